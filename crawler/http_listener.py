@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -56,4 +57,5 @@ class _Log(logging.LoggerAdapter[logging.Logger]):
         if isinstance(exc_info, HttpProcessingError):
             self.debug("a malformed request: %s", shown(" ".join(exc_info.message.split()), _SHOWN_CHARS))
         else:
-            self.error("%s: %s", str(msg) % args, fault(exc_info))
+            error = exc_info if isinstance(exc_info, Exception) else sys.exception()
+            self.error("%s%s", str(msg) % args, f": {fault(error)}" if isinstance(error, Exception) else "")

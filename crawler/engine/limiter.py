@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 _SHORTEST_TURN_S, _LONGEST_TURN_S = 0.004, 1.0  # bounds on the measured time between turns
+_LONGEST_BOOKING_S = 60.0  # a group that is given back is claimed again within this time
 _BOOKED_PER_TURN = 2  # groups: so the queue does not run empty if the turns are shorter than they were
 _KEPT = 10_000
 _EVICTED_AT_ONCE = 1_000
@@ -73,15 +74,17 @@ class Limiter:
     def book(self, domain: str, now: float) -> float:
         """When to claim a group of ``domain`` again that finds the queue full, in seconds since the epoch.
 
-        The domains that wait take turns. So each has its own sequence of bookings.
+        The domains that wait take turns. So each has its own sequence of bookings; a new one begins behind those that
+        are there. The sequence may reach far, because the turns were long. It is laid in circles over the next minute:
+        so the groups come back soon when the turns get shorter, and evenly as long as they do not.
         """
         domains = {waiting.domain for waiting in self.queue.values()} | {domain}
         turn_s = self.turn_s(now) / _BOOKED_PER_TURN
-        after = max(self.booked.get(domain, 0.0), now + len(self.queue) * turn_s)
+        after = max(self.booked.get(domain, 0.0), now + (len(self.queue) + len(self.booked)) * turn_s)
         if len(self.booked) > _KEPT:
             self.booked.clear()
         self.booked[domain] = after + len(domains) * turn_s
-        return self.booked[domain]
+        return now + (self.booked[domain] - now) % _LONGEST_BOOKING_S
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing is lost if the limiter is forgotten."""

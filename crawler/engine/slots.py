@@ -82,9 +82,6 @@ class Slots:
         domain.begin(now, is_paced=address is not None)
         if address is not None:
             address.take(now)
-            for limiter in (address, domain):
-                if limiter.queue:
-                    self._wake_when_open(limiter)
         return True
 
     def full(self, domain: str, address: Address | None = None) -> Limiter | None:
@@ -103,7 +100,7 @@ class Slots:
         waiting.by_address.setdefault(address, deque()).append(waiter)
         for limiter in (waiting,) if address is None else (waiting, address):
             limiter.join(waiter, domain, now)
-            self._wake_when_open(limiter)
+        self._serve()  # a pause may have ended since the caller tried to take a slot; else this sets a timer
         try:
             await waiter
         except asyncio.CancelledError:
@@ -142,9 +139,10 @@ class Slots:
         self._serve()
 
     def _may_take(self, domain: _Domain, address: Address | None, now: float) -> bool:
-        if not self._free or domain.in_flight >= max(1, self._free // _FREE_PER_HELD):
-            return False
-        return address is None or (now >= domain.next_at and address.is_open(now))
+        return self._has_share(domain) and (address is None or (now >= domain.next_at and address.is_open(now)))
+
+    def _has_share(self, domain: _Domain) -> bool:
+        return self._free > 0 and domain.in_flight < max(1, self._free // _FREE_PER_HELD)
 
     def _serve(self) -> None:
         now = self._clock.now()  # the same for the choice and for the place: the clock may be set back in between
@@ -164,13 +162,19 @@ class Slots:
     def _next_turn(self, now: float) -> tuple[_Domain, Address | None] | None:
         """The next domain that may take a slot, and the address that it may take it for.
 
-        This passes over domains that hold slots or whose answers are being read, and over closed addresses, each of
-        which a bounded number of requests waits for.
+        This passes over domains that hold slots or whose answers are being read, which are served when they release
+        them, and over closed addresses, each of which a bounded number of requests waits for. A timer is set for each
+        pause that it passes over, by the same ``now``: so no request waits without an event that serves it.
         """
         for domain in self._waiting.values():
+            if not self._has_share(domain):
+                continue
             for address in domain.by_address:
                 if self._may_take(domain, address, now):
                     return domain, address
+                assert address is not None, "a request without an address needs a slot only"
+                self._wake_when_open(domain, now)
+                self._wake_when_open(address, now)
         return None
 
     def _leave(self, domain: _Domain, address: Address | None, waiter: Waiter) -> None:
@@ -186,14 +190,11 @@ class Slots:
         for limiter in (domain,) if address is None else (domain, address):
             limiter.leave(waiter, now)
 
-    def _wake_when_open(self, limiter: Limiter) -> None:
+    def _wake_when_open(self, limiter: Limiter, now: float) -> None:
         """Serve the requests that wait for ``limiter`` when its pause is over."""
-        wait_s = limiter.next_at - self._clock.now()
-        if wait_s > 0 and limiter.timer is None:
-            limiter.timer = asyncio.get_running_loop().call_later(wait_s, self._open, limiter)
+        if limiter.next_at > now and limiter.timer is None:
+            limiter.timer = asyncio.get_running_loop().call_later(limiter.next_at - now, self._open, limiter)
 
     def _open(self, limiter: Limiter) -> None:
-        limiter.timer = None
+        limiter.timer = None  # the event loop may call this a little early: serving sets the timer again then
         self._serve()
-        if limiter.queue:
-            self._wake_when_open(limiter)

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -14,7 +15,7 @@ import pytest
 
 from crawler.clock import SystemClock
 from crawler.demo.pages import Fault, Hit, Page, Site, plain
-from crawler.engine.addresses import Addresses, Places, network_of
+from crawler.engine.addresses import Address, Addresses, Places, network_of
 from crawler.engine.alarm import Alarm
 from crawler.engine.claim_task import ClaimTasks
 from crawler.engine.crawl_settings import CrawlSettings
@@ -305,7 +306,12 @@ def test_bookings_follow_the_turns_that_were_measured() -> None:
         assert limiter.turn_s(200.0) == 1.0, "at most: whoever answers at last should not have to wait for long"
         first, second = (limiter.book("a.test", 200.0) for _ in range(2))
         assert (first, second) == (202.5, 203.0), "behind four others, two a turn"
-        assert limiter.book("b.test", 200.0) == 203.0, "of two domains that take turns"
+        assert limiter.book("b.test", 200.0) == 203.5, (
+            "of two domains that take turns, behind the bookings of the first"
+        )
+        far = [limiter.book("a.test", 200.0) for _ in range(100)]
+        assert all(200.0 <= at < 260.0 for at in far), "the turns may get shorter, so no group stays away for long"
+        assert len(set(far)) > 50, "but they do not come back together"
     finally:
         loop.close()
 
@@ -562,3 +568,50 @@ def test_a_group_whose_address_is_busy_is_given_back_with_all_its_urls(
     log = crawled(db_path.with_name("busy.db"), {"a.test": healthy(6)}, 60.0, Options())
     assert not busy
     assert [hit.path for hit in log] == [hit.path for hit in undisturbed], "none is passed over"
+
+
+class _Ticking(SystemClock):
+    """A clock that shows a later time at each look."""
+
+    def __init__(self, time: float) -> None:
+        super().__init__()
+        self.time = time
+
+    def now(self) -> float:
+        self.time += 0.0002
+        return self.time
+
+
+async def test_a_pause_that_ends_while_a_request_joins_the_queue_is_not_missed() -> None:
+    clock = _Ticking(100.0)
+    slots, address = Slots(4, clock, delay_s=1.0), Address("192.0.2.1", 64, 1.0, limit=2)
+    assert slots.take("a.test", address)  # the next one may start at 101.0002
+    slots.release("a.test", address)
+    clock.time = 100.9999
+    assert not slots.take("a.test", address)
+    waiting = asyncio.create_task(slots.wait("a.test", address))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert waiting.done(), "nothing is in flight, so nothing else would serve it"
+
+
+async def test_a_timer_that_comes_early_is_set_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, timers = _Ticking(100.0), list[Callable[[], None]]()
+
+    def call_later(delay_s: float, call: Callable[..., None], *args: object) -> object:
+        timers.append(partial(call, *args))
+        return timers
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
+    slots, address = Slots(4, clock, delay_s=1.0), Address("192.0.2.1", 64, 1.0, limit=2)
+    assert slots.take("a.test", address)  # the next one may start at 101.0002
+    slots.release("a.test", address)
+    clock.time = 100.5
+    waiting = asyncio.create_task(slots.wait("a.test", address))
+    await asyncio.sleep(0)
+    clock.time = 100.9999
+    timers.pop()()
+    assert len(timers) == 1, "it has looked at 101.0001"
+    clock.time = 102.0
+    timers.pop()()
+    await waiting
