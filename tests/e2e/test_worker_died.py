@@ -22,19 +22,19 @@ FAULTS = {
     "robots.txt": """
 from crawler.engine.robots_cache import RobotsCache
 read = RobotsCache._read
-def faulty(self, site, copy):
+def faulty(self, site, copy, *more):
     if "killer" in site:
         os._exit(9)
-    return read(self, site, copy)
+    return read(self, site, copy, *more)
 RobotsCache._read = faulty
 """,
     "page": """
 from crawler.engine.answers import Answers
 outcome = Answers.outcome
-async def faulty(self, queued, result):
+async def faulty(self, queued, result, *more):
     if queued.url.endswith("/killer"):
         os._exit(9)
-    return await outcome(self, queued, result)
+    return await outcome(self, queued, result, *more)
 Answers.outcome = faulty
 """,
     "commit": """
@@ -50,7 +50,7 @@ Committer.commit = faulty
 import resource
 from crawler.engine.answers import Answers
 outcome = Answers.outcome
-async def faulty(self, queued, result):
+async def faulty(self, queued, result, *more):
     if queued.url.endswith("/killer"):
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
         taken = []
@@ -59,7 +59,7 @@ async def faulty(self, queued, result):
                 taken.append(bytearray(256 << 20))
         except MemoryError:
             os._exit(9)
-    return await outcome(self, queued, result)
+    return await outcome(self, queued, result, *more)
 Answers.outcome = faulty
 """,
 }
