@@ -27,7 +27,7 @@ from crawler.model import (
     Request,
     State,
 )
-from crawler.page.directives import SITE_TAG, robots_tag
+from crawler.page.directives import SITE_TAG
 from crawler.page.headers import header_facts
 from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.readings import SiteRules
@@ -81,7 +81,7 @@ class Answers:
         :class:`crawler.errors.StoreError`.
         """
         facts: PageFacts | None = None
-        result = self._tagged(result, rules)
+        result = _tagged(result, rules)
         if isinstance(result, Failed) and result.kind is ErrorKind.FAULT:
             raise Fault(result.detail)
         if queued.kind is Kind.RUP:
@@ -101,13 +101,6 @@ class Answers:
         if facts is not None:
             outcome = _with_preferences(outcome, result, facts, stated)
         return after_revisit(outcome, result, facts, self._policy.revisit)
-
-    def _tagged(self, result: FetchResult, rules: SiteRules | None) -> FetchResult:
-        """``result`` with the Robots-Tag lines of the site's robots.txt that address this crawler."""
-        if rules is None or not rules.robots_tags or not isinstance(result, Fetched | NotModified):
-            return result
-        said = ", ".join(filter(None, (robots_tag(value, self._policy.robots.token) for value in rules.robots_tags)))
-        return replace(result, headers=(*result.headers, (SITE_TAG, said))) if said else result
 
     async def _sitemap(self, queued: Queued, result: Fetched) -> Outcome:
         self._record(queued, result, self._header_facts(result))
@@ -129,6 +122,13 @@ class Answers:
     def _takes_feeds(self) -> bool:
         """Whether feeds are queued: they tell of changes, so they serve a crawl with revisits."""
         return self._policy.revisit.enabled and self._policy.crawl.sitemaps
+
+
+def _tagged(result: FetchResult, rules: SiteRules | None) -> FetchResult:
+    """``result`` with the Robots-Tag lines of the site's robots.txt that address this crawler."""
+    if rules is None or not rules.robots_tag or not isinstance(result, Fetched | NotModified):
+        return result
+    return replace(result, headers=(*result.headers, (SITE_TAG, rules.robots_tag)))
 
 
 def _with_preferences(

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from crawler.model import Headers, Reading, header_values
+from crawler.preferences.robots_tag import KNOWN_TERMS, VALUED_TERMS, robots_tag
 
 #: The meaning of each of the six terms.
 _MEANING = {
@@ -27,16 +28,6 @@ _MEANING = {
     "noarchive": frozenset({"noarchive"}),
     "nosnippet": frozenset({"nosnippet"}),
 }
-#: Directives of the search engines that take a value after a colon. In the header these are no names of agents.
-_VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
-#: The words that may follow the name of an agent and a colon. Any other word there is taken for the value of an unknown
-#: directive, which must not hide the terms behind it.
-_KNOWN = (
-    frozenset(_MEANING)
-    | _VALUED
-    | {"nocache", "noimageindex", "notranslate"}
-    | {"indexifembedded", "nositelinkssearchbox", "noai", "noimageai", "noodp", "noydir", "data-nosnippet"}
-)
 
 #: A date of RFC 822 or RFC 850 without a time.
 _DAY = re.compile(r"(?:[a-z]+,?\s+)?[0-9]{1,2}[ -][a-z]{3,9}[ -][0-9]{2,4}", re.IGNORECASE)
@@ -48,9 +39,6 @@ _SEPARATORS = re.compile(r"[\s,;]+")
 _PREFIX = re.compile(r"\s*([^\s:,;]+)\s*:(.*)", re.DOTALL)
 _WORD = re.compile(r"\s*([a-z_-]+)", re.IGNORECASE)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
-#: The members of a list, and the parts of a member, with strings in quotes kept whole (RFC 9651, 3.1).
-_MEMBERS = re.compile(r'(?:"[^"]*"|[^",])+')
-_PARTS = re.compile(r'(?:"[^"]*"|[^";])+')
 
 _FIRST, _LAST = (datetime(*day, tzinfo=UTC).timestamp() for day in ((1, 1, 1), (9999, 12, 31)))
 
@@ -150,33 +138,6 @@ def x_robots_tag(values: Iterable[str], token: str) -> Iterator[tuple[str, str]]
             yield "X-Robots-Tag", heard
 
 
-def robots_tag(value: str, token: str) -> str:
-    """The rules of a ``Robots-Tag`` value that address the agent ``token``, as the content of a tag.
-
-    ``*;nosnippet, ExampleBot;noindex``: each member names an agent, its parameters are the rules. The rules for ``*``
-    and for the agent add up (draft-illyes-repext-03, "union of rules"). Names are compared case-insensitively.
-    """
-    rules: list[str] = []
-    for member in _MEMBERS.findall(value):
-        agent, _, _ = member.partition(";")
-        if agent.strip(' \t"').lower() in ("*", token.lower()):
-            rules += map(_rule, _PARTS.findall(member)[1:])
-    return ", ".join(filter(None, rules))
-
-
-def _rule(parameter: str) -> str:
-    """A parameter in the form of a tag: ``max-snippet=20`` is ``max-snippet: 20``, ``@0`` a date (RFC 9651, 3.3.7)."""
-    name, _, value = (part.strip() for part in parameter.partition("="))
-    if value == "?0":
-        return ""
-    if value in ("", "?1"):
-        return name
-    value = value.strip('"')
-    if value.startswith("@") and value[1:].isdigit() and len(value) < 12:
-        value = datetime.fromtimestamp(int(value[1:]), UTC).isoformat()
-    return f"{name}: {value}"
-
-
 def _for_us(value: str, token: str) -> Iterator[str]:
     ours = True
     for part in value.split(","):
@@ -192,7 +153,7 @@ def _for_us(value: str, token: str) -> Iterator[str]:
 
 def _is_agent(name: str, rest: str) -> bool:
     word = _WORD.match(rest)
-    return name.lower() not in _VALUED and word is not None and word[1].lower() in _KNOWN
+    return name.lower() not in VALUED_TERMS and word is not None and word[1].lower() in KNOWN_TERMS
 
 
 def _asked(content: str) -> Asked:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from crawler.model import Headers, Preference
+from crawler.preferences.bounds import bounded
 from crawler.preferences.schemes import content_signal, content_usage, robots_terms, tdm_policy, tdm_reservation
 
 _HEADERS = frozenset(("content-usage", "content-signal", "tdm-reservation", "tdm-policy"))
 _METAS = frozenset(("tdm-reservation", "tdm-policy"))
-#: The preferences of one document that are kept.
-MAX_PREFERENCES = 50
 
 
 def preferences_of(
@@ -47,7 +46,7 @@ def preferences_of(
     for source, content in robots_tags:
         where, field = _origin(source)
         found += robots_terms(content, where, f"{field}: {content}", is_image=is_image)
-    return tuple(found[:MAX_PREFERENCES])
+    return bounded(found)
 
 
 def _origin(source: str) -> tuple[str, str]:

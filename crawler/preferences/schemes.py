@@ -39,6 +39,7 @@ _RESERVATIONS = {"0": ALLOWED, "1": DISALLOWED}
 _AI = ("train-ai", "ai-input")
 
 _TERM = re.compile(r"[\s,;]+")
+_MAX_URL_CHARS = 1_000  # a longer URL of a licence or of conditions says nothing
 _MAX_STATEMENT_CHARS = 4_000  # a longer statement is void; http-sf takes 8 µs a hundred characters
 
 
@@ -122,6 +123,6 @@ def _preference(scheme: Scheme, category: str, value: str, source: str, line: in
 
 def _url(value: str, base: str | None) -> str | None:
     try:
-        return canonicalise(value, base)
+        return canonicalise(value, base, max_chars=_MAX_URL_CHARS)
     except NotCrawlable:
         return None

@@ -15,7 +15,7 @@ from crawler.robots.fields import MEMBERS, RULES, USER_AGENT
 from crawler.robots.text import Line, RobotsFile
 
 _FULL_URL = re.compile(r"https?://([^/?#\s*]+)(.*)", re.IGNORECASE | re.DOTALL)
-_NAMED = re.compile(r"([^/?#\s*]+\.[^/?#\s*]+)(/.*)?", re.DOTALL)
+_NAMED = re.compile(r"([^/?#\s*]+)(.*)", re.DOTALL)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?://|$)", re.IGNORECASE)
 _SUFFIX = re.compile(r"\.[A-Za-z0-9*]+\$?")
 _WORD = re.compile(r"\w")
@@ -50,7 +50,7 @@ def meant_path(value: str, site: str) -> str | None:
     if _SCHEME.match(value) or _WORD.search(value) is None:
         return None
     named = _NAMED.fullmatch(value)
-    if named is not None and _is_here(named[1], site):
+    if named is not None and "." in named[1][1:-1] and named[2][:1] in ("", "/") and _is_here(named[1], site):
         return named[2] or "/"
     if value.startswith("./"):
         return value[1:]

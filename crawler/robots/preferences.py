@@ -12,6 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from crawler.model import Preference
+from crawler.preferences.bounds import bounded
 from crawler.preferences.schemes import content_signal, content_usage, rsl_license
 from crawler.robots.fields import CONTENT_SIGNAL, CONTENT_USAGE, LICENSE, PREFERENCES
 from crawler.robots.paths import Pattern, rfc_form, rfc_pattern
@@ -45,12 +46,12 @@ class PreferenceRules:
         """The preferences for a path with its query, as :func:`crawler.url.split` returns it.
 
         Of the ``Content-Usage`` lines, and likewise of the ``Content-Signal`` lines, those with the longest path count.
-        If several have a path of the same length, each states its preferences.
+        If several have a path of the same length, each states its preferences. The result is bounded.
         """
         if not self.usage and not self.signals:
             return self.licenses
         form = rfc_form(path)
-        return (*_longest(self.usage, form), *_longest(self.signals, form), *self.licenses)
+        return bounded((*_longest(self.usage, form), *_longest(self.signals, form), *self.licenses))
 
 
 NO_PREFERENCES = PreferenceRules()
@@ -65,7 +66,7 @@ def preference_rules(lines: Sequence[Line], token: str) -> PreferenceRules:
     return PreferenceRules(
         usage=_sorted(_usage(islice((line for line in ours if line.field == CONTENT_USAGE), MAX_LINES))),
         signals=_sorted(_signals(islice((line for line in ours if line.field == CONTENT_SIGNAL), MAX_LINES))),
-        licenses=tuple(one for line in licenses for one in rsl_license(line.value, SOURCE, line.number, line.text)),
+        licenses=bounded([one for line in licenses for one in rsl_license(line.value, SOURCE, line.number, line.text)]),
     )
 
 

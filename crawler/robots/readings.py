@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from crawler import url
 from crawler.model import Preference, Reading
+from crawler.preferences.robots_tag import site_robots_tag
 from crawler.robots import records, rules
 from crawler.robots.fields import CRAWL_DELAY, HOST, REQUEST_RATE, ROBOTS_TAG, RULES, SITEMAP, USER_AGENT
 from crawler.robots.hosts import HostClaim, host_claim
@@ -40,7 +41,7 @@ class SiteRules:
     host_line: int | None  # the Host line that decides; in the rfc9309 reading the line that would decide
     named_site: str | None  # the main site that a mirror names, also if it was refuted
     sitemaps: tuple[str, ...]  # canonical URLs
-    robots_tags: tuple[str, ...]  # the values of Robots-Tag lines, which name their agents themselves
+    robots_tag: str  # the rules of Robots-Tag lines for the agent, as the content of a tag; bounded
     parts: tuple[Rules, ...]  # one for each reading asked; each may forbid
     servers: AgentServers
     preferences: PreferenceRules = NO_PREFERENCES  # the same in all readings
@@ -120,7 +121,7 @@ def read(
         host_line=claim.line.number if claim.line else None,
         named_site=claim.main_site,
         sitemaps=_sitemaps(file.lines, site),
-        robots_tags=tuple(dict.fromkeys(line.value for line in file.lines if line.field == ROBOTS_TAG and line.value)),
+        robots_tag=site_robots_tag((line.value for line in file.lines if line.field == ROBOTS_TAG), token),
         parts=tuple(parts),
         servers=agent_servers(file.lines, rfc_pattern if rfc else draft_pattern, rfc_form if rfc else draft_form),
         preferences=preference_rules(file.lines, token),

@@ -26,7 +26,7 @@ def set_rows(outcomes: Iterable[Outcome]) -> list[dict[str, object]]:
     return [{"id": number, "said": said} for number, said in sorted(map(_stored, sets))]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def _stored(said: tuple[Preference, ...]) -> tuple[int, str]:
     """The number of a set, of 63 bits of its SHA-256, and its content in JSON."""
     content = json.dumps([one._asdict() for one in said], ensure_ascii=False)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.model import Reading
-from crawler.page.directives import SITE_TAG, asked_of, directives, header_tags, robots_tag, x_robots_tag
+from crawler.page.directives import SITE_TAG, asked_of, directives, header_tags, x_robots_tag
+from crawler.preferences.robots_tag import robots_tag
 
 NOON = 1_764_767_393.0  # Wed, 03 Dec 2025 13:09:53 GMT
 BOTH = (Reading.STRICT, Reading.RFC9309)

@@ -7,6 +7,7 @@ from crawler.model import Headers, PageFacts, Preference, Reading
 from crawler.page.directives import SITE_TAG
 from crawler.page.headers import header_facts, unread_page
 from crawler.page.html import read_page
+from crawler.preferences.bounds import MAX_PREFERENCES
 
 URL = "http://a.example/b/c"
 
@@ -92,3 +93,10 @@ def test_noai_in_the_robots_tag_of_the_sites_robots_txt() -> None:
         ("train-ai", "robots.txt", "Robots-Tag: noai"),
         ("ai-input", "robots.txt", "Robots-Tag: noai"),
     }
+
+
+def test_a_page_with_many_preferences_loses_no_refusal() -> None:
+    many = "".join(f"<meta name=tdm-policy content=/{n}>" for n in range(60))
+    found = said(read(f"{many}<meta name=tdm-reservation content=1><meta name=robots content=noai>"))
+    assert len(found) == MAX_PREFERENCES
+    assert [category for _, category, value, _ in found if value == "n"] == ["tdm", "train-ai", "ai-input"]

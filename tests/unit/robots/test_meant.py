@@ -6,6 +6,7 @@ import pytest
 
 from crawler.model import Reading
 from crawler.robots import SiteRules, Verdict, parse, read
+from crawler.robots.meant import meant_path
 from crawler.robots.text import octets_read
 
 DRAFT, RFC, STRICT = Reading.DRAFT1996, Reading.RFC9309, Reading.STRICT
@@ -58,6 +59,13 @@ def test_a_path_without_a_slash_or_a_url_of_the_site_closes_in_strict_alone(valu
 )
 def test_a_url_of_another_site_and_what_is_unclear_close_nothing(value: str) -> None:
     assert not any(closes_in_strict_alone(f"User-agent: *\nDisallow: {value}\n", path) for path in ("/", "/x"))
+
+
+@pytest.mark.parametrize("end", ["*", "?", " "])
+def test_a_path_of_many_dots_is_read_in_one_pass(end: str) -> None:
+    """A host that is sought by trying every dot would take hours for this line."""
+    dots = "a." * 1_000_000 + end + "x"
+    assert meant_path(dots, SITE) == f"/{dots}"
 
 
 def test_the_evidence_shows_the_line_as_written_and_as_read() -> None:

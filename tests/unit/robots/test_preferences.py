@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.model import Reading
+from crawler.preferences.bounds import MAX_PREFERENCES
 from crawler.robots.check import check_case
 from crawler.robots.preferences import MAX_LINES, NO_PREFERENCES
 from crawler.robots.readings import SiteRules, read
@@ -167,3 +168,30 @@ def test_the_lines_that_are_read_are_bounded() -> None:
     lines = [f"Content-Usage: /*{n}a*b train-ai=n" for n in range(3 * MAX_LINES)]
     found = rules(group(*lines)).preferences
     assert len(found.usage) == MAX_LINES == found.size
+
+
+def test_the_preferences_of_a_page_are_bounded_and_lose_no_refusal() -> None:
+    lines = [f"License: http://l{n}.example/{'x' * 150}" for n in range(MAX_LINES)]
+    lines += [f"License: http://l.example/{'x' * 1_000}"]
+    lines += ["Content-Usage: /a* search=y", "Content-Usage: /*a train-ai=n"] * 200
+    lines += ["Content-Usage: /*a search=n", "Content-Signal: ai-input=no, search=yes"]
+    found = rules(group(*lines)).preferences
+    kept = found.of("/a")
+    assert len(kept) == MAX_PREFERENCES
+    kinds = {(one.scheme, one.category, one.value) for one in kept if one.scheme != "rsl"}
+    assert kinds == {
+        *(("content-usage", "search", value) for value in "yn"),
+        ("content-usage", "train-ai", "n"),
+        *(("content-signal", "ai-input", "n"), ("content-signal", "search", "y")),
+    }
+    assert len(found.licenses) == MAX_PREFERENCES
+    assert all(len(one.value) <= 1_000 and len(one.text) <= 201 for one in kept)
+
+
+def test_a_longer_path_wins_before_preferences_are_cut() -> None:
+    lines = ["Content-Usage: /a train-ai=y"] * 100 + ["Content-Usage: /a/b train-ai=n"]
+    assert [value for _, value, _ in usage(group(*lines), "/a/b")] == ["n"]
+
+
+def test_a_licence_with_an_overlong_url_says_nothing() -> None:
+    assert rules(f"License: http://l.example/{'x' * 1_000}\n").preferences.licenses == ()

@@ -3,6 +3,7 @@
 import pytest
 
 from crawler.model import Reading
+from crawler.preferences.robots_tag import MAX_SITE_CHARS, MAX_SITE_RULES
 from crawler.robots import SiteRules, Verdict, parse, product_token, read
 
 DRAFT, RFC, STRICT = Reading.DRAFT1996, Reading.RFC9309, Reading.STRICT
@@ -389,7 +390,22 @@ def test_sitemaps_stand_anywhere_and_come_out_canonical(reading: Reading) -> Non
 
 @EVERY
 def test_robots_tag_lines_stand_anywhere_and_separate_nothing(reading: Reading) -> None:
-    text = "Robots-Tag: *;nosnippet\nUser-agent: *\nrobots-tag: Fig;noindex\nDisallow: /a\nRobots-Tag: *;nosnippet\n"
+    text = (
+        "Robots-Tag: *;nosnippet\nUser-agent: *\nrobots-tag: FigTree;noindex\nDisallow: /a\nRobots-Tag: *;nosnippet\n"
+    )
     found = rules(text, reading=reading)
-    assert found.robots_tags == ("*;nosnippet", "Fig;noindex")
+    assert found.robots_tag == "nosnippet, noindex"
     assert not found.verdict("/a").allowed
+
+
+def test_the_rules_of_many_robots_tag_lines_are_bounded_and_lose_no_known_term() -> None:
+    many = "".join(f"Robots-Tag: *;x{n};max-snippet={n}\n" for n in range(1_000))
+    again = "Robots-Tag: figtree;NoIndex\nRobots-Tag: other;nofollow\n" * 100
+    long = f"Robots-Tag: *;unavailable_after={'9' * MAX_SITE_CHARS}\n"
+    kept = rules(f"{long}{many}{again}Robots-Tag: *;noarchive noai\n").robots_tag
+    terms = kept.split(", ")
+    assert terms[:4] == ["noindex", "noarchive", "noai", "max-snippet: 0"]
+    assert len(terms) == MAX_SITE_RULES
+    assert len(rules(f"Robots-Tag: *{';long' * 10_000}\n" + f"Robots-Tag: *;{'x' * 999}\n" * 9).robots_tag) < 1_100
+    wide = "".join(f"Robots-Tag: *;{'x' * 999}{n}\n" for n in range(9))
+    assert len(rules(wide).robots_tag) <= MAX_SITE_CHARS
