@@ -410,7 +410,6 @@ class Gate:
             return
         wait = WaitReason(WaitCode.HOURS, next(text for text in self._settings.hours if window(text).covers(host)))
         live.pace = replace(live.pace, next_at=max(until, live.pace.next_at), waits_for=wait)
-        live.unsaved = True
         raise OutOfHours(f"{wait}", until)
 
     async def _look_up(self, host: str, live: _Group) -> str:
@@ -429,7 +428,6 @@ class Gate:
         if address is not None and (full is address or not address.is_open(now)):
             wait = WaitReason(WaitCode.ADDRESS, address.name)
         live.pace = replace(live.pace, next_at=max(until, live.pace.next_at), waits_for=wait)
-        live.unsaved = True
         raise QueueFull(f"{wait}", until)
 
     def _settle(self, live: _Group, request: Request, permit: FetchPermit, answer: FetchResult) -> None:

@@ -615,3 +615,34 @@ async def test_a_timer_that_comes_early_is_set_again(monkeypatch: pytest.MonkeyP
     clock.time = 102.0
     timers.pop()()
     await waiting
+
+
+async def test_the_gate_forgets_groups_that_it_gave_back() -> None:
+    class Silent:
+        async def fetch(self, request: Request) -> FetchResult:
+            return await asyncio.Event().wait() or Failed("", 0, 0, kind=ErrorKind.TIMEOUT)
+
+    class NoLog:
+        def add_request(self, *args: object) -> None:
+            raise AssertionError("nothing is answered")
+
+    gate = Gate(Silent(), SystemClock(), PolitenessSettings(), 4, NoLog())
+
+    async def ask(host: str) -> None:
+        gate.enter(host, Pace())
+        try:
+            await gate.send(Request(f"http://{host}/robots.txt", Purpose.ROBOTS, max_bytes=9), FetchPermit(1, host))
+        finally:
+            gate.leave(host)
+
+    waiting = [asyncio.create_task(ask(f"h{n}.a.test")) for n in range(17)]
+    await asyncio.sleep(0)
+    for n in range(17, 40):
+        with pytest.raises(QueueFull):
+            await ask(f"h{n}.a.test")
+    assert len(gate._groups) == 17
+    for task in waiting:
+        task.cancel()
+    with pytest.raises(AssertionError):
+        await asyncio.gather(*waiting)
+    await asyncio.gather(*waiting, return_exceptions=True)
