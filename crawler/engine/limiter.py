@@ -1,4 +1,4 @@
-"""What many politeness groups may share, and then have to wait for: a registered domain, or the address of a server."""
+"""Limits that many politeness groups share: those of a registered domain, and those of the address of a server."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ class Limiter:
     def book(self, domain: str, now: float) -> float:
         """When to claim a group of ``domain`` again that finds the queue full, in seconds since the epoch.
 
-        The domains that wait take turns. So each has its own sequence of bookings; a new one begins behind those that
-        are there. The sequence may reach far, because the turns were long. It is laid in circles over the next minute:
-        so the groups come back soon when the turns get shorter, and evenly as long as they do not.
+        The domains that wait take turns. So each has its own sequence of bookings, and a new sequence begins
+        behind the existing ones. If turns are long, a sequence reaches far into the future. Its times are therefore
+        taken modulo one minute: the groups come back soon if turns get shorter, and evenly spread if they do not.
         """
         domains = {waiting.domain for waiting in self.queue.values()} | {domain}
         turn_s = self.turn_s(now) / _BOOKED_PER_TURN
@@ -91,10 +91,10 @@ class Limiter:
         return not self.in_flight and not self.queue and self.next_at <= now
 
 
-L = TypeVar("L", bound=Limiter)
+L = TypeVar("L", bound=Limiter | None)
 
 
-def forget_some(known: dict[str, L | None], now: float) -> None:
+def forget_some(known: dict[str, L], now: float) -> None:
     """If very many limiters are known, forget the oldest ones that are idle. ``None`` stands for a name without any."""
     if len(known) < _KEPT:
         return

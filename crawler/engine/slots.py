@@ -58,7 +58,7 @@ class Slots:
         self._free = slots
         self._clock = clock
         self._pause_s = delay_s / max(1, slots // (_FREE_PER_HELD + 1))
-        self._domains: dict[str, _Domain | None] = {}  # those of late
+        self._domains: dict[str, _Domain] = {}  # those of late
         self._waiting: dict[str, _Domain] = {}  # in the order of their turns
 
     def take(self, domain: str, address: Address | None = None) -> bool:
@@ -85,7 +85,7 @@ class Slots:
         return True
 
     def full(self, domain: str, address: Address | None = None) -> Limiter | None:
-        """What has so many requests in its queue that another one may not wait: the domain, the address or nothing."""
+        """The limiter whose queue is full, so no other request may wait: the address, the domain, or ``None``."""
         if address is not None and address.is_full:
             return address
         known = self._domain(domain, self._clock.now())
@@ -133,9 +133,7 @@ class Slots:
             self._end(domain)
 
     def _end(self, name: str) -> None:
-        domain = self._domains[name]
-        assert domain is not None, "a domain with requests in flight is not forgotten"
-        domain.in_flight -= 1
+        self._domains[name].in_flight -= 1  # a domain with requests in flight is not forgotten
         self._serve()
 
     def _may_take(self, domain: _Domain, address: Address | None, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""What the operator of a crawler publishes: the page about it, its address ranges and its key directory, as files.
+"""The files that the operator of a crawler publishes: the page about it, its address ranges and its key directory.
 
 Source: draft-illyes-webbotauth-cbcp ("Crawler best practices"). Needs the extra ``identity``.
 """

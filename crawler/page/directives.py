@@ -114,7 +114,7 @@ def asked_of(stored: str | None) -> Asked:
 
 
 def header_tags(headers: Headers, token: str) -> Iterator[tuple[str, str]]:
-    """What X-Robots-Tag and Robots-Tag headers say to the agent ``token``, as tags for :func:`directives`.
+    """The terms of X-Robots-Tag and Robots-Tag headers for the agent ``token``, as tags for :func:`directives`.
 
     :data:`SITE_TAG` is no header: the crawl puts the rules of the site's robots.txt there.
     """

@@ -1,4 +1,4 @@
-"""How many preferences of one page are kept."""
+"""The bound on the preferences that are kept of one page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ MAX_PREFERENCES = 50
 
 
 def bounded(found: Sequence[Preference]) -> tuple[Preference, ...]:
-    """At most :data:`MAX_PREFERENCES` of ``found``, in their order. The combined preference of no purpose changes.
+    """At most :data:`MAX_PREFERENCES` of ``found``, in their order.
+
+    The combined preference for each purpose stays the same.
 
     The first refusal and the first other preference of each scheme and category are kept before all others, and
     refusals before what is left.

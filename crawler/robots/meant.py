@@ -1,4 +1,4 @@
-"""What an owner clearly meant to close, although neither document obeys the line. Only ``strict`` reads it so.
+"""Lines that clearly mean to close something, although neither document obeys them. Only ``strict`` does.
 
 The result can only close: ``strict`` allows a path only if these rules allow it too. Source: ``docs/protocols.md``,
 section 1, "What an owner clearly meant".

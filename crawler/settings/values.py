@@ -229,14 +229,19 @@ def address_override(text: str) -> tuple[str, str]:
     return pattern, address
 
 
+def _canonical(text: str, wanted: str) -> str:
+    """The canonical form of a URL that is to be ``wanted``, such as "an https URL"."""
+    try:
+        return canonicalise(text)
+    except NotCrawlable as error:
+        raise ValueError(f"must be {wanted}: {error}") from None
+
+
 def _proxy(value: object) -> str:
     text = _text(value)
     if not text:
         return ""
-    try:
-        canonical = canonicalise(text)
-    except NotCrawlable as error:
-        raise ValueError(f"must be the URL of an HTTP proxy: {error}") from None
+    canonical = _canonical(text, "the URL of an HTTP proxy")
     if not canonical.startswith("http://") or split(canonical).path != "/":
         raise ValueError("must be the URL of an HTTP proxy: http://HOST:PORT")
     return canonical
@@ -247,10 +252,7 @@ def _agent_url(value: object) -> str:
     text = _text(value)
     if not text:
         return ""
-    try:
-        canonical = canonicalise(text)
-    except NotCrawlable as error:
-        raise ValueError(f"must be an https URL: {error}") from None
+    canonical = _canonical(text, "an https URL")
     if not canonical.startswith("https://") and not is_loopback(host_of(canonical)):
         raise ValueError("must be an https URL: verifiers fetch the keys from it")
     if "?" in canonical:

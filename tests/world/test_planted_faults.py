@@ -12,7 +12,6 @@ import pytest
 from crawler.engine.gate import FetchPermit, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
-from crawler.engine.slots import Slots
 from crawler.frontier import politeness
 from crawler.frontier.decide import Outcome
 from crawler.frontier.operator import Blocks
@@ -128,11 +127,6 @@ def groups_never_released(patch: pytest.MonkeyPatch) -> None:
 def block_ignored(patch: pytest.MonkeyPatch) -> None:
     """A host is asked although the operator has blocked it."""
     patch.setattr(Blocks, "covers", lambda blocks, url: False)
-
-
-def slots_for_one(patch: pytest.MonkeyPatch) -> None:
-    """One domain may have all slots."""
-    patch.setattr(Slots, "_may_take", lambda slots, domain: slots._free > 0)
 
 
 def visited_again(patch: pytest.MonkeyPatch) -> None:
