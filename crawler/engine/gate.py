@@ -415,10 +415,12 @@ class Gate:
     async def _look_up(self, host: str, live: _Group) -> str:
         """The address of ``host``. The look-up holds a slot: a stranger's name server may be slow, too."""
         await self._take_slot(live)
+        began_at = self._clock.now()
         try:
             return await self.idle(self._addresses.book.look_up(host))
         finally:
             self._slots.release(live.domain)
+            self._slots.learn(live.domain, self._clock.now() - began_at, is_answer=False)
 
     def _give_way(self, live: _Group, full: Limiter, address: Address | None) -> NoReturn:
         """Let the group wait in the store, because the queue of ``full`` is full. Raises :class:`QueueFull`."""
@@ -438,6 +440,7 @@ class Gate:
         crawl_delay_s = live.crawl_delays.get(permit.site_id, permit.crawl_delay_s)
         before = live.pace
         lag_s = self._lag.in_answer(answer.started_at, answer.finished_at)
+        self._slots.learn(live.domain, answer.finished_at - answer.started_at - lag_s)
         live.pace = after_answer(before, facts_of(answer, lag_s), crawl_delay_s, self._settings)
         if isinstance(answer, Failed):
             operator_log.request_failed(request.shown_url or request.url, answer)

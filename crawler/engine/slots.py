@@ -12,6 +12,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import IntEnum
+from heapq import merge
+from itertools import count
+from operator import attrgetter
 
 from crawler.clock import Clock
 from crawler.engine.addresses import Address
@@ -22,11 +26,27 @@ from crawler.engine.limiter import Limiter, Waiter, forget_some
 _FREE_PER_HELD = 3
 _MOST_WAITING = 16
 
+#: A domain whose request has held a slot for longer is slow, for so many times as long as that request has taken.
+_SLOW_AFTER_S = 5.0
+_SLOW_FOR = 20
+
+
+class _Kind(IntEnum):
+    """For how long a request of a domain is likely to hold its slot."""
+
+    QUICK = 0  # not for long, as its requests of late
+    NEW = 1  # nobody knows: none of its requests has ended
+    SLOW = 2  # for long, as one of its requests of late
+
 
 @dataclass(slots=True, eq=False)
 class _Domain(Limiter):
     """A registered domain. Of its requests, those in flight hold slots, and those whose answers are read count too."""
 
+    kind: _Kind = _Kind.NEW
+    slow_until: float = 0.0  # in seconds since the epoch
+    held: int = 0  # slots
+    turn: int = 0  # while it waits: domains with lower numbers are served first
     by_address: dict[Address | None, deque[Waiter]] = field(default_factory=dict)  # in the order of their turns
 
 
@@ -36,8 +56,8 @@ class Slots:
     Invariants:
 
     1. No more slots are held than there are.
-    2. A domain that holds no slot, and none of whose answers is being read, waits only if no slot is free, for an
-       address, or between two starts (8.).
+    2. A domain that holds no slot, and none of whose answers is being read, waits only if no slot is free for domains
+       of its kind (10.), for an address, or between two starts (8.).
     3. A domain holds at most a quarter of the slots (one, if there are fewer than four), and less if others hold many:
        n domains that take all they can leave 3 of n + 3 slots free, as long as there are more slots than domains.
     4. An answer that is being read (:meth:`reading`) counts as a slot that its domain holds, although its slot is free
@@ -50,16 +70,22 @@ class Slots:
     8. The starts of requests of a domain to addresses with a limit are ``delay_s`` seconds, divided by the slots that a
        domain may hold, apart. So a domain gets as many requests as that many hosts, however many it has.
     9. No more than 16 requests of a domain, and 64 to an address, wait, if :meth:`full` is asked before each wait.
+    10. Slow domains hold at most half of the slots, and slow and new ones together three quarters. So a quarter of the
+        slots is for domains whose requests of late have held a slot for 5 s at most, however many domains never answer.
 
     The third invariant holds for a domain that is alone, too: its slots could not be taken back for another one.
     """
 
     def __init__(self, slots: int, clock: Clock, delay_s: float = 0.0) -> None:
         self._free = slots
+        self._held = [0, 0, 0]  # by kind
+        self._most_slow = slots - slots // 2
+        self._most_unproven = slots - slots // 4  # slow and new
         self._clock = clock
         self._pause_s = delay_s / max(1, slots // (_FREE_PER_HELD + 1))
         self._domains: dict[str, _Domain] = {}  # those of late
-        self._waiting: dict[str, _Domain] = {}  # in the order of their turns
+        self._waiting: tuple[dict[str, _Domain], ...] = ({}, {}, {})  # by kind, in the order of their turns
+        self._turns = count()
 
     def take(self, domain: str, address: Address | None = None) -> bool:
         """Take a slot, and a place at ``address``, if ``domain`` may have them now; returns whether it did.
@@ -73,12 +99,16 @@ class Slots:
         if (domain := self._domains.get(name)) is None:
             forget_some(self._domains, now)
             domain = self._domains[name] = _Domain(name, _MOST_WAITING, self._pause_s)
+        elif domain.kind is _Kind.SLOW and now >= domain.slow_until:
+            self._sort(domain, _Kind.QUICK)
         return domain
 
     def _take(self, domain: _Domain, address: Address | None, now: float) -> bool:
         if not self._may_take(domain, address, now):
             return False
         self._free -= 1
+        self._held[domain.kind] += 1
+        domain.held += 1
         domain.begin(now, is_paced=address is not None)
         if address is not None:
             address.take(now)
@@ -95,7 +125,8 @@ class Slots:
         """Wait for a slot, and for a place at ``address``, and take both. Cancellation takes none."""
         now = self._clock.now()
         waiting = self._domain(domain, now)
-        self._waiting.setdefault(domain, waiting)
+        if not waiting.by_address:
+            self._line_up(waiting)
         waiter: Waiter = asyncio.get_running_loop().create_future()
         waiting.by_address.setdefault(address, deque()).append(waiter)
         for limiter in (waiting,) if address is None else (waiting, address):
@@ -112,10 +143,42 @@ class Slots:
 
     def release(self, domain: str, address: Address | None = None) -> None:
         """Give a slot back, and the place at ``address``. They go to the next requests that may take them."""
+        known = self._domains[domain]  # a domain with requests in flight is not forgotten
         self._free += 1
+        self._held[known.kind] -= 1
+        known.held -= 1
         if address is not None:
             address.in_flight -= 1
         self._end(domain)
+
+    def learn(self, domain: str, took_s: float, *, is_answer: bool = True) -> None:
+        """A request of ``domain`` has held its slot for ``took_s`` seconds, or a look-up of its name has.
+
+        A fast look-up says nothing about the server: ``is_answer`` is false for it.
+        """
+        now = self._clock.now()
+        known = self._domain(domain, now)
+        if took_s > _SLOW_AFTER_S:
+            known.slow_until = max(known.slow_until, now + _SLOW_FOR * took_s)
+            self._sort(known, _Kind.SLOW)
+        elif is_answer and now >= known.slow_until:
+            self._sort(known, _Kind.QUICK)
+        self._serve()
+
+    def _sort(self, domain: _Domain, kind: _Kind) -> None:
+        """The domain is of this kind from now on, with the slots that it holds and the requests that wait."""
+        if kind is domain.kind:
+            return
+        self._held[domain.kind] -= domain.held
+        self._held[kind] += domain.held
+        if self._waiting[domain.kind].pop(domain.name, None) is not None:
+            self._waiting[kind][domain.name] = domain
+        domain.kind = kind
+
+    def _line_up(self, domain: _Domain) -> None:
+        """The domain waits behind all others."""
+        domain.turn = next(self._turns)
+        self._waiting[domain.kind][domain.name] = domain
 
     def release_places(self, addresses: Iterable[Address]) -> None:
         """Give back places that were taken without a slot."""
@@ -133,23 +196,33 @@ class Slots:
             self._end(domain)
 
     def _end(self, name: str) -> None:
-        self._domains[name].in_flight -= 1  # a domain with requests in flight is not forgotten
+        self._domains[name].in_flight -= 1
         self._serve()
 
     def _may_take(self, domain: _Domain, address: Address | None, now: float) -> bool:
         return self._has_share(domain) and (address is None or (now >= domain.next_at and address.is_open(now)))
 
     def _has_share(self, domain: _Domain) -> bool:
-        return self._free > 0 and domain.in_flight < max(1, self._free // _FREE_PER_HELD)
+        return self._is_open(domain.kind) and domain.in_flight < max(1, self._free // _FREE_PER_HELD)
+
+    def _is_open(self, kind: _Kind) -> bool:
+        """Whether a slot is free for domains of this kind."""
+        if kind is _Kind.QUICK or self._free <= 0:
+            return self._free > 0
+        slow = self._held[_Kind.SLOW]
+        is_open = slow + self._held[_Kind.NEW] < self._most_unproven
+        return is_open and (kind is _Kind.NEW or slow < self._most_slow)
 
     def _serve(self) -> None:
+        if not any(self._waiting):
+            return
         now = self._clock.now()  # the same for the choice and for the place: the clock may be set back in between
-        while self._free and (turn := self._next_turn(now)) is not None:
+        while (turn := self._next_turn(now)) is not None:
             domain, address = turn
             waiter = domain.by_address[address][0]
             self._leave(domain, address, waiter)
-            if self._waiting.pop(domain.name, None) is not None:
-                self._waiting[domain.name] = domain  # behind all others
+            if self._waiting[domain.kind].pop(domain.name, None) is not None:
+                self._line_up(domain)
                 if address in domain.by_address:
                     domain.by_address[address] = domain.by_address.pop(address)
             if not waiter.cancelled():  # else its task goes on in a moment, and finds that it has left
@@ -164,7 +237,8 @@ class Slots:
         them, and over closed addresses, each of which a bounded number of requests waits for. A timer is set for each
         pause that it passes over, by the same ``now``: so no request waits without an event that serves it.
         """
-        for domain in self._waiting.values():
+        lines = (line.values() for kind, line in zip(_Kind, self._waiting, strict=True) if line and self._is_open(kind))
+        for domain in merge(*lines, key=attrgetter("turn")):
             if not self._has_share(domain):
                 continue
             for address in domain.by_address:
@@ -183,7 +257,7 @@ class Slots:
         if not queue:
             del domain.by_address[address]
         if not domain.by_address:
-            del self._waiting[domain.name]
+            del self._waiting[domain.kind][domain.name]
         now = self._clock.now()
         for limiter in (domain,) if address is None else (domain, address):
             limiter.leave(waiter, now)

@@ -34,6 +34,10 @@ SCENARIOS: Mapping[str, tuple[Behaviour, ...]] = MappingProxyType(
                       {**_START, "/robots.txt": plain("User-agent: *\nCrawl-delay: 31536000\n")}),
         ),
         "tarpits": (_zone("tarpits", "300 hosts accept and never answer", 300, {}, sends(hang=True)),),
+        "domains": tuple(
+            Behaviour(f"silent{n}", "300 hosts of 300 domains accept and never answer", {}, at_accept=sends(hang=True))
+            for n in range(300)
+        ),
         "aim": (
             _zone("aim", "500 hosts redirect robots.txt to the healthy site", 500,
                   {**_START, "/robots.txt": redirect(f"{HEALTHY}/robots.txt")}),

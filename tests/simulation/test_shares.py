@@ -52,13 +52,17 @@ def crawled(
     seconds: float,
     options: Options,
     addresses: Callable[[str], str] = lambda host: "",
+    seeds: int | None = None,
 ) -> list[Hit]:
-    """The requests of a crawl of all ``sites`` for at most so many seconds. A tarpit is given up after 60 s."""
+    """The requests of a crawl of all ``sites`` for at most so many seconds. A tarpit is given up after 60 s.
+
+    ``seeds``: only so many of them are seeds.
+    """
 
     async def main(clock: VirtualClock) -> list[Hit]:
         web = SimulatedWeb(clock, sites, latency_s=0.01, addresses=addresses)
-        seeds = [f"http://{host}/" for host in sites]
-        await crawl_for(clock, path, web, seeds, options, seconds, crash=False)
+        start = [f"http://{host}/" for host in list(sites)[:seeds]]
+        await crawl_for(clock, path, web, start, options, seconds, crash=False)
         return web.log
 
     return run_virtual(main)
@@ -100,6 +104,8 @@ def test_a_domain_alone_holds_a_quarter_of_the_slots(slots: int, each: int) -> N
 @pytest.mark.parametrize("domains", [2, 4, 20, 63])
 def test_domains_that_take_all_they_can_leave_slots_free(domains: int) -> None:
     shared, held = Slots(64, SystemClock()), Counter[str]()
+    for name in (*(f"{n}.test" for n in range(domains)), "new.test"):
+        shared.learn(name, 0.1)
     for _ in range(64):
         held.update(name for n in range(domains) if shared.take(name := f"{n}.test"))
     assert len(held) == domains
@@ -184,6 +190,66 @@ async def test_a_slot_that_is_given_is_booked_even_if_the_clock_is_set_back_mean
     await asyncio.wait_for(waiting, 5)
     assert address.in_flight == 1
     assert not shared.take("c.test"), "the slot is taken"
+
+
+# --- slots of domains that never answer -------------------------------------------------------
+
+
+def test_silent_domains_leave_slots_to_a_site_that_answers(db_path: Path) -> None:
+    sites = {"good.test": healthy(50)} | {f"silent{n}.test": TARPIT for n in range(300)}
+    log = crawled(db_path, sites, 30.0, Options(politeness=PolitenessSettings(delay_s=0.1)))
+    good = [hit for hit in log if hit.host == "good.test"]
+    assert len(good) == 51
+    assert max(hit.finished_at for hit in good) < 6.5, "51 requests at a pause of 0.1 s"
+    assert most_at_once(hit for hit in log if hit.host != "good.test") == 48, "they are asked as far as that goes"
+
+
+def test_a_site_found_late_passes_the_domains_that_have_never_answered(db_path: Path) -> None:
+    found: Site = {"/robots.txt": plain(""), "/": Page("<a href='http://late.test/'>late</a>", delay_s=900.0)}
+    sites = {"found.test": found} | {f"silent{n}.test": TARPIT for n in range(300)} | {"late.test": healthy(50)}
+    log = crawled(db_path, sites, 1_000.0, Options(politeness=PolitenessSettings(delay_s=0.1)), seeds=len(sites) - 1)
+    late = [hit for hit in log if hit.host == "late.test"]
+    assert len(late) == 51
+    assert max(hit.finished_at for hit in late) - min(hit.started_at for hit in late) < 6.5
+    silent = [hit for hit in log if hit.host.startswith("silent")]
+    assert len({hit.host for hit in silent}) == 300
+    assert most_at_once(hit for hit in silent if hit.started_at > 500) == 32
+
+
+def test_kinds_of_domains_share_the_slots() -> None:
+    clock = _Set(100.0)
+    shared = Slots(8, clock)
+    shared.learn("quick.test", 0.1)
+    for name in "abcdefgh":
+        shared.learn(f"{name}.test", 30.0)
+    assert sum(shared.take(f"{name}.test") for name in "abcdefgh") == 4, "slow ones hold half of them"
+    assert sum(shared.take(f"new{n}.test") for n in range(8)) == 2, "with new ones three quarters"
+    shared.learn("h.test", 0.1)
+    assert not shared.take("h.test"), "one answer in time makes no quick domain of a slow one"
+    shared.learn("new8.test", 0.1, is_answer=False)
+    assert not shared.take("new8.test"), "nor does a look-up"
+    assert shared.take("quick.test")
+    clock.time += 20 * 30.0
+    assert shared.take("h.test"), "but some time does"
+    assert not shared.take("quick2.test"), "no slot is left"
+    shared.learn("a.test", 0.1)
+    shared.release("b.test")
+    assert shared.take("new7.test"), "the slot of a domain counts as one of its kind"
+
+
+async def test_a_domain_that_is_quick_by_now_waits_no_longer_among_the_slow_ones() -> None:
+    shared = Slots(4, SystemClock())
+    for name in "abc":
+        shared.learn(f"{name}.test", 30.0)
+    assert shared.take("a.test")
+    assert shared.take("b.test")
+    waiting = asyncio.create_task(shared.wait("new.test"))
+    await asyncio.wait_for(waiting, 5)
+    waiting = asyncio.create_task(shared.wait("other.test"))
+    await asyncio.sleep(0)
+    assert not waiting.done(), "the last slot is not for new ones"
+    shared.learn("other.test", 0.1)
+    await asyncio.wait_for(waiting, 5)
 
 
 # --- claims -----------------------------------------------------------------------------------
@@ -568,6 +634,17 @@ def test_a_group_whose_address_is_busy_is_given_back_with_all_its_urls(
     log = crawled(db_path.with_name("busy.db"), {"a.test": healthy(6)}, 60.0, Options())
     assert not busy
     assert [hit.path for hit in log] == [hit.path for hit in undisturbed], "none is passed over"
+
+
+class _Set(SystemClock):
+    """A clock that shows the time that it is set to."""
+
+    def __init__(self, time: float) -> None:
+        super().__init__()
+        self.time = time
+
+    def now(self) -> float:
+        return self.time
 
 
 class _Ticking(SystemClock):
