@@ -47,6 +47,7 @@ class Pace:
 
 #: The statuses, and the failures below HTTP, of a server in trouble: they lengthen the back-off.
 _BUSY = frozenset({429, 503})
+_OWN_DOING = frozenset({ErrorKind.STOPPED, ErrorKind.FAULT})
 _TROUBLE: dict[str, str] = {
     ErrorKind.DNS: "no address",
     ErrorKind.CONNECT: "no connection",
@@ -117,9 +118,14 @@ def facts_of(answer: FetchResult, lag_s: float = 0.0) -> AnswerFacts:
 
 
 def backoff_after(before_s: float, answer: AnswerFacts, settings: PolitenessSettings) -> float:
-    """The back-off after an answer, in seconds: trouble doubles the one before, any other answer halves it."""
+    """The back-off after an answer, in seconds: trouble doubles the one before, any other answer halves it.
+
+    A request that the crawler itself broke off has no answer, and leaves the back-off as it is.
+    """
     if answer.is_trouble:
         return min(max(settings.backoff_first_s, 2 * before_s), settings.backoff_max_s)
+    if answer.error_kind in _OWN_DOING:
+        return before_s
     halved_s = before_s / 2
     return halved_s if halved_s > settings.delay_s and halved_s >= 0.5 else 0.0
 

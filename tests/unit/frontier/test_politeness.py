@@ -93,6 +93,15 @@ def test_trouble_doubles_the_back_off_up_to_its_longest(trouble: AnswerFacts) ->
     assert backoffs[-1] == 3600.0
 
 
+@pytest.mark.parametrize("kind", [ErrorKind.STOPPED, ErrorKind.FAULT])
+def test_a_request_that_the_crawler_broke_off_leaves_the_back_off_as_it_is(kind: ErrorKind) -> None:
+    """``python -m tests.world --seed 102 --hosts 30000 --days 30``: a stop of the operator halved back-offs."""
+    pace = after_answer(Pace(), failure(503), None, DEFAULT)
+    pace = after_answer(pace, failure(kind=kind), None, DEFAULT)
+    assert (pace.backoff_s, pace.pause_s) == (10.0, 10.0)
+    assert after_answer(pace, failure(503), None, DEFAULT).backoff_s == 20.0
+
+
 def test_a_back_off_names_its_cause() -> None:
     """Of a body that was cut short not the status that came before it."""
     cut = failure(200, kind=ErrorKind.TRUNCATED)
