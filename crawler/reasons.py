@@ -207,6 +207,7 @@ class WaitCode(Code):
     NONE = "none", "", "nothing: no request has been sent to it"
     DELAY = "delay", "delay", "the least pause between requests"
     SLOW = "slow", "{} times its last response time", "a slow answer"
+    SLOWER = "slower", "answers that take {} times as long as usual", "answers slower than usual for the site"
     CRAWL_DELAY = "crawl_delay", "Crawl-delay", "the Crawl-delay of its robots.txt"
     BACKOFF = "backoff", "back-off after {}", "the back-off after trouble"
     RETRY_AFTER = "retry_after", "Retry-After of a {}", "the Retry-After of an answer"

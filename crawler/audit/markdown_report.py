@@ -133,7 +133,8 @@ def _runs(runs: Sequence[RunRecord], requests: dict[int, int]) -> Iterator[str]:
         yield (
             f"- Between two requests to one {pauses.group} it paused for the longest of {seconds(pauses.delay_s)}, "
             f"{pauses.slow_factor:g} times as long as the last answer took ({seconds(pauses.slow_cap_s)} at most), "
-            f"and the site's `Crawl-delay`{cap}."
+            f"and the site's `Crawl-delay`{cap}; while answers took at least twice as long as usual, for as many times "
+            f"as long ({seconds(pauses.slow_cap_s)} at most)."
         )
         if pauses.hours:
             yield f"- It asked hosts only in these hours: {', '.join(map(_code, pauses.hours))}."

@@ -373,7 +373,8 @@ def _add_obligations(case: _Case, group: _Group) -> None:
     # A failure below HTTP may be noticed late, after the group has passed to another worker. The back-off of earlier
     # failures is not required for the same reason.
     answered = facts._replace(error_kind=None)
-    asked = constraints(answered, backoff_after(0.0, answered, settings), case.crawl_delay_s, settings)
+    backoff_s, slowdown = backoff_after(0.0, answered, settings), _proven_slowdown(case.site, group, facts)
+    asked = constraints(answered, backoff_s, case.crawl_delay_s, settings, slowdown)
     pause = max((each for each in asked if each.code not in _TROUBLE), key=_pause_s)
     backoff = max((each for each in asked if each.code in _TROUBLE), key=_pause_s)
     if group.pause is None or end + pause.pause_s > group.pause.due_at:
@@ -385,6 +386,15 @@ def _add_obligations(case: _Case, group: _Group) -> None:
         pace = after_answer(group.pace, facts, crawl_delay_s, settings)
         group.paused_until = max(group.paused_until, pace.next_at)
     group.pace = pace
+
+
+def _proven_slowdown(site: _Site, group: _Group, answer: AnswerFacts) -> float:
+    """How many times as long as usual the answers took at least.
+
+    Half of what the log says: an answer that a worker without a lease has logged late was unknown to the next worker.
+    Nothing is proven if the runs group sites in different ways.
+    """
+    return group.pace.times.after(answer).slowdown / 2 if len(site.groups) == 1 else 1.0
 
 
 def _pause_s(constraint: Constraint) -> float:

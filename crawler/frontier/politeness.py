@@ -35,16 +35,6 @@ class PolitenessSettings:
     large_hosts: tuple[str, ...] = ()  # addresses and networks without a limit of their own
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """The state of a group between two requests. ``waits_for`` is the rule that set the pause."""
-
-    next_at: float = 0.0
-    pause_s: float = 0.0
-    backoff_s: float = 0.0
-    waits_for: WaitReason = NO_WAIT
-
-
 #: The statuses, and the failures below HTTP, of a server in trouble: they lengthen the back-off.
 _BUSY = frozenset({429, 503})
 _OWN_DOING = frozenset({ErrorKind.STOPPED, ErrorKind.FAULT})
@@ -86,6 +76,61 @@ class AnswerFacts(NamedTuple):
     def is_trouble(self) -> bool:
         """Whether the answer says that the server is in trouble."""
         return self.status in _BUSY or self.error_kind in _TROUBLE
+
+
+#: An answer within this time is never slow: the noise of a network is of this size.
+_QUICK_S = 0.1
+#: The weights of an answer in the averages of what is usual and what is recent, once there have been enough answers.
+_USUAL_WEIGHT = 1 / 100
+_RECENT_WEIGHT = 1 / 5
+#: From this ratio of the recent to the usual time on, answers are slower than they were.
+_SLOWER = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTimes:
+    """How long the answers of a group take, in seconds: usually (some hundred answers) and recently (some five).
+
+    Both are exponential averages of the logarithm, because the times of a server vary by factors: one long answer, or
+    a few large files, change them little. ``count`` is the number of answers; up to the fifth both averages are equal,
+    so nothing is slower than usual before something is usual.
+    """
+
+    count: int = 0
+    usual_s: float = 0.0
+    recent_s: float = 0.0
+
+    def after(self, answer: AnswerFacts) -> AnswerTimes:
+        """The times after one more answer. Trouble has a back-off, and says little about how long answers take."""
+        if answer.status is None or answer.is_trouble:
+            return self
+        count, took_s = self.count + 1, max(answer.took_s, _QUICK_S)
+        return AnswerTimes(
+            count,
+            _average(self.usual_s, took_s, max(1 / count, _USUAL_WEIGHT)),
+            _average(self.recent_s, took_s, max(1 / count, _RECENT_WEIGHT)),
+        )
+
+    @property
+    def slowdown(self) -> float:
+        """How many times as long as usual the recent answers took; 1 if that is less than twice."""
+        return self.recent_s / self.usual_s if self.recent_s >= _SLOWER * self.usual_s > 0 else 1.0
+
+
+def _average(before_s: float, took_s: float, weight: float) -> float:
+    """The weighted geometric mean: the exponential average of the logarithm."""
+    return float(before_s ** (1 - weight) * took_s**weight)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The state of a group between two requests. ``waits_for`` is the rule that set the pause."""
+
+    next_at: float = 0.0
+    pause_s: float = 0.0
+    backoff_s: float = 0.0
+    waits_for: WaitReason = NO_WAIT
+    times: AnswerTimes = AnswerTimes()
 
 
 class Constraint(NamedTuple):
@@ -131,18 +176,26 @@ def backoff_after(before_s: float, answer: AnswerFacts, settings: PolitenessSett
 
 
 def constraints(
-    answer: AnswerFacts, backoff_s: float, crawl_delay_s: float | None, settings: PolitenessSettings
+    answer: AnswerFacts,
+    backoff_s: float,
+    crawl_delay_s: float | None,
+    settings: PolitenessSettings,
+    slowdown: float = 1.0,
 ) -> tuple[Constraint, ...]:
     """Every pause that applies after an answer; the longest decides, and of equal ones the first.
 
-    ``backoff_s`` is the back-off after this answer. A new rule about pauses is a line of this table: the gate and the
-    audit both read it. Source: ``docs/protocols.md``, section 6.
+    ``backoff_s`` is the back-off after this answer. While answers take ``slowdown`` times as long as usual, the pauses
+    that apply without trouble are as many times as long, up to ``slow_cap_s``. A new rule about pauses is a line of
+    this table: the gate and the audit both read it. Source: ``docs/protocols.md``, section 6.
     """
     slow_s = min(settings.slow_factor * answer.took_s, settings.slow_cap_s)
+    asked_s = capped_crawl_delay_s(crawl_delay_s, settings)
+    slower_s = min(slowdown * max(settings.delay_s, slow_s, asked_s), settings.slow_cap_s)
     return (
         Constraint(WaitCode.DELAY, settings.delay_s),
         Constraint(WaitCode.SLOW, slow_s, f"{settings.slow_factor:g}"),
-        Constraint(WaitCode.CRAWL_DELAY, capped_crawl_delay_s(crawl_delay_s, settings)),
+        Constraint(WaitCode.CRAWL_DELAY, asked_s),
+        Constraint(WaitCode.SLOWER, slower_s, f"{slowdown:.1f}"),
         Constraint(WaitCode.BACKOFF, backoff_s, _trouble(answer)),
         Constraint(WaitCode.RETRY_AFTER, answer.retry_after_s or 0.0, str(answer.status)),
     )
@@ -150,9 +203,10 @@ def constraints(
 
 def after_answer(pace: Pace, answer: AnswerFacts, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:
     """The pace after an answer. The pause is counted from the end of the answer."""
-    backoff_s = backoff_after(pace.backoff_s, answer, settings)
-    longest = max(constraints(answer, backoff_s, crawl_delay_s, settings), key=lambda constraint: constraint.pause_s)
-    return Pace(answer.finished_at + longest.pause_s, longest.pause_s, backoff_s, longest.wait)
+    backoff_s, times = backoff_after(pace.backoff_s, answer, settings), pace.times.after(answer)
+    asked = constraints(answer, backoff_s, crawl_delay_s, settings, times.slowdown)
+    longest = max(asked, key=lambda constraint: constraint.pause_s)
+    return Pace(answer.finished_at + longest.pause_s, longest.pause_s, backoff_s, longest.wait, times)
 
 
 def with_crawl_delay(pace: Pace, ended_at: float, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:

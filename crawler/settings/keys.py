@@ -462,8 +462,9 @@ _TABLE = (
         "politeness.slow_cap",
         SECONDS,
         "politeness.slow_cap_s",
-        "The longest pause that slow_factor can lead to.",
-        "A Crawl-delay is kept in full.",
+        "The longest pause that slow answers can lead to.",
+        "If answers take at least twice as long as usual, pauses are as many times as long. A Crawl-delay is kept in "
+        "full.",
     ),
     Key(
         "politeness.crawl_delay_cap",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crawler.frontier.offers import Offer
-from crawler.frontier.politeness import Pace
+from crawler.frontier.politeness import AnswerTimes, Pace
 from crawler.model import Kind
 from crawler.reasons import EndCode, ReasonCode, RunEnd, StoredWaitReason, WaitCode, WaitReason
 from tests.contract.visits import NOW, Harness, deferred, failed, fetched, queued_urls, redirected, retried, robots
@@ -58,7 +58,8 @@ async def test_a_claimed_group_is_not_claimed_again_until_it_is_released(harness
 async def test_a_released_group_is_ready_when_its_pause_is_over(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
-    pace = Pace(NOW + 60, 60.0, 5.0, StoredWaitReason(WaitCode.CRAWL_DELAY, "Crawl-delay"))
+    times = AnswerTimes(7, 0.125, 0.25)
+    pace = Pace(NOW + 60, 60.0, 5.0, StoredWaitReason(WaitCode.CRAWL_DELAY, "Crawl-delay"), times)
     await harness.finish(claim, fetched(claim.urls[0], [f"{A}x"]), pace=pace)
     assert await harness.claim() == []
     ready = await harness.store.next_ready()

@@ -279,9 +279,10 @@ SELECT * FROM unnest(groups_of(:site_id), :site_id::bigint[], :line::bigint[], :
 -- name: set_pace
 -- If two workers have sent requests to the group, the longer wait holds.
 UPDATE politeness_group g SET next_at = t.next_at, pause_s = t.pause_s, backoff_s = t.backoff_s,
-  wait_code = t.wait_code, waits_for = t.waits_for
+  wait_code = t.wait_code, waits_for = t.waits_for, answers = t.answers, usual_s = t.usual_s, recent_s = t.recent_s
 FROM unnest(:next_at::float8[], :pause_s::float8[], :backoff_s::float8[], :wait_code::text[], :waits_for::text[],
-  groups_named(:name)) AS t (next_at, pause_s, backoff_s, wait_code, waits_for, id) WHERE g.id = t.id AND g.next_at <= t.next_at;
+  :answers::bigint[], :usual_s::float8[], :recent_s::float8[], groups_named(:name))
+  AS t (next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s, id) WHERE g.id = t.id AND g.next_at <= t.next_at;
 
 -- name: end_reservation
 UPDATE politeness_group SET reserved_by = NULL WHERE id = ANY(groups_named(:name))
@@ -318,7 +319,8 @@ WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 
 -- name: claimable_groups
 -- Skips groups that another worker is claiming.
-SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, deaths FROM politeness_group
+SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s, deaths
+FROM politeness_group
 WHERE ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
 ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
@@ -371,7 +373,8 @@ LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;
 
 -- name: lost_groups
 -- Skips groups that another worker is releasing.
-SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for
+SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for,
+  g.answers, g.usual_s, g.recent_s
 FROM politeness_group g JOIN worker w ON w.id = coalesce(g.claimed_by, g.reserved_by)
 WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL)
   AND w.ended_at IS NOT NULL

@@ -79,6 +79,9 @@ CREATE TABLE politeness_group (
   next_at double precision NOT NULL DEFAULT 0,
   pause_s double precision NOT NULL DEFAULT 0,
   backoff_s double precision NOT NULL DEFAULT 0,
+  answers bigint NOT NULL DEFAULT 0,     -- whose times are in the averages usual_s and recent_s, in seconds
+  usual_s double precision NOT NULL DEFAULT 0,
+  recent_s double precision NOT NULL DEFAULT 0,
   deaths integer NOT NULL DEFAULT 0,
   wait_code text NOT NULL DEFAULT 'none',
   waits_for text NOT NULL DEFAULT '',

@@ -128,7 +128,8 @@ WITH RECURSIVE way (id, found_on, n) AS (
 SELECT s.name || u.path AS url FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = site_of(u.id) ORDER BY n DESC;
 
 -- name: all_sites
-SELECT s.id, s.name AS site, g.name AS group_name, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for
+SELECT s.id, s.name AS site, g.name AS group_name, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for,
+  g.answers, g.usual_s, g.recent_s
 FROM site s JOIN politeness_group g ON g.id = s.group_id;
 
 -- name: queued_from
@@ -200,7 +201,7 @@ SELECT site, main_site, contradiction FROM mirror WHERE evidence = 'refuted';
 DELETE FROM mirror WHERE evidence = 'content';
 
 -- name: group_pace
-SELECT next_at, pause_s, backoff_s, wait_code, waits_for FROM politeness_group WHERE name = :name;
+SELECT next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s FROM politeness_group WHERE name = :name;
 
 -- name: site_number
 SELECT id FROM site WHERE name = :site;

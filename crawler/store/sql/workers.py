@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from crawler.errors import LeaseLost
-from crawler.frontier.politeness import Pace, PolitenessSettings, after_crash
+from crawler.frontier.politeness import AnswerTimes, Pace, PolitenessSettings, after_crash
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, StoredWaitReason, WaitCode
 from crawler.store.protocols import CommitBatch
 from crawler.store.statements import Statements
@@ -164,12 +164,17 @@ def pace_row(name: str, pace: Pace) -> dict[str, object]:
         "backoff_s": pace.backoff_s,
         "wait_code": pace.waits_for.code,
         "waits_for": pace.waits_for.sentence,
+        "answers": pace.times.count,
+        "usual_s": pace.times.usual_s,
+        "recent_s": pace.times.recent_s,
     }
 
 
 def pace_of(row: Any) -> Pace:
     """The pace of a group, from a row with the columns that ``set_pace`` writes."""
-    return Pace(row.next_at, row.pause_s, row.backoff_s, StoredWaitReason(WaitCode(row.wait_code), row.waits_for))
+    waits_for = StoredWaitReason(WaitCode(row.wait_code), row.waits_for)
+    times = AnswerTimes(row.answers, row.usual_s, row.recent_s)
+    return Pace(row.next_at, row.pause_s, row.backoff_s, waits_for, times)
 
 
 @cache

@@ -151,7 +151,8 @@ INSERT INTO agent_server (site_id, line, path, agent_server) VALUES (:site_id, :
 -- name: set_pace
 -- If two workers have sent requests to the group, the longer wait holds.
 UPDATE politeness_group SET next_at = :next_at, pause_s = :pause_s, backoff_s = :backoff_s,
-  wait_code = :wait_code, waits_for = :waits_for WHERE name = :name AND next_at <= :next_at;
+  wait_code = :wait_code, waits_for = :waits_for, answers = :answers, usual_s = :usual_s, recent_s = :recent_s
+WHERE name = :name AND next_at <= :next_at;
 
 -- name: end_reservation
 UPDATE politeness_group SET reserved_by = NULL WHERE name = :name AND reserved_by = :worker;
@@ -190,7 +191,8 @@ WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 
 -- name: claimable_groups
 -- The groups that have been ready longest.
-SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, deaths FROM politeness_group
+SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s, deaths
+FROM politeness_group
 WHERE ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
   ORDER BY ready_at LIMIT :limit;
 
@@ -249,7 +251,8 @@ LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = 
 
 -- name: lost_groups
 -- Groups held by workers that have ended.
-SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for
+SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for,
+  g.answers, g.usual_s, g.recent_s
 FROM politeness_group g LEFT JOIN worker w ON w.id = coalesce(g.claimed_by, g.reserved_by)
 WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL)
   AND (w.id IS NULL OR w.ended_at IS NOT NULL);

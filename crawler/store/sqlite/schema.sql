@@ -77,6 +77,9 @@ CREATE TABLE politeness_group (          -- the unit of claiming: sites that sha
   next_at REAL NOT NULL DEFAULT 0,
   pause_s REAL NOT NULL DEFAULT 0,
   backoff_s REAL NOT NULL DEFAULT 0,
+  answers INTEGER NOT NULL DEFAULT 0,    -- whose times are in the averages usual_s and recent_s, in seconds
+  usual_s REAL NOT NULL DEFAULT 0,
+  recent_s REAL NOT NULL DEFAULT 0,
   deaths INTEGER NOT NULL DEFAULT 0,     -- of workers that held it, since it was given back last
   wait_code TEXT NOT NULL DEFAULT 'none',
   waits_for TEXT NOT NULL DEFAULT '',

@@ -6,11 +6,13 @@ import pytest
 
 from crawler.frontier.politeness import (
     AnswerFacts,
+    AnswerTimes,
     GroupBy,
     Pace,
     PolitenessSettings,
     after_answer,
     after_crash,
+    constraints,
     facts_of,
     group_name,
     with_crawl_delay,
@@ -121,6 +123,63 @@ def test_success_lets_a_site_recover_slowly() -> None:
 @pytest.mark.parametrize("answer", [failure(404), failure(500), failure(kind=ErrorKind.TOO_LARGE)])
 def test_other_failures_slow_nothing_down(answer: AnswerFacts) -> None:
     assert after_answer(Pace(), answer, None, DEFAULT).pause_s == 2.0
+
+
+def after_times(*took_s: float) -> AnswerTimes:
+    """The times of a group after answers that took so many seconds."""
+    times = AnswerTimes()
+    for seconds in took_s:
+        times = times.after(page(seconds))
+    return times
+
+
+def test_a_group_is_slower_if_its_recent_answers_take_twice_as_long_as_usual() -> None:
+    assert after_times().slowdown == 1
+    assert after_times(*[0.2] * 50, 4.0).slowdown == 1, "one answer that takes twenty times as long"
+    assert after_times(*[0.2] * 50, *[0.38] * 50).slowdown == 1
+    assert after_times(*[0.2] * 200, *[0.8] * 9).slowdown == pytest.approx(2.95, abs=0.01)
+    assert after_times(*[0.2] * 50, *[4.0] * 500).slowdown == 1, "that is usual by now"
+    assert after_times(*[4.0] * 50, *[0.2] * 50).slowdown == 1, "faster"
+
+
+def test_the_first_answers_are_usual_and_quick_ones_never_slow() -> None:
+    assert after_times(0.2, 8.0, 8.0, 8.0, 8.0).slowdown == 1
+    assert after_times(*[0.001] * 50, *[0.1] * 50).slowdown == 1
+
+
+@pytest.mark.parametrize("answer", [failure(503), failure(429), *(failure(kind=kind) for kind in (ErrorKind.TIMEOUT,))])
+def test_trouble_is_no_measure_of_answer_times(answer: AnswerFacts) -> None:
+    times = after_times(0.2, 0.3)
+    assert times.after(answer._replace(started_at=END - 60)) is times
+
+
+def test_the_lag_of_the_crawler_makes_no_site_slower() -> None:
+    times = after_times(*[0.2] * 50)
+    for _ in range(20):
+        times = times.after(page(4.0)._replace(lag_s=3.8))
+    assert times.slowdown == 1
+
+
+@pytest.mark.parametrize(
+    ("took_s", "crawl_delay_s", "pause_s", "code"),
+    [
+        (0.3, None, 6.0, WaitCode.SLOWER),
+        (1.0, None, 15.0, WaitCode.SLOWER),
+        (3.0, None, 30.0, WaitCode.SLOWER),
+        (0.3, 5.0, 15.0, WaitCode.SLOWER),
+        (0.3, 20.0, 30.0, WaitCode.SLOWER),
+        (0.3, 60.0, 60.0, WaitCode.CRAWL_DELAY),
+    ],
+)
+def test_pauses_are_as_many_times_as_long_up_to_the_cap(
+    took_s: float, crawl_delay_s: float | None, pause_s: float, code: WaitCode
+) -> None:
+    asked = constraints(page(took_s), 0.0, crawl_delay_s, DEFAULT, slowdown=3.0)
+    longest = max(asked, key=lambda constraint: constraint.pause_s)
+    assert (longest.pause_s, longest.code) == (pytest.approx(pause_s), code)
+    assert max(each.pause_s for each in constraints(page(took_s), 0.0, crawl_delay_s, DEFAULT)) < pause_s or (
+        code is WaitCode.CRAWL_DELAY
+    )
 
 
 def test_a_crawl_delay_just_read_holds_from_that_answer_on() -> None:
