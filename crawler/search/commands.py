@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 
 import click
@@ -9,7 +10,7 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from crawler.cli.output import PrintableConsole, console, print_json, say, tell
+from crawler.cli.output import PrintableConsole, console, print_json, tell
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
@@ -41,34 +42,51 @@ def index_command(db: str, as_json: bool) -> int:
     return run_async(build())
 
 
-# Only the long form of --help: an argument that begins with "-" is an excluded word, no option.
-@cli.command("search", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
-@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
+class _SearchCommand(click.Command):
+    """Reads words that begin with "-" after ``--``, or within an argument of several words."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; click calls this. The error about an unknown option says how to leave words out."""
+        end = args.index("--") if "--" in args else len(args)
+        # No option contains a blank before its "=". With a blank in front, click reads the argument as words.
+        read = [f" {arg}" if arg.startswith("-") and _HAS_BLANK.match(arg) else arg for arg in args[:end]]
+        try:
+            return super().parse_args(ctx, [*read, *args[end:]])
+        except click.NoSuchOption as error:
+            told = error.format_message().rstrip(".")
+            raise click.UsageError(
+                f"{told}. Words to leave out come after `--` (search word -- -other), or in quotes with other words "
+                "(search 'word -other').",
+                ctx,
+            ) from None
+
+
+_HAS_BLANK = re.compile(r"[^=\s]*\s")
+
+
+@cli.command("search", cls=_SearchCommand)
+@click.argument("words", nargs=-1, required=True)
 @db_option
 @json_option
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Most results.")
 @click.option("--site", metavar="S", help="Only this host (example.org, with or without port) and its subdomains.")
-@click.pass_context
-def search_command(
-    ctx: click.Context, /, words: tuple[str, ...], db: str, as_json: bool, limit: int, site: str | None
-) -> int:
+def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, site: str | None) -> int:
     """Search the pages crawled, after `crawler index`.
 
     WORDS are the words to search for. 'wor*' matches any word that begins so, '"a phrase"' matches these words in this
     order (the inner quotes are for the crawler, the outer ones for the shell), and -word excludes pages with that word.
+    Words that begin with - come after --, or in quotes with other words: 'parser -lexer'.
     Pages with all words come first. If there are few of them, pages with some of the words follow.
     """
-    if words == ("-h",):  # it contains no word to search for, so it asks for help
-        say(ctx.get_help())
-        return 0
+    query = " ".join(words).strip()
 
     async def look() -> int:
         async with existing_store(store_at(db)) as store:
-            found = await search(store, " ".join(words), now=SystemClock().now(), limit=limit, site=site)
+            found = await search(store, query, now=SystemClock().now(), limit=limit, site=site)
         if found.note:
             tell(found.note)
         if as_json:
-            print_json({"query": " ".join(words), **asdict(found)})
+            print_json({"query": query, **asdict(found)})
         else:
             _render(found, console)
             if found.hits and all(hit.pagerank is None for hit in found.hits):

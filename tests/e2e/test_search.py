@@ -41,7 +41,7 @@ def db(request: pytest.FixtureRequest, loopback: LoopbackWeb, tmp_path: Path) ->
 
 
 def find(db: str, *words: str) -> dict[str, Any]:
-    ended = here("search", *words, "--db", db, "--json")
+    ended = here("search", "--db", db, "--json", *words)
     assert (ended.code, ended.err) == (0, ""), ended
     found = json.loads(ended.out)
     assert isinstance(found, dict)
@@ -57,7 +57,7 @@ def test_index_then_search(db: str, loopback: LoopbackWeb) -> None:
     assert [hit["url"] for hit in found["hits"]] == [lexer, parser]
     assert found["hits"][0]["title"] == {"text": "Lexer [31m", "marks": [[0, 5]]}
     assert found["hits"][0]["excerpt"] == {"text": "Lexers A lexer makes tokens.", "marks": [[0, 6], [9, 14]]}
-    assert [hit["url"] for hit in find(db, "lexer", "-parsers")["hits"]] == [lexer]
+    assert [hit["url"] for hit in find(db, "lexer", "--", "-parsers")["hits"]] == [lexer]
     assert [hit["url"] for hit in find(db, '"take tokens"')["hits"]] == [parser]
     assert [hit["url"] for hit in find(db, "pars*")["hits"]] == [parser]
     called, calling = find(db, "scanner")["hits"]
@@ -81,18 +81,30 @@ def test_for_people(db: str) -> None:
     assert "0 pages with all words\n\nWith some of the words:\n\n1. " in few
 
 
-def test_words_that_look_like_options_are_left_out_of_the_search(db: str) -> None:
+def test_words_that_begin_with_a_hyphen_come_after_two_hyphens_or_are_quoted(db: str) -> None:
     """``-hash`` holds the letter of a help option."""
     assert here("index", "--db", db).code == 0
-    for words in (["tokens", "-hash"], ["-hash", "tokens"], ["tokens", "-takes", "-j"]):
-        assert find(db, *words)["total"] == 2
+    for words in (["tokens", "--", "-hash"], ["--", "-hash", "tokens"], ["-hash tokens"], ["tokens -take"]):
+        found = find(db, *words)
+        assert found["total"] == (1 if "-take" in words[0] else 2)
+    assert find(db, "-hash tokens")["query"] == "-hash tokens"
+
+
+@pytest.mark.parametrize("option", ["--limt", "-hash", "-j"])
+def test_an_unknown_option_is_no_word_to_leave_out(db: str, option: str) -> None:
+    assert here("index", "--db", db).code == 0
+    ended = here("search", "tokens", option, "2", "--db", db)
+    assert (ended.code, ended.out) == (2, "")
+    assert "No such option" in ended.err
+    assert "come after `--`" in ended.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["search"], "Missing argument"),
-        (["search", "-word"], "it only excludes"),
+        (["search", "--db", "none.db", "--", "-word"], "no such store"),
+        (["search", "-word"], "come after `--`"),
         (["search", "word", "--limit", "0"], "--limit"),
         (["search", "word"], "no search index yet; `crawler index` builds it"),
         (["search", "word", "--db", "none.db"], "no such store"),
