@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import click
@@ -21,9 +20,10 @@ from crawler.errors import Setting, UsageError
 from crawler.formatting import many
 from crawler.inspect.first_match import told_of_first_matches
 from crawler.model import Reading
-from crawler.reasons import EndCode, RunEnd
+from crawler.reasons import EndCode
 from crawler.robots.tokens import warning_about
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
+from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.run.session import begun, crawl_session, log_end, look_back, require_alone, run_to_end
 from crawler.run.team import Team, require_shares
 from crawler.sampling import load
@@ -84,7 +84,9 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
         draw = await store.sample_draw() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("survey").survey(store)
         closed = await told_of_first_matches(store, settings)
-    _tell_end(settings, end, closed, result if survey is None else result | {"sample": survey.as_json()})
+        stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)
+        nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings.output.db, clock.now())
+    _tell_end(settings, nothing, closed, result if survey is None else result | {"sample": survey.as_json()})
     if not settings.output.json:
         if survey is not None:
             console.print()
@@ -93,7 +95,7 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
             console.print(
                 "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
             )
-    return _exit_code(crawl.progress, stopped=signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED))
+    return _exit_code(crawl.progress, nothing, stopped=stopped)
 
 
 async def _run_team(settings: Settings, seeds: list[str]) -> int:
@@ -112,17 +114,22 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
         await store.end_run(end, clock.now())
         result = summary(team, await store.counts(), end, shown(settings.output.db), clock.now())
         closed = await told_of_first_matches(store, settings)
-    _tell_end(settings, end, closed, result)
-    return _exit_code(team.progress, stopped=signals.came or team.cut_short)
+        stopped = signals.came or team.cut_short
+        nothing = None if stopped else await why_nothing(store, team.progress, end, settings.output.db, clock.now())
+    _tell_end(settings, nothing, closed, result)
+    return _exit_code(team.progress, nothing, stopped=stopped)
 
 
-def _exit_code(progress: Progress, *, stopped: object) -> int:
+def _exit_code(progress: Progress, nothing: str | None, *, stopped: object) -> int:
+    """The exit code of a run; ``nothing`` says why it crawled nothing, if so."""
     if faults := progress.faults:
         tell(
             f"{many(faults, 'answer')} met a bug in the crawler: the URLs failed, or wait for the robots.txt that "
             "met it; please report what `crawler status` shows about them"
         )
-    return STOPPED if stopped else 1 if faults else 0
+    if stopped:
+        return STOPPED
+    return 1 if faults else NOTHING_CRAWLED if nothing else 0
 
 
 def _shown(
@@ -138,11 +145,13 @@ def _shown(
     return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, settings.team.patience_s, db)
 
 
-def _tell_end(settings: Settings, end: RunEnd, closed: Iterable[str], result: dict[str, Any]) -> None:
-    """Print the end of a run; ``closed`` are sentences about pages that stay closed."""
-    if end.code is EndCode.SEEDS_LEFT_OUT:
-        why = f"every seed was left out: {end.code.told(end.detail, terminal_name)}"
-        tell(f"nothing was crawled: {why}; `crawler why URL --db {quote(result['db'])}` explains it")
+def _tell_end(settings: Settings, nothing: str | None, closed: Iterable[str], result: dict[str, Any]) -> None:
+    """Print the end of a run.
+
+    ``nothing`` says why it crawled nothing, if so; ``closed`` are sentences about pages that stay closed.
+    """
+    if nothing:
+        tell(nothing)
     for sentence in closed:
         tell(sentence)
     if settings.output.json:

@@ -440,9 +440,42 @@ def test_a_crawl_with_every_seed_left_out_says_why_on_standard_error(
     options: tuple[str, ...], reason: str, web: LoopbackWeb, db_path: Path
 ) -> None:
     ended = here("run", web.url("a.test"), *options, "--json", "--db", db_path)
-    assert (ended.code, json.loads(ended.out)["pages"]) == (0, 0)
-    why = f"{reason}; `crawler why URL --db {db_path}` explains it"
+    assert (ended.code, json.loads(ended.out)["pages"]) == (5, 0)
+    why = f"{reason}; `crawler why {web.url('a.test')} --db {db_path}` explains it"
     assert ended.err == f"crawler: nothing was crawled: every seed was left out: {why}\n"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_crawl_without_a_page_exits_5_with_the_reason(web: LoopbackWeb, db_path: Path, workers: str) -> None:
+    web.sites["a.test"] = {}
+    run = ("run", web.url("a.test", "/gone"), *LOOPBACK, "--workers", workers, "--db", db_path)
+    ended = crawler(*run)
+    why = f"`crawler why {web.url('a.test', '/gone')} --db {db_path}` explains it"
+    assert (ended.code, ended.err) == (5, f"crawler: nothing was crawled: the seed failed: 404 Not Found; {why}\n")
+    again = crawler(*run)
+    assert (again.code, again.err) == (5, ended.err), "the store holds no page either"
+
+
+def test_a_crawl_that_is_cut_off_before_its_first_page_names_the_wait(web: LoopbackWeb, db_path: Path) -> None:
+    web.sites["a.test"] = {"/robots.txt": Page("", status=503)}
+    ended = here("run", web.url("a.test"), *LOOPBACK, "--max-time", "1", "--db", db_path)
+    assert ended.code == 5
+    assert "nothing was crawled: everything left waits, first for a.test until " in ended.err
+    assert " 503; `crawler why" in ended.err
+
+
+def test_a_complete_crawl_has_nothing_to_do_and_exits_0(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
+    run = ("run", web.url("a.test"), "--config", hasty, *LOOPBACK, "--db", db_path)
+    assert (here(*run).code, here(*run).code) == (0, 0)
+
+
+def test_a_run_that_adds_no_page_to_a_store_exits_5(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
+    common = ("--config", hasty, *LOOPBACK, "--db", db_path)
+    assert here("run", web.url("a.test"), *common).code == 0
+    web.sites["b.test"] = {"/robots.txt": Page("User-agent: *\nDisallow: /\n")}
+    ended = here("run", web.url("b.test"), *common)
+    assert ended.code == 5
+    assert ended.err.startswith("crawler: nothing was crawled: ")
 
 
 def test_counts_of_one_are_singular(loopback: LoopbackWeb, tmp_path: Path) -> None:

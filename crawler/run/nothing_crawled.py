@@ -1,0 +1,49 @@
+"""Why a run crawled nothing: neither a page nor an answer about a known page came from it."""
+
+from __future__ import annotations
+
+from shlex import quote
+
+from crawler.clock import brief_time
+from crawler.engine.progress import Progress
+from crawler.frontier.revisit import VisitResult
+from crawler.model import State
+from crawler.reasons import EndCode, RunEnd
+from crawler.settings.keys import terminal_name
+from crawler.store.location import db_argument
+from crawler.store.protocols import EngineStore
+
+#: The exit code of a run that crawled nothing.
+NOTHING_CRAWLED = 5
+
+
+async def why_nothing(store: EngineStore, progress: Progress, end: RunEnd, db: str, now: float) -> str | None:
+    """The sentence that says why the run crawled nothing; ``None`` if it crawled something, or had nothing to do.
+
+    A run had nothing to do if it sent no request and the store holds pages: the crawl was complete before it began.
+    """
+    visited = progress.revisits.total() - progress.revisits[VisitResult.UNREACHED]
+    if progress.pages or visited or (not progress.requests and await store.fetched_count()):
+        return None
+    return f"nothing was crawled: {await _reason(store, end, now)}; {await _explained(store, db)}"
+
+
+async def _reason(store: EngineStore, end: RunEnd, now: float) -> str:
+    if end.code is EndCode.SEEDS_LEFT_OUT:
+        return f"every seed was left out: {end.code.told(end.detail, terminal_name)}"
+    if (wait := await store.next_ready()) is not None:
+        reason = f": {wait.reason}" if wait.reason else ""
+        return f"everything left waits, first for {wait.group} until {brief_time(wait.until, now)}{reason}"
+    seeds, is_one = await store.seed_states(), len(await store.seeds()) == 1
+    if not seeds or seeds[0][0] in (State.FETCHED, State.QUEUED):
+        return end.told(terminal_name)
+    (state, reason), others = seeds[0], len(seeds) - 1
+    more = f"; and {others:,} other reason{'s' * (others > 1)}" if others else ""
+    verb = state if state is State.FAILED else f"{'was' if is_one else 'were'} {state}"
+    return f"{'the seed' if is_one else 'the seeds'} {verb}: {reason}{more}"
+
+
+async def _explained(store: EngineStore, db: str) -> str:
+    """The command that explains the first seed."""
+    seeds = await store.seeds()
+    return f"`crawler why {quote(seeds[0])}{db_argument(db)}` explains it"
