@@ -14,11 +14,15 @@ from typing import Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Entry(NamedTuple, Generic[T]):
-    """An item that waits, with the place in the queue that it keeps when it is put back."""
+class Place(NamedTuple):
+    """A place in the queue, which an item keeps when it is put back."""
 
     tag: float
     number: int
+
+
+class _Entry(NamedTuple, Generic[T]):
+    place: Place
     owner: str
     item: T
 
@@ -37,7 +41,7 @@ class FairQueue(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._heap: list[Entry[T]] = []
+        self._heap: list[_Entry[T]] = []
         self._numbers = count()
         self._last_tags: dict[str, float] = {}  # by owner, as long as one is higher than self._now
         self._now = 0.0  # the tag of the item taken last
@@ -45,17 +49,17 @@ class FairQueue(Generic[T]):
     def __bool__(self) -> bool:
         return bool(self._heap)
 
-    def add(self, owner: str, cost: float, item: T) -> Entry[T]:
+    def add(self, owner: str, cost: float, item: T) -> Place:
         """Add an item. ``cost`` is positive, in any unit."""
         tag = cost + max(self._now, self._last_tags.get(owner, 0.0))
         self._last_tags[owner] = tag
-        entry = Entry(tag, next(self._numbers), owner, item)
-        heappush(self._heap, entry)
-        return entry
+        place = Place(tag, next(self._numbers))
+        heappush(self._heap, _Entry(place, owner, item))
+        return place
 
-    def put_back(self, entry: Entry[T]) -> None:
+    def put_back(self, owner: str, place: Place, item: T) -> None:
         """Add an item again that was taken before, in its old place."""
-        heappush(self._heap, entry)
+        heappush(self._heap, _Entry(place, owner, item))
 
     def peek(self) -> T:
         """The next item. Raises :class:`IndexError` if none waits."""
@@ -64,7 +68,7 @@ class FairQueue(Generic[T]):
     def pop(self) -> T:
         """Take the next item. Raises :class:`IndexError` if none waits."""
         entry = heappop(self._heap)
-        self._now = max(self._now, entry.tag)
+        self._now = max(self._now, entry.place.tag)
         if self._last_tags.get(entry.owner, 0.0) <= self._now:
             self._last_tags.pop(entry.owner, None)
         return entry.item
@@ -74,5 +78,5 @@ class FairQueue(Generic[T]):
         taken = sorted(entry for entry in self._heap if chosen(entry.item))
         self._heap = [entry for entry in self._heap if not chosen(entry.item)]
         heapify(self._heap)
-        self._last_tags = {entry.owner: entry.tag for entry in sorted(self._heap)}
+        self._last_tags = {entry.owner: entry.place.tag for entry in sorted(self._heap)}
         return [entry.item for entry in taken]

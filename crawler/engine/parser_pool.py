@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 from crawler.engine import operator_log
-from crawler.engine.fair_queue import Entry, FairQueue
+from crawler.engine.fair_queue import FairQueue, Place
 from crawler.engine.messages import Unpacker, framed
 from crawler.engine.page_messages import (
     FAST_CPU_S,
@@ -302,8 +302,8 @@ class ParserPool:
                 if not current.answer.done():
                     current.answer.set_result(_Unread(parser.why_ended()))
         for document in documents:
-            assert document.entry is not None
-            self._lane(document).waiting.put_back(document.entry)
+            assert document.place is not None
+            self._lane(document).waiting.put_back(document.domain, document.place, document)
         if is_slow:
             self._note_slow(current.domain)
         elif not self._is_closed:
@@ -335,7 +335,7 @@ class _Document:
     is_slow: bool = False
     deaths: int = 0  # of processes that were reading the document
     sent_at: float = 0.0  # by the clock of the event loop
-    entry: Entry[_Document] | None = None  # in the queue of its lane
+    place: Place | None = None  # in the queue of its lane
 
     @property
     def bytes(self) -> int:
@@ -362,7 +362,7 @@ class _Lane:
         """Add a document, which then waits."""
         self.documents.add(document)
         self._bytes += document.bytes
-        document.entry = self.waiting.add(document.domain, document.cost, document)
+        document.place = self.waiting.add(document.domain, document.cost, document)
 
     def leave(self, document: _Document) -> None:
         """Remove a document."""

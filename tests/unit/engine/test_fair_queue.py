@@ -46,7 +46,7 @@ def test_an_item_that_is_put_back_keeps_its_place() -> None:
     queue.add("a", 2, "2")
     queue.add("b", 3, "3")
     assert queue.pop() == "1"
-    queue.put_back(first)
+    queue.put_back("a", first, "1")
     assert drained(queue) == "132"
 
 
