@@ -128,7 +128,8 @@ class _Pages:
         url = canonicalise(text if "://" in text else f"http://{text}")
         async with self._asking:
             known = await explain(self._store, url, now=self._clock.now())
-        return web.json_response({"url": url, "told": [[label, str(value)] for label, value in told(known)]})
+        rows = told(known, self._settings.output.db)
+        return web.json_response({"url": url, "told": [[label, str(value)] for label, value in rows]})
 
     async def search(self, request: web.Request) -> web.Response:
         async with self._asking:

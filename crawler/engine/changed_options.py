@@ -10,11 +10,10 @@ from crawler.errors import Setting, UsageError
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.scope import Scope
 from crawler.reasons import ReasonCode
+from crawler.store.location import db_argument
 from crawler.store.protocols import EngineStore, Overview
 
 _BATCH = 5000
-#: The remedy if other workers are in the way.
-WAIT = "wait until they are done, or stop them first (`crawler status` shows them)"
 
 #: The settings that each worker of a crawl may have of its own.
 _OWN = frozenset(
@@ -101,6 +100,15 @@ async def adopt_known(store: Overview, scope: Scope) -> None:
     adopt_mains(scope, await store.main_sites())
 
 
+def wait_for_others(store: str) -> str:
+    """The remedy if other workers are in the way on ``store``."""
+    argument = db_argument(store)
+    return (
+        f"wait until they are done (`crawler status{argument}` shows them), or stop them first "
+        f"(`crawler control stop{argument}`)"
+    )
+
+
 def require_same_crawl(
     theirs: Mapping[str, Any],
     ours: Mapping[str, Any],
@@ -119,11 +127,12 @@ def require_same_crawl(
         for key in (f"{section}.{name}" for name in values)
         if key not in _OWN and _at(theirs, key) != _at(plain(ours), key)
     )
+    remedy = wait_for_others(store)
     if differing:
         parts = [part for key in differing for part in (", ", Setting(key) if key in names.values() else key)]
-        raise UsageError(f"{store}: others crawl into it under other settings (", *parts[1:], f"); {WAIT}")
+        raise UsageError(f"{store}: others crawl into it under other settings (", *parts[1:], f"); {remedy}")
     if new_seeds:
-        raise UsageError(f"{store}: others crawl into it without {min(new_seeds)} among their seeds; {WAIT}")
+        raise UsageError(f"{store}: others crawl into it without {min(new_seeds)} among their seeds; {remedy}")
 
 
 async def rescope(

@@ -26,6 +26,7 @@ from crawler.export.job import SQL
 from crawler.formatting import duration, many
 from crawler.preferences.purposes import UsePurpose
 from crawler.settings.stores import existing_store
+from crawler.store.location import db_argument
 
 _REFRESH_S = 0.2
 _LEFT_OUT = (
@@ -98,7 +99,7 @@ def export(
         left_out = f" ({many(tally.left_out, 'page')} left out: {_LEFT_OUT})" if tally.left_out else ""
         tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
         if unranked:
-            tell(f"the view {table} is empty: run `crawler rank` first (with the same --db)")
+            tell(f"the view {table} is empty: run `crawler rank{db_argument(db)}` first")
         return 0
 
     return run_async(write())

@@ -44,7 +44,7 @@ def why(url: str, db: str, as_json: bool) -> int:
         if as_json:
             print_json(known)
         else:
-            why_report.render(known, console)
+            why_report.render(known, db, console)
         return 0
 
     return run_async(explain())

@@ -9,6 +9,7 @@ from crawler.cli.layout import Fact
 from crawler.clock import brief_time, iso
 from crawler.formatting import duration, many
 from crawler.frontier.revisit import Habits
+from crawler.store.location import db_argument
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
@@ -57,10 +58,10 @@ async def count_revisits(store: StoreReader, now: float) -> dict[str, Any]:
     return row
 
 
-def told(counts: Mapping[str, Any], now: float) -> list[Fact]:
-    """The result of :func:`count_revisits` as labelled lines; empty if no run had ``--revisit``."""
+def told(counts: Mapping[str, Any], now: float, db: str) -> list[Fact]:
+    """The result of :func:`count_revisits` of the store ``db`` as labelled lines; empty if no run had ``--revisit``."""
     if not counts["known"]:
         return []
     when = f"the first {brief_time(counts['next_at'], now)}"
     due = f"{counts['due']:,} of {many(counts['known'], 'URL')} {'is' if counts['due'] == 1 else 'are'} due"
-    return [("Revisits", f"{due} for `crawler run --revisit`, {when}")]
+    return [("Revisits", f"{due} for `crawler run --revisit{db_argument(db)}`, {when}")]

@@ -142,7 +142,7 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
             f"{many(counts.pages, 'page')}, {many(counts.links, 'link')}, {many(counts.requests, 'request')}",
         ),
     ]
-    rows += told(status.revisits, status.at)
+    rows += told(status.revisits, status.at, db)
     if status.last_run is not None:
         rows.append(("Last run", _last_run(status.last_run, status)))
         if status.last_run["worst_lag_s"] is not None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
+from shlex import quote
 from typing import Any
 
 from rich.text import Text
@@ -29,9 +31,10 @@ from crawler.robots.text import octets_read, parse
 from crawler.settings.keys import terminal_name
 from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
+from crawler.store.location import db_argument
 from crawler.store.protocols import Overview, StoreReader
 from crawler.store.statements import load_statements
-from crawler.url import split
+from crawler.url import host_of, split
 
 _LINKERS_SHOWN = 10
 _STEPS_SHOWN = 30
@@ -39,8 +42,14 @@ _DOUBTS_SHOWN = 3
 
 _SQL = load_statements("crawler.inspect")
 
-#: The remedy of an operator if a robots.txt may forbid less than its owner meant.
-REMEDY = "`crawler run --exclude REGEX` leaves out such paths, `crawler control block HOST` the site"
+
+def remedy(db: str, path: str = "REGEX", host: str = "HOST") -> str:
+    """How the operator of the crawl on ``db`` leaves out what the owner of a site may have meant to forbid."""
+    argument = db_argument(db)
+    return (
+        f"`crawler run --exclude {quote(path)}{argument}` leaves out such paths, `crawler control block "
+        f"{quote(host)}{argument}` the site"
+    )
 
 
 async def explain(store: StoreReader, url: str, *, now: float) -> dict[str, Any]:
@@ -191,23 +200,25 @@ def _waits_for(known: dict[str, Any], now: float) -> str:
     return str(deferred or known["site"]["waits_for"] or "the pause of its site")
 
 
-def render(known: dict[str, Any], console: PrintableConsole) -> None:
-    """Print an explanation for people."""
+def render(known: dict[str, Any], db: str, console: PrintableConsole) -> None:
+    """Print an explanation from the store ``db`` for people."""
     console.print(Text(known["url"], style="bold", overflow="fold"))
-    console.print(facts(told(known), indent=2))
+    console.print(facts(told(known, db), indent=2))
 
 
-def told(known: dict[str, Any]) -> list[Fact]:
-    """An explanation as labelled lines."""
+def told(known: dict[str, Any], db: str) -> list[Fact]:
+    """An explanation from the store ``db`` as labelled lines."""
+    host = host_of(known["url"])
     rows = _fate(known) if known["known"] else [("state", "unknown: it is not a seed, and no fetched page links to it")]
     if known["scope"] is None:
         rows.append(("scope", "includes it"))
     elif known["scope_code"] == ReasonCode.BLOCKED and known.get("reason_code") != ReasonCode.BLOCKED:
-        rows.append(("operator", "has blocked its site; `crawler control unblock` puts its URLs back"))
+        unblock = f"`crawler control unblock {quote(host)}{db_argument(db)}`"
+        rows.append(("operator", f"has blocked its site; {unblock} puts its URLs back"))
     elif known["scope"] != known.get("reason"):
         excluded = ReasonCode(known["scope_code"]).told(known["scope"], terminal_name)
         rows.append(("scope", f"would exclude it: {excluded}"))
-    rows += _about_robots(known["robots"])
+    rows += _about_robots(known["robots"], remedy(db, re.escape(split(known["url"])[1]), host))
     if known["mirror"]:
         rows.append(("mirror", _about_mirror(known["mirror"])))
     for request in known["requests"]:
@@ -260,7 +271,7 @@ def _leads(known: dict[str, Any]) -> list[Fact]:
     return [("leads to", step["url"]) for step in steps[:-1]] + [("leads to", f"{end['url']} ({fate.rstrip(': ')})")]
 
 
-def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
+def _about_robots(robots: dict[str, Any] | None, way_out: str) -> list[Fact]:
     if robots is None:
         return [("robots.txt", "not requested yet")]
     meaning = RobotsAction(robots["action"]).meaning
@@ -280,7 +291,7 @@ def _about_robots(robots: dict[str, Any] | None) -> list[Fact]:
         rows += _stated(robots.get("preferences", ()))
         if server := robots["agent_server"]:
             rows.append(("agents", f"{server['url'] or 'not taken in'}, by line {server['line']}"))
-        rows += _in_doubt(robots)
+        rows += _in_doubt(robots, way_out)
     return rows
 
 
@@ -290,7 +301,7 @@ def _stated(preferences: Iterable[dict[str, Any]]) -> list[Fact]:
     return [("prefers", f"{one.category}: {one.value} ({sentence_of(one)})") for one in stated]
 
 
-def _in_doubt(robots: dict[str, Any]) -> list[Fact]:
+def _in_doubt(robots: dict[str, Any], way_out: str) -> list[Fact]:
     """The lines that may have been meant to forbid more, and what the operator can do."""
     said = [str(Doubt(**doubt)) for doubt in robots["doubts"][:_DOUBTS_SHOWN]]
     if not said:
@@ -299,7 +310,7 @@ def _in_doubt(robots: dict[str, Any]) -> list[Fact]:
         listed = len(robots["doubts"])
         which = "them all" if listed == robots["doubts_count"] else f"the first {listed}"
         said.append(f"and {many(left, 'more such line')}; --json lists {which}")
-    return [("in doubt", line) for line in [*said, f"its owner may have meant to forbid more: {REMEDY}"]]
+    return [("in doubt", line) for line in [*said, f"its owner may have meant to forbid more: {way_out}"]]
 
 
 def _about_mirror(mirror: dict[str, Any]) -> str:

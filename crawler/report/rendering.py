@@ -21,7 +21,7 @@ from markupsafe import Markup
 from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.formatting import duration, many, size
-from crawler.inspect.why import REMEDY
+from crawler.inspect.why import remedy
 from crawler.model import RobotsAction, State
 from crawler.report import charts, formats, geometry
 from crawler.report.facts import Facts, RunRow, SiteRow
@@ -29,6 +29,7 @@ from crawler.report.labels import ROBOTS_TONES, STATES
 from crawler.report.run_settings import described_settings
 from crawler.report.site_graph import picture
 from crawler.sampling import load
+from crawler.store.location import db_argument
 from crawler.version import VERSION
 
 _FOLDER = files("crawler.report")
@@ -119,16 +120,17 @@ def _environment() -> Environment:
         shown,
         CHECKS=TITLES,
         GEOMETRY=geometry,
-        REMEDY=REMEDY,
         ROBOTS_TONES=ROBOTS_TONES,
         STATES=STATES,
         VERSION=VERSION,
         charts=charts,
         evidence=evidence,
         estimates=lambda: load("terminal"),
+        db_argument=db_argument,
         many=many,
         pairs=_pairs,
         picture=picture,
+        remedy=remedy,
         robots_meanings=_robots_meanings,
         runs_by_settings=_runs_by_settings,
         states_with_urls=_states_with_urls,

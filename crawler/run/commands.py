@@ -31,7 +31,7 @@ from crawler.settings.keys import KEYS, terminal_name
 from crawler.settings.loading import apply, load_file
 from crawler.settings.seeds import Seeds, all_seeds
 from crawler.settings.settings import Settings
-from crawler.store.location import shown
+from crawler.store.location import db_argument, shown
 from crawler.store.protocols import Reconnecting, StoreReader
 
 _OPTIONS = tuple(key.name for key in KEYS.values() if key.option)
@@ -95,7 +95,7 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
             console.print(
                 "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
             )
-    return _exit_code(crawl.progress, nothing, stopped=stopped)
+    return _exit_code(crawl.progress, settings.output.db, nothing, stopped=stopped)
 
 
 async def _run_team(settings: Settings, seeds: list[str]) -> int:
@@ -117,15 +117,15 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
         stopped = signals.came or team.cut_short
         nothing = None if stopped else await why_nothing(store, team.progress, end, settings.output.db, clock.now())
     _tell_end(settings, nothing, closed, result)
-    return _exit_code(team.progress, nothing, stopped=stopped)
+    return _exit_code(team.progress, settings.output.db, nothing, stopped=stopped)
 
 
-def _exit_code(progress: Progress, nothing: str | None, *, stopped: object) -> int:
+def _exit_code(progress: Progress, db: str, nothing: str | None, *, stopped: object) -> int:
     """The exit code of a run; ``nothing`` says why it crawled nothing, if so."""
     if faults := progress.faults:
         tell(
             f"{many(faults, 'answer')} met a bug in the crawler: the URLs failed, or wait for the robots.txt that "
-            "met it; please report what `crawler status` shows about them"
+            f"met it; please report what `crawler status{db_argument(db)}` shows about them"
         )
     if stopped:
         return STOPPED

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock
-from crawler.engine.changed_options import WAIT, adopt_known, begin, require_same_crawl
+from crawler.engine.changed_options import adopt_known, begin, require_same_crawl, wait_for_others
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.disk_reserve import DiskReserve
@@ -135,7 +135,7 @@ async def begun(
                 await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work, tell=tell)
             else:
                 run_id, theirs = others
-                require_alone(settings, f"others are at work on {shown(db)}; {WAIT}")
+                require_alone(settings, f"others are at work on {shown(db)}; {wait_for_others(db)}")
                 require_same_crawl(theirs, kept, fresh, shown(db), _KEY_OF)
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)

@@ -16,6 +16,7 @@ from crawler.model import State
 from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.page_language import language
+from crawler.store.location import db_argument
 from crawler.store.protocols import SampleDraw, StoreReader
 from crawler.store.statements import load_statements
 
@@ -84,7 +85,8 @@ async def survey(store: StoreReader) -> Survey:
     """Estimates from the sample in the store. Raises :class:`UsageError` if it has none."""
     draw = await store.sample_draw()
     if draw is None:
-        raise UsageError("the store holds no sample; `crawler run --sample N` draws one when its crawl is done")
+        command = f"`crawler run --sample N{db_argument(store.name)}`"
+        raise UsageError(f"the store holds no sample; {command} draws one when its crawl is done")
     rows = await store.query(_SQL["drawn"], {"max_redirects": _MAX_REDIRECTS if draw.follows else 0})
     languages = {row["url"]: await _language(store, row) for row in _once(rows) if row["state"] == State.FETCHED}
     queued = [row for row in _once(rows) if row["state"] == State.QUEUED]

@@ -36,7 +36,7 @@ def told(survey: Survey) -> list[str]:
         f"{drawn or many(survey.urls, 'URL')} of {draw.frame:,}"
     ]
     if survey.waiting:
-        lines.append(f"{many(survey.waiting, 'URL')} of it not requested yet; the same `crawler run` continues")
+        lines.append(f"{many(survey.waiting, 'URL')} of it not requested yet; the same command continues")
     if survey.over_budget:
         lines.append(
             f"{many(survey.over_budget, 'URL')} of it not requested: the site has reached --max-pages-per-site; "

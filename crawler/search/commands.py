@@ -19,6 +19,7 @@ from crawler.search.build_index import build_index
 from crawler.search.excerpt import Marked
 from crawler.search.results import SearchResult, search
 from crawler.settings.stores import existing_store
+from crawler.store.location import db_argument
 
 
 @cli.command("index")
@@ -90,7 +91,7 @@ def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, s
         else:
             _render(found, console)
             if found.hits and all(hit.pagerank is None for hit in found.hits):
-                tell("none of these pages has a rank yet: run `crawler rank` first for PageRank (with the same --db)")
+                tell(f"none of these pages has a rank yet: run `crawler rank{db_argument(db)}` first for PageRank")
         return 0
 
     return run_async(look())

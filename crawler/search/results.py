@@ -25,6 +25,7 @@ from crawler.search.index_backend import SITE_WEIGHT, SQL
 from crawler.search.page_text import page_text
 from crawler.search.query import Query, parse_query
 from crawler.store.bodies import decompress
+from crawler.store.location import db_argument
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
@@ -142,12 +143,13 @@ async def _state(store: StoreReader) -> str:
     """A note for the user on the state of the index. Raises :class:`UsageError` if there is none."""
     rows = await store.query(SQL["index_state"])
     if not rows:
-        raise UsageError("this store has no search index yet; ", Action("crawler index", "crawl.index()"), " builds it")
+        command = f"crawler index{db_argument(store.name)}"
+        raise UsageError("this store has no search index yet; ", Action(command, "crawl.index()"), " builds it")
     if not rows[0]["complete"]:
-        return "the index is not complete; `crawler index` completes it"
-    return (
-        "the crawl has continued since the index was built; `crawler index` updates it" if rows[0]["is_behind"] else ""
-    )
+        return f"the index is not complete; `crawler index{db_argument(store.name)}` completes it"
+    if rows[0]["is_behind"]:
+        return f"the crawl has continued since the index was built; `crawler index{db_argument(store.name)}` updates it"
+    return ""
 
 
 async def _known_site(store: StoreReader, site: str) -> str:
@@ -155,7 +157,8 @@ async def _known_site(store: StoreReader, site: str) -> str:
     readable = site.encode(errors="replace").decode()
     host = (readable.partition("://")[2] or readable).partition("/")[0].lower()
     if not host or not await store.query(SQL["known_site"], {"host": host}):
-        raise UsageError(Argument("site", site[:200]), ": the crawl knows no such site; `crawler status` lists them")
+        status = f"`crawler status{db_argument(store.name)}`"
+        raise UsageError(Argument("site", site[:200]), f": the crawl knows no such site; {status} lists them")
     return host
 
 

@@ -310,6 +310,11 @@ class Overview(Reconnecting, Protocol):
     """For every client: the facts about the crawl as a whole."""
 
     @property
+    def name(self) -> str:
+        """The path or URL of the store, without a password."""
+        ...
+
+    @property
     def lease_s(self) -> float | None:
         """The length of a lease in seconds; ``None`` if no other worker is possible."""
         ...
@@ -668,11 +673,6 @@ class Samples(StoreReader, Protocol):
 
 class Copying(StoreReader, Protocol):
     """For the copying of whole stores, table by table."""
-
-    @property
-    def name(self) -> str:
-        """The path or URL of the store, without a password."""
-        ...
 
     async def columns_of(self, table: str) -> list[str]: ...
 

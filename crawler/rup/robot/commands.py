@@ -28,6 +28,7 @@ from crawler.rup.robot.session import robot, servers, settings_of_crawl
 from crawler.rup.robot.subscribe import Mailbox, MailTally, Subscriber
 from crawler.settings.loading import apply, load_file
 from crawler.settings.settings import Settings
+from crawler.store.location import db_argument
 from crawler.url import split
 
 T = TypeVar("T")
@@ -225,7 +226,8 @@ def status(db: str, as_json: bool) -> int:
         if as_json:
             print_json({"servers": rows})
         elif not rows:
-            say("not registered with any server; `crawler rup register SITE --email ADDRESS` registers")
+            command = f"crawler rup register SITE --email ADDRESS{db_argument(db)}"
+            say(f"not registered with any server; `{command}` registers")
         else:
             _show_servers(rows)
         return 0
@@ -277,7 +279,7 @@ def sync(
             heeded, queued = subscriber.heeded, await subscriber.queue()
             if heeded != Heeded() or queued:
                 busy.append(queued)
-                say(_came_to(heeded, queued))
+                say(_came_to(heeded, queued, db))
 
     async def ask(subscriber: Subscriber) -> tuple[MailTally | None, int | None]:
         tally = None
@@ -301,11 +303,12 @@ def sync(
     return 0
 
 
-def _came_to(heeded: Heeded, queued: int) -> str:
+def _came_to(heeded: Heeded, queued: int, db: str) -> str:
     beyond = f", {heeded.over:,} beyond the limit of mail" if heeded.over else ""
     return (
         f"{many(heeded.moved, 'known page')} and {many(heeded.new, 'other')} to be visited{beyond}, "
-        f"{heeded.ignored:,} seen since, forbidden or unknown; {many(queued, 'visit')} to be made by `crawler run`"
+        f"{heeded.ignored:,} seen since, forbidden or unknown; {many(queued, 'visit')} to be made by "
+        f"`crawler run{db_argument(db)}`"
     )
 
 

@@ -43,7 +43,8 @@ class InquiryContext:
     """The collaborators of an inquiry.
 
     ``register`` sends Register once and stores the new key; ``keep`` stores a registration; ``heed`` takes an index of
-    the changes since a time as hints; ``reindex`` schedules a visit of every page of a site.
+    the changes since a time as hints; ``reindex`` schedules a visit of every page of a site. ``db`` is the
+    argument that names the store in commands.
     """
 
     client: PoliteClient
@@ -53,6 +54,7 @@ class InquiryContext:
     keep: Callable[[Subscription], Awaitable[None]]
     heed: Callable[[Report, float], Awaitable[int]]
     reindex: Callable[[str], Awaitable[Heeded]]
+    db: str
 
 
 class Inquiry:
@@ -96,7 +98,8 @@ class Inquiry:
             case RegisterAgain(why):
                 return await self._register_again(why)
             case GiveUp(why):
-                self._tell(f"given up: {why}; `crawler rup register` registers again")
+                register = f"`crawler rup register {self._server.site} --email {self._server.email}{self._means.db}`"
+                self._tell(f"given up: {why}; {register} registers again")
                 self._subscription = replace(self._subscription, given_up=why, lost="")
                 return WaitForReport(float("inf"))
             case _:

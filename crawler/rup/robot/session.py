@@ -87,7 +87,7 @@ async def robot(
                 client = PoliteClient(store, fetcher, clock, policy.politeness, policy.robots, lease, fetcher.book)
                 hints = StoreHints(store, settings.revisit, settings.crawl.max_pages_per_site, scope.refusal)
                 elsewhere = settings.updates.cgi_elsewhere
-                yield Subscriber(store.rup, hints, client, clock, tell, cgi_elsewhere=elsewhere)
+                yield Subscriber(store.rup, hints, client, clock, tell, cgi_elsewhere=elsewhere, db=settings.output.db)
         finally:
             await store.end_run(RunEnd(EndCode.AUXILIARY, "crawler rup"), clock.now())
 

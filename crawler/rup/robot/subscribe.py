@@ -33,6 +33,7 @@ from crawler.rup.protocol.subscription import (
 from crawler.rup.protocol.units import Span
 from crawler.rup.robot.recovery import Inquiry, InquiryContext
 from crawler.rup.robot.requests import NoAnswer, NotOffered, ask, find_offer
+from crawler.store.location import DEFAULT_DB, db_argument
 from crawler.store.subscriptions import SubscriptionStore
 from crawler.url import split
 
@@ -91,6 +92,7 @@ class Subscriber:
         tell: Callable[[str], None],
         *,
         cgi_elsewhere: bool = False,
+        db: str = DEFAULT_DB,
     ) -> None:
         self._store = store
         self._hints = hints
@@ -98,6 +100,7 @@ class Subscriber:
         self._clock = clock
         self._tell = tell
         self._cgi_elsewhere = cgi_elsewhere
+        self._db = db_argument(db)
         self._heard: dict[str, Unconfirmed] = {}  # reports that were read and are not confirmed, by site
         self._partial: set[str] = set()  # sites whose mails were not taken completely
         self.heeded = Heeded()
@@ -116,11 +119,13 @@ class Subscriber:
         if before is not None and before.is_unclear:
             raise UsageError(
                 f"a registration with {site} for {before.server.email} had no answer, so it may exist: ask "
-                f"the site's operator. `crawler rup unregister {site}` forgets it here, and then you can register again"
+                f"the site's operator. `crawler rup unregister {site}{self._db}` forgets it here, and then you can "
+                "register again"
             )
         if before is not None and not before.given_up:
             raise UsageError(
-                f"already registered with {site} for {before.server.email}; `crawler rup modify` changes that"
+                f"already registered with {site} for {before.server.email}; "
+                f"`crawler rup modify {site}{self._db}` changes that"
             )
         offered = await self.info(site)
         info, latency = offered.info, preferences.latency or usual_latency(offered.info)
@@ -248,7 +253,7 @@ class Subscriber:
         if found is None or found.is_unclear:
             raise UsageError(
                 f"not registered with {site}; ",
-                Action(f"crawler rup register {site} --email ADDRESS", "register(site, email, wishes)"),
+                Action(f"crawler rup register {site} --email ADDRESS{self._db}", "register(site, email, wishes)"),
                 " registers",
             )
         return found
@@ -297,7 +302,7 @@ class Subscriber:
         """
         asked = 0
         means = InquiryContext(
-            self._client, self._clock, self._tell, self._register, self._keep, self._heed, self._revisit_site
+            self._client, self._clock, self._tell, self._register, self._keep, self._heed, self._revisit_site, self._db
         )
         for subscription in await self._store.subscriptions():
             if site in (None, subscription.server.site) and not (subscription.is_unclear or subscription.given_up):

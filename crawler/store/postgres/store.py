@@ -25,6 +25,7 @@ from crawler.model import Body
 from crawler.reasons import RunEnd
 from crawler.store.bodies import compress
 from crawler.store.keys import render_keys
+from crawler.store.location import db_argument
 from crawler.store.postgres.commit import PostgresCommitter
 from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked, named
 from crawler.store.postgres.dialect import translate
@@ -223,7 +224,7 @@ class PostgresStore(SqlStore):
             await asyncio.sleep(_SNAPSHOT_PAUSE_S)
         raise UsageError(
             f"{self.name}: a crawl is at work, and links between groups are always under way; "
-            "pause it with crawler control pause, or wait for its end"
+            f"pause it with `crawler control pause{db_argument(self.name)}`, or wait for its end"
         )
 
     async def begin_snapshot(self) -> None:

@@ -165,7 +165,8 @@ async def test_a_crash_loses_no_batch_that_was_done(crawl: Crawled, monkeypatch:
     with pytest.raises(Killed):
         await crawl.index(die)
     found = await crawl.search("word")
-    assert (found.total, found.note) == (6, "the index is not complete; `crawler index` completes it")
+    assert found.total == 6
+    assert found.note.startswith("the index is not complete; `crawler index --db ")
     seen: list[tuple[int, int]] = []
     assert await crawl.index(lambda done, total: seen.append((done, total))) == IndexSummary(10, 4, 0)
     assert seen == [(3, 10), (6, 10), (9, 10), (10, 10)]
