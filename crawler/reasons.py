@@ -170,6 +170,9 @@ class ReasonCode(Code):
     SERVER_ERROR = "server_error", "{}", "an error of the server (5xx status)"
     NO_DOCUMENT = "no_document", "{}", "an answer without a document"
     NO_ADDRESS = "no_address", "{}", "a host name without an address"
+    NO_NAME = "no_name", "{}", "a host name that does not exist"
+    LOOK_UP_FAILED = "look_up_failed", "{}", "a host name whose look-up failed"
+    LOOK_UP_TIMEOUT = "look_up_timeout", "{}", "a host name for which no name server answered in time"
     NO_CONNECTION = "no_connection", "{}", "no connection"
     TLS = "tls", "{}", "a TLS error, or an invalid certificate"
     TIMEOUT = "timeout", "{}", "no answer in time"
@@ -216,6 +219,7 @@ class WaitCode(Code):
     RETRY = "retry", "retry", "the next attempt for a URL"
     HOURS = "hours", "{}, its hours", "the hours in which the operator lets the crawler ask it"
     ADDRESS = "address", "other hosts at {}", "requests to other hosts at the same address"
+    LOOK_UP = "look_up", "the look-up of {}", "the look-up of its name"
     DOMAIN = "domain", "other hosts of {}", "requests to other hosts of the same registered domain"
 
 
@@ -284,6 +288,9 @@ class ErrorKind(Code):
 
     HTTP = "http", "{}", "an error status"
     DNS = "dns", "{}", "no address for the name"
+    DNS_NO_NAME = "dns_no_name", "{}", "a name that does not exist (NXDOMAIN)"
+    DNS_FAILED = "dns_failed", "{}", "a name whose look-up failed (SERVFAIL, REFUSED, no usable answer)"
+    DNS_TIMEOUT = "dns_timeout", "{}", "a name for which no name server answered in time"
     CONNECT = "connect", "{}", "no connection"
     TLS = "tls", "{}", "a TLS error"
     TIMEOUT = "timeout", "{}", "no answer in time"
@@ -300,6 +307,10 @@ class ErrorKind(Code):
     )
     STOPPED = "stopped", "stopped before the answer was complete", "stopped before the answer was complete"
     FAULT = "fault", "a bug in the crawler: {}; please report it", "a bug in the crawler"
+
+
+#: The failures of a look-up: nothing was sent to the site.
+DNS_KINDS = frozenset({ErrorKind.DNS, ErrorKind.DNS_NO_NAME, ErrorKind.DNS_FAILED, ErrorKind.DNS_TIMEOUT})
 
 
 @dataclass(frozen=True, slots=True)

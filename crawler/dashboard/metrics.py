@@ -49,6 +49,12 @@ def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
         "paused", "gauge", "1 while the operator has paused the crawl.", [({}, seen["paused_since"] is not None)]
     )
     yield from _metric("up", "gauge", "1 while a crawl is running.", [({}, alive)])
+    look_ups = sorted((run.get("look_ups") or {}).items())
+    counts = [({"outcome": outcome}, n) for outcome, (n, _) in look_ups]
+    seconds = [({"outcome": outcome}, took_s) for outcome, (_, took_s) in look_ups]
+    what = "Look-ups of names in this run, by outcome (cached: the answer was known)."
+    yield from _metric("name_lookups_total", "counter", what, counts)
+    yield from _metric("name_lookup_seconds_total", "counter", "The seconds that they took.", seconds)
     if alive:
         lag = "The worst lag of the event loop in the last five seconds."
         yield from _metric("event_loop_lag_seconds", "gauge", lag, [({}, run["lag_s"])])

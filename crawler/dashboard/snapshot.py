@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,7 @@ class SnapshotReader:
             "memory_bytes": sum(beat.memory_bytes or 0 for beat in beats) or None,
             "lag_s": max((beat.lag_s for beat in beats), default=0.0),
             "worst_lag_s": run["worst_lag_s"],
+            "look_ups": _look_ups(beats),
         }
 
     def _answers(self) -> list[tuple[str, int]]:
@@ -157,3 +158,13 @@ def _state(run: Mapping[str, Any], orders: list[Order], stand: Standing, silent_
     last = max(order.id for order in orders if order.command in (Command.PAUSE, Command.RESUME))
     heard = next(order for order in orders if order.id == last).done_at is not None
     return "paused" if heard or stand.paused_since < run["started_at"] else "pausing"
+
+
+def _look_ups(beats: Sequence[Beat]) -> dict[str, list[float]]:
+    """For each outcome, the number of look-ups of all processes, and the seconds that they took."""
+    sums: dict[str, list[float]] = {}
+    for beat in beats:
+        for outcome, (n, took_s) in json.loads(beat.look_ups).items():
+            before_n, before_s = sums.get(outcome, (0, 0.0))
+            sums[outcome] = [before_n + n, before_s + took_s]
+    return sums

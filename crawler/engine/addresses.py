@@ -35,8 +35,16 @@ class AddressBook(Protocol):
         """
         ...
 
+    def is_known(self, host: str) -> bool:
+        """Whether :meth:`cached` returns something."""
+        ...
+
     async def look_up(self, host: str) -> str:
-        """The same, looked up if necessary."""
+        """As :meth:`cached`, looked up if necessary. A look-up goes on if the task that waits for it is cancelled."""
+        ...
+
+    def look_ups(self) -> str:
+        """How many look-ups there were, with their seconds, by outcome, as JSON. For the heartbeat."""
         ...
 
     def prefer(self, host: str, address: str) -> None:
@@ -53,8 +61,14 @@ class _NoAddresses:
     def cached(self, host: str) -> str | None:
         return ""
 
+    def is_known(self, host: str) -> bool:
+        return True
+
     async def look_up(self, host: str) -> str:
         return ""
+
+    def look_ups(self) -> str:
+        return "{}"
 
     def prefer(self, host: str, address: str) -> None:
         return None

@@ -28,6 +28,12 @@ from crawler.robots.readings import SiteRules
 from crawler.store.protocols import ClaimedSite, RequestRow
 from crawler.url import host_of, registrable_domain, split
 
+#: Look-ups of names under way. Only those of the last seconds count: a request does not wait longer for one.
+_LOOK_UPS = 256
+_LOOK_UP_S = 2.0
+#: A group whose look-up takes longer is given back for so long. Resolvers keep the answer for longer than that.
+_LOOK_UP_AGAIN_S = 10.0
+
 #: The number of addresses that one request waits for, if no connection to those before is possible.
 _MOST_ADDRESSES = 4
 
@@ -52,6 +58,10 @@ class GiveBack(Unsent):
 
 class QueueFull(GiveBack):
     """Too many requests wait for the domain or the address of the site."""
+
+
+class SlowLookUp(GiveBack):
+    """The look-up of the host takes long. It goes on meanwhile."""
 
 
 class OutOfHours(GiveBack):
@@ -138,6 +148,7 @@ class Gate:
     5. It is in the log, with the pace that its answer asks for, also if it was cancelled or failed.
     6. It held one of the slots. No registered domain held more than a quarter of them, or started requests faster than
        so many of its hosts may (:class:`Slots`).
+       A look-up of its name held none of them.
     7. No more than ``per_address`` requests were in flight to its address, and it started a pause after the one before
        it if the address has more than four groups (:class:`Address`). This holds for each process by itself.
     """
@@ -162,6 +173,7 @@ class Gate:
         self._clock = clock
         self._settings = settings
         self._slots = Slots(concurrency, clock, settings.delay_s)
+        self._look_ups = Slots(_LOOK_UPS, clock)
         self._addresses = Addresses(settings, book)
         self._groups: dict[str, _Group] = {}
         self._log = log
@@ -172,6 +184,11 @@ class Gate:
         self._has_room = has_room or self._open  # cleared while too many pages wait for a parser
         self._idle: set[asyncio.Task[object]] = set()
         self._in_flight = 0
+
+    @property
+    def look_ups(self) -> str:
+        """The number of look-ups of names, with their seconds, by outcome, as JSON."""
+        return self._addresses.book.look_ups()
 
     @property
     def requests_in_flight(self) -> int:
@@ -214,12 +231,12 @@ class Gate:
         else:
             await lock.acquire()  # at once
 
-    async def _take_slot(self, live: _Group, address: Address | None = None) -> None:
-        """Take a slot, and a place at ``address``. Raises :class:`QueueFull`."""
-        if self._closed or not self._slots.take(live.domain, address):
-            if (full := self._slots.full(live.domain, address)) is not None:
+    async def _take_slot(self, slots: Slots, live: _Group, address: Address | None = None) -> None:
+        """Take one of ``slots``, and a place at ``address``. Raises :class:`QueueFull`."""
+        if self._closed or not slots.take(live.domain, address):
+            if (full := slots.full(live.domain, address)) is not None:
                 self._give_way(live, full, address)
-            await self.idle(self._slots.wait(live.domain, address))
+            await self.idle(slots.wait(live.domain, address))
 
     # --- groups -------------------------------------------------------------------------------
 
@@ -299,8 +316,8 @@ class Gate:
 
         Returns ``None`` without sending if the robots copy ran out while the request waited: robots.txt is to be
         requested first. Raises :class:`Unsent` without sending: :class:`Blocked` if the operator has blocked the site,
-        :class:`GiveBack` if the group should be given back: until its domain or its address has room, or until the host
-        may be asked by its hours.
+        :class:`GiveBack` if the group should be given back: until its domain or its address has room, until the host
+        may be asked by its hours, or while the look-up of its name takes long.
 
         Cancellation while the request waits sends nothing. It leaves no trace, but the group keeps a pause of its
         address that it was waiting for. Cancellation in flight, and an error of the fetcher, count as sent: the request
@@ -387,10 +404,11 @@ class Gate:
             if address is not None and address.next_at > live.pace.next_at:
                 wait = WaitReason(WaitCode.ADDRESS, address.name)
                 live.pace = replace(live.pace, next_at=address.next_at, waits_for=wait)
-            await self._take_slot(live, address)
+            await self._take_slot(self._slots, live, address)
             covered = self._lease is None or self._lease.covers_request()
             in_hours = self._opens_at(host) is None
-            if self._open.is_set() and self._has_room.is_set() and covered and in_hours:
+            known = self._addresses.book.is_known(host)  # else the request would be looked up while it holds a slot
+            if self._open.is_set() and self._has_room.is_set() and covered and in_hours and known:
                 return address
             self._slots.release(live.domain, address)  # something else came to hold it back while it waited
             if self._lease is not None and not covered:
@@ -413,14 +431,21 @@ class Gate:
         raise OutOfHours(f"{wait}", until)
 
     async def _look_up(self, host: str, live: _Group) -> str:
-        """The address of ``host``. The look-up holds a slot: a stranger's name server may be slow, too."""
-        await self._take_slot(live)
-        began_at = self._clock.now()
+        """The address of ``host``. Raises :class:`SlowLookUp` after two seconds, and :class:`QueueFull`.
+
+        A stranger's name server may be slow, too. So look-ups have slots of their own, shared by registered domain.
+        """
+        await self._take_slot(self._look_ups, live)
         try:
-            return await self.idle(self._addresses.book.look_up(host))
+            async with asyncio.timeout(_LOOK_UP_S):
+                return await self.idle(self._addresses.book.look_up(host))
+        except TimeoutError:
+            until = self._clock.now() + _LOOK_UP_AGAIN_S
+            wait = WaitReason(WaitCode.LOOK_UP, host)
+            live.pace = replace(live.pace, next_at=max(until, live.pace.next_at), waits_for=wait)
+            raise SlowLookUp(f"{wait}", until) from None
         finally:
-            self._slots.release(live.domain)
-            self._slots.learn(live.domain, self._clock.now() - began_at, is_answer=False)
+            self._look_ups.release(live.domain)
 
     def _give_way(self, live: _Group, full: Limiter, address: Address | None) -> NoReturn:
         """Let the group wait in the store, because the queue of ``full`` is full. Raises :class:`QueueFull`."""

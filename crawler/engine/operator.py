@@ -116,7 +116,8 @@ class OperatorListener:
         while True:
             now, lag_s, disk = self._clock.now(), self._progress.take_lag(), self._progress.low_disk
             with suppress(StoreError):  # others follow
-                await self._store.control.beat(Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s, disk))
+                beat = Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s, disk, self._gate.look_ups)
+                await self._store.control.beat(beat)
             await self._clock.sleep(_BEAT_EVERY_S)
 
     async def _keep_working(self) -> None:

@@ -151,17 +151,14 @@ class Slots:
             address.in_flight -= 1
         self._end(domain)
 
-    def learn(self, domain: str, took_s: float, *, is_answer: bool = True) -> None:
-        """A request of ``domain`` has held its slot for ``took_s`` seconds, or a look-up of its name has.
-
-        A fast look-up says nothing about the server: ``is_answer`` is false for it.
-        """
+    def learn(self, domain: str, took_s: float) -> None:
+        """A request of ``domain`` has held its slot for ``took_s`` seconds."""
         now = self._clock.now()
         known = self._domain(domain, now)
         if took_s > _SLOW_AFTER_S:
             known.slow_until = max(known.slow_until, now + _SLOW_FOR * took_s)
             self._sort(known, _Kind.SLOW)
-        elif is_answer and now >= known.slow_until:
+        elif now >= known.slow_until:
             self._sort(known, _Kind.QUICK)
         self._serve()
 

@@ -11,6 +11,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from crawler.fetch.connection import Attempts, BoundExceeded
 from crawler.fetch.decoding import BadCoding
+from crawler.fetch.name_servers import LookUpFailed
 from crawler.reasons import ErrorKind, RequestError
 from crawler.terminal_text import shown
 
@@ -40,13 +41,13 @@ def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, 
         case TimeoutError():
             return RequestError(ErrorKind.TIMEOUT, _timeout(error, host, timeouts))
         case aiohttp.ClientConnectorDNSError() if error.host != host:
-            return RequestError(ErrorKind.CONNECT, f"the name of the proxy has no address: {_reason(error.os_error)}")
+            return RequestError(ErrorKind.CONNECT, f"no address of the proxy: {_reason(error.os_error)}")
         case aiohttp.ClientProxyConnectionError():
             return RequestError(ErrorKind.CONNECT, f"no connection to the proxy: {_reason(error.os_error)}")
         case aiohttp.ClientHttpProxyError():
             return RequestError(ErrorKind.CONNECT, f"the proxy made no connection to {host}: status {error.status}")
-        case aiohttp.ClientConnectorDNSError():
-            return RequestError(ErrorKind.DNS, f"the name {host} has no address: {_reason(error.os_error)}")
+        case aiohttp.ClientConnectorDNSError(os_error=LookUpFailed() as failed):
+            return RequestError(failed.kind, _printable(failed.sentence))
         case aiohttp.ClientConnectorCertificateError(certificate_error=ssl.SSLCertVerificationError() as reason):
             return RequestError(ErrorKind.TLS, f"the certificate is not valid: {_printable(reason.verify_message)}")
         case aiohttp.ClientSSLError():

@@ -1,9 +1,6 @@
-"""Resolves names to addresses: by the setting ``fetch.resolve``, then by the system's resolver.
+"""Resolves names to addresses: by the setting ``fetch.resolve``, then by :mod:`crawler.fetch.name_servers`.
 
-The system's resolver is the default of aiohttp: c-ares if ``aiodns`` is installed (it is a dependency of this project),
-otherwise ``getaddrinfo`` in threads. c-ares reads /etc/hosts and /etc/resolv.conf as the system does. A crawl meets
-many dead names. While a lookup waits for its timeout, c-ares needs a timer only, but ``getaddrinfo`` occupies one of
-the few threads of the pool.
+It keeps the answers, and counts the look-ups.
 """
 
 from __future__ import annotations
@@ -14,16 +11,22 @@ from collections.abc import Sequence
 from ipaddress import IPv6Network
 from typing import NamedTuple
 
-import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from crawler.fetch.look_ups import CACHED, FOUND, LookUps
+from crawler.fetch.name_servers import LookUpFailed, NameServers
 from crawler.fetch.own_network import NAT64_NAME, nat64_prefixes
+from crawler.reasons import ErrorKind
 from crawler.url import literal_address
 
-#: What the system has found holds for so many seconds, and is kept for so many names.
-CACHE_S = 300.0
-CACHE_NAMES = 10_000
-FAILURE_CACHE_S = 5.0
+#: Addresses are used for as long as their TTL says, within these bounds in seconds.
+LEAST_TTL_S = 60.0
+MOST_TTL_S = 3600.0
+#: Names without an address are asked again after so many seconds. :mod:`crawler.fetch.name_servers` answers by itself
+#: as long as the SOA record of the zone permits.
+FAILURE_S = 30.0
+#: The number of names that are kept. Each takes about 0.4 kB.
+CACHE_NAMES = 20_000
 _NAT64_LOOKUP_S = 3.0
 _NAT64_EVERY_S = 300.0
 
@@ -35,34 +38,36 @@ def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
 
 
 class _Found(NamedTuple):
-    """The answer of the system's resolver for a name: addresses, or an error. It is used ``until`` then (loop time)."""
+    """The answer of the system for a name: addresses, or a failure. It is used ``until`` then (loop time)."""
 
     until: float
-    results: tuple[ResolveResult, ...] = ()
-    error: OSError | None = None
+    addresses: tuple[str, ...] = ()
+    failed: LookUpFailed | None = None
 
     @property
     def first(self) -> str:
         """The first address in text; empty if there is none."""
-        return self.results[0]["host"] if self.results else ""
+        return self.addresses[0] if self.addresses else ""
 
 
 class Resolver(AbstractResolver):
     """The resolver of the connector. ``overrides`` are the (pattern, address) pairs of the setting ``fetch.resolve``.
 
-    It keeps what the system has found: :data:`CACHE_NAMES` names for :data:`CACHE_S`, and names without an address for
-    :data:`FAILURE_CACHE_S`. The order of a name's addresses stays the same meanwhile, so the first of them is the one
-    that requests go to (:meth:`cached`), as long as connections to it succeed. :attr:`nat64` has the prefixes of
-    the network's NAT64, as far as they are known. A look-up of the system that takes longer than ``timeout_s`` has
-    failed.
+    It keeps what the system has found for its TTL, and failures for :data:`FAILURE_S`, of :data:`CACHE_NAMES` names.
+    The order of a name's addresses stays the same meanwhile, so the first of them is the one that requests go to
+    (:meth:`cached`), as long as connections to it succeed. :attr:`nat64` has the prefixes of the network's NAT64, as
+    far as they are known. A look-up that takes longer than ``timeout_s`` has failed. :attr:`counts` has their numbers.
     """
 
-    def __init__(self, overrides: Sequence[tuple[str, str]], timeout_s: float = 120.0) -> None:
+    def __init__(
+        self, overrides: Sequence[tuple[str, str]], timeout_s: float = 120.0, system: NameServers | None = None
+    ) -> None:
         self._overrides = tuple(overrides)
         self._timeout_s = timeout_s
-        self._system = aiohttp.DefaultResolver()
+        self._system = system or NameServers()
         self._found: dict[str, _Found] = {}  # by host
         self._looking: dict[str, asyncio.Task[_Found]] = {}
+        self.counts = LookUps()
         self.nat64: frozenset[IPv6Network] = frozenset()
         self._nat64_until = 0.0
         self._nat64_lock = asyncio.Lock()
@@ -70,14 +75,14 @@ class Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """The addresses of ``host``. Raises :class:`OSError` with the reason if there are none."""
+        """The addresses of ``host``. Raises :class:`LookUpFailed` if there are none."""
         address = address_for(host, self._overrides)
         if address is not None:
             return [_result(host, address, port)]
         found = self._kept(host) or await self._look_up(host)
-        if found.error is not None:
-            raise OSError(*found.error.args)
-        return [_with_port(result, port) for result in found.results]
+        if found.failed is not None:
+            raise LookUpFailed(found.failed.kind, found.failed.sentence)
+        return [_result(host, text, port) for text in found.addresses]
 
     def is_limited(self, host: str) -> bool:
         """Whether requests to ``host`` count at their addresses; not if ``fetch.resolve`` says where they go."""
@@ -93,18 +98,29 @@ class Resolver(AbstractResolver):
         if literal_address(host) is not None:
             return host
         found = self._kept(host)
-        return None if found is None else found.first
+        if found is None:
+            return None
+        self.counts.add(CACHED)
+        return found.first
+
+    def is_known(self, host: str) -> bool:
+        """Whether :meth:`cached` would return an address, or that there is none."""
+        return not self.is_limited(host) or literal_address(host) is not None or self._kept(host) is not None
 
     def prefer(self, host: str, address: str) -> None:
         """Let the next requests to ``host`` go to ``address``, one of its addresses: those before it do not answer."""
         if (found := self._kept(host)) is not None:
-            results = sorted(found.results, key=lambda result: result["host"] != address)
-            self._found[host] = found._replace(results=tuple(results))
+            ordered = sorted(found.addresses, key=lambda text: text != address)
+            self._found[host] = found._replace(addresses=tuple(ordered))
 
     async def look_up(self, host: str) -> str:
         """As :meth:`cached`, looked up if necessary."""
         address = self.cached(host)
         return (await self._look_up(host)).first if address is None else address
+
+    def look_ups(self) -> str:
+        """:attr:`counts` as JSON."""
+        return self.counts.as_json()
 
     def _kept(self, host: str) -> _Found | None:
         found = self._found.get(host)
@@ -119,19 +135,19 @@ class Resolver(AbstractResolver):
 
     async def _ask_system(self, host: str) -> _Found:
         now = asyncio.get_running_loop().time
+        began_at = now()
         try:
             async with asyncio.timeout(self._timeout_s):
-                results = await self._system.resolve(host, 0, socket.AF_UNSPEC)
-            found = _Found(now() + CACHE_S, tuple(results))
-        except UnicodeError:
-            found = _Found(now() + FAILURE_CACHE_S, error=OSError(None, "not a name that DNS can hold"))
+                answer = await self._system.addresses(host)
+            found = _Found(now() + min(max(answer.ttl_s, LEAST_TTL_S), MOST_TTL_S), answer.texts)
         except TimeoutError:
-            failed = OSError(None, f"no answer to the look-up within {self._timeout_s:g} s")
-            found = _Found(now() + FAILURE_CACHE_S, error=failed)
-        except OSError as error:
-            found = _Found(now() + FAILURE_CACHE_S, error=error)
+            silent = f"no name server answered for {host} within {self._timeout_s:g} s"
+            found = _Found(now() + FAILURE_S, failed=LookUpFailed(ErrorKind.DNS_TIMEOUT, silent))
+        except LookUpFailed as failed:
+            found = _Found(now() + FAILURE_S, failed=failed.with_traceback(None))
         finally:
             del self._looking[host]
+        self.counts.add(FOUND if found.failed is None else found.failed.kind.value, now() - began_at)
         self._found.pop(host, None)  # the oldest is first
         self._found[host] = found
         if len(self._found) > CACHE_NAMES:
@@ -149,8 +165,8 @@ class Resolver(AbstractResolver):
                 return
             try:
                 async with asyncio.timeout(_NAT64_LOOKUP_S):
-                    found = await self._system.resolve(NAT64_NAME, 0, socket.AF_INET6)
-                self.nat64 = nat64_prefixes(result["host"] for result in found)
+                    found = await self._system.addresses(NAT64_NAME, socket.AF_INET6)
+                self.nat64 = nat64_prefixes(found.texts)
             except OSError:
                 self.nat64 = frozenset()
             self._nat64_until = now() + _NAT64_EVERY_S
@@ -163,12 +179,6 @@ class Resolver(AbstractResolver):
 
 def _matches(pattern: str, name: str) -> bool:
     return name.endswith(pattern[1:]) if pattern.startswith("*") else name == pattern
-
-
-def _with_port(result: ResolveResult, port: int) -> ResolveResult:
-    result = result.copy()
-    result["port"] = port
-    return result
 
 
 def _result(host: str, address: str, port: int) -> ResolveResult:

@@ -41,7 +41,7 @@ from crawler.model import (
     header,
 )
 from crawler.preferences.purposes import UsePurpose, first_refusal, sentence_of
-from crawler.reasons import ErrorKind, Reason, ReasonCode
+from crawler.reasons import DNS_KINDS, ErrorKind, Reason, ReasonCode
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
 from crawler.robots.readings import SiteRules
@@ -367,6 +367,9 @@ def _too_many_hops(hops: int, settings: RetrySettings) -> Reason | None:
 
 _CODES = {
     ErrorKind.DNS: ReasonCode.NO_ADDRESS,
+    ErrorKind.DNS_NO_NAME: ReasonCode.NO_NAME,
+    ErrorKind.DNS_FAILED: ReasonCode.LOOK_UP_FAILED,
+    ErrorKind.DNS_TIMEOUT: ReasonCode.LOOK_UP_TIMEOUT,
     ErrorKind.CONNECT: ReasonCode.NO_CONNECTION,
     ErrorKind.TLS: ReasonCode.TLS,
     ErrorKind.TIMEOUT: ReasonCode.TIMEOUT,
@@ -379,6 +382,9 @@ _CODES = {
     ErrorKind.STOPPED: ReasonCode.TRUNCATED,
     ErrorKind.FAULT: ReasonCode.FAULT,
 }
+
+
+_TEMPORARY = DNS_KINDS | {ErrorKind.CONNECT, ErrorKind.TIMEOUT, ErrorKind.TRUNCATED}
 
 
 def failure_code(result: Failed) -> ReasonCode:
@@ -418,4 +424,4 @@ def is_temporary(result: Failed) -> bool:
     """Whether a later request may succeed."""
     if result.kind is ErrorKind.HTTP:
         return result.status in (408, 425, 429) or (result.status or 0) >= 500
-    return result.kind in (ErrorKind.DNS, ErrorKind.CONNECT, ErrorKind.TIMEOUT, ErrorKind.TRUNCATED)
+    return result.kind in _TEMPORARY

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from crawler.model import Failed, FetchResult, Redirected
-from crawler.reasons import NO_WAIT, ErrorKind, WaitCode, WaitReason
+from crawler.reasons import DNS_KINDS, NO_WAIT, ErrorKind, WaitCode, WaitReason
 from crawler.robots.http_dates import retry_after_s
 from crawler.url import host_of, registrable_domain
 
@@ -39,7 +39,7 @@ class PolitenessSettings:
 _BUSY = frozenset({429, 503})
 _OWN_DOING = frozenset({ErrorKind.STOPPED, ErrorKind.FAULT})
 _TROUBLE: dict[str, str] = {
-    ErrorKind.DNS: "no address",
+    **dict.fromkeys(DNS_KINDS, "no address"),
     ErrorKind.CONNECT: "no connection",
     ErrorKind.TLS: "no TLS",
     ErrorKind.TIMEOUT: "no answer in time",

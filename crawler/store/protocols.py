@@ -205,7 +205,8 @@ class Beat:
     """A heartbeat of a process that crawls.
 
     ``lag_s`` is the longest delay of its event loop since the heartbeat before. ``low_disk`` says which disk has too
-    little free space, for which the process pauses.
+    little free space, for which the process pauses. ``look_ups`` has the number of its look-ups of names and their
+    seconds by outcome, as JSON: ``{"cached": [5, 0.0], "found": [2, 0.031]}``.
     """
 
     run_id: int
@@ -214,6 +215,7 @@ class Beat:
     memory_bytes: int | None
     lag_s: float
     low_disk: str | None = None
+    look_ups: str = "{}"
 
 
 class PageRank(NamedTuple):

@@ -6,13 +6,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
-import aiohttp
 import pytest
 import uvloop
 
 from crawler.clock import SystemClock
 from crawler.fetch import client
 from crawler.fetch.client import FetchSettings, HttpFetcher
+from crawler.fetch.name_servers import Addresses, NameServers
 from crawler.fetch.resolver import Resolver
 from crawler.model import Failed, Fetched, FetchResult, Purpose, Request
 from crawler.reasons import ErrorKind
@@ -140,11 +140,11 @@ def test_an_address_of_this_machine_is_refused(run: Run, monkeypatch: pytest.Mon
 def test_an_address_of_the_networks_nat64_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    async def resolve(_: object, host: str, port: int, family: int) -> list[dict[str, object]]:
+    async def addresses(_: object, host: str, family: int) -> Addresses:
         asked.append(host)
-        return [{"hostname": host, "host": "2a00:64::c000:aa", "port": port, "family": family, "proto": 0, "flags": 0}]
+        return Addresses(("2a00:64::c000:aa",), 300.0)
 
-    monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", resolve)
+    monkeypatch.setattr(NameServers, "addresses", addresses)
     resolving_to(monkeypatch, "2a00:64::a00:1")
     for host in ("translated.example", "[2a00:64::a00:1]"):
         result, _ = run(visit(host, CLOSED))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 
-import aiohttp
-
 from crawler.cli import main
+from crawler.fetch import resolver
+from crawler.fetch.name_servers import NameServers
 
 
-class InjectedResolver(aiohttp.AsyncResolver):
+def injected() -> NameServers:
     """The usual resolver, which asks our server, and no file."""
-
-    def __init__(self) -> None:
-        super().__init__(nameservers=[os.environ["HOSTILE_DNS"]], lookups="b", timeout=1.0, tries=2)
+    return NameServers({"nameservers": [os.environ["HOSTILE_DNS"]], "lookups": "b", "timeout": 1.0, "tries": 2})
 
 
 if __name__ == "__main__":
-    aiohttp.DefaultResolver = InjectedResolver
+    resolver.NameServers = injected  # type: ignore[assignment,misc]
     main()

@@ -53,7 +53,7 @@ def _private(texts: tuple[str, ...], query: bytes, _: str) -> bytes:
 
 
 Answers = Callable[[bytes, str], bytes | None]
-_GIVEN_UP = failed("robots_given_up", says="(dns)")
+_GIVEN_UP = failed("robots_given_up", says="(dns")
 _NO_ANSWER = failed("robots_given_up")
 _REFUSED = excluded("address")
 

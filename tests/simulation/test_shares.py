@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from ipaddress import ip_address
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
+from zlib import crc32
 
 import pytest
 
@@ -53,6 +55,7 @@ def crawled(
     options: Options,
     addresses: Callable[[str], str] = lambda host: "",
     seeds: int | None = None,
+    look_up_s: Callable[[str], float] = lambda host: 0.01,
 ) -> list[Hit]:
     """The requests of a crawl of all ``sites`` for at most so many seconds. A tarpit is given up after 60 s.
 
@@ -60,7 +63,7 @@ def crawled(
     """
 
     async def main(clock: VirtualClock) -> list[Hit]:
-        web = SimulatedWeb(clock, sites, latency_s=0.01, addresses=addresses)
+        web = SimulatedWeb(clock, sites, latency_s=0.01, addresses=addresses, look_up_s=look_up_s)
         start = [f"http://{host}/" for host in list(sites)[:seeds]]
         await crawl_for(clock, path, web, start, options, seconds, crash=False)
         return web.log
@@ -226,8 +229,6 @@ def test_kinds_of_domains_share_the_slots() -> None:
     assert sum(shared.take(f"new{n}.test") for n in range(8)) == 2, "with new ones three quarters"
     shared.learn("h.test", 0.1)
     assert not shared.take("h.test"), "one answer in time makes no quick domain of a slow one"
-    shared.learn("new8.test", 0.1, is_answer=False)
-    assert not shared.take("new8.test"), "nor does a look-up"
     assert shared.take("quick.test")
     clock.time += 20 * 30.0
     assert shared.take("h.test"), "but some time does"
@@ -458,6 +459,26 @@ def test_tarpits_at_one_address_hold_two_slots(db_path: Path) -> None:
     assert most_at_once(hit for hit in log if hit.host != "good.test") == 2
 
 
+@pytest.mark.parametrize("domains", [1, 400])
+def test_slow_look_ups_hold_no_slot_of_other_sites(domains: int, db_path: Path) -> None:
+    """Each look-up of 400 names takes 15 s. Healthy sites are asked at their pace meanwhile, the slow ones later."""
+    sites = {f"n{n}.slow{n % domains}.test": healthy(2) for n in range(400)}
+    sites |= {f"good{n}.test": healthy(20) for n in range(10)}
+    options = Options(politeness=PolitenessSettings(delay_s=0.1))
+    log = crawled(
+        db_path, sites, 120.0, options, addresses_by_name, look_up_s=lambda host: 15.0 if "slow" in host else 0.05
+    )
+    good = [hit for hit in log if hit.host.startswith("good")]
+    assert len(good) == 10 * 21
+    assert max(hit.finished_at for hit in good) < 21 * 0.11 + 2.5, "they may wait for one turn of look-ups"
+    assert len(log) - len(good) == 400 * 3, "all slow sites were asked in the end"
+
+
+def addresses_by_name(host: str) -> str:
+    """An address of its own for each host."""
+    return str(ip_address(0x0B000000 + crc32(host.encode()) % 0x1000000))
+
+
 @pytest.mark.parametrize(
     ("text", "network"),
     [
@@ -488,6 +509,12 @@ async def test_further_addresses_of_a_host_need_a_place_too() -> None:
 
         def cached(self, host: str) -> str | None:
             return SHARED
+
+        def is_known(self, host: str) -> bool:
+            return True
+
+        def look_ups(self) -> str:
+            return "{}"
 
         async def look_up(self, host: str) -> str:
             return SHARED
@@ -524,6 +551,12 @@ class ManyHomed:
 
     def cached(self, host: str) -> str | None:
         return next(iter(self._orders.get(host, self._addresses)), "")
+
+    def is_known(self, host: str) -> bool:
+        return True
+
+    def look_ups(self) -> str:
+        return "{}"
 
     async def look_up(self, host: str) -> str:
         raise AssertionError("the addresses are known")

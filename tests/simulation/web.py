@@ -27,8 +27,8 @@ class SimulatedWeb:
     """Answers ``fetch`` from described sites after ``latency_s`` (of a host, or of all) and the page's own delay.
 
     Times are virtual seconds. A host without a description has no address; a hanging page is given up after
-    ``timeout_s``. ``addresses`` gives the address of a host, empty for one without a limit. Bodies are taken as they
-    are: no content encoding is undone.
+    ``timeout_s``. ``addresses`` gives the address of a host, empty for one without a limit, and ``look_up_s`` the
+    time of its look-up. Bodies are taken as they are: no content encoding is undone.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class SimulatedWeb:
         timeout_s: float = 60.0,
         user_agent: str = "SimulatedBot/1.0",
         addresses: Callable[[str], str] = lambda host: "",
+        look_up_s: Callable[[str], float] = lambda host: _LOOK_UP_S,
     ) -> None:
         self.web = FictionalWeb(dict(sites))
         self._clock = clock
@@ -47,7 +48,9 @@ class SimulatedWeb:
         self._timeout_s = timeout_s
         self._agent = user_agent
         self._addresses = addresses
+        self._look_up_s = look_up_s
         self._looked_up: set[str] = set()
+        self._looking: dict[str, asyncio.Task[None]] = {}
 
     @property
     def log(self) -> list[Hit]:
@@ -71,10 +74,21 @@ class SimulatedWeb:
         address = self._addresses(host)
         return address if not address or host in self._looked_up else None
 
+    def is_known(self, host: str) -> bool:
+        """Whether a host was looked up, or has no address."""
+        return self.cached(host) is not None
+
+    def look_ups(self) -> str:
+        """Look-ups are not counted here."""
+        return "{}"
+
     async def look_up(self, host: str) -> str:
         """The address of a host, after a while."""
-        await asyncio.sleep(_LOOK_UP_S)
-        self._looked_up.add(host)
+        if host not in self._looked_up:
+            if host not in self._looking:
+                self._looking[host] = asyncio.create_task(asyncio.sleep(self._look_up_s(host)))
+            await asyncio.shield(self._looking[host])
+            self._looked_up.add(host)
         return self._addresses(host)
 
     def prefer(self, host: str, address: str) -> None:

@@ -9,7 +9,7 @@ from crawler.engine.permission import Closed
 from crawler.engine.polite_client import PoliteClient
 from crawler.errors import CrawlerError, Reference
 from crawler.model import Failed, Fetched, Purpose, Redirected, Request
-from crawler.reasons import ErrorKind
+from crawler.reasons import DNS_KINDS, ErrorKind
 from crawler.rup.protocol import report
 from crawler.rup.protocol.forms import GetIndex, RupRequest, write_form
 from crawler.rup.protocol.info import MAX_BYTES, PATHS, NoInfo, read_info
@@ -18,7 +18,7 @@ from crawler.terminal_text import shown
 
 _ANSWER_BYTES = 64 * 1024
 _NO_POST = (405, 501)
-_NEVER_SENT = (ErrorKind.DNS, ErrorKind.TLS, ErrorKind.ADDRESS)  # not CONNECTION: it may break after the request
+_NEVER_SENT = DNS_KINDS | {ErrorKind.TLS, ErrorKind.ADDRESS}  # not CONNECTION: it may break after the request
 
 
 class NotOffered(CrawlerError):

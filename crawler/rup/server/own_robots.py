@@ -11,7 +11,7 @@ from pathlib import Path
 from crawler.clock import Clock
 from crawler.engine.gate import Fetcher
 from crawler.model import Failed, Purpose, Reading, Request, RobotsAction, RobotsCopy
-from crawler.reasons import ErrorKind
+from crawler.reasons import DNS_KINDS, ErrorKind
 from crawler.robots import RobotsFile, RobotsSettings, SiteRules, interpret, parse, read
 from crawler.robots.text import STRICT_MAX_BYTES
 
@@ -19,7 +19,7 @@ from crawler.robots.text import STRICT_MAX_BYTES
 _NOBODY_S = 300.0
 _HOLDS_S = 3600.0
 _SETTINGS = RobotsSettings()
-_NOBODY = (ErrorKind.DNS, ErrorKind.CONNECT)
+_NOBODY = DNS_KINDS | {ErrorKind.CONNECT}
 
 
 @dataclass(frozen=True, slots=True)

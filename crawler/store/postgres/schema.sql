@@ -61,7 +61,8 @@ CREATE TABLE heartbeat (
   seen_at double precision NOT NULL,
   memory_bytes bigint,
   lag_s double precision NOT NULL,
-  low_disk text
+  low_disk text,
+  look_ups text NOT NULL DEFAULT '{}'
 );
 
 CREATE TABLE store_copy (

@@ -81,6 +81,7 @@ class SqlControl:
             "memory_bytes": beat.memory_bytes,
             "lag_s": beat.lag_s,
             "low_disk": beat.low_disk,
+            "look_ups": beat.look_ups,
         }
 
     async def beats(self) -> list[Beat]:

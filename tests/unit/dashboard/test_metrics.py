@@ -13,7 +13,8 @@ from crawler.store.sqlite.store import SqliteStore
 
 
 def look(**changes: Any) -> dict[str, Any]:
-    run = {"state": "running", "lag_s": 0.25, "memory_bytes": 70_000_001}
+    run: dict[str, Any] = {"state": "running", "lag_s": 0.25, "memory_bytes": 70_000_001}
+    run["look_ups"] = {"cached": [40, 0.0], "dns_timeout": [2, 15.5]}
     return {
         "run": run,
         "pages": 12_345_678_901,
@@ -57,6 +58,10 @@ def test_every_figure_reads_back_exactly() -> None:
         ("crawler_request_errors_total", ("timeout",)): 2,
         ("crawler_request_errors_total", ("http",)): 1,
         ("crawler_received_bytes_total", ()): 1 << 40,
+        ("crawler_name_lookups_total", ("cached",)): 40,
+        ("crawler_name_lookups_total", ("dns_timeout",)): 2,
+        ("crawler_name_lookup_seconds_total", ("cached",)): 0,
+        ("crawler_name_lookup_seconds_total", ("dns_timeout",)): 15.5,
         ("crawler_urls", ("queued",)): 5,
         ("crawler_urls", ("failed",)): 1,
         ("crawler_excluded_urls", ("blocked",)): 1,

@@ -9,6 +9,7 @@ import pytest
 
 from crawler.fetch.connection import Attempts
 from crawler.fetch.failures import AddressRefused, before_answer
+from crawler.fetch.name_servers import LookUpFailed
 from crawler.reasons import ErrorKind, RequestError
 
 TIMEOUTS = aiohttp.ClientTimeout(total=120, sock_connect=10, sock_read=30)
@@ -33,9 +34,11 @@ def broken_by(cause: OSError) -> aiohttp.ClientOSError:
         (aiohttp.SocketTimeoutError(), "timeout", "the server sent nothing for 30 s"),
         (TimeoutError(), "timeout", "the answer was not complete after 120 s"),
         (
-            aiohttp.ClientConnectorDNSError(KEY, OSError(None, "Domain name not found")),
-            "dns",
-            "the name a.example has no address: domain name not found",
+            aiohttp.ClientConnectorDNSError(
+                KEY, LookUpFailed(ErrorKind.DNS_NO_NAME, "the name a.example does not exist")
+            ),
+            "dns_no_name",
+            "the name a.example does not exist",
         ),
         (
             aiohttp.ClientConnectorError(KEY, OSError(errno.EHOSTUNREACH, "x")),

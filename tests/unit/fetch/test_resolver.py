@@ -1,13 +1,15 @@
 """``--resolve`` and the resolver that obeys it."""
 
 import asyncio
+import json
 import socket
+from collections.abc import Mapping
 
-import aiohttp
 import pytest
-from aiohttp.abc import ResolveResult
 
-from crawler.fetch.resolver import Resolver, address_for
+from crawler.fetch.name_servers import Addresses, LookUpFailed, NameServers
+from crawler.fetch.resolver import FAILURE_S, LEAST_TTL_S, MOST_TTL_S, Resolver, address_for
+from crawler.reasons import ErrorKind
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 
 
@@ -30,26 +32,21 @@ async def test_an_override_answers_without_the_system() -> None:
         await resolver.close()
 
 
-async def test_other_names_go_to_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+class System(NameServers):
+    """Answers at once with ``answers``; other names do not exist. Notes the names that it was asked for."""
 
-    class System:
-        async def resolve(self, host: str, port: int, family: int) -> list[object]:
-            asked.append((host, port))
-            if host == "long.example":
-                raise UnicodeError("label too long")
-            return []
+    def __init__(self, answers: Mapping[str, Addresses], takes_s: float = 0.0) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self._answers = answers
+        self._takes_s = takes_s
 
-        async def close(self) -> None:
-            asked.append(("closed", 0))
-
-    monkeypatch.setattr(aiohttp, "DefaultResolver", System)
-    resolver = Resolver((("*.test", "127.0.0.1"),))
-    await resolver.resolve("other.example", 80)
-    with pytest.raises(OSError, match="not a name"):
-        await resolver.resolve("long.example", 80)
-    await resolver.close()
-    assert asked == [("other.example", 0), ("long.example", 0), ("closed", 0)]
+    async def addresses(self, host: str, family: socket.AddressFamily = socket.AF_UNSPEC) -> Addresses:
+        self.asked.append(host)
+        await asyncio.sleep(self._takes_s)
+        if host in self._answers:
+            return self._answers[host]
+        raise LookUpFailed(ErrorKind.DNS_NO_NAME, f"the name {host} does not exist")
 
 
 async def test_the_system_knows_localhost() -> None:
@@ -60,24 +57,9 @@ async def test_the_system_knows_localhost() -> None:
         await resolver.close()
 
 
-async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[str] = []
-
-    class System:
-        async def resolve(self, host: str, port: int, family: int) -> list[ResolveResult]:
-            asked.append(host)
-            await asyncio.sleep(0)
-            if host == "dead.example":
-                raise OSError(None, "Domain name not found")
-            return [result(host, address) for address in ("192.0.2.1", "2001:db8::1")]
-
-        async def close(self) -> None:
-            """Nothing to close."""
-
-    monkeypatch.setattr(aiohttp, "DefaultResolver", System)
-    resolver = Resolver((("*.test", "127.0.0.1"),))
+async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_asked() -> None:
+    system = System({"a.example": Addresses(("192.0.2.1", "2001:db8::1"), 300.0)})
+    resolver = Resolver((("*.test", "127.0.0.1"),), system=system)
     assert resolver.cached("a.example") is None
     assert await asyncio.gather(*(resolver.look_up("a.example") for _ in range(3))) == ["192.0.2.1"] * 3
     assert resolver.cached("a.example") == "192.0.2.1"
@@ -88,36 +70,71 @@ async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_as
     resolver.prefer("a.example", "2001:db8::1")
     assert resolver.cached("a.example") == "2001:db8::1"
     assert await resolver.look_up("dead.example") == ""
-    with pytest.raises(OSError, match="not found"):
+    with pytest.raises(LookUpFailed, match="does not exist") as failed:
         await resolver.resolve("dead.example", 80)
-    assert asked == ["a.example", "dead.example"], "one look-up each"
+    assert failed.value.kind is ErrorKind.DNS_NO_NAME
+    assert system.asked == ["a.example", "dead.example"], "one look-up each"
     assert (resolver.cached("b.test"), resolver.cached("192.0.2.9")) == ("", "192.0.2.9")
-    names = ("a.example", "dead.example", "b.test", "192.0.2.9")
-    assert [resolver.is_limited(name) for name in names] == [True, True, False, True]
+    names = ("a.example", "dead.example", "b.test", "192.0.2.9", "new.example")
+    assert [resolver.is_limited(name) for name in names] == [True, True, False, True, True]
+    assert [resolver.is_known(name) for name in names] == [True, True, True, True, False]
+    counts = {outcome: n for outcome, (n, _) in json.loads(resolver.look_ups()).items()}
+    assert counts == {"found": 1, "dns_no_name": 1, "cached": 2}
     await resolver.close()
 
 
-def test_a_look_up_without_an_answer_fails_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Silent:
-        async def resolve(self, host: str, port: int, family: int) -> list[ResolveResult]:
-            await asyncio.sleep(1000.0)
-            return [result(host, "192.0.2.1")]
-
-        async def close(self) -> None:
-            """Nothing to close."""
-
+@pytest.mark.parametrize(
+    ("ttl_s", "kept_s"), [(0.0, LEAST_TTL_S), (300.0, 300.0), (86_400.0, MOST_TTL_S), (None, FAILURE_S)]
+)
+def test_an_answer_is_kept_for_its_ttl_within_bounds(ttl_s: float | None, kept_s: float) -> None:
     async def main(clock: VirtualClock) -> None:
-        resolver = Resolver((), timeout_s=120.0)
-        assert await resolver.look_up("silent.example") == ""
-        assert clock.now() - EPOCH_S == 120.0
-        with pytest.raises(OSError, match="no answer to the look-up within 120 s"):
-            await resolver.resolve("silent.example", 80)
+        system = System({} if ttl_s is None else {"a.example": Addresses(("192.0.2.1",), ttl_s)})
+        resolver = Resolver((), system=system)
+        await resolver.look_up("a.example")
+        await clock.sleep(kept_s - 0.5)
+        assert resolver.is_known("a.example")
+        await clock.sleep(1.0)
+        assert not resolver.is_known("a.example")
+        await resolver.look_up("a.example")
+        assert system.asked == ["a.example"] * 2
         await resolver.close()
 
-    monkeypatch.setattr(aiohttp, "DefaultResolver", Silent)
     run_virtual(main)
 
 
-def result(host: str, address: str) -> ResolveResult:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    return ResolveResult(hostname=host, host=address, port=0, family=family, proto=0, flags=socket.AI_NUMERICHOST)
+async def test_the_names_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.fetch.resolver.CACHE_NAMES", 3)
+    resolver = Resolver((), system=System({}))
+    for n in range(5):
+        await resolver.look_up(f"n{n}.example")
+    assert [resolver.is_known(f"n{n}.example") for n in range(5)] == [False, False, True, True, True]
+    await resolver.close()
+
+
+def test_a_look_up_without_an_answer_fails_in_time() -> None:
+    async def main(clock: VirtualClock) -> None:
+        resolver = Resolver((), timeout_s=120.0, system=System({}, takes_s=1000.0))
+        assert await resolver.look_up("silent.example") == ""
+        assert clock.now() - EPOCH_S == 120.0
+        with pytest.raises(LookUpFailed, match=r"no name server answered for silent\.example within 120 s") as failed:
+            await resolver.resolve("silent.example", 80)
+        assert failed.value.kind is ErrorKind.DNS_TIMEOUT
+        assert json.loads(resolver.look_ups()) == {"dns_timeout": [1, 120.0]}
+        await resolver.close()
+
+    run_virtual(main)
+
+
+def test_a_look_up_goes_on_if_the_task_that_waits_is_cancelled() -> None:
+    async def main(clock: VirtualClock) -> None:
+        system = System({"slow.example": Addresses(("192.0.2.1",), 300.0)}, takes_s=8.0)
+        resolver = Resolver((), system=system)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(2.0):
+                await resolver.look_up("slow.example")
+        assert await resolver.look_up("slow.example") == "192.0.2.1"
+        assert clock.now() - EPOCH_S == 8.0
+        assert system.asked == ["slow.example"]
+        await resolver.close()
+
+    run_virtual(main)
