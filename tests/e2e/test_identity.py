@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,6 +19,7 @@ from crawler.identity.keys import read
 from crawler.settings.settings import SignatureForm
 from tests.botgate import needs_botgate, verdict
 from tests.command import HASTY, LOOPBACK, Ended, crawler
+from tests.postgres import Cluster
 
 AGENT = "https://crawler.example"
 SIGNED = ("Signature-Agent", "Signature-Input", "Signature")
@@ -80,9 +82,11 @@ def run(
     key: Path,
     *options: str | Path,
     form: SignatureForm = SignatureForm.DICTIONARY,
+    db: str = "",
 ) -> Ended:
     (folder / "hasty.toml").write_text(f'{HASTY}\n[identity]\nsignature_form = "{form}"\n')
-    config = ("--config", folder / "hasty.toml", "--db", folder / "crawl.db", "--scope", "any", "--log-level", "debug")
+    store = ("--db", db or folder / "crawl.db")
+    config = ("--config", folder / "hasty.toml", *store, "--scope", "any", "--log-level", "debug")
     signing = ("--signing-key", key, "--signature-agent", AGENT + "/")
     return crawler("run", server.url("a.test", "/"), *config, *LOOPBACK, *signing, *options)
 
@@ -92,7 +96,25 @@ def run(
 def test_every_request_and_every_hop_is_signed_anew(
     server: Server, tmp_path: Path, key: Path, workers: int, form: SignatureForm
 ) -> None:
-    ended = run(server, tmp_path, key, "--workers", str(workers), form=form)
+    _judge(server, tmp_path, key, run(server, tmp_path, key, "--workers", str(workers), form=form), form)
+
+
+@needs_botgate
+def test_two_workers_on_postgresql_sign_every_request(
+    server: Server, tmp_path: Path, key: Path, postgres: Cluster
+) -> None:
+    db = postgres.make_database()
+    _judge(server, tmp_path, key, run(server, tmp_path, key, "--workers", "2", db=db))
+    d = json.loads(key.read_text())["keys"][0]["d"]
+    settings = postgres.psql("SELECT settings FROM run", urlsplit(db).path.removeprefix("/"))
+    assert "identity.jwks" in settings
+    assert d not in settings
+
+
+def _judge(
+    server: Server, folder: Path, key: Path, ended: Ended, form: SignatureForm = SignatureForm.DICTIONARY
+) -> None:
+    """Judge a crawl: it has asked for every URL, and the verifier accepts the signature of each request."""
     assert ended.code == 0, ended.err
     assert {(host.partition(":")[0], path) for host, path, _ in server.asked} == {
         ("a.test", "/robots.txt"),
@@ -104,7 +126,7 @@ def test_every_request_and_every_hop_is_signed_anew(
     assert len({signed["Signature"] for _, _, signed in server.asked}) == len(server.asked)
     keys = directory(read(key))
     for host, _, signed in server.asked:
-        assert verdict(tmp_path, keys, host, signed, form) == ("valid", set())
+        assert verdict(folder, keys, host, signed, form) == ("valid", set())
 
 
 def test_the_private_key_is_nowhere_but_in_its_file(server: Server, tmp_path: Path, key: Path) -> None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
+import shutil
+import socket
+import subprocess
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -162,6 +169,69 @@ def test_draft_key_distribution_and_discovery(tmp_path: Path, served: str, path:
         signer = WebBotAuth(KeyFile(key), agent, SignatureForm.DICTIONARY, 60)
         signed = signer.headers("example.org", SystemClock().now())
         assert discovered_identity(tmp_path, "example.org", signed) == "valid"
+
+
+NGINX = shutil.which("nginx", path=os.environ.get("PATH", os.defpath) + ":/usr/sbin")
+
+
+@contextmanager
+def nginx(folder: Path, port: int) -> Iterator[None]:
+    """An nginx that serves the folder ``www`` on ``port``, with its file ``nginx.conf``, and compresses all it can."""
+    assert NGINX is not None
+    www, own = folder / "www", folder / "nginx"
+    own.mkdir()
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    (own / "nginx.conf").write_text(f"""
+        {"user root;" if os.geteuid() == 0 else ""}
+        daemon off; pid {own}/pid; error_log {own}/errors; events {{ }}
+        http {{
+            access_log off; gzip on; gzip_types *; gzip_min_length 1;
+            {" ".join(f"{kind}_temp_path {own}/{kind};" for kind in kinds)}
+            server {{ listen 127.0.0.1:{port}; root {www}; include {www}/nginx.conf; }}
+        }}""")
+    with subprocess.Popen([NGINX, "-p", own, "-c", own / "nginx.conf", "-e", own / "errors"]) as server:
+        try:
+            while not is_listening(port):
+                assert server.poll() is None, (own / "errors").read_text()
+                time.sleep(0.02)
+            yield
+        finally:
+            server.terminate()
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
+
+
+def unused_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@needs_botgate
+@pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+def test_the_directory_that_nginx_serves_is_valid(tmp_path: Path) -> None:
+    """The headers and the octets are those that were signed, also in a server that compresses everything else."""
+    key, port = tmp_path / "identity.jwks", unused_port()
+    origin = f"http://127.0.0.1:{port}"
+    assert crawler("identity", "new", key).code == 0
+    assert write_page(tmp_path, "--contact", MAIL, "--signing-key", key, "--signature-agent", origin).code == 0
+    path = "/.well-known/http-message-signatures-directory"
+    with nginx(tmp_path, port):
+        with urlopen(Request(origin + path, headers={"Accept-Encoding": "gzip"})) as answer:
+            assert answer.read() == (tmp_path / "www" / path[1:]).read_bytes()
+            headers = answer.headers
+        said = (tmp_path / "www" / "_headers").read_text()
+        for name, value in re.findall(r"^  ([\w-]+): (.*)$", said, re.M):
+            assert headers.get_all(name) == [value]
+        agent = settings_from({"identity.signature_agent": origin}, source="test").identity.signature_agent
+        signer = WebBotAuth(KeyFile(key), agent, SignatureForm.DICTIONARY, 60)
+        signed = signer.headers("example.org", SystemClock().now())
+        assert discovered_identity(tmp_path, "example.org", signed) == "valid"
+        with urlopen(Request(origin + "/", headers={"Accept-Encoding": "gzip"})) as answer:
+            assert answer.headers["Content-Encoding"] == "gzip"
 
 
 @pytest.mark.parametrize(
