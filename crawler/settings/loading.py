@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -47,22 +48,23 @@ def apply(settings: Settings, values: Mapping[str, object], *, source: str) -> S
     """``settings`` with ``values`` in place of theirs.
 
     ``values`` has dotted keys (``{"politeness.delay": 5}``) or tables of them, as in TOML. An error message begins with
-    ``source``. Raises :class:`ConfigError` that names every wrong key and its remedy.
+    ``source``. Raises :class:`ConfigError` that names every wrong key and its remedy; several are a line each.
     """
-    wrong: list[str | Reference] = []
+    wrong: list[tuple[str | Reference, ...]] = []
     sections: dict[str, dict[str, object]] = {}
     for name, value in _dotted(values):
         key = KEYS.get(name)
         if key is None or (isinstance(value, Mapping) and name != "fetch.resolve"):
-            wrong += ["; ", _unknown(name, value)]
+            wrong.append((_unknown(name, value),))
             continue
         section, _, field = key.field.partition(".")
         try:
             sections.setdefault(section, {})[field] = key.kind.read(value)
         except ValueError as error:
-            wrong += ["; ", Setting(name, value), f": {error}"]
+            wrong.append((Setting(name, value), f": {error}"))
     if wrong:
-        raise ConfigError(f"{source}: ", *wrong[1:])
+        between = "\n  " if len(wrong) > 1 else " "
+        raise ConfigError(f"{source}:", *chain.from_iterable((between, *mistake) for mistake in wrong))
     return replace(settings, **{name: replace(getattr(settings, name), **new) for name, new in sections.items()})
 
 

@@ -27,7 +27,9 @@ def from_toml(tmp_path: Path, text: str | bytes) -> Settings:
 def refusal(tmp_path: Path, text: str | bytes) -> str:
     with pytest.raises(ConfigError) as caught:
         from_toml(tmp_path, text)
-    assert "\n" not in str(caught.value)
+    heading, *mistakes = str(caught.value).split("\n")
+    assert len(mistakes) != 1  # a single mistake stands in the first line
+    assert bool(mistakes) == heading.endswith(":")
     return str(caught.value)
 
 
