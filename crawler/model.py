@@ -55,7 +55,8 @@ class Request:
     """A GET to send, or a POST if there is a ``form``. ``max_bytes`` bounds the decoded body.
 
     ``shown_url`` replaces ``url`` in the log if ``url`` contains a secret. ``may_connect`` is asked before a connection
-    to an address, in text; ``None`` permits all.
+    to an address, in text; ``None`` permits all. Its connection is kept for the next request of the ``group``. A
+    ``fresh`` request is sent on a new connection.
     """
 
     url: str
@@ -68,6 +69,8 @@ class Request:
     form: tuple[tuple[str, str], ...] | None = None
     shown_url: str | None = None
     may_connect: Callable[[str], bool] | None = field(default=None, compare=False, repr=False)
+    group: str = field(default="", compare=False, repr=False)
+    fresh: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

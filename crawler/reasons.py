@@ -292,6 +292,7 @@ class ErrorKind(Code):
     DNS_FAILED = "dns_failed", "{}", "a name whose look-up failed (SERVFAIL, REFUSED, no usable answer)"
     DNS_TIMEOUT = "dns_timeout", "{}", "a name for which no name server answered in time"
     CONNECT = "connect", "{}", "no connection"
+    CLOSING = "closing", "{}", "sent on an idle connection that the server was closing, and sent again"
     TLS = "tls", "{}", "a TLS error"
     TIMEOUT = "timeout", "{}", "no answer in time"
     TRUNCATED = "truncated", "{}", "an incomplete answer"

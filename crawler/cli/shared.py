@@ -189,16 +189,6 @@ def store_at(db: str) -> Settings:
     return apply(Settings(), {"store.db": db}, source="command line")
 
 
-def raise_file_limit() -> None:
-    """Permit as many open files as the system grants: each connection is one."""
-    try:
-        import resource
-    except ImportError:
-        return  # this system has no such limit
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 def collect_garbage_seldom() -> None:
     """Run Python's cycle collector seldom.
 

@@ -70,12 +70,17 @@ class ClaimTask:
 
         Raises :class:`CrawlerError`. Any other exception is a bug outside the treatment of a single URL.
         """
+        if not await self._finish():
+            self._context.gate.close_connections(self._claim.group)
+
+    async def _finish(self) -> bool:
+        """Work through the batch. Returns false if the group should be given back before its end."""
         context = self._context
         for queued in self._claim.urls:
             if not context.outbox.has_room:
                 await context.gate.idle(context.outbox.wait_for_room())
             if self._is_better_given_back():
-                return
+                return False
             if queued.site_id in self._deferred:
                 continue
             while (early_s := queued.due_at - context.clock.now()) > 0:
@@ -86,7 +91,8 @@ class ClaimTask:
             except Blocked:
                 continue  # the next claim excludes the URL
             except GiveBack:
-                return  # the pace of the group says when it is to be claimed again
+                return False  # the pace of the group says when it is to be claimed again
+        return True
 
     def _is_better_given_back(self) -> bool:
         context = self._context

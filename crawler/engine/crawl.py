@@ -14,7 +14,7 @@ from crawler.engine.claim_task import ClaimContext, ClaimTasks
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.disk_reserve import DiskReserve, DiskWatch
 from crawler.engine.driver import Driver, OnPages
-from crawler.engine.gate import Fetcher, Gate
+from crawler.engine.gate import Connections, Fetcher, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag, loop_lag_measured
 from crawler.engine.operator import OperatorListener
@@ -56,6 +56,7 @@ class Crawl:
         lag: LoopLag | None = None,
         reserve: DiskReserve | None = None,
         book: AddressBook | None = None,
+        connections: Connections | None = None,
     ) -> None:
         self._lag = lag or LoopLag(clock)
         alarm, capacity = Alarm(), ClaimCapacity(clock)
@@ -75,6 +76,7 @@ class Crawl:
             reader.has_room,
             self._lag,
             book,
+            connections,
         )
         self._shutdown = shutdown = Shutdown(gate, alarm)
         intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)

@@ -74,6 +74,28 @@ class Fetcher(Protocol):
     async def fetch(self, request: Request) -> FetchResult: ...
 
 
+class Connections(Protocol):
+    """The idle connections of a fetcher, by politeness group."""
+
+    def expect(self, group: str, wait_s: float) -> None:
+        """The next request to ``group`` may be sent in ``wait_s`` seconds."""
+        ...
+
+    def close(self, group: str) -> None:
+        """Close the connections of ``group``: no request is likely to come."""
+        ...
+
+
+class _NoConnections:
+    """For fetchers without connections."""
+
+    def expect(self, group: str, wait_s: float) -> None:
+        return None
+
+    def close(self, group: str) -> None:
+        return None
+
+
 class RequestLog(Protocol):
     """Takes every request that was sent, with the pace of its group since."""
 
@@ -165,7 +187,9 @@ class Gate:
         has_room: asyncio.Event | None = None,
         lag: LoopLag | None = None,
         book: AddressBook | None = None,
+        connections: Connections | None = None,
     ) -> None:
+        self._connections: Connections = _NoConnections() if connections is None else connections
         self._blocks = blocks or Blocks()
         self._lag = lag or LoopLag(clock)
         self._lease = lease
@@ -279,7 +303,13 @@ class Gate:
 
     def forget(self) -> None:
         """Forget all groups: the lease was lost, no task works on them, and the store knows their paces."""
+        for group in self._groups:
+            self._connections.close(group)
         self._groups.clear()
+
+    def close_connections(self, group: str) -> None:
+        """Close the idle connections of a group that is given back: another worker may send its next request."""
+        self._connections.close(group)
 
     def wait_s(self, group: str) -> float:
         """How long the pause of this group lasts from now on, in seconds; negative if it is over."""
@@ -319,6 +349,9 @@ class Gate:
         :class:`GiveBack` if the group should be given back: until its domain or its address has room, until the host
         may be asked by its hours, or while the look-up of its name takes long.
 
+        A request that is lost because the server was closing its idle connection is sent once more, on a new
+        connection. Both are requests like any other: each is logged and followed by its pause.
+
         Cancellation while the request waits sends nothing. It leaves no trace, but the group keeps a pause of its
         address that it was waiting for. Cancellation in flight, and an error of the fetcher, count as sent: the request
         is logged as failed, and the pause runs from then on.
@@ -326,32 +359,39 @@ class Gate:
         live = self._groups[permit.group]
         await self._acquire(live.slot)
         try:
-            waited_for = set[Address]()
-            while True:
-                address = await self._wait_to_send(permit.group, live, request)
-                places = Places(self._addresses, self._clock, host_of(request.url), permit.group, address)
-                try:
-                    if self._blocks.covers(request.url):
-                        raise Blocked
-                    started_at = self._clock.now()
-                    if started_at >= permit.valid_until:
-                        return None
-                    self._in_flight += 1
-                    try:
-                        answer = await self._fetch(request, places)
-                    except BaseException as error:
-                        self._settle(live, request, permit, _no_answer(request, started_at, self._clock.now(), error))
-                        raise
-                    finally:
-                        self._in_flight -= 1
-                finally:
-                    self._slots.release(live.domain, address)
-                if not (isinstance(answer, Failed) and answer.unsent and self._waits_for_another(places, waited_for)):
-                    break
-            self._settle(live, request, permit, answer)
+            answer = await self._send_once(request, permit, live)
+            if isinstance(answer, Failed) and answer.kind is ErrorKind.CLOSING:
+                answer = await self._send_once(replace(request, fresh=True), permit, live)
             return answer
         finally:
             live.slot.release()
+
+    async def _send_once(self, request: Request, permit: FetchPermit, live: _Group) -> FetchResult | None:
+        """As :meth:`send`, with the slot of the group. A request that a closing connection lost is not repeated."""
+        waited_for = set[Address]()
+        while True:
+            address = await self._wait_to_send(permit.group, live, request)
+            places = Places(self._addresses, self._clock, host_of(request.url), permit.group, address)
+            try:
+                if self._blocks.covers(request.url):
+                    raise Blocked
+                started_at = self._clock.now()
+                if started_at >= permit.valid_until:
+                    return None
+                self._in_flight += 1
+                try:
+                    answer = await self._fetch(replace(request, group=permit.group), places)
+                except BaseException as error:
+                    self._settle(live, request, permit, _no_answer(request, started_at, self._clock.now(), error))
+                    raise
+                finally:
+                    self._in_flight -= 1
+            finally:
+                self._slots.release(live.domain, address)
+            if not (isinstance(answer, Failed) and answer.unsent and self._waits_for_another(places, waited_for)):
+                break
+        self._settle(live, request, permit, answer)
+        return answer
 
     async def _fetch(self, request: Request, places: Places) -> FetchResult:
         """Send a request that has a slot, and the first of its ``places``."""
@@ -475,6 +515,7 @@ class Gate:
         if self._lease is not None:
             over_at = self._lease.over_by(answer.started_at, over_at)
         self._log.add_request(_row(request, permit, answer, over_at, lag_s), permit.group, live.pace)
+        self._connections.expect(permit.group, self.wait_s(permit.group))
 
 
 def _no_answer(request: Request, started_at: float, ended_at: float, error: BaseException) -> Failed:

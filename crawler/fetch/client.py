@@ -11,7 +11,6 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 from urllib.parse import urlencode
-from weakref import WeakSet
 
 import aiohttp
 from yarl import URL
@@ -25,12 +24,16 @@ from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
 from crawler.fetch.failures import (
     BODY_ERRORS,
     BROKEN_OFF,
+    CLOSING,
     FETCH_ERRORS,
     AddressFull,
     AddressRefused,
     before_answer,
     in_body,
+    was_closing,
 )
+from crawler.fetch.idle_connections import MOST_IDLE, IdleConnections
+from crawler.fetch.open_files import available, share
 from crawler.fetch.own_network import is_own
 from crawler.fetch.resolver import Resolver
 from crawler.fetch.time_limit import LagNow, no_lag
@@ -50,11 +53,6 @@ from crawler.model import (
 from crawler.reasons import ErrorKind, RequestError
 from crawler.url import host_of, without_userinfo
 
-#: Seconds for which an idle connection is kept. Common servers close it after five; the client closes it first, because
-#: a request sent on a connection that the server is closing is lost.
-KEEP_ALIVE_S = 4
-#: Open connections, idle ones included, per request that may be in flight.
-CONNECTIONS_PER_REQUEST = 4
 #: Octets of a status line or header, and headers in one answer. On real sites, cookies alone take 9,000 octets.
 MAX_FIELD_BYTES = 32_768
 MAX_HEADERS = 256
@@ -122,8 +120,6 @@ class HttpFetcher:
         self._lag_now_s = lag_now_s
         self._settings = settings
         self._clock = clock
-        self._sockets: WeakSet[socket.socket] = WeakSet()
-        self._max_sockets = settings.concurrency * CONNECTIONS_PER_REQUEST
         self._decoding = asyncio.Lock()  # a decoder at work holds a window of up to 16 MB
         self._accepted = frozenset((*settings.accept_types, ""))
         self._timeouts = aiohttp.ClientTimeout(
@@ -132,12 +128,14 @@ class HttpFetcher:
 
     async def __aenter__(self) -> Self:
         self._resolver = Resolver(self._settings.resolve, self._settings.total_timeout_s)
+        files = share(available(), self._settings.concurrency, MOST_IDLE)
+        self._idle = IdleConnections(asyncio.get_running_loop(), files.idle)
         connector = Connector(
             RecordedConnection if self._settings.keep_exchanges else Connection,
             self._before_connecting,
             self._lag_now_s,
-            limit=self._settings.concurrency,
-            keepalive_timeout=KEEP_ALIVE_S,
+            self._idle,
+            limit=files.requests,
             resolver=self._resolver,
             use_dns_cache=False,  # the resolver has one
             socket_factory=self._new_socket,
@@ -177,6 +175,11 @@ class HttpFetcher:
         """The addresses of hosts, while this client is entered; ``None`` if a proxy chooses them."""
         return None if self._settings.proxy else self._resolver
 
+    @property
+    def connections(self) -> IdleConnections:
+        """The idle connections, while this client is entered."""
+        return self._idle
+
     async def fetch(self, request: Request) -> FetchResult:
         """Send one request and read its answer.
 
@@ -190,6 +193,7 @@ class HttpFetcher:
             else Transfer(request.max_bytes)
         )
         transfer.may_connect = request.may_connect
+        transfer.group, transfer.fresh = request.group, request.fresh
         with transferring(transfer):
             result = await self._ask_safely(request, transfer)
         return replace(result, exchange=transfer.exchange()) if isinstance(transfer, Tape) else result
@@ -222,6 +226,8 @@ class HttpFetcher:
             )
         except FETCH_ERRORS as error:
             problem = before_answer(error, host, self._timeouts, transfer.attempts)
+            if request.form is None and was_closing(error, transfer):
+                problem = CLOSING
             times = (request.url, started_at, self._clock.now())
             unsent = transfer.attempts.full and not transfer.begun
             return Failed(*times, wire_bytes=transfer.received, kind=problem.kind, detail=problem.detail, unsent=unsent)
@@ -324,8 +330,6 @@ class HttpFetcher:
             extra["If-None-Match"] = request.etag
         if request.last_modified:
             extra["If-Modified-Since"] = request.last_modified
-        if len(self._sockets) > self._max_sockets:
-            extra["Connection"] = "close"
         if request.form is not None:
             extra["Content-Type"] = "application/x-www-form-urlencoded"
         return extra
@@ -363,9 +367,7 @@ class HttpFetcher:
         if may_connect is not None and not may_connect(str(where[0])):
             attempts.full = True
             raise AddressFull(f"{where[0]} has as many requests as it may have")
-        new = socket.socket(family, kind, protocol)
-        self._sockets.add(new)
-        return new
+        return socket.socket(family, kind, protocol)
 
 
 def _with_usable_validators(request: Request) -> Request:

@@ -42,6 +42,7 @@ MAX_HEAD_S = 10.0
 FRAMING_BYTES = 262_144
 
 _EMPTY_LINES = re.compile(rb"[\r\n]*")
+_KEEP_ALIVE = re.compile(r"\btimeout\s*=\s*([0-9]{1,9})\b", re.IGNORECASE)
 #: Octets from which the end of a header section is recognised if it arrives in two pieces: ``x\r\n\r`` and ``\n``.
 _EDGE = 4
 
@@ -69,13 +70,17 @@ class Transfer:
     def __init__(self, max_bytes: int) -> None:
         self.attempts = Attempts()
         self.begun = False  # whether there is a connection for the request
+        self.reused = False  # whether that connection has carried a request before
+        self.fresh = False  # see :class:`crawler.model.Request`, as the group
+        self.group = ""
         self.received = 0  # octets, after TLS
         self.may_connect: Callable[[str], bool] | None = None  # see :class:`crawler.model.Request`
         self.max_framing = max_bytes + FRAMING_BYTES
 
-    def begin(self) -> None:
+    def begin(self, *, reused: bool = False) -> None:
         """A connection carries the request now. Forgets what arrived so far: the answer of a proxy to CONNECT."""
         self.begun = True
+        self.reused = reused
         self.received = 0
 
     def receive(self, data: bytes) -> None:
@@ -108,11 +113,14 @@ class Connection(ResponseHandler):
     """The protocol of a connection, within the bounds of this module.
 
     A connection carries one request at a time. ``set_response_params`` begins a request. Its answer is ``None`` until
-    the header section of the final answer is complete.
+    the header section of the final answer is complete. :attr:`group` is the politeness group of the last request, and
+    :attr:`keep_alive_s` the time for which the server keeps the idle connection, if its last answer says it.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, lag_now_s: LagNow = no_lag) -> None:
         super().__init__(loop)
+        self.group = ""
+        self.keep_alive_s: float | None = None
         self._lag_now_s = lag_now_s
         self._waits_longer = False  # for data, because the loop was late
         self._transfer: Transfer | None = None
@@ -124,8 +132,10 @@ class Connection(ResponseHandler):
 
     def set_response_params(self, **params: Any) -> None:
         """Begin the request of the current task."""
+        reused = self._transfer is not None
         self._transfer = _current.get()
-        self._transfer.begin()
+        self._transfer.begin(reused=reused)
+        self.group = self._transfer.group
         self._answer = None
         self._head_bytes = self._interim = 0
         self._edge = b""
@@ -163,6 +173,7 @@ class Connection(ResponseHandler):
             self._interim += 1
         else:
             self._answer = body
+            self.keep_alive_s = _keep_alive_s(message.headers.get("Keep-Alive"))
             super().feed_data(data, size)
 
     def _reschedule_timeout(self) -> None:
@@ -233,6 +244,15 @@ class Connection(ResponseHandler):
         self.set_exception(BoundExceeded(RequestError(kind, detail)))
         if self.transport is not None:
             self.transport.abort()
+
+
+def _keep_alive_s(value: str | None) -> float | None:
+    """The seconds for which a server keeps an idle connection; ``None`` if it does not say so.
+
+    ``Keep-Alive: timeout=5, max=100`` (RFC 2068, 19.7.1.1; RFC 9112, appendix C.2.2) is a hint that many servers send.
+    """
+    told = value and _KEEP_ALIVE.search(value)
+    return float(told[1]) if told else None
 
 
 _SLOW_HEAD = f"the headers of the answer were not complete after {MAX_HEAD_S:g} s"

@@ -1,7 +1,9 @@
-"""Makes connections, and does not reuse one on which a server sent data without a request."""
+"""Makes connections, and does not reuse an idle one on which a server sent data without a request."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import select
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -10,20 +12,31 @@ from typing import Any
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
-from crawler.fetch.connection import current_transfer
+from crawler.fetch.connection import Connection, current_transfer
+from crawler.fetch.idle_connections import IdleConnections
 from crawler.fetch.time_limit import LagNow, time_limit
+
+#: The errors of a process, and of a system, that may not open another file.
+_TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE})
+_LOOK_AGAIN_S = 0.1
+#: Seconds in which a server may answer the end of TLS on a connection that is closed.
+_TLS_END_S = 1.0
 
 
 class Connector(aiohttp.TCPConnector):
-    """Closes idle connections that the next request must not use, instead of reusing them.
+    """Makes the connections of a client. :attr:`idle` has those without a request.
 
-    These are connections to an address at which the request may not be (``Request.may_connect``), because the name has
-    other addresses meanwhile, and connections on which data arrived after the last answer.
+    It closes idle connections that the next request must not use, instead of reusing them. These are connections to an
+    address at which the request may not be (``Request.may_connect``), because the name has other addresses meanwhile,
+    and connections on which data arrived after the last answer.
     The client would take such data for the answer to the next request, and each later answer for that to the request
-    after it (RFC 9112, 6.3 and 9.2). The HTTP library checks only whether an idle connection is still open. It has no
-    public method to override, so this class overrides the private ``_get``, ``_wrap_create_connection`` and
-    ``_resolve_host``; tests fail if the library changes them. The private ``_factory`` makes the protocol of each
-    connection.
+    after it (RFC 9112, 6.3 and 9.2). The HTTP library checks only whether an idle connection is still open, and keeps
+    all of them for the same time. It has no public method to override, so this class overrides the private ``_get``,
+    ``_release``, ``_close``, ``_wrap_create_connection`` and ``_resolve_host``; tests fail if the library changes them.
+    The private ``_factory`` makes the protocol of each connection.
+
+    If the system permits no further file, idle connections are closed, and the connection is tried again until its time
+    is over.
     """
 
     def __init__(
@@ -31,6 +44,7 @@ class Connector(aiohttp.TCPConnector):
         connection_type: Callable[..., ResponseHandler],
         before_connecting: Callable[[Sequence[str]], Awaitable[None]],
         lag_now_s: LagNow,
+        idle: IdleConnections,
         **options: Any,
     ) -> None:
         """``before_connecting`` gets the addresses of a host, before the connector tries them.
@@ -38,22 +52,53 @@ class Connector(aiohttp.TCPConnector):
         Time limits of connections do not count the lag of the event loop, which ``lag_now_s`` returns.
         """
         super().__init__(**options)
+        self.idle = idle
         self._before_connecting = before_connecting
         self._lag_now_s = lag_now_s
         self._factory = partial(connection_type, loop=self._loop, lag_now_s=lag_now_s)
 
-    async def _get(self, *args: Any) -> Any:
-        while (connection := await super()._get(*args)) is not None:
-            protocol = connection.protocol
-            assert protocol is not None
-            if not protocol.should_close and not _has_unread(protocol.transport) and _may_use(protocol.transport):
-                return connection
-            connection.close()
+    async def _get(self, key: Any, traces: Any) -> Any:
+        if current_transfer().fresh:
+            return None
+        while (idle := self.idle.take(key)) is not None:
+            transport = idle.transport
+            usable = transport is not None and idle.is_connected() and not idle.should_close
+            if usable and not _has_unread(transport) and _may_use(transport):
+                self._acquired.add(idle)
+                return aiohttp.connector.Connection(self, key, idle, self._loop)
+            idle.close()
         return None
 
+    def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        if self._closed:
+            return
+        self._release_acquired(key, protocol)
+        if should_close or protocol.should_close or not isinstance(protocol, Connection):
+            protocol.close()
+        else:
+            self.idle.add(key, protocol)
+
+    def _close(self, *, abort_ssl: bool = False) -> list[Awaitable[object]]:
+        waiters = super()._close(abort_ssl=abort_ssl)
+        for connection in self.idle.clear():
+            closed = connection.closed
+            connection.abort()
+            if closed is not None:
+                waiters.append(closed)
+        return waiters
+
     async def _wrap_create_connection(self, *args: Any, timeout: aiohttp.ClientTimeout, **options: Any) -> Any:
+        if options.get("ssl"):
+            options["ssl_shutdown_timeout"] = _TLS_END_S
         async with time_limit(timeout.sock_connect, self._lag_now_s):
-            return await super()._wrap_create_connection(*args, timeout=aiohttp.ClientTimeout(), **options)
+            while True:
+                try:
+                    return await super()._wrap_create_connection(*args, timeout=aiohttp.ClientTimeout(), **options)
+                except aiohttp.ClientConnectorError as error:
+                    if error.os_error.errno not in _TOO_MANY_FILES:
+                        raise
+                self.idle.close_least_useful()
+                await asyncio.sleep(_LOOK_AGAIN_S)
 
     async def _resolve_host(self, *args: Any, **options: Any) -> Any:
         found = await super()._resolve_host(*args, **options)

@@ -9,7 +9,7 @@ import ssl
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
-from crawler.fetch.connection import Attempts, BoundExceeded
+from crawler.fetch.connection import Attempts, BoundExceeded, Transfer
 from crawler.fetch.decoding import BadCoding
 from crawler.fetch.name_servers import LookUpFailed
 from crawler.reasons import ErrorKind, RequestError
@@ -82,6 +82,21 @@ def in_body(error: Exception, host: str, timeouts: aiohttp.ClientTimeout) -> Req
             return RequestError(ErrorKind.TIMEOUT, _timeout(error, host, timeouts))
     return BROKEN_OFF
 
+
+def was_closing(error: Exception, transfer: Transfer) -> bool:
+    """Whether a server was closing an idle connection while a request was sent on it.
+
+    The connection had carried a request before, and no octet of an answer arrived: then a GET may be sent again on
+    another connection (RFC 9112, 9.3.1; RFC 9110, 9.2.2).
+    """
+    is_end = isinstance(error, aiohttp.ServerDisconnectedError) or (
+        isinstance(error, aiohttp.ClientOSError) and not isinstance(error, aiohttp.ClientConnectorError)
+    )
+    return is_end and transfer.reused and not transfer.received and not isinstance(error.__cause__, ssl.SSLError)
+
+
+#: The server was closing the connection on which the request was sent.
+CLOSING = RequestError(ErrorKind.CLOSING, "the server was closing the connection, which had been idle")
 
 #: The connection closed before the end of the body.
 BROKEN_OFF = RequestError(ErrorKind.TRUNCATED, "the connection broke before the end of the body")

@@ -26,9 +26,9 @@ class Tape(Transfer):
         self._sent: list[bytes] = []
         self._kept: list[bytes] = []
 
-    def begin(self) -> None:
+    def begin(self, *, reused: bool = False) -> None:
         """Forget what went to a proxy and came from it."""
-        super().begin()
+        super().begin(reused=reused)
         self._sent.clear()
         self._kept.clear()
 

@@ -371,6 +371,7 @@ _CODES = {
     ErrorKind.DNS_FAILED: ReasonCode.LOOK_UP_FAILED,
     ErrorKind.DNS_TIMEOUT: ReasonCode.LOOK_UP_TIMEOUT,
     ErrorKind.CONNECT: ReasonCode.NO_CONNECTION,
+    ErrorKind.CLOSING: ReasonCode.NO_CONNECTION,
     ErrorKind.TLS: ReasonCode.TLS,
     ErrorKind.TIMEOUT: ReasonCode.TIMEOUT,
     ErrorKind.TRUNCATED: ReasonCode.TRUNCATED,
@@ -384,7 +385,7 @@ _CODES = {
 }
 
 
-_TEMPORARY = DNS_KINDS | {ErrorKind.CONNECT, ErrorKind.TIMEOUT, ErrorKind.TRUNCATED}
+_TEMPORARY = DNS_KINDS | {ErrorKind.CONNECT, ErrorKind.CLOSING, ErrorKind.TIMEOUT, ErrorKind.TRUNCATED}
 
 
 def failure_code(result: Failed) -> ReasonCode:

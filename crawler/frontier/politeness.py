@@ -37,7 +37,7 @@ class PolitenessSettings:
 
 #: The statuses, and the failures below HTTP, of a server in trouble: they lengthen the back-off.
 _BUSY = frozenset({429, 503})
-_OWN_DOING = frozenset({ErrorKind.STOPPED, ErrorKind.FAULT})
+_NO_ANSWER = frozenset({ErrorKind.STOPPED, ErrorKind.FAULT, ErrorKind.CLOSING})
 _TROUBLE: dict[str, str] = {
     **dict.fromkeys(DNS_KINDS, "no address"),
     ErrorKind.CONNECT: "no connection",
@@ -165,11 +165,12 @@ def facts_of(answer: FetchResult, lag_s: float = 0.0) -> AnswerFacts:
 def backoff_after(before_s: float, answer: AnswerFacts, settings: PolitenessSettings) -> float:
     """The back-off after an answer, in seconds: trouble doubles the one before, any other answer halves it.
 
-    A request that the crawler itself broke off has no answer, and leaves the back-off as it is.
+    A request that the crawler itself broke off has no answer, and leaves the back-off as it is. So does a request that
+    was lost because the server was closing its idle connection.
     """
     if answer.is_trouble:
         return min(max(settings.backoff_first_s, 2 * before_s), settings.backoff_max_s)
-    if answer.error_kind in _OWN_DOING:
+    if answer.error_kind in _NO_ANSWER:
         return before_s
     halved_s = before_s / 2
     return halved_s if halved_s > settings.delay_s and halved_s >= 0.5 else 0.0

@@ -12,11 +12,12 @@ import click
 from crawler.cli.logs import set_up_logging
 from crawler.cli.options import SectionedCommand, given_settings, setting_options
 from crawler.cli.output import console, print_json, tell
-from crawler.cli.shared import STOPPED, cli, collect_garbage_seldom, raise_file_limit, run_async
+from crawler.cli.shared import STOPPED, cli, collect_garbage_seldom, run_async
 from crawler.cli.signals import TEAM_ENDS_WITHIN_S, Signals
 from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
 from crawler.errors import Setting, UsageError
+from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.inspect.first_match import told_of_first_matches
 from crawler.model import Reading
@@ -72,7 +73,7 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
         require_alone(settings, "run one process, and start no other on this store")
         require_shares(settings)
         return await _run_team(settings, seeds.urls)
-    raise_file_limit()
+    open_files.raise_limit()
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals()
     async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock, tell=tell) as (crawl, store):
@@ -100,7 +101,7 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
 
 async def _run_team(settings: Settings, seeds: list[str]) -> int:
     """Run the crawl in several worker processes. This process starts and watches them."""
-    raise_file_limit()
+    open_files.raise_limit()
     clock, signals = SystemClock(), Signals()
     async with begun(settings, seeds, clock, at_work=False, tell=tell) as (store, _):
         team = Team(settings, store, clock, tell)

@@ -183,6 +183,7 @@ async def _fetching(
             lag,
             reserve,
             fetcher.book,
+            fetcher.connections,
         )
 
 

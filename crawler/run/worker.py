@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from typing import IO, Any, NoReturn
 
 from crawler.cli.logs import Forwarding, show_by
-from crawler.cli.shared import STOPPED, collect_garbage_seldom, raise_file_limit, run_async
+from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
 from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.engine.crawl import Crawl
 from crawler.engine.messages import receive, send
 from crawler.engine.tasks import background_task
 from crawler.errors import CrawlerError
+from crawler.fetch import open_files
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import run_to_end, worker_session
 from crawler.settings.keys import terminal_name
@@ -66,7 +67,7 @@ def main() -> NoReturn:
 
 
 async def _work(part: Part) -> int:
-    raise_file_limit()
+    open_files.raise_limit()
     output = part.settings.output
     show_by(Forwarding(lambda record: _tell({"log": record})), output.log_level, output.log_format)
     signals = Signals()

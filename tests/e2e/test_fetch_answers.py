@@ -1,7 +1,9 @@
 """The fetcher against servers that answer well: what is sent, what each answer becomes, and the limits on it."""
 
 import asyncio
+import errno
 import gzip
+import socket
 import sys
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -155,36 +157,49 @@ async def test_the_connection_is_kept_between_requests() -> None:
     assert (server.connections, len(server.heads)) == (1, 3)
 
 
-async def test_too_many_open_connections_are_not_kept() -> None:
-    settings = FetchSettings("T/1", None, resolve=(("*", "127.0.0.1"),), allow_private=True, concurrency=2)
+async def test_no_file_left_closes_idle_connections_and_never_fails_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    def new_socket(fetcher: HttpFetcher, address: Any) -> socket.socket:
+        if len(fetcher.connections):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return make(fetcher, address)
 
-    async def polite(head: bytes, writer: asyncio.StreamWriter) -> None:
-        closing = b"\r\nConnection: close\r\n" in head
-        writer.write(answer(PAGE, "Connection: close") if closing else answer())
-        if closing:
-            writer.close()
-
-    async with serving(polite) as server, HttpFetcher(settings, SystemClock()) as fetcher:
+    make = HttpFetcher._new_socket
+    monkeypatch.setattr(HttpFetcher, "_new_socket", new_socket)
+    async with serving(answer()) as server, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
         port = server.origin.rpartition(":")[2]
-        for number in range(30):
+        for number in range(3):
             url = f"http://site-{number}.test:{port}/"
             assert isinstance(await fetcher.fetch(Request(url, Purpose.PAGE, 100_000)), Fetched)
-        kept = sum(b"Connection: close" not in head for head in server.heads)
-    assert kept == 9  # four times two, and the one that went beyond
+    assert server.connections == 3
 
 
-async def test_a_request_is_sent_once_even_where_the_connection_breaks() -> None:
+async def test_a_request_lost_to_a_closing_connection_is_told_from_others_and_sent_once() -> None:
     async def hang_up(head: bytes, writer: asyncio.StreamWriter) -> None:
-        if b"GET /bye" in head:
+        if b" /bye" in head:
             writer.close()
         else:
-            writer.write(answer())
+            writer.write(b"HTTP/1.1 200" if b" /begins" in head else answer())
+            if b" /begins" in head:
+                writer.close()
 
+    lost = (ErrorKind.CLOSING, "the server was closing the connection, which had been idle")
+    silent = (ErrorKind.CONNECT, "the server closed the connection without an answer")
+    form = (("a", "b"),)
     async with serving(hang_up) as server, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
-        for path in ("/", "/bye", "/bye"):  # the first /bye on a kept connection, the second on a new one
-            result = await fetcher.fetch(Request(server.origin + path, Purpose.PAGE, 100_000))
-    assert failure(result) == (ErrorKind.CONNECT, "the server closed the connection without an answer")
-    assert len(server.heads) == 3
+
+        async def send(path: str, **how: Any) -> FetchResult:
+            return await fetcher.fetch(Request(server.origin + path, Purpose.PAGE, 100_000, **how))
+
+        assert isinstance(await send("/"), Fetched)
+        assert failure(await send("/bye")) == lost
+        assert failure(await send("/bye")) == silent, "on a new connection"
+        assert isinstance(await send("/"), Fetched)
+        assert failure(await send("/begins"))[0] is not ErrorKind.CLOSING, "an octet of the answer arrived"
+        assert isinstance(await send("/"), Fetched)
+        assert failure(await send("/bye", form=form)) == silent, "a POST may have had an effect"
+        assert isinstance(await send("/"), Fetched)
+        assert failure(await send("/bye", fresh=True)) == silent
+        assert len(server.heads) == 9
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -16,7 +16,7 @@ from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.disk_reserve import DiskReserve
 from crawler.engine.driver import OnPages
-from crawler.engine.gate import Fetcher
+from crawler.engine.gate import Connections, Fetcher
 from crawler.engine.lease import Lease
 from crawler.engine.parser_pool import ReadingOptions
 from crawler.engine.recording import Recorder
@@ -61,6 +61,7 @@ async def session(
     recorder: Recorder | None = None,
     frame: Callable[[CrawlStore], SamplingFrame] | None = None,
     reserve: DiskReserve | None = None,
+    connections: Connections | None = None,
 ) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
     """A crawl ready to run on an opened store."""
     store = await SqliteStore.open(path, options.politeness)
@@ -85,7 +86,19 @@ async def session(
         reader = ReaderInProcess(reading)
         book = fetcher if isinstance(fetcher, SimulatedWeb) else None
         run = Crawl(
-            store, fetcher, clock, policy, scope, reader, lease, on_pages, made, recorder, reserve=reserve, book=book
+            store,
+            fetcher,
+            clock,
+            policy,
+            scope,
+            reader,
+            lease,
+            on_pages,
+            made,
+            recorder,
+            reserve=reserve,
+            book=book,
+            connections=connections,
         )
         yield run, store
     finally:

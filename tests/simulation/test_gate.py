@@ -14,7 +14,7 @@ from crawler.engine.gate import FetchPermit, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
 from crawler.frontier.politeness import Pace, PolitenessSettings
-from crawler.model import Failed, FetchResult, Purpose, Request
+from crawler.model import Failed, Fetched, FetchResult, Purpose, Request
 from crawler.reasons import ErrorKind, RequestError, WaitCode, WaitReason
 from crawler.store.protocols import ClaimLimits, CommitBatch
 from crawler.store.sqlite.store import SqliteStore
@@ -122,6 +122,80 @@ def test_a_request_that_outlasts_the_lease_ends_at_its_timeout_in_the_log(
         assert [row.finished_at - row.started_at for row in log.take().requests] == [pytest.approx(over_s)]
         assert gate.pace("a.test").next_at >= clock.now()
         await store.close()
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("losses", [1, 2])
+def test_a_request_lost_to_a_closing_connection_is_logged_and_sent_once_more_after_the_pause(losses: int) -> None:
+    async def main(clock: VirtualClock) -> None:
+        sent: list[bool] = []
+
+        class Closing:
+            async def fetch(self, request: Request) -> FetchResult:
+                sent.append(request.fresh)
+                started_at = clock.now()
+                await clock.sleep(0.25)
+                if len(sent) <= losses:
+                    return Failed(request.url, started_at, clock.now(), kind=ErrorKind.CLOSING)
+                return Fetched(request.url, started_at, clock.now())
+
+        log = Outbox(clock, Alarm())
+        gate = Gate(Closing(), clock, PolitenessSettings(), 9, log)
+        gate.enter("a.test", Pace(backoff_s=40.0))
+        answer = await gate.send(PAGE, FetchPermit(1, "a.test"))
+        assert isinstance(answer, Fetched if losses == 1 else Failed)
+        assert sent == [False, True], "sent once more, on a new connection"
+        rows = log.take().requests
+        assert [row.started_at - EPOCH_S for row in rows] == [0.0, 40.25]
+        assert [row.error is None for row in rows] == [False, losses == 1]
+        assert gate.pace("a.test").backoff_s == (20.0 if losses == 1 else 40.0), "a lost request is no trouble"
+
+    run_virtual(main)
+
+
+def test_a_lost_request_is_not_sent_again_under_an_expired_robots_copy() -> None:
+    async def main(clock: VirtualClock) -> None:
+        class Closing:
+            async def fetch(self, request: Request) -> FetchResult:
+                return Failed(request.url, clock.now(), clock.now(), kind=ErrorKind.CLOSING)
+
+        log = Outbox(clock, Alarm())
+        gate = Gate(Closing(), clock, PolitenessSettings(), 9, log)
+        gate.enter("a.test", Pace())
+        assert await gate.send(PAGE, FetchPermit(1, "a.test", valid_until=clock.now() + 1)) is None
+        assert len(log.take().requests) == 1
+
+    run_virtual(main)
+
+
+class Kept:
+    """Notes what the gate says about idle connections."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, float | None]] = []
+
+    def expect(self, group: str, wait_s: float) -> None:
+        self.told.append((group, round(wait_s, 3)))
+
+    def close(self, group: str) -> None:
+        self.told.append((group, None))
+
+
+def test_connections_are_kept_for_the_pause_and_closed_when_the_group_is_given_back(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        rules = {"near.test": "", "far.test": "User-agent: *\nCrawl-delay: 30\n"}
+        sites: dict[str, Site] = {
+            host: {"/robots.txt": plain(text), "/": Page("x"), "/2": Page("y")} for host, text in rules.items()
+        }
+        web, kept = SimulatedWeb(clock, sites), Kept()
+        seeds = [f"http://{host}/{path}" for host in sites for path in ("", "2")]
+        async with session(clock, db_path, web, seeds, Options(), connections=kept) as (run, _):
+            await run.run()
+        near = [wait_s for group, wait_s in kept.told if group == "near.test"]
+        far = [wait_s for group, wait_s in kept.told if group == "far.test"]
+        assert near == [1.0, 1.0, 1.0], "robots.txt and two pages in one claim"
+        assert far == [1.0, None, 30.0, None, 30.0], "given back, since the next request waits for 30 s"
 
     run_virtual(main)
 

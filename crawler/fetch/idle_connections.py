@@ -1,0 +1,138 @@
+"""The idle connections of a client: each is kept for as long as the next request to its group is likely to come.
+
+The gate knows the pause of a politeness group, so it says after each answer when the next request may be sent
+(:meth:`IdleConnections.expect`), and which groups are given back (:meth:`IdleConnections.close`). Reasons and figures:
+``docs/decisions/0042-keep-connections-for-the-pause.md``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import Any
+
+from crawler.fetch.connection import Connection
+
+#: A connection is kept for so many seconds after the time from which its group may be asked: for the wait for a slot,
+#: and for the claim of the next URLs of the group.
+LATE_S = 5.0
+#: Seconds for which a connection is kept until :meth:`IdleConnections.expect` has been called for its group.
+UNKNOWN_S = 4.0
+#: A server that names the time after which it closes an idle connection (``Keep-Alive: timeout=5``) gets no request
+#: within so many seconds before: the request and the close would meet on the way.
+MARGIN_S = 1.0
+#: The most idle connections. With TLS, each takes some 80 kB of memory.
+MOST_IDLE = 1000
+_LOOK_EVERY_S = 1.0
+_CLOSED_AT_ONCE = 8  # of the least useful connections, if there are too many
+
+
+@dataclass(slots=True, eq=False)
+class _Idle:
+    key: Hashable
+    connection: Connection
+    since: float  # loop time, as ``until``
+    until: float
+
+
+class IdleConnections:
+    """Connections without a request, by the ``key`` of the connector (host, port, TLS, proxy) and by politeness group.
+
+    There are at most ``most`` of them. If one more comes, those that would be kept for the longest time are closed:
+    they are the least useful, since each holds a file for the longest time for one request.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, most: int = MOST_IDLE) -> None:
+        self._loop = loop
+        self._most = most
+        self._by_key: dict[Hashable, list[_Idle]] = {}
+        self._by_group: dict[str, list[_Idle]] = {}
+        self._count = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, key: Hashable, connection: Connection) -> None:
+        """Keep a connection whose request is over. The request names the group."""
+        now = self._loop.time()
+        idle = _Idle(key, connection, now, now + UNKNOWN_S)
+        self._by_key.setdefault(key, []).append(idle)
+        self._by_group.setdefault(connection.group, []).append(idle)
+        self._count += 1
+        if self._count > self._most:
+            self.close_least_useful()
+        if self._timer is None:
+            self._timer = self._loop.call_later(_LOOK_EVERY_S, self._close_outdated)
+
+    def take(self, key: Hashable) -> Connection | None:
+        """A connection of ``key`` for a request, the one that was used last; ``None`` if there is none."""
+        idle = self._by_key.get(key)
+        if not idle:
+            return None
+        newest = idle[-1]
+        self._remove(newest)
+        return newest.connection
+
+    def expect(self, group: str, wait_s: float) -> None:
+        """The next request to ``group`` may be sent in ``wait_s`` seconds: keep its connections until a little later.
+
+        A connection that the server will have closed by then is closed at once.
+        """
+        now = self._loop.time()
+        for idle in tuple(self._by_group.get(group, ())):
+            server_s = idle.connection.keep_alive_s
+            if server_s is not None and idle.since + server_s - MARGIN_S < now + wait_s:
+                self._close(idle)
+            else:
+                idle.until = now + wait_s + LATE_S
+
+    def close(self, group: str) -> None:
+        """Close the connections of ``group``: this process sends it no request for now."""
+        for idle in tuple(self._by_group.get(group, ())):
+            self._close(idle)
+
+    def close_least_useful(self) -> None:
+        """Close some connections at once, so that others can be made."""
+        for idle in nlargest(_CLOSED_AT_ONCE, self._all(), key=lambda one: one.until):
+            self._remove(idle)
+            idle.connection.abort()
+
+    def clear(self) -> list[Connection]:
+        """Hand over all connections, to be closed."""
+        left = [idle.connection for idle in self._all()]
+        self._by_key.clear()
+        self._by_group.clear()
+        self._count = 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        return left
+
+    def _all(self) -> Iterable[_Idle]:
+        return (idle for some in self._by_key.values() for idle in some)
+
+    def _close_outdated(self) -> None:
+        """Close the connections whose time is over, and forget those that their servers have closed."""
+        now = self._loop.time()
+        for idle in tuple(self._all()):
+            if idle.until <= now or not idle.connection.is_connected():
+                self._close(idle)
+        self._timer = self._loop.call_later(_LOOK_EVERY_S, self._close_outdated) if self._by_key else None
+
+    def _close(self, idle: _Idle) -> None:
+        self._remove(idle)
+        idle.connection.close()
+
+    def _remove(self, idle: _Idle) -> None:
+        _discard(self._by_key, idle.key, idle)
+        _discard(self._by_group, idle.connection.group, idle)
+        self._count -= 1
+
+
+def _discard(lists: dict[Any, list[_Idle]], name: Hashable, idle: _Idle) -> None:
+    lists[name].remove(idle)
+    if not lists[name]:
+        del lists[name]
