@@ -41,5 +41,4 @@ def time_label(epoch_s: float, width_s: float) -> str:
     then = datetime.fromtimestamp(epoch_s, UTC)
     if width_s >= 3600:
         return f"{then.day} {then:%b %Hh}" if width_s < 86400 else f"{then.day} {then:%b %Y}"
-    clock = f"{then:%H:%M}" if width_s >= 60 else f"{then:%H:%M:%S}"
-    return clock if width_s >= 1 else f"{clock}.{then.microsecond // 100_000}"
+    return f"{then:%H:%M}" if width_s >= 60 else f"{then:%H:%M:%S}"

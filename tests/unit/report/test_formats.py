@@ -23,7 +23,7 @@ def test_percent(share: float, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("width_s", "label"),
-    [(0.5, "08:00:01.5"), (5, "08:00:01"), (300, "08:00"), (3600, "15 Jan 08h"), (86400, "15 Jan 2027")],
+    [(5, "08:00:01"), (300, "08:00"), (3600, "15 Jan 08h"), (86400, "15 Jan 2027")],
 )
 def test_a_time_label_is_as_precise_as_its_slot(width_s: float, label: str) -> None:
     assert time_label(1_800_000_001.5, width_s) == label
