@@ -100,6 +100,7 @@ class _Copy:
     rules: Rules | None  # None: nothing may be fetched
     expires: float
     leads_to: str | None = None
+    is_closed: bool = False  # by a status that forbids the whole site, so no file asks for a delay any more
     paused_until: float = 0.0  # at the latest; a copy that expires before is kept for a while after the pause
 
     @property
@@ -313,7 +314,7 @@ class Witness:
     def _crawl_delay_s(self, seen: Seen) -> float:
         """The delay that the last file of the site asks for, if it came straight from there and counts for sure."""
         copies = self._copies.get(seen.host, [])
-        useful = [copy for copy in copies if copy.is_useful]
+        useful = [copy for copy in copies if copy.is_useful or copy.is_closed]
         sure = [copy for copy in useful if self._holds(copy.seen, seen)]
         return sure[-1].rules.crawl_delay_s if sure and sure[-1].rules is not None else 0.0
 
@@ -339,6 +340,7 @@ class Witness:
         settings = self._plan.robots
         rules: Rules | None = None
         leads_to = None
+        closed = {401, 403} if settings.reading is not Reading.RFC9309 else set()
         match received:
             case Fetched():
                 rules = rules_of(received.body.decode())
@@ -348,7 +350,6 @@ class Witness:
                 target = host_of(received.location)
                 leads_to = target if target != seen.host else None
             case Failed(status=status, kind=ErrorKind.HTTP) if status is not None:
-                closed = {401, 403} if settings.reading is not Reading.RFC9309 else set()
                 if 400 <= status < 500 and status not in closed | _NO_FILE_YET:
                     rules = Rules()
         fresh_s = _DAY_S if settings.reading is Reading.RFC9309 else 7 * _DAY_S
@@ -357,7 +358,7 @@ class Witness:
         expires = received.finished_at + max(settings.min_fresh_s, fresh_s)
         self._copies[seen.host] = [
             *_worth_keeping(self._copies.get(seen.host, [])),
-            _Copy(seen, rules, expires, leads_to),
+            _Copy(seen, rules, expires, leads_to, is_closed=received.status in closed),
         ]
 
     def _forget(self, wall: float) -> None:
