@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from crawler.engine.page_messages import pack_answer, unpack_answer, unpack_question
 from crawler.engine.parser_pool import ReadingOptions, question_about
 from crawler.engine.parser_process import read_document
@@ -14,9 +12,13 @@ class ReaderInProcess:
     """A page reader as the engine wants it. Questions and answers pass through the messages of the parser process."""
 
     def __init__(self, options: ReadingOptions) -> None:
-        self.has_room = asyncio.Event()
-        self.has_room.set()
         self._options = options
+
+    def has_room(self, domain: str) -> bool:
+        return True
+
+    async def room(self, domain: str) -> None:
+        pass
 
     async def ready(self) -> None:
         pass  # no process must be started

@@ -73,7 +73,7 @@ class Crawl:
             outbox,
             scope.blocks,
             lease,
-            reader.has_room,
+            reader,
             self._lag,
             book,
             connections,

@@ -96,6 +96,24 @@ class _NoConnections:
         return None
 
 
+class RoomForPages(Protocol):
+    """Says how much waits to be read: see :class:`crawler.engine.parser_pool.PageReader`."""
+
+    def has_room(self, domain: str) -> bool: ...
+
+    async def room(self, domain: str) -> None: ...
+
+
+class _AlwaysRoom:
+    """For requests whose answers no parser reads."""
+
+    def has_room(self, domain: str) -> bool:
+        return True
+
+    async def room(self, domain: str) -> None:
+        return None
+
+
 class RequestLog(Protocol):
     """Takes every request that was sent, with the pace of its group since."""
 
@@ -184,7 +202,7 @@ class Gate:
         log: RequestLog,
         blocks: Blocks | None = None,
         lease: Lease | None = None,
-        has_room: asyncio.Event | None = None,
+        room: RoomForPages | None = None,
         lag: LoopLag | None = None,
         book: AddressBook | None = None,
         connections: Connections | None = None,
@@ -205,7 +223,7 @@ class Gate:
         self._holds = set[Hold]()
         self._open = asyncio.Event()  # set while nothing holds the crawl
         self._open.set()
-        self._has_room = has_room or self._open  # cleared while too many pages wait for a parser
+        self._room = room or _AlwaysRoom()
         self._idle: set[asyncio.Task[object]] = set()
         self._in_flight = 0
 
@@ -435,8 +453,8 @@ class Gate:
             if not self._open.is_set():
                 await self.idle(self._open.wait())
                 continue
-            if not self._has_room.is_set():
-                await self.idle(self._has_room.wait())
+            if not self._room.has_room(live.domain):
+                await self.idle(self._room.room(live.domain))
                 continue
             if (text := self._addresses.book.cached(host)) is None:
                 text = await self._look_up(host, live)
@@ -448,7 +466,8 @@ class Gate:
             covered = self._lease is None or self._lease.covers_request()
             in_hours = self._opens_at(host) is None
             known = self._addresses.book.is_known(host)  # else the request would be looked up while it holds a slot
-            if self._open.is_set() and self._has_room.is_set() and covered and in_hours and known:
+            has_room = self._room.has_room(live.domain)
+            if self._open.is_set() and has_room and covered and in_hours and known:
                 return address
             self._slots.release(live.domain, address)  # something else came to hold it back while it waited
             if self._lease is not None and not covered:

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 from crawler.engine import operator_log
+from crawler.engine.backlog import Backlog
 from crawler.engine.fair_queue import FairQueue, Place
 from crawler.engine.messages import Unpacker, framed
 from crawler.engine.page_messages import (
@@ -38,10 +39,6 @@ _PROCESS = "crawler.engine.parser_process"
 _HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 _MOST_PARSERS = 4
 
-# Of the documents that have been handed to the pool and not answered: when there are so many ordinary or so many slow
-# ones, no further page should be requested. Those already requested are accepted.
-_MAX_DOCUMENTS = 64
-_MAX_BYTES = 32 << 20
 # Ordinary documents sent to one process ahead of its answers. A process without any is sent one of any size.
 _DOCUMENTS_AHEAD = 8
 _BYTES_AHEAD = 1 << 18
@@ -50,8 +47,10 @@ _LARGE_BYTES = 1 << 18
 # The least that a document counts among the others that wait, in bytes.
 _LEAST_COST = 1 << 10
 
-# Domains that are known for slow pages; those of which this was learnt last are kept.
-_MAX_SLOW_DOMAINS = 10_000
+# Domains that are known for slow pages, and those known for others; those of which this was learnt last are kept.
+_MAX_DOMAINS = 10_000
+# A domain whose pages are no slow ones may add to so many times as many slow documents as others.
+_KNOWN_TIMES = 2
 
 # A process ends itself when a page takes too much processor time. One that does not work at all, or cannot start, makes
 # no progress between several looks in a row; then it is killed. A single look can be late, when the machine has slept.
@@ -80,8 +79,13 @@ class ParserFailed(CrawlerError):
 class PageReader(Protocol):
     """The part of the pool that the engine uses."""
 
-    #: Cleared while so much is waiting to be read that no further page should be requested.
-    has_room: asyncio.Event
+    def has_room(self, domain: str) -> bool:
+        """Whether a further page of a registered domain should be requested, by what waits to be read."""
+        ...
+
+    async def room(self, domain: str) -> None:
+        """Wait until :meth:`has_room` is true, or was a moment ago."""
+        ...
 
     async def ready(self) -> None:
         """Return when a document can be read at once, or when no process can be started."""
@@ -135,13 +139,14 @@ class ParserPool:
       As long as there is such a domain, large documents of all domains are slow, because most slow ones are large.
     * Slow documents leave one process to the others. When there are any, the pool has one process more than
       ``parsers``.
+    * A domain should request another page only while its documents are less than a third of what may still wait
+      (:meth:`has_room`, :class:`Backlog`), and the slow ones are counted by themselves. If slow documents of many
+      domains wait, those whose pages were read fast before still have room: for them, twice as many may wait.
     * Ordinary documents wait in a queue that is fair to the domains by the size of their documents, slow ones in a
       queue that is fair by number (:class:`FairQueue`). The system divides its processors among the processes.
     """
 
     def __init__(self, options: ReadingOptions, parsers: int = 1) -> None:
-        self.has_room = asyncio.Event()
-        self.has_room.set()
         self._options = options
         self._max_parsers = parsers
         self._parsers: list[_Parser] = []
@@ -150,6 +155,8 @@ class ParserPool:
         self._ordinary = _Lane()
         self._slow = _Lane()
         self._slow_domains: dict[str, None] = {}
+        self._fast_domains: dict[str, None] = {}
+        self._without_room: dict[str, asyncio.Event] = {}  # domains that wait for it
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -214,8 +221,11 @@ class ParserPool:
         self._send_waiting()
         try:
             answer = await document.answer
-            if document.is_slow and loop.time() - document.sent_at < FAST_CPU_S:
+            is_fast = not document.is_slow or loop.time() - document.sent_at < FAST_CPU_S
+            if is_fast and document.is_slow:
                 self._slow_domains.pop(domain, None)
+            if is_fast and domain not in self._slow_domains and isinstance(answer, bytes):
+                _remember(self._fast_domains, domain)
             return answer
         finally:
             self._lane(document).leave(document)
@@ -227,11 +237,19 @@ class ParserPool:
     def _lane(self, document: _Document) -> _Lane:
         return self._slow if document.is_slow else self._ordinary
 
+    def has_room(self, domain: str) -> bool:
+        """See :class:`PageReader`."""
+        times = _KNOWN_TIMES if domain in self._fast_domains else 1
+        return self._ordinary.backlog.has_room(domain) and self._slow.backlog.has_room(domain, times)
+
+    async def room(self, domain: str) -> None:
+        """See :class:`PageReader`."""
+        if not self.has_room(domain):
+            await self._without_room.setdefault(domain, asyncio.Event()).wait()
+
     def _note_room(self) -> None:
-        if self._ordinary.has_room() and self._slow.has_room():
-            self.has_room.set()
-        else:
-            self.has_room.clear()
+        for domain in [domain for domain in self._without_room if self.has_room(domain)]:
+            self._without_room.pop(domain).set()
 
     def _send_waiting(self) -> None:
         """Send waiting documents to the processes that may take them; start a process if none may."""
@@ -313,16 +331,22 @@ class ParserPool:
 
     def _note_slow(self, domain: str) -> None:
         """A domain has a slow document: find out again which of the documents that wait are slow."""
-        self._slow_domains.pop(domain, None)
-        self._slow_domains[domain] = None
-        if len(self._slow_domains) > _MAX_SLOW_DOMAINS:
-            del self._slow_domains[next(iter(self._slow_domains))]
+        self._fast_domains.pop(domain, None)
+        _remember(self._slow_domains, domain)
         for document in self._ordinary.waiting.take(self._is_slow):
             if not document.answer.done():  # else its reader was cancelled
                 self._ordinary.leave(document)
                 document.is_slow = True
                 self._slow.enter(document)
         self._note_room()
+
+
+def _remember(domains: dict[str, None], domain: str) -> None:
+    """Put ``domain`` behind all others; the first one is forgotten if they are too many."""
+    domains.pop(domain, None)
+    domains[domain] = None
+    if len(domains) > _MAX_DOMAINS:
+        del domains[next(iter(domains))]
 
 
 @dataclass(slots=True, eq=False)
@@ -352,22 +376,19 @@ class _Lane:
 
     def __init__(self) -> None:
         self.documents: set[_Document] = set()
-        self._bytes = 0
+        self.backlog = Backlog()  # of these
         self.waiting: FairQueue[_Document] = FairQueue()  # of these, not sent to any process; and cancelled ones
-
-    def has_room(self) -> bool:
-        return len(self.documents) < _MAX_DOCUMENTS and self._bytes < _MAX_BYTES
 
     def enter(self, document: _Document) -> None:
         """Add a document, which then waits."""
         self.documents.add(document)
-        self._bytes += document.bytes
+        self.backlog.add(document.domain, document.bytes)
         document.place = self.waiting.add(document.domain, document.cost, document)
 
     def leave(self, document: _Document) -> None:
         """Remove a document."""
         self.documents.remove(document)
-        self._bytes -= document.bytes
+        self.backlog.remove(document.domain, document.bytes)
 
     def next(self) -> _Document | None:
         """The next document that waits, if any."""

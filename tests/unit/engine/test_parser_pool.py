@@ -17,6 +17,7 @@ from typing import Any, cast
 import pytest
 
 from crawler.engine import parser_pool
+from crawler.engine.backlog import Backlog
 from crawler.engine.parser_pool import (
     ParserFailed,
     ParserPool,
@@ -255,14 +256,57 @@ async def test_it_is_known_when_the_first_process_is_ready(pool: ParserPool) -> 
 async def test_there_is_room_until_many_documents_wait(pool: ParserPool) -> None:
     reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(64)]
     await asyncio.sleep(0)
-    assert not pool.has_room.is_set()
-    await asyncio.wait_for(pool.has_room.wait(), PATIENCE_S)
+    assert not pool.has_room("other.example")
+    await asyncio.wait_for(pool.room("other.example"), PATIENCE_S)
     await asyncio.gather(*reads)
     large = asyncio.create_task(pool.read(document("large", b" " * (32 << 20))))
     await asyncio.sleep(0)
-    assert not pool.has_room.is_set()
+    assert not pool.has_room("other.example")
     await large
-    assert pool.has_room.is_set()
+    assert pool.has_room("other.example")
+
+
+async def test_documents_of_one_domain_leave_room_to_others(pool: ParserPool) -> None:
+    reads = [asyncio.create_task(pool.read(document("many"))) for _ in range(16)]
+    await asyncio.sleep(0)
+    assert not pool.has_room("many.example")
+    assert pool.has_room("other.example")
+    await asyncio.wait_for(pool.room("many.example"), PATIENCE_S)
+    await asyncio.gather(*reads)
+
+
+async def test_slow_documents_of_many_domains_leave_room_to_those_whose_pages_were_fast(pool: ParserPool) -> None:
+    await pool.read(document("fast"))
+    for number in range(64):
+        pool._slow.backlog.add(f"slow{number}.example", 9)
+    assert pool.has_room("fast.example")
+    assert not pool.has_room("other.example")
+    for number in range(64, 128):
+        pool._slow.backlog.add(f"slow{number}.example", 9)
+    assert not pool.has_room("fast.example"), "but not without an end"
+
+
+async def test_a_domain_with_a_slow_page_is_no_fast_one_any_more(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parser_pool, "MAX_CPU_S", 3600)
+    await pool.read(document("turns"))
+    assert "turns.example" in pool._fast_domains
+    monkeypatch.setattr(parser_pool, "FAST_CPU_S", 0.01)
+    await pool.read(document("turns", SLOW))
+    assert "turns.example" not in pool._fast_domains
+
+
+@pytest.mark.parametrize(("size", "each"), [(1, 16), (1 << 20, 8), (33 << 20, 1)])
+def test_a_domain_alone_has_a_quarter_of_the_backlog(size: int, each: int) -> None:
+    backlog, added = Backlog(), 0
+    while backlog.has_room("a.test"):
+        backlog.add("a.test", size)
+        added += 1
+    assert added == each
+    for _ in range(each):
+        backlog.remove("a.test", size)
+    assert backlog.has_room("a.test")
 
 
 async def test_closing_ends_the_processes_and_cancels_the_readers() -> None:
