@@ -31,6 +31,7 @@ class Purpose(StrEnum):
     ROBOTS = "robots"
     PAGE = "page"
     SITEMAP = "sitemap"
+    TDMREP = "tdmrep"  # /.well-known/tdmrep.json
     RUP = "rup"  # a /rupinfo.txt, or a request to a RUP server (Remote Update Protocol)
 
 
@@ -188,8 +189,8 @@ class Preference(NamedTuple):
     scheme: str  # crawler.preferences.schemes.Scheme
     category: str
     value: str
-    source: str  # "robots.txt", "header" or "META"
-    line: int | None  # of robots.txt
+    source: str  # "robots.txt", "header", "META" or "tdmrep.json"
+    line: int | None  # of robots.txt or tdmrep.json
     text: str  # the statement as written, printable and bounded
 
 

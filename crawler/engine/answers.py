@@ -31,6 +31,7 @@ from crawler.page.directives import SITE_TAG
 from crawler.page.headers import header_facts
 from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.readings import SiteRules
+from crawler.robots.tdmrep import supplemented
 from crawler.store.protocols import Overview
 
 
@@ -71,11 +72,12 @@ class Answers:
         result: FetchResult,
         rules: SiteRules | None = None,
         stated: tuple[Preference, ...] = (),
+        filed: tuple[Preference, ...] = (),
     ) -> Outcome:
         """The outcome of the request for ``queued`` that ``result`` has answered.
 
         ``rules`` are those of the robots.txt under which it was sent: its Robots-Tag lines bind every page. ``stated``
-        are the preferences about use in that robots.txt.
+        are the preferences about use in that robots.txt, and ``filed`` those of the site's tdmrep.json for this URL.
 
         Raises :class:`crawler.errors.Fault` for a bug that the answer brought to light, and
         :class:`crawler.errors.StoreError`.
@@ -90,7 +92,10 @@ class Answers:
             outcome = await self._sitemap(queued, result)
         else:
             if isinstance(result, Fetched):
-                facts = withheld(await self._reader.read(result), self._policy.purposes)
+                facts = await self._reader.read(result)
+                if filed:
+                    facts = replace(facts, preferences=supplemented(facts.preferences, filed))
+                facts = withheld(facts, self._policy.purposes)
                 self._record(queued, result, facts, stated)
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = withheld(self._header_facts(result), self._policy.purposes)

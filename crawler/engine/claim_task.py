@@ -18,6 +18,7 @@ from crawler.engine.page_budget import Budget, is_for_pages
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.shutdown import Shutdown
+from crawler.engine.tdmrep_cache import TdmrepCache
 from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots
 from crawler.frontier.revisit_outcome import after_refusal
@@ -37,6 +38,7 @@ class ClaimContext:
     clock: Clock
     gate: Gate
     robots: RobotsCache
+    tdmrep: TdmrepCache | None  # None: it is not wanted
     answers: Answers
     budget: Budget
     capacity: ClaimCapacity
@@ -142,8 +144,15 @@ class ClaimTask:
             case Outcome():
                 self._refuse(decision)
             case Fetch():
+                filed: tuple[Preference, ...] = ()
+                if context.tdmrep is not None and queued.kind is Kind.PAGE:
+                    await visit.end_processing()
+                    tdm = await context.tdmrep.rules(site, self._claim.group, rules)
+                    if tdm is None or context.gate.wait_s(self._claim.group) > HOLD_S:
+                        return  # the robots copy has run out, or the pause is long: the URL is still queued
+                    filed = tdm.of(path)
                 permit = FetchPermit.under(site, self._claim.group, site.copy, rules, decision)
-                await self._fetch(queued, permit, visit, rules, decision.preferences)
+                await self._fetch(queued, permit, visit, rules, decision.preferences, filed)
             case _:
                 assert_never(decision)
 
@@ -154,6 +163,7 @@ class ClaimTask:
         visit: Visit,
         rules: SiteRules | None,
         stated: tuple[Preference, ...],
+        filed: tuple[Preference, ...],
     ) -> None:
         context = self._context
         await visit.end_processing()
@@ -173,7 +183,7 @@ class ClaimTask:
         if result is not None:  # else the robots copy has run out: the URL is still queued
             with context.gate.reading(permit.group):
                 await visit.begin_processing()
-                outcome = await context.answers.outcome(queued, result, rules, stated)
+                outcome = await context.answers.outcome(queued, result, rules, stated, filed)
                 context.outbox.add_outcome(outcome)
                 context.robots.heed(outcome)
 

@@ -27,6 +27,7 @@ from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.robots_intake import CrawlRobotsIntake
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.engine.shutdown import Shutdown
+from crawler.engine.tdmrep_cache import TdmrepCache
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
 from crawler.reasons import RunEnd
@@ -94,6 +95,7 @@ class Crawl:
                 clock=clock,
                 gate=gate,
                 robots=robots,
+                tdmrep=TdmrepCache(gate, store, outbox) if policy.robots.settings.tdmrep else None,
                 answers=answers,
                 budget=budget,
                 capacity=capacity,

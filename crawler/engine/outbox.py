@@ -14,6 +14,7 @@ from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
 from crawler.model import Recorded
 from crawler.robots.mirrors import Contradiction
+from crawler.robots.tdmrep import TdmrepFile
 from crawler.store.protocols import ClaimLimits, CommitBatch, Refuted, RequestRow, RobotsNews
 
 
@@ -44,6 +45,7 @@ class Contents:
     refuted: list[Refuted] = field(default_factory=list)  # Host lines that an answer has contradicted
     doubted: dict[str, Contradiction] = field(default_factory=dict)  # main sites that the store is to judge
     recorded: list[Recorded] = field(default_factory=list)  # for the archive, which gets it before the store
+    tdmrep: dict[int, TdmrepFile] = field(default_factory=dict)  # by site number
     since: float | None = None  # when the first of it was put in, in seconds since the epoch
     links: int = 0  # of outcomes
     bytes: int = 0  # of the bodies of outcomes, and of what is recorded
@@ -67,6 +69,7 @@ class Contents:
             worst_lag_s=worst_lag_s,
             refuted=self.refuted,
             doubted=self.doubted,
+            tdmrep=self.tdmrep,
         )
 
     def late_batch(self, now: float) -> CommitBatch:
@@ -124,6 +127,10 @@ class Outbox:
         self._alarm.hurry()
         waiter = self._waiters[news.site_id] = asyncio.get_running_loop().create_future()
         return waiter
+
+    def add_tdmrep(self, site_id: int, file: TdmrepFile) -> None:
+        """The last answer for a site's tdmrep.json."""
+        self._opened().tdmrep[site_id] = file
 
     def refute(self, refuted: Refuted) -> None:
         """A ``Host`` line that an answer has contradicted. Its outcome is added before."""

@@ -43,7 +43,7 @@ class RecordingFetcher:
     async def fetch(self, request: Request) -> FetchResult:
         """Fetch and record."""
         answer = await self._fetcher.fetch(request)
-        if request.purpose is Purpose.ROBOTS and isinstance(answer, Fetched):
+        if request.purpose in (Purpose.ROBOTS, Purpose.TDMREP) and isinstance(answer, Fetched):
             self._outbox.add_record(Recorded(answer, request.purpose))
         elif not isinstance(answer, Fetched):
             self._outbox.add_record(Recorded(answer, request.purpose, _why_unread(answer)))

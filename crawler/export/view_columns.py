@@ -51,6 +51,7 @@ _COLUMNS = {
     "workers": "worker:i run_id:i host:t pid:i started_at:@ seen_at:@ lease_until:@ ended_at:@ ended_code:t ended_by:t "
     "pages:i requests:i groups_held:i",
     "mirrors": "site:t main_site:t evidence:t sample:i confidence:n leads_to:t contradiction:t",
+    "tdmrep_files": "site:t fetched_at:@ status:t note:t body:b",
     "agent_servers": "site:t path:t agent_server:t line:i",
     "robots_versions": "site:t version_sha256:t fetched_at:@ valid_from:@ valid_until:@ status:t body:b action:t "
     "note:t robots_copy:i confirmed_at:@",

@@ -53,6 +53,7 @@ class RobotsSettings:
     """How robots.txt is read, and how long the crawler waits for it. Times in seconds."""
 
     reading: Reading = Reading.STRICT
+    tdmrep: bool = False  # request /.well-known/tdmrep.json after robots.txt
     stale_if_error: bool = False  # keep an earlier copy in force while the site fails
     give_up_after_s: float = 30 * _DAY_S
     min_fresh_s: float = 300.0  # without it, "no-cache" would double a site's load

@@ -528,6 +528,15 @@ _TABLE = (
         "--reading",
     ),
     Key(
+        "robots.tdmrep",
+        FLAG,
+        "robots.tdmrep",
+        "Ask each site for /.well-known/tdmrep.json after its robots.txt, and record what it says about text and data "
+        "mining.",
+        "It costs a request for each site and each robots.txt. Headers and tags of a page count before it.",
+        "--tdmrep",
+    ),
+    Key(
         "robots.stale_if_error",
         FLAG,
         "robots.stale_if_error",

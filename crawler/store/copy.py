@@ -33,6 +33,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "request": ("id",),
     "mirror": ("site",),
     "agent_server": ("site_id", "line"),
+    "tdmrep_file": ("site_id",),
     "rank": ("url_id",),
     "site_rank": ("site_id",),
     "unsettled": (),

@@ -30,6 +30,7 @@ from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State
 from crawler.reasons import Reason, ReasonCode, RequestError, RunEnd
 from crawler.robots.mirrors import Contradiction
+from crawler.robots.tdmrep import TdmrepFile
 from crawler.store.rows import Parameters
 from crawler.store.subscriptions import SubscriptionStore
 
@@ -124,6 +125,7 @@ class CommitBatch:
     refuted: list[Refuted] = field(default_factory=list)  # Host lines that an answer has contradicted
     # Main sites that may be none: they are judged after the outcomes are stored.
     doubted: dict[str, Contradiction] = field(default_factory=dict)
+    tdmrep: dict[int, TdmrepFile] = field(default_factory=dict)  # the last answers, by site number
 
 
 @dataclass(slots=True)
@@ -593,6 +595,10 @@ class Frontier(Overview, Protocol):
         ...
 
     async def group_pace(self, name: str) -> Pace: ...
+
+    async def tdmrep_file(self, site_id: int) -> TdmrepFile | None:
+        """The last answer for the tdmrep.json of a site; ``None`` if it was never requested."""
+        ...
 
     async def next_ready(self) -> Waiting | None:
         """The unclaimed group that is ready first."""

@@ -26,6 +26,7 @@ GROUPED = {
     "link": "source",
     "request": "site_id",
     "agent_server": "site_id",
+    "tdmrep_file": "site_id",
     "page_version": "url_id",
     "revisit": "url_id",
     "hint_record": "site_id",

@@ -17,6 +17,7 @@ async def parts_of(batch: CommitBatch, db: GroupedPostgres) -> list[CommitBatch]
         {o.queued.site_id for o in batch.outcomes}
         | {row.site_id for row in batch.requests}
         | {news.site_id for news in batch.robots}
+        | batch.tdmrep.keys()
     )
     names = list({*batch.paces, *batch.unreserved})
     of_site = dict(zip(sites, await db.groups_of(sites), strict=True))
@@ -35,6 +36,8 @@ async def parts_of(batch: CommitBatch, db: GroupedPostgres) -> list[CommitBatch]
         of(of_site[row.site_id]).requests.append(row)
     for news in batch.robots:
         of(of_site[news.site_id]).robots.append(news)
+    for site, file in batch.tdmrep.items():
+        of(of_site[site]).tdmrep[site] = file
     for name, pace in batch.paces.items():
         of(of_name[name]).paces[name] = pace
     for group in batch.released:

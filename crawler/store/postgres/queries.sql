@@ -276,6 +276,12 @@ DELETE FROM agent_server WHERE site_id = :site_id AND group_id = group_of(:site_
 INSERT INTO agent_server (group_id, site_id, line, path, agent_server)
 SELECT * FROM unnest(groups_of(:site_id), :site_id::bigint[], :line::bigint[], :path::text[], :agent_server::text[]);
 
+-- name: put_tdmrep
+INSERT INTO tdmrep_file (group_id, site_id, fetched_at, status, body, note)
+VALUES (group_of(:site_id), :site_id, :fetched_at, :status, :body, :note)
+ON CONFLICT (site_id, group_id) DO UPDATE SET fetched_at = excluded.fetched_at, status = excluded.status,
+  body = excluded.body, note = excluded.note;
+
 -- name: set_pace
 -- If two workers have sent requests to the group, the longer wait holds.
 UPDATE politeness_group g SET next_at = t.next_at, pause_s = t.pause_s, backoff_s = t.backoff_s,

@@ -144,6 +144,16 @@ CREATE TABLE agent_server (
   PRIMARY KEY (site_id, line, group_id)
 );
 
+CREATE TABLE tdmrep_file (
+  group_id bigint NOT NULL,
+  site_id bigint NOT NULL,
+  fetched_at double precision NOT NULL,
+  status text NOT NULL,
+  body bytea NOT NULL,
+  note text NOT NULL,
+  PRIMARY KEY (site_id, group_id)
+);
+
 CREATE TABLE mirror (
   site text COLLATE "C" PRIMARY KEY,
   main_site text COLLATE "C" NOT NULL,

@@ -60,6 +60,8 @@ class Committer:
         touched = set(batch.released)
         moved = [news.site for news in batch.robots if await self._has_moved(news)]
         robots_ids = {news.site_id: await self._store_robots(news, batch.now) for news in batch.robots}
+        for site_id, file in batch.tdmrep.items():
+            await self._sql.execute("put_tdmrep", site_id=site_id, **file._asdict())
         sitemaps = {offer.url: FoundOffer(offer, None) for news in batch.robots for offer in news.sitemaps}
         touched |= (await self._offers.take(sitemaps, limits.max_depth))[1]
         if batch.outcomes:

@@ -203,6 +203,9 @@ DELETE FROM mirror WHERE evidence = 'content';
 -- name: group_pace
 SELECT next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s FROM politeness_group WHERE name = :name;
 
+-- name: tdmrep_of
+SELECT fetched_at, status, body, note FROM tdmrep_file WHERE site_id = :site_id;
+
 -- name: site_number
 SELECT id FROM site WHERE name = :site;
 

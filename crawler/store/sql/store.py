@@ -18,6 +18,7 @@ from crawler.gunzip import BROKEN
 from crawler.model import State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
+from crawler.robots.tdmrep import TdmrepFile
 from crawler.store.bodies import decompress
 from crawler.store.keys import url_number
 from crawler.store.protocols import (
@@ -361,6 +362,10 @@ class SqlStore(ABC):
     async def group_pace(self, name: str) -> Pace:
         row = await self._read.fetch_one("group_pace", name=name)
         return Pace() if row is None else pace_of(row)
+
+    async def tdmrep_file(self, site_id: int) -> TdmrepFile | None:
+        row = await self._read.fetch_one("tdmrep_of", site_id=site_id)
+        return None if row is None else TdmrepFile(row.fetched_at, row.status, bytes(row.body), row.note)
 
     async def next_ready(self) -> Waiting | None:
         row = await self._read.fetch_one("next_ready")

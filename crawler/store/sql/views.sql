@@ -113,6 +113,9 @@ CREATE VIEW mirrors AS
   SELECT m.site, m.main_site, m.evidence, m.sample, m.confidence, e.leads_to, m.contradiction
   FROM mirror m LEFT JOIN chain_end e ON e.site = m.site AND m.evidence = 'host';
 
+CREATE VIEW tdmrep_files AS
+  SELECT s.name AS site, t.fetched_at, t.status, t.note, t.body FROM tdmrep_file t JOIN site s ON s.id = t.site_id;
+
 CREATE VIEW agent_servers AS
   SELECT s.name AS site, a.path, a.agent_server, a.line FROM agent_server a JOIN site s ON s.id = a.site_id;
 

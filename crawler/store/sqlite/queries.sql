@@ -148,6 +148,10 @@ DELETE FROM agent_server WHERE site_id = :site_id;
 -- name: insert_agent_server
 INSERT INTO agent_server (site_id, line, path, agent_server) VALUES (:site_id, :line, :path, :agent_server);
 
+-- name: put_tdmrep
+INSERT OR REPLACE INTO tdmrep_file (site_id, fetched_at, status, body, note)
+VALUES (:site_id, :fetched_at, :status, :body, :note);
+
 -- name: set_pace
 -- If two workers have sent requests to the group, the longer wait holds.
 UPDATE politeness_group SET next_at = :next_at, pause_s = :pause_s, backoff_s = :backoff_s,

@@ -131,6 +131,14 @@ CREATE TABLE agent_server (              -- Mobile-agent-server lines in force; 
   PRIMARY KEY (site_id, line)
 ) WITHOUT ROWID;
 
+CREATE TABLE tdmrep_file (               -- the last answer for the tdmrep.json of a site
+  site_id INTEGER PRIMARY KEY,
+  fetched_at REAL NOT NULL,
+  status TEXT NOT NULL,                  -- HTTP status, or what came instead of an answer
+  body BLOB NOT NULL,                    -- empty: there is no file
+  note TEXT NOT NULL                     -- why the file states nothing
+);
+
 CREATE TABLE mirror (
   site TEXT PRIMARY KEY,
   main_site TEXT NOT NULL,

@@ -1,0 +1,124 @@
+"""``/.well-known/tdmrep.json``: a site's statements about text and data mining, by path. Pure.
+
+Source: TDM Reservation Protocol (W3C Community Group, 2024), "TDM File on the Origin Server" and "Processing priority".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from crawler.model import Failed, Fetched, FetchResult, Preference
+from crawler.preferences.bounds import bounded
+from crawler.preferences.schemes import Scheme, tdm_policy, tdm_reservation
+from crawler.robots.paths import Pattern, rfc_form, rfc_pattern
+from crawler.terminal_text import shown
+
+TDMREP_PATH = "/.well-known/tdmrep.json"
+SOURCE = "tdmrep.json"
+MAX_BYTES = 64 << 10
+#: A file with more rules is malformed. It bounds the work for each page.
+MAX_RULES = 1_000
+_SPACE = " \t\r\n"
+_DECODER = json.JSONDecoder()
+
+
+class TdmrepFile(NamedTuple):
+    """The last answer for a site's tdmrep.json. ``body`` is empty if there is no file.
+
+    ``note`` says why the file states nothing. Times in seconds since the epoch.
+    """
+
+    fetched_at: float
+    status: str  # the HTTP status, or the error below HTTP
+    body: bytes = b""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TdmRules:
+    """The rules of one file, in its order."""
+
+    rules: tuple[tuple[Pattern, tuple[Preference, ...]], ...] = ()
+
+    def of(self, path: str) -> tuple[Preference, ...]:
+        """The statements for a path with its query: those of the first rule whose location matches."""
+        if not self.rules:
+            return ()
+        form = rfc_form(path)
+        return next((said for pattern, said in self.rules if pattern.matches(form)), ())
+
+
+NO_RULES = TdmRules()
+
+
+def tdm_rules(body: bytes, site: str) -> TdmRules:
+    """Read a file of ``site``. Raises :class:`ValueError` for anything but an array of objects.
+
+    A rule without a location or a valid ``tdm-reservation`` says nothing: both are mandatory.
+    """
+    rules = []
+    for number, (line, rule) in enumerate(_elements(body)):
+        if number == MAX_RULES:
+            raise ValueError(f"more than {MAX_RULES:,} rules")
+        if not isinstance(rule, dict):
+            raise ValueError(f"line {line}: not an object")
+        location, reserved, policy = rule.get("location"), rule.get("tdm-reservation"), rule.get("tdm-policy")
+        if not isinstance(location, str) or not location.startswith("/") or isinstance(reserved, bool):
+            continue
+        said = tdm_reservation(str(reserved), SOURCE, f"tdm-reservation: {reserved} for {location}")
+        if said and isinstance(policy, str):
+            said += tdm_policy(policy, SOURCE, f"tdm-policy: {policy} for {location}", f"{site}/")
+        if said:
+            rules.append((rfc_pattern(location), tuple(one._replace(line=line) for one in said)))
+    return TdmRules(tuple(rules))
+
+
+def interpret_tdmrep(answer: FetchResult, site: str) -> tuple[TdmrepFile, TdmRules]:
+    """The file that an answer brought, and its rules. A redirect, a failure and a malformed file state nothing."""
+    at = answer.finished_at
+    if isinstance(answer, Fetched):
+        file = TdmrepFile(at, str(answer.status), answer.body)
+        try:
+            return file, tdm_rules(answer.body, site)
+        except (ValueError, RecursionError) as error:
+            return file._replace(note=f"malformed: {shown(str(error))}"), NO_RULES
+    note = str(answer.error) or answer.kind.value if isinstance(answer, Failed) else "a redirect is not followed"
+    return TdmrepFile(at, str(answer.status or "no answer"), note=note), NO_RULES
+
+
+def supplemented(own: Iterable[Preference], filed: Iterable[Preference]) -> tuple[Preference, ...]:
+    """The preferences of a page, with those of the file about which neither its header nor its tags say anything."""
+    own = tuple(own)
+    stated = {one.category for one in own if one.scheme == Scheme.TDMREP}
+    return bounded((*own, *(one for one in filed if one.category not in stated)))
+
+
+def _elements(body: bytes) -> Iterator[tuple[int, Any]]:
+    """The elements of the array in ``body``, each with the number of the line on which it begins."""
+    text = body.decode("utf-8-sig")
+    at = _skip(text, 0)
+    line, counted = 1, 0
+    if text[at : at + 1] != "[":
+        raise ValueError("not an array")
+    at = _skip(text, at + 1)
+    while text[at : at + 1] != "]":
+        line, counted = line + text.count("\n", counted, at), at
+        element, at = _DECODER.raw_decode(text, at)
+        yield line, element
+        at = _skip(text, at)
+        if text[at : at + 1] == ",":
+            at = _skip(text, at + 1)
+        elif text[at : at + 1] != "]":
+            raise ValueError(f"line {line}: no comma or bracket after the rule")
+    if _skip(text, at + 1) != len(text):
+        raise ValueError("text after the array")
+
+
+def _skip(text: str, at: int) -> int:
+    """The position of the next character that is no space."""
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    return at
