@@ -11,11 +11,16 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Handler
 
-from crawler.errors import Argument, UsageError, fault
+from crawler.errors import Argument, StoreError, UsageError, fault
 from crawler.terminal_text import shown
 
+_LOG = logging.getLogger("crawler.http")
 _SHOWN_CHARS = 200
+_BEGUN = web.RequestKey("begun", web.StreamResponse)
+_BUG = "500: a bug in this program kept it from answering. The log of the program names it; please report it.\n"
+_STORE_FAILED = "503: the database of this program failed. The log of the program says how; please try again later.\n"
 
 
 @asynccontextmanager
@@ -25,10 +30,13 @@ async def listening(
     """Serve ``app`` inside the context. Yields the host and the port, which the system chooses if ``port`` is 0.
 
     On exit, requests in progress get ``grace_s`` seconds to finish. With ``cancel_abandoned``, a request whose client
-    has closed the connection is cancelled. A handler that raises an error answers 500. Its error is one log record of
-    the level error, and a malformed request is one of the level debug; neither has a traceback.
+    has closed the connection is cancelled. A handler that raises an error answers 500 with a sentence, and 503 if the
+    store fails. The error is one log record of the level error with the method and the path of the request, and a
+    malformed request is one of the level debug; neither has a traceback.
     Raises :class:`UsageError` if the address is unavailable.
     """
+    app.middlewares.insert(0, _answer_faults)
+    app.on_response_prepare.append(_note_answer)
     runner = web.AppRunner(
         app, access_log=None, logger=_Log(), shutdown_timeout=grace_s, handler_cancellation=cancel_abandoned
     )
@@ -46,11 +54,35 @@ async def listening(
         await runner.cleanup()
 
 
+@web.middleware
+async def _answer_faults(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer an error of a handler in plain words, unless its answer has begun: then the connection is closed."""
+    try:
+        return await handler(request)
+    except (web.HTTPException, HttpProcessingError, ConnectionError):
+        raise
+    except web.RequestPayloadError:
+        raise web.HTTPBadRequest(text="400: the body of the request is malformed.\n") from None
+    except Exception as error:
+        is_store = isinstance(error, StoreError)
+        why = f"{error}" if is_store else f"a bug: {fault(error)}"
+        _LOG.error("%s %s failed: %s", request.method, shown(request.path, _SHOWN_CHARS), shown(why))
+        if _BEGUN in request:
+            if request.transport is not None:
+                request.transport.abort()
+            return request[_BEGUN]
+        return web.Response(status=503 if is_store else 500, text=_STORE_FAILED if is_store else _BUG)
+
+
+async def _note_answer(request: web.Request, response: web.StreamResponse) -> None:
+    request[_BEGUN] = response
+
+
 class _Log(logging.LoggerAdapter[logging.Logger]):
     """The log of the HTTP library. The library logs each malformed request as an exception of its own."""
 
     def __init__(self) -> None:
-        super().__init__(logging.getLogger("crawler.http"), {})
+        super().__init__(_LOG, {})
 
     def exception(self, msg: object, *args: object, exc_info: Any = None, **kwargs: Any) -> None:
         """Log an error of a handler, or the malformed request that the HTTP library could not read."""

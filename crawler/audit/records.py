@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from crawler.errors import UsageError
+from crawler.errors import Setting, UsageError
 from crawler.fetch.resolver import address_for
+from crawler.frontier.hours import window
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Headers, Reading, RobotsAction
 from crawler.preferences.purposes import UsePurpose
@@ -118,20 +119,23 @@ class RunRecord:
 
         Its columns: ``run``, ``started_at``, ``finished_at``, ``ended_by``, ``crawler_version``, ``settings``.
         A setting that the crawler did not have at the time of the run has its default. Raises :class:`UsageError` if
-        a whole section is missing or a value is malformed: assuming defaults would prove nothing.
+        a whole section is missing or a value is malformed, or if this machine does not know a time zone of
+        ``politeness.hours``: assuming defaults would prove nothing.
         """
         try:
             kept = json.loads(row["settings"])
             missing = [section for section in _JUDGED_BY if not isinstance(kept[section], Mapping)]
             if missing:
                 raise ValueError(", ".join(missing))
+            settings = recorded(kept)
+            _require_time_zones(row["run"], settings.politeness)
             return cls(
                 run=row["run"],
                 started_at=row["started_at"],
                 finished_at=row["finished_at"],
                 ended_by=row["ended_by"],
                 crawler_version=row["crawler_version"],
-                settings=recorded(kept),
+                settings=settings,
                 is_auxiliary="auxiliary_run" in kept,
             )
         except (KeyError, TypeError, ValueError) as error:
@@ -180,6 +184,15 @@ class RunRecord:
         """Whether the run was under way at the time ``at``. A run without a recorded end includes all later times."""
         end = self.finished_at
         return self.started_at - TOLERANCE_S <= at and (end is None or at <= end + TOLERANCE_S)
+
+
+def _require_time_zones(run: int, settings: PolitenessSettings) -> None:
+    """Raise :class:`UsageError` unless this machine knows the time zones of the hours in which a run asked hosts."""
+    for text in settings.hours:
+        try:
+            window(text)
+        except ValueError as error:
+            raise UsageError(f"run {run}: ", Setting("politeness.hours"), f" cannot be judged: {error}") from None
 
 
 def is_redirect(status: int | None, error: str | None) -> bool:

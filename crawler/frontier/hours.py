@@ -59,7 +59,10 @@ def window(text: str) -> Window:
     try:
         zone = ZoneInfo(match[6])
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{text!r}: {match[6]!r} is no time zone that this machine knows") from None
+        raise ValueError(
+            f"{text!r}: {match[6]!r} is no time zone that this machine knows;"
+            " if the name is right, install the time zones: pip install tzdata"
+        ) from None
     return Window(match[1] or "*", begins, ends, zone)
 
 

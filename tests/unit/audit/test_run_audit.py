@@ -416,6 +416,18 @@ async def test_settings_that_cannot_be_read(doctored: Doctored) -> None:
         await audited(doctored)
 
 
+async def test_hours_of_a_time_zone_that_this_machine_does_not_know(doctored: Doctored) -> None:
+    doctored.run(settings())
+    doctored.db.execute("UPDATE run SET settings = json_set(settings, '$.politeness.hours', json(?))",
+                        ('["22-06 Europe/Nowhere"]',))  # fmt: skip
+    with pytest.raises(UsageError) as raised:
+        await audited(doctored)
+    assert str(raised.value) == (
+        "run 1: politeness.hours cannot be judged: '22-06 Europe/Nowhere': 'Europe/Nowhere' is no time zone that this"
+        " machine knows; if the name is right, install the time zones: pip install tzdata"
+    )
+
+
 @pytest.mark.parametrize("key", [key.field for key in KEYS.values()])
 async def test_a_run_before_a_setting_existed_has_its_default(doctored: Doctored, key: str) -> None:
     doctored.run(settings())
