@@ -432,6 +432,10 @@ class Runs(Overview, Protocol):
         """The number of this process among the workers."""
         ...
 
+    async def fetched_by_run(self) -> int:
+        """How many pages the store has more than before the run, whichever worker fetched them."""
+        ...
+
     def beginning(self) -> AbstractAsyncContextManager[None]:
         """A context in which one process at a time begins or joins a run."""
         ...

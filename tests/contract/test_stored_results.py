@@ -180,13 +180,15 @@ async def test_counts_agree_with_the_views(harness: Harness) -> None:
     }
     assert (counts.pages, counts.links, counts.requests, counts.sites) == (1, 2, 1, 3)
     assert await harness.store.queued_count() == 4
-    assert await harness.store.fetched_count() == 1
+    assert await harness.store.fetched_count() == await harness.store.fetched_by_run() == 1
     sites = await harness.store.query("SELECT site, queued, fetched FROM sites ORDER BY site")
     assert [tuple(row.values()) for row in sites] == [
         ("http://a.test", 2, 1),
         ("http://b.test", 1, 0),
         ("http://c.test", 1, 0),
     ]
+    await harness.reopen()
+    assert (await harness.store.fetched_count(), await harness.store.fetched_by_run()) == (1, 0)
 
 
 PROMISED = {

@@ -215,6 +215,9 @@ SELECT path FROM url WHERE id = :id;
 -- name: fetched_count
 SELECT coalesce(sum(fetched), 0) AS n FROM site;
 
+-- name: fetched_by_run
+SELECT (SELECT coalesce(sum(fetched), 0) FROM site) - pages_before AS n FROM run WHERE id = :run_id;
+
 -- name: queued_count
 SELECT count(*) AS n FROM frontier;
 

@@ -487,6 +487,9 @@ class SqlStore(ABC):
     async def fetched_count(self) -> int:
         return int((await self._read.fetch_one("fetched_count")).n)
 
+    async def fetched_by_run(self) -> int:
+        return int((await self._read.fetch_one("fetched_by_run", run_id=self._run_id)).n)
+
     async def queued_count(self) -> int:
         return int((await self._count("queued_count")).n)
 
