@@ -138,12 +138,10 @@ class Watch:
         lines = [
             Text.assemble(
                 (many(progress.pages, "page"), "bold green"),
-                f" ({seen.rate:.1f}/s), {seen.queued:,} queued{rest}{revisits}",
-            ),
-            Text.assemble(
-                f"{ends[State.REDIRECTED]:,} redirected, {seen.excluded:,} excluded, ",
+                f" ({seen.rate:.1f}/s){revisits}, {ends[State.REDIRECTED]:,} redirected, ",
                 (f"{ends[State.FAILED]:,} failed", "red" if ends[State.FAILED] else ""),
             ),
+            Text(f"in the store: {seen.queued:,} queued{rest}, {seen.excluded:,} excluded"),
             Text(
                 f"{many(progress.active, 'site')} worked on, {many(progress.requests, 'request')}, "
                 f"{size(progress.wire_bytes)}, {duration(now - progress.started_at)}{together}"

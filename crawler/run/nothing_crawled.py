@@ -20,10 +20,13 @@ NOTHING_CRAWLED = 5
 async def why_nothing(store: EngineStore, progress: Progress, end: RunEnd, db: str, now: float) -> str | None:
     """The sentence that says why the run crawled nothing; ``None`` if it crawled something, or had nothing to do.
 
-    What any worker of the run fetched counts. A run had nothing to do if it sent no request and the store holds pages: the crawl was complete before it began.
+    What any worker of the run fetched counts. A run had nothing to do if it sent no request and the store holds pages:
+    the crawl was complete before it began.
     """
     visited = progress.revisits.total() - progress.revisits[VisitResult.UNREACHED]
-    if progress.pages or visited or await store.fetched_by_run() or (not progress.requests and await store.fetched_count()):
+    if progress.pages or visited or await store.fetched_by_run():
+        return None
+    if not progress.requests and await store.fetched_count():
         return None
     return f"nothing was crawled: {await _reason(store, end, now)}; {await _explained(store, db)}"
 
