@@ -88,6 +88,14 @@ class Exchange:
     complete: bool
 
 
+class TlsFacts(NamedTuple):
+    """The TLS of a connection. ``certificate_until`` is the end of the certificate, if it was verified (epoch s)."""
+
+    version: str
+    cipher: str
+    certificate_until: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The fields that all results of a request have. Times in seconds since the epoch."""
@@ -232,6 +240,8 @@ class RobotsAction(Code):
     GIVEN_UP = "given_up", "", "no usable answer for so long that the site was given up"
     #: The address guard refuses the site.
     UNREACHABLE = "unreachable", "", "an address that the crawler may not connect to"
+    #: The certificate of the site is not valid.
+    UNTRUSTED = "untrusted", "", "a certificate that is not valid: nothing is fetched"
 
 
 @dataclass(frozen=True, slots=True)

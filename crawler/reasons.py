@@ -174,7 +174,13 @@ class ReasonCode(Code):
     LOOK_UP_FAILED = "look_up_failed", "{}", "a host name whose look-up failed"
     LOOK_UP_TIMEOUT = "look_up_timeout", "{}", "a host name for which no name server answered in time"
     NO_CONNECTION = "no_connection", "{}", "no connection"
-    TLS = "tls", "{}", "a TLS error, or an invalid certificate"
+    TLS = "tls", "{}", "a TLS error"
+    CERTIFICATE = (
+        "certificate",
+        "{}",
+        "a certificate that is not valid",
+        ("fetch.ca_file", "fetch.verify"),
+    )
     TIMEOUT = "timeout", "{}", "no answer in time"
     TRUNCATED = "truncated", "{}", "an incomplete answer"
     PROTOCOL = "protocol", "{}", "an answer that is not HTTP"
@@ -294,6 +300,7 @@ class ErrorKind(Code):
     CONNECT = "connect", "{}", "no connection"
     CLOSING = "closing", "{}", "sent on an idle connection that the server was closing, and sent again"
     TLS = "tls", "{}", "a TLS error"
+    CERTIFICATE = "certificate", "{}", "a certificate that is not valid", ("fetch.ca_file", "fetch.verify")
     TIMEOUT = "timeout", "{}", "no answer in time"
     TRUNCATED = "truncated", "{}", "an incomplete answer"
     PROTOCOL = "protocol", "{}", "not HTTP, or headers or framing beyond the limits"

@@ -150,6 +150,11 @@ def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
             f"{which} no recorded end: killed, or still running. The log lacks requests that were under way when a "
             "process was killed, and those answered in the half second before."
         )
+    if unverified := sorted({pattern for run in runs for pattern in run.settings.fetch.unverified}):
+        limits.append(
+            f"The certificates of {', '.join(unverified)} were not verified (fetch.verify): anyone on the way may have "
+            "sent the answers of these hosts, their robots.txt included."
+        )
     limits += [
         f"The clock was set back by {seconds(step.back_s)} before run {step.run}: pauses across it are not proven."
         for step in totals.clock_steps

@@ -52,6 +52,7 @@ DECIDED_BY: Mapping[ReasonCode, tuple[str, ...]] = {
     ReasonCode.TRAP: ("traps",),
     ReasonCode.TYPE: ("fetch.accept_types",),
     ReasonCode.ADDRESS: ("fetch.allow_private", "fetch.proxy", "fetch.resolve", "identity.contact"),
+    ReasonCode.CERTIFICATE: ("fetch.ca_file", "fetch.unverified"),
     ReasonCode.REDIRECTS: ("retry.max_redirects",),
     ReasonCode.TOO_LARGE: ("crawl.max_body_bytes",),
     ReasonCode.SAMPLE: FRAME_KEYS,
@@ -155,7 +156,7 @@ async def rescope(
 
     if changed("robots.reading", "identity.agent"):
         await store.expire_robots(now)
-    elif changed(*DECIDED_BY[ReasonCode.ADDRESS]):
+    elif changed(*DECIDED_BY[ReasonCode.ADDRESS], *DECIDED_BY[ReasonCode.CERTIFICATE]):
         await store.expire_robots(now, unreached=True)
     if changed("politeness.group"):
         await store.regroup()

@@ -268,7 +268,7 @@ class RobotsCache:
 
     def _doubt_if_unreachable(self, site: str, copy: RobotsCopy) -> None:
         """Let the store judge a main site whose robots.txt has had no usable answer several times."""
-        gone = copy.action in (RobotsAction.GIVEN_UP, RobotsAction.UNREACHABLE)
+        gone = copy.action in (RobotsAction.GIVEN_UP, RobotsAction.UNREACHABLE, RobotsAction.UNTRUSTED)
         is_silent = copy.failures >= _UNREACHABLE_AFTER and not copy.status.isdigit()  # an error status is an answer
         if (gone or is_silent) and site in self._mains.values():
             self._outbox.doubt(site, Contradiction.UNREACHABLE)

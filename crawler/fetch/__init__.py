@@ -7,6 +7,7 @@ at each hop. A request is sent exactly once, so the request log is complete.
 - :mod:`crawler.fetch.client` sends requests and reads answers;
 - :mod:`crawler.fetch.connection` bounds and counts what arrives for a request;
 - :mod:`crawler.fetch.idle_connections` keeps connections between requests, within the limit on open files;
+- :mod:`crawler.fetch.tls` verifies certificates and resumes sessions;
 - :mod:`crawler.fetch.decoding` decodes content codings within bounds;
 - :mod:`crawler.fetch.failures` describes a failure in one sentence for people;
 - :mod:`crawler.fetch.resolver` resolves names to addresses;

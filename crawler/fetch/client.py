@@ -37,6 +37,7 @@ from crawler.fetch.open_files import available, share
 from crawler.fetch.own_network import is_own
 from crawler.fetch.resolver import Resolver
 from crawler.fetch.time_limit import LagNow, no_lag
+from crawler.fetch.tls import Tls
 from crawler.fetch.wire_recorder import RecordedConnection, Tape
 from crawler.model import (
     Failed,
@@ -84,6 +85,8 @@ class FetchSettings:
     resolve: tuple[tuple[str, str], ...] = ()  # (pattern, address); see ``resolver.address_for``
     allow_private: bool = False
     proxy: str = ""  # the URL of an HTTP proxy, without a user name
+    ca_file: str = ""  # a PEM file of authorities that count beside those of the system
+    unverified: tuple[str, ...] = ()  # patterns of hosts whose certificates are not verified
     loopback_only: bool = False
     concurrency: int = 64  # requests in flight in all
     keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
@@ -113,13 +116,15 @@ class HttpFetcher:
         The client calls ``may_send`` when a connection is established, because connecting may take long and the process
         may have been stopped meanwhile. If it returns false, the request is cancelled. ``None``: always send.
         Limits on connecting and on the silence of a server are longer by the lag of the event loop, which
-        ``lag_now_s`` returns. If there is a ``signer``, it signs each request.
+        ``lag_now_s`` returns. If there is a ``signer``, it signs each request. Raises
+        :class:`crawler.errors.UsageError` if the file of authorities cannot be read.
         """
         self._may_send = may_send
         self._signer = signer
         self._lag_now_s = lag_now_s
         self._settings = settings
         self._clock = clock
+        self._tls = Tls(settings.ca_file, settings.unverified)
         self._decoding = asyncio.Lock()  # a decoder at work holds a window of up to 16 MB
         self._accepted = frozenset((*settings.accept_types, ""))
         self._timeouts = aiohttp.ClientTimeout(
@@ -223,6 +228,7 @@ class HttpFetcher:
                 headers=self._extra_headers(request, url) or None,
                 data=None if request.form is None else urlencode(request.form).encode("ascii"),
                 allow_redirects=False,
+                ssl=self._tls.context(host) if url.scheme == "https" else True,
             )
         except FETCH_ERRORS as error:
             problem = before_answer(error, host, self._timeouts, transfer.attempts)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -120,6 +121,7 @@ class Connection(ResponseHandler):
     def __init__(self, loop: asyncio.AbstractEventLoop, lag_now_s: LagNow = no_lag) -> None:
         super().__init__(loop)
         self.group = ""
+        self.tls: ssl.SSLObject | None = None
         self.keep_alive_s: float | None = None
         self._lag_now_s = lag_now_s
         self._waits_longer = False  # for data, because the loop was late
@@ -129,6 +131,11 @@ class Connection(ResponseHandler):
         self._interim = 0
         self._edge = b""  # the last octets of an incomplete header section
         self._head_timer: PatientTimer | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin a connection; its TLS handshake is over."""
+        super().connection_made(transport)
+        self.tls = transport.get_extra_info("ssl_object")
 
     def set_response_params(self, **params: Any) -> None:
         """Begin the request of the current task."""

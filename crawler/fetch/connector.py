@@ -15,6 +15,7 @@ from aiohttp.client_proto import ResponseHandler
 from crawler.fetch.connection import Connection, current_transfer
 from crawler.fetch.idle_connections import IdleConnections
 from crawler.fetch.time_limit import LagNow, time_limit
+from crawler.fetch.tls import keep_session
 
 #: The errors of a process, and of a system, that may not open another file.
 _TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE})
@@ -73,7 +74,11 @@ class Connector(aiohttp.TCPConnector):
         if self._closed:
             return
         self._release_acquired(key, protocol)
-        if should_close or protocol.should_close or not isinstance(protocol, Connection):
+        if not isinstance(protocol, Connection):
+            protocol.close()
+        elif should_close or protocol.should_close:
+            if protocol.tls is not None and protocol.exception() is None:
+                keep_session(protocol.tls)  # the server closes after each answer
             protocol.close()
         else:
             self.idle.add(key, protocol)

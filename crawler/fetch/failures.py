@@ -25,6 +25,30 @@ _TLS_WORDS = re.compile(r"\[(?:SSL|X509)[^\]]*\] (.*?)(?: \(_ssl|$)")
 _UNKNOWN_NAME = "tlsv1 unrecognized name"
 
 
+_UNVERIFIED = "fetch.verify can leave its check out for this host"
+_NOT_KNOWN = f"; fetch.ca_file can name the certificate to trust, and {_UNVERIFIED}"
+#: What is wrong with a certificate, by the code of OpenSSL (openssl-verification-options(1), X509_V_ERR_...).
+_CERTIFICATE = {
+    9: f"is not valid yet: its time begins later, or the clock of this machine is wrong; {_UNVERIFIED}",
+    10: f"has expired: the owner of the site has to renew it; {_UNVERIFIED}",
+    18: f"is signed by itself and by no authority{_NOT_KNOWN}",
+    19: f"is from an unknown authority{_NOT_KNOWN}",
+    20: f"is from an unknown authority, or the server leaves an intermediate certificate out{_NOT_KNOWN}",
+    21: f"is from an unknown authority, or the server leaves an intermediate certificate out{_NOT_KNOWN}",
+    26: f"is not for servers; {_UNVERIFIED}",
+    62: f"is for other names than this one: perhaps the server has no site of this name; {_UNVERIFIED}",
+    64: f"is for names and not for this address: use the name of the site; {_UNVERIFIED}",
+}
+_OLD = "the server offers only versions before TLS 1.2, which are refused because they are not secure"
+#: What is wrong with a handshake, by the reason of OpenSSL.
+_TLS_WRONG = {
+    "UNSUPPORTED_PROTOCOL": _OLD,
+    "TLSV1_ALERT_PROTOCOL_VERSION": _OLD,
+    "WRONG_SSL_VERSION": _OLD,
+    "WRONG_VERSION_NUMBER": "the answer is no TLS: perhaps the server speaks plain HTTP at this port",
+}
+
+
 class AddressRefused(OSError):
     """Raised into the HTTP library if the address guard forbids a connection."""
 
@@ -49,9 +73,9 @@ def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, 
         case aiohttp.ClientConnectorDNSError(os_error=LookUpFailed() as failed):
             return RequestError(failed.kind, _printable(failed.sentence))
         case aiohttp.ClientConnectorCertificateError(certificate_error=ssl.SSLCertVerificationError() as reason):
-            return RequestError(ErrorKind.TLS, f"the certificate is not valid: {_printable(reason.verify_message)}")
+            return RequestError(ErrorKind.CERTIFICATE, _certificate(reason, host))
         case aiohttp.ClientSSLError():
-            return RequestError(ErrorKind.TLS, f"no TLS with {host}: {_reason(error.os_error)}")
+            return RequestError(ErrorKind.TLS, f"no TLS with {host}: {_tls_reason(error.os_error)}")
         case aiohttp.ClientConnectorError():
             return _not_connected(error.os_error, host, attempts)
         case aiohttp.ServerDisconnectedError():
@@ -118,6 +142,18 @@ def _not_connected(error: OSError, host: str, attempts: Attempts) -> RequestErro
         return RequestError(ErrorKind.ADDRESS, refusals[0])
     reason = "its other addresses do not answer" if isinstance(error, AddressRefused) else _reason(error)
     return RequestError(ErrorKind.CONNECT, "; ".join((f"no connection to {host}: {reason}", *refusals)))
+
+
+def _certificate(reason: ssl.SSLCertVerificationError, host: str) -> str:
+    """What is wrong with the certificate of ``host``, and what the operator can do about it."""
+    words = _CERTIFICATE.get(reason.verify_code)
+    if words is None:
+        words = f"is not valid ({_printable(reason.verify_message).lower()}); {_UNVERIFIED}"
+    return f"the certificate of {host} {words}"
+
+
+def _tls_reason(error: OSError) -> str:
+    return _TLS_WRONG.get(getattr(error, "reason", None) or "") or _reason(error)
 
 
 def _reason(error: OSError) -> str:

@@ -34,7 +34,7 @@ _NAT64_EVERY_S = 300.0
 def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
     """The address in the first (pattern, address) pair that matches a name; ``None`` if no pair does."""
     name = host.lower().rstrip(".")
-    return next((address for pattern, address in overrides if _matches(pattern, name)), None)
+    return next((address for pattern, address in overrides if matches(pattern, name)), None)
 
 
 class _Found(NamedTuple):
@@ -177,7 +177,8 @@ class Resolver(AbstractResolver):
         await self._system.close()
 
 
-def _matches(pattern: str, name: str) -> bool:
+def matches(pattern: str, name: str) -> bool:
+    """Whether ``name`` fits a pattern: a host name, ``*.`` and a name for all names below it, or ``*``."""
     return name.endswith(pattern[1:]) if pattern.startswith("*") else name == pattern
 
 

@@ -166,6 +166,8 @@ def before_fetch(
             return Outcome(queued, State.FAILED, Reason(ReasonCode.ROBOTS_GIVEN_UP, copy.status))
         case RobotsAction.UNREACHABLE:
             return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.ADDRESS, copy.note or copy.status))
+        case RobotsAction.UNTRUSTED:
+            return Outcome(queued, State.FAILED, Reason(ReasonCode.CERTIFICATE, copy.note or copy.status))
         case RobotsAction.PARSE:
             assert rules is not None, "a parsed robots.txt has rules"
             if rules.main_site is not None:
@@ -373,6 +375,7 @@ _CODES = {
     ErrorKind.CONNECT: ReasonCode.NO_CONNECTION,
     ErrorKind.CLOSING: ReasonCode.NO_CONNECTION,
     ErrorKind.TLS: ReasonCode.TLS,
+    ErrorKind.CERTIFICATE: ReasonCode.CERTIFICATE,
     ErrorKind.TIMEOUT: ReasonCode.TIMEOUT,
     ErrorKind.TRUNCATED: ReasonCode.TRUNCATED,
     ErrorKind.PROTOCOL: ReasonCode.PROTOCOL,

@@ -42,6 +42,7 @@ _TROUBLE: dict[str, str] = {
     **dict.fromkeys(DNS_KINDS, "no address"),
     ErrorKind.CONNECT: "no connection",
     ErrorKind.TLS: "no TLS",
+    ErrorKind.CERTIFICATE: "no valid certificate",
     ErrorKind.TIMEOUT: "no answer in time",
     ErrorKind.TRUNCATED: "a body cut short",
 }

@@ -32,4 +32,5 @@ ROBOTS_TONES: Mapping[str, str] = {
     RobotsAction.DEFER: "mild",
     RobotsAction.GIVEN_UP: "bad",
     RobotsAction.UNREACHABLE: "mild",
+    RobotsAction.UNTRUSTED: "bad",
 }

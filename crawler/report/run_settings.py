@@ -47,6 +47,8 @@ def described_settings(run: RunRow) -> Iterator[tuple[str, str]]:
         f"({seconds(pauses.slow_cap_s)} at most) and the site's Crawl-delay{cap}",
     )
     yield "After 429 or 503", f"{seconds(pauses.backoff_first_s)} at least, and as long as Retry-After asks"
+    if terms.settings.fetch.unverified:
+        yield "Warning", f"the certificates of {', '.join(terms.settings.fetch.unverified)} are not verified"
     yield "Scope", _scope(settings.get("scope", {}))
     yield "Limits", _limits(settings)
 

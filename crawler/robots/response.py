@@ -118,6 +118,8 @@ def shared(
     It holds for as long as ``target``. If that is no usable answer (:func:`is_usable`), the site has none either: it is
     deferred until the target is asked again, or for longer. ``previous`` is the site's copy so far.
     """
+    if target.action is RobotsAction.UNTRUSTED:
+        return RobotsCopy(target.action, target.status, now, target.expires_at, note=f"{url}: {target.note}")
     if not is_usable(target):
         detail = f"{url} has no usable answer: {target.note or target.status}"
         asked_at = target.retry_at or target.expires_at
@@ -240,10 +242,17 @@ class _Asked:
         return Follow(target)
 
     def fail(self, answer: Failed) -> RobotsCopy:
-        """An error status decides without its body, which is never parsed. No answer at all defers the site."""
+        """An error status decides without its body, which is never parsed. No answer at all defers the site.
+
+        A certificate that is not valid is not waited for: its owner renews it within a day, or not soon.
+        """
         if answer.kind is ErrorKind.ADDRESS and self.hops == 0:
             again_at = self.now + self.settings.retry_max_s  # the name may resolve to another address later
             return RobotsCopy(RobotsAction.UNREACHABLE, "address", self.now, again_at, note=answer.error.sentence)
+        if answer.kind is ErrorKind.CERTIFICATE:
+            again_at = self.now + self.settings.retry_max_s  # its owner may renew it
+            note = answer.error.sentence
+            return RobotsCopy(RobotsAction.UNTRUSTED, "certificate", self.now, again_at, note=note)
         status = answer.status
         if answer.kind is not ErrorKind.HTTP or status is None:
             return self.defer(answer, answer.kind.value, answer.error.sentence)

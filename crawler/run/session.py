@@ -372,6 +372,8 @@ def fetch_settings(settings: Settings) -> FetchSettings:
         resolve=fetch.resolve,
         allow_private=fetch.allow_private,
         proxy=fetch.proxy,
+        ca_file=fetch.ca_file,
+        unverified=fetch.unverified,
         loopback_only=not identity.contact,
         concurrency=settings.crawl.concurrency,
         keep_exchanges=bool(settings.output.warc),

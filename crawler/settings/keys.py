@@ -42,6 +42,7 @@ from crawler.settings.values import (
     TEXT,
     TOKEN,
     TYPES,
+    VERIFY,
     ValueKind,
     one_of,
     whole,
@@ -639,6 +640,22 @@ _TABLE = (
         "crawler refuses only addresses and loopback names that stand in a URL. A user name and password are not "
         "supported. The variables HTTP_PROXY, HTTPS_PROXY and ALL_PROXY are ignored.",
         "--proxy",
+    ),
+    Key(
+        "fetch.ca_file",
+        TEXT,
+        "fetch.ca_file",
+        "A PEM file of certificate authorities that count beside those of the system.",
+        "It is for sites whose certificates a private authority has issued.",
+    ),
+    Key(
+        "fetch.verify",
+        VERIFY,
+        "fetch.unverified",
+        "Hosts whose certificates are not verified, such as 'intranet.example=off'.",
+        'A pattern is a host name, "*.test" for all names below test, or "*". Anyone on the way can then '
+        "change what such a host sends, its robots.txt included. The audit and the report warn of it. Name the "
+        "authority of the host with `fetch.ca_file` where you can.",
     ),
     Key(
         "fetch.allow_private",

@@ -120,6 +120,8 @@ class FetchLimits:
     resolve: tuple[tuple[str, str], ...] = ()
     allow_private: bool = False
     proxy: str = ""  # the URL of an HTTP proxy
+    ca_file: str = ""  # the path of a PEM file with authorities
+    unverified: tuple[str, ...] = ()  # patterns of hosts whose certificates are not verified
 
 
 @dataclass(frozen=True, slots=True)

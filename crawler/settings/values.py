@@ -229,6 +229,18 @@ def address_override(text: str) -> tuple[str, str]:
     return pattern, address
 
 
+def _verify(value: object) -> tuple[str, ...]:
+    return tuple(_unverified_host(text) for text in _texts(value))
+
+
+def _unverified_host(text: str) -> str:
+    pattern, _, switch = (part.strip().lower() for part in text.partition("="))
+    pattern = pattern.rstrip(".")
+    if switch != "off" or not _HOSTS.fullmatch(pattern):
+        raise ValueError(f"{text!r}: write HOST=off, for example 'intranet.example=off' or '*.test=off'")
+    return pattern
+
+
 def _canonical(text: str, wanted: str) -> str:
     """The canonical form of a URL that is to be ``wanted``, such as "an https URL"."""
     try:
@@ -343,4 +355,7 @@ RESOLVE = ValueKind(
     _resolve,
     lambda pairs: [f"{pattern}={address}" for pattern, address in pairs],
     "PATTERN=ADDRESS",
+)
+VERIFY = ValueKind(
+    "a list of HOST=off", Form.LIST, _verify, lambda patterns: [f"{pattern}=off" for pattern in patterns], "HOST=off"
 )

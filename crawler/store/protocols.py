@@ -615,7 +615,8 @@ class Frontier(Overview, Protocol):
     async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
         """Expire every robots copy: it was judged under another reading or token.
 
-        ``unreached``: only those of sites to which no connection was made, for want of a permitted address.
+        ``unreached``: only those of sites to which no connection was made, for want of a permitted address or of a
+        valid certificate.
         """
         ...
 

@@ -7,6 +7,7 @@ from tests.hostile.behaviour import FETCHED, Behaviour, End, Handler, answer, dr
 from tests.hostile.certificates import NO_TLS
 
 _GIVEN_UP = failed("robots_given_up", says="(tls)")
+_UNTRUSTED = failed("certificate")
 _NO_ANSWER = failed("robots_given_up")
 _ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
 _RECORD = b"\x16\x03\x03\x40\x00"
@@ -23,12 +24,12 @@ def _host(
 
 BEHAVIOURS = (
     _host("trusted", "has a good certificate", "good", FETCHED, quick=True),
-    _host("expired", "has an expired certificate", "expired", _GIVEN_UP, quick=True),
-    _host("future", "has a certificate of the future", "future", _GIVEN_UP),
-    _host("wrong-host", "has the certificate of another host", "wrong-host", _GIVEN_UP, quick=True),
-    _host("unknown-issuer", "has the certificate of an unknown authority", "unknown-issuer", _GIVEN_UP),
-    _host("self-signed", "has signed its certificate itself", "self-signed", _GIVEN_UP, quick=True),
-    _host("client-only", "has a certificate for clients", "client-only", _GIVEN_UP),
+    _host("expired", "has an expired certificate", "expired", _UNTRUSTED, quick=True),
+    _host("future", "has a certificate of the future", "future", _UNTRUSTED),
+    _host("wrong-host", "has the certificate of another host", "wrong-host", _UNTRUSTED, quick=True),
+    _host("unknown-issuer", "has the certificate of an unknown authority", "unknown-issuer", _UNTRUSTED),
+    _host("self-signed", "has signed its certificate itself", "self-signed", _UNTRUSTED, quick=True),
+    _host("client-only", "has a certificate for clients", "client-only", _UNTRUSTED),
     _host("many-names", "has a certificate of 2,000 names", "many-names", FETCHED),
     _host("old", "speaks TLS 1.0 alone", "good+old", _NO_ANSWER),
     _host("client", "wants a certificate of the client", "good+client", _NO_ANSWER),

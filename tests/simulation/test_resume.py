@@ -164,6 +164,8 @@ class Allowing(Options):
             "allow_private",
             "nothing is left in the frontier: every seed was left out: address: 127.0.0.1 is a loopback address",
         ),
+        (ErrorKind.CERTIFICATE, "ca_file", "nothing is left in the frontier"),
+        (ErrorKind.CERTIFICATE, "unverified", "nothing is left in the frontier"),
         (ErrorKind.DNS, "resolve", None),
     ],
 )
@@ -182,6 +184,20 @@ def test_changed_options_retry_urls_without_a_permitted_address(
         assert await crawl(clock, db_path, web, seeds, Allowing(fetch={key: True})) == "nothing is left in the frontier"
         assert {state for state, _ in (await states(db_path)).values()} == {"fetched"}
         assert clock.now() - began < 60, "nor is a robots.txt's retry waited for, minutes later"
+
+    run_virtual(main)
+
+
+def test_a_bad_certificate_fails_at_once_and_is_not_asked_about_for_a_month(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        web = Guarded(clock, {"a.test": linking("/1")})
+        web.closed, began = ErrorKind.CERTIFICATE, clock.now()
+        await crawl(clock, db_path, web, ["http://a.test/", "http://a.test/2"], Allowing())
+        assert clock.now() - began < 60
+        assert await rows(db_path, "SELECT DISTINCT state, reason_code FROM urls") == [("failed", "certificate")]
+        assert await rows(db_path, "SELECT url, error_kind FROM requests") == [
+            ("http://a.test/robots.txt", "certificate")
+        ]
 
     run_virtual(main)
 

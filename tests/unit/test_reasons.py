@@ -193,7 +193,7 @@ NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "no
 NO_OFFER_LIFTS = {
     *FAILED_FOR_GOOD,
     *("robots", "preference", "robots_given_up", "mirror", "mirror_cycle"),
-    *("type", "address", "too_large", "no_sitemap", "no_rupinfo"),
+    *("type", "address", "certificate", "too_large", "no_sitemap", "no_rupinfo"),
 }
 
 

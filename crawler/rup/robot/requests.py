@@ -18,7 +18,8 @@ from crawler.terminal_text import shown
 
 _ANSWER_BYTES = 64 * 1024
 _NO_POST = (405, 501)
-_NEVER_SENT = DNS_KINDS | {ErrorKind.TLS, ErrorKind.ADDRESS}  # not CONNECTION: it may break after the request
+#: Not a broken connection: it may break after the request.
+_NEVER_SENT = DNS_KINDS | {ErrorKind.TLS, ErrorKind.CERTIFICATE, ErrorKind.ADDRESS}
 
 
 class NotOffered(CrawlerError):

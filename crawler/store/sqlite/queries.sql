@@ -337,11 +337,11 @@ INSERT OR IGNORE INTO mirror (site, main_site, evidence, sample, confidence, see
 -- name: expire_robots
 -- Expire all copies in force, or only those of sites to which no connection was made.
 UPDATE robots_copy SET valid_until = min(valid_until, :now), retry_at = NULL
-WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT :unreached OR status IN ('address', 'dns'));
+WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT :unreached OR status IN ('address', 'certificate', 'dns'));
 
 -- name: end_robots_wait
 UPDATE site SET wait_until = 0
-WHERE NOT :unreached OR robots_id IN (SELECT id FROM robots_copy WHERE status IN ('address', 'dns'));
+WHERE NOT :unreached OR robots_id IN (SELECT id FROM robots_copy WHERE status IN ('address', 'certificate', 'dns'));
 
 -- name: regroup_site
 UPDATE site SET group_id = (SELECT id FROM politeness_group WHERE name = :group_name) WHERE id = :id;

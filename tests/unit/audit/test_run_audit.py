@@ -400,6 +400,14 @@ async def test_killed_runs_are_told_of_in_one_line(doctored: Doctored) -> None:
     assert limit.startswith("12 runs, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 …, have no recorded end: killed, or still running.")
 
 
+async def test_hosts_whose_certificates_are_not_verified_are_told(doctored: Doctored) -> None:
+    doctored.run(settings())
+    assert not any("certificates" in limit for limit in (await audited(doctored)).limits)
+    doctored.run(settings({"fetch.verify": ["b.test=off", "*.a.test=off"]}), at=100)
+    (limit,) = [limit for limit in (await audited(doctored)).limits if "certificates" in limit]
+    assert limit.startswith("The certificates of *.a.test, b.test were not verified (fetch.verify)")
+
+
 async def test_a_clock_that_was_set_back_is_told(doctored: Doctored) -> None:
     doctored.run(settings())
     doctored.run(settings(), at=-500, end=None)

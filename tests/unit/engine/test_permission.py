@@ -36,6 +36,7 @@ def test_a_path_is_allowed_under_the_line_that_allows_it() -> None:
         (copy(RobotsAction.DEFER, "503"), "could not be fetched (503)"),
         (copy(RobotsAction.GIVEN_UP, "timeout"), "could not be fetched (timeout)"),
         (copy(RobotsAction.UNREACHABLE, "address", "127.0.0.1 is a loopback address"), "is a loopback address"),
+        (copy(RobotsAction.UNTRUSTED, "certificate", "the certificate has expired"), "the certificate has expired"),
     ],
 )
 def test_nothing_is_allowed_if_robots_txt_closes_the_site_or_cannot_be_fetched(robots: RobotsCopy, why: str) -> None:

@@ -12,7 +12,7 @@ from tests.virtual_time import VirtualClock, run_virtual
 
 
 def connection(group: str = "a.test", keep_alive_s: float | None = None) -> Mock:
-    made = Mock(spec=Connection, group=group, keep_alive_s=keep_alive_s)
+    made = Mock(spec=Connection, group=group, keep_alive_s=keep_alive_s, tls=None)
     made.is_connected.return_value = True
     return made
 

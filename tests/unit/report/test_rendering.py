@@ -201,6 +201,7 @@ async def test_the_settings_of_a_run_are_described_in_words(tmp_path: Path) -> N
         "scope.exclude": ["^x"],
         "limits.max_pages": 1000,
         "limits.max_time": 90,
+        "fetch.verify": ["b.test=off"],
     }
     harness = Harness(lambda: SqliteStore.open(tmp_path / "other.db"))
     await harness.reopen(settings=asdict(settings_from(options, source="test")))
@@ -209,6 +210,7 @@ async def test_the_settings_of_a_run_are_described_in_words(tmp_path: Path) -> N
     described = dict(described_settings(gathered.runs[0]))
     assert "(+mailto:you@example.org)" in described["Robot"]
     assert described["Contact"] == "you@example.org"
+    assert described["Warning"] == "the certificates of b.test are not verified"
     assert described["Pause per host"].startswith(
         "the longest of 3 s, 5 × the time of the last response (30 s at most)"
     )

@@ -19,6 +19,7 @@ from crawler.model import (
 from crawler.reasons import ErrorKind
 from crawler.robots import Follow, RobotsSettings, freshness, interpret
 from crawler.robots.http_dates import http_date, retry_after_s
+from crawler.robots.response import shared
 from crawler.robots.text import parse
 
 NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110, 5.6.7
@@ -131,7 +132,7 @@ def test_temporary_statuses_defer(status: int, reading: Reading) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize("kind", [kind for kind in ErrorKind if kind not in ("http", "address")])
+@pytest.mark.parametrize("kind", [kind for kind in ErrorKind if kind not in ("http", "address", "certificate")])
 def test_no_usable_answer_defers(kind: ErrorKind, reading: Reading) -> None:
     for status in (None, 200):
         copy = meaning(failed(status, kind), RobotsSettings(reading))
@@ -142,6 +143,18 @@ def test_a_refused_address_makes_the_site_unreachable() -> None:
     copy = meaning(failed(kind=ErrorKind.ADDRESS))
     assert (copy.action, copy.retry_at, copy.failures) == (RobotsAction.UNREACHABLE, None, 0)
     assert copy.expires_at > NOW
+
+
+@pytest.mark.parametrize("hops", [0, 1])
+def test_a_bad_certificate_is_not_waited_for(hops: int) -> None:
+    bad = failed(kind=ErrorKind.CERTIFICATE)
+    copy = interpret(bad, settings=RobotsSettings(), previous=None, hops=hops, seen=(ASKED,), now=NOW)
+    assert isinstance(copy, RobotsCopy)
+    assert (copy.action, copy.status, copy.retry_at) == (RobotsAction.UNTRUSTED, "certificate", None)
+    assert copy.expires_at == NOW + 86_400, "its owner may renew it"
+    here = shared(copy, "https://b.test/robots.txt", settings=RobotsSettings(), previous=None, now=NOW + 60)
+    assert (here.action, here.expires_at) == (RobotsAction.UNTRUSTED, copy.expires_at)
+    assert here.note.startswith("https://b.test/robots.txt: ")
 
 
 def test_a_refused_address_behind_a_redirect_defers() -> None:

@@ -1,0 +1,119 @@
+"""TLS: one context for all hosts, sessions that are resumed, and hosts whose certificates are not verified.
+
+Reasons and figures: ``docs/decisions/0043-resume-tls-sessions.md``.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+from crawler.errors import Setting, UsageError
+from crawler.fetch.resolver import matches
+from crawler.model import TlsFacts
+
+#: Sessions that are kept. Each takes some 6 kB of memory.
+MOST_SESSIONS = 2000
+
+
+class ResumingContext(ssl.SSLContext):
+    """A client's context that resumes the last session of a host, if there is one.
+
+    The event loops make each connection by :meth:`wrap_bio` and have no parameter for a session. A resumed handshake
+    takes half of the processor time of a full one, but a session costs a fifth of it to keep, so sessions are kept only
+    when a connection is closed that another is likely to follow (:func:`keep_session`).
+    """
+
+    def __init__(self, _protocol: int) -> None:
+        self._sessions: dict[str, ssl.SSLSession] = {}  # by host, the one kept first is first
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,  # noqa: FBT001, FBT002: the signature of the standard library
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        """As in the base class, with the session of ``server_hostname``."""
+        if session is None and isinstance(server_hostname, str):
+            session = self._sessions.get(server_hostname)
+        return super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+
+    def keep(self, host: str, session: ssl.SSLSession) -> None:
+        """Resume ``session`` at the next connection to ``host``."""
+        self._sessions.pop(host, None)
+        self._sessions[host] = session
+        if len(self._sessions) > MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+
+
+def keep_session(connection: ssl.SSLObject) -> None:
+    """Keep the session of a connection whose answer has arrived. A resumed session is kept already.
+
+    With TLS 1.3 a server sends the ticket of a session after the handshake (RFC 8446, 4.6.1).
+    """
+    context, host = connection.context, connection.server_hostname
+    if not isinstance(context, ResumingContext) or not isinstance(host, str) or connection.session_reused:
+        return
+    session = connection.session
+    if session is not None and (session.has_ticket or session.id):
+        context.keep(host, session)
+
+
+def facts_of(connection: ssl.SSLObject) -> TlsFacts:
+    """The facts about a connection for the request log. A certificate that was not verified is not read."""
+    cipher = connection.cipher()
+    ends = (connection.getpeercert() or {}).get("notAfter")
+    until = ssl.cert_time_to_seconds(ends) if isinstance(ends, str) else None
+    return TlsFacts(connection.version() or "", cipher[0] if cipher else "", until)
+
+
+class Tls:
+    """The contexts of a client: one that verifies certificates, and one for the hosts of ``unverified`` patterns.
+
+    The authorities are those of the system and of the PEM file ``ca_file``, if it is named. Raises
+    :class:`crawler.errors.UsageError` if that file cannot be read.
+    """
+
+    def __init__(self, ca_file: str = "", unverified: tuple[str, ...] = ()) -> None:
+        self._unverified = unverified
+        self._verifying = _context()
+        self._is_loaded = False
+        if ca_file:
+            _load(self._verifying, ca_file)
+        self._trusting: ResumingContext | None = None
+        if unverified:
+            self._trusting = _context()
+            self._trusting.check_hostname = False
+            self._trusting.verify_mode = ssl.CERT_NONE
+
+    def context(self, host: str) -> ssl.SSLContext:
+        """The context for a connection to ``host``."""
+        if self._trusting is not None and any(matches(pattern, host) for pattern in self._unverified):
+            return self._trusting
+        if not self._is_loaded:
+            self._is_loaded = True
+            self._verifying.load_default_certs()  # takes some 70 ms: not before a host speaks TLS
+        return self._verifying
+
+
+def _context() -> ResumingContext:
+    """A context that verifies certificates and names, from TLS 1.2 on."""
+    made = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.set_alpn_protocols(["http/1.1"])
+    return made
+
+
+def _load(context: ssl.SSLContext, ca_file: str) -> None:
+    try:
+        context.load_verify_locations(Path(ca_file))
+    except ssl.SSLError:
+        problem: Any = "holds no certificate in PEM form"
+    except OSError as error:
+        problem = f"cannot be read: {(error.strerror or str(error)).lower()}"
+    else:
+        return
+    raise UsageError(Setting("fetch.ca_file"), f": {ca_file} {problem}")
