@@ -32,7 +32,7 @@ from crawler.url import host_of, registrable_domain, split
 _LOOK_UPS = 256
 _LOOK_UP_S = 2.0
 #: A group whose look-up takes longer is given back for so long. Resolvers keep the answer for longer than that.
-_LOOK_UP_AGAIN_S = 10.0
+_LOOK_UP_AGAIN_S = 4.0
 
 #: The number of addresses that one request waits for, if no connection to those before is possible.
 _MOST_ADDRESSES = 4

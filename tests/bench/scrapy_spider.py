@@ -1,4 +1,7 @@
-"""A Scrapy crawl that stores the same data: `PYTHON scrapy_spider.py SEED RULE STORE` (PYTHON must have Scrapy)."""
+"""A Scrapy crawl that stores the same data: `PYTHON scrapy_spider.py SEED RULE STORE [CONCURRENCY]`.
+
+PYTHON must have Scrapy. `@FILE` as the seed names a file with a seed a line.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sqlite3
 import sys
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import scrapy
@@ -67,7 +71,7 @@ class Spider(scrapy.Spider):
 
     def __init__(self, seed: str, rule: str, store: str, **others: Any) -> None:
         super().__init__(**others)
-        self.start_urls = [seed]
+        self.start_urls = Path(seed[1:]).read_text().split() if seed.startswith("@") else [seed]
         self.store = Store(store)
         self.extractor = LinkExtractor(
             allow=re.compile(rule),
@@ -90,7 +94,7 @@ class Spider(scrapy.Spider):
 
 
 if __name__ == "__main__":
-    seed, rule, store = sys.argv[1:]
-    process = CrawlerProcess(SETTINGS)
+    seed, rule, store, *concurrency = sys.argv[1:]
+    process = CrawlerProcess(SETTINGS | ({"CONCURRENT_REQUESTS": int(concurrency[0])} if concurrency else {}))
     process.crawl(Spider, seed=seed, rule=rule, store=store)
     process.start()
