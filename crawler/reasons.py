@@ -137,6 +137,7 @@ class ReasonCode(Code):
     NOFOLLOW = "nofollow", 'nofollow: linked only with rel="nofollow"', "linked to only with rel=nofollow"
     TRAP = "trap", "trap: {}", "looks like part of an endless series of URLs"
     BLOCKED = "blocked", "blocked by the operator", "blocked by the operator"
+    FORGOTTEN = "forgotten", "forgotten by the operator{}", "forgotten by the operator: its content was taken out"
     ROBOTS = "robots", "robots: {}", "disallowed by the site's robots.txt"
     PREFERENCE = (
         "preference",

@@ -140,7 +140,7 @@ FROM orders WHERE order_id > :after ORDER BY order_id LIMIT :limit
 
 -- name: totals
 SELECT count(*) AS requests, count(DISTINCT site_id) AS sites, coalesce(sum(bytes), 0) AS bytes,
-  min(started_at) AS first_at, max(finished_at) AS last_at
+  min(started_at) AS first_at, max(finished_at) AS last_at, count(CASE WHEN path = '' THEN 1 END) AS redacted
 FROM requests_by_id
 
 -- name: answers

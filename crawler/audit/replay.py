@@ -281,6 +281,8 @@ class Replay:
             yield self._violation(Check.FRESH, request, required, done, version=version)
 
     def _check_permission(self, case: _Case) -> Iterator[Violation]:
+        if not case.request.path:
+            return  # its address was reduced to its site: the limits of the proof count it
         self.counts[Check.PERMISSION].judged += 1
         request, version = case.request, case.version
         required = "permission by the robots.txt in force"
@@ -302,7 +304,7 @@ class Replay:
     def _check_preference(self, case: _Case) -> Iterator[Violation]:
         """A page must not be requested if robots.txt refuses a purpose that the run declared."""
         request, rules, purposes = case.request, case.rules, case.run.purposes
-        if request.purpose != Purpose.PAGE or not purposes:
+        if request.purpose != Purpose.PAGE or not purposes or not request.path:
             return
         self.counts[Check.PREFERENCE].judged += 1
         refused = None if rules is None else first_refusal(rules.preferences.of(request.path), purposes)

@@ -155,6 +155,11 @@ def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
             f"The certificates of {', '.join(unverified)} were not verified (fetch.verify): anyone on the way may have "
             "sent the answers of these hosts, their robots.txt included."
         )
+    if totals.redacted:
+        limits.append(
+            f"The addresses of {many(totals.redacted, 'request')} were reduced to their sites (`crawler store forget "
+            "--redact`): whether robots.txt allowed them is not proven. Their pauses are."
+        )
     limits += [
         f"The clock was set back by {seconds(step.back_s)} before run {step.run}: pauses across it are not proven."
         for step in totals.clock_steps

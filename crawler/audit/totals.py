@@ -75,6 +75,7 @@ class LogTotals:
     bytes: int
     first_at: float | None
     last_at: float | None
+    redacted: int  # requests whose addresses were reduced to their sites
     answers: list[AnswerCount]
     requests_per_run: dict[int, int]
     clock_steps: list[ClockStep]

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from crawler.cli.output import console, print_json
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
+from crawler.cli.shared import LazyGroup, cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.copy import copy_store
@@ -19,9 +19,15 @@ from crawler.store.location import shown
 from crawler.store.open import grant_reader_at
 
 
-@cli.group()
+class _Commands(LazyGroup):
+    modules = dict.fromkeys(("copy", "grant-reader"), "inspect.store_commands") | dict.fromkeys(
+        ("forget", "prune", "compact"), "maintenance.commands"
+    )
+
+
+@cli.group(cls=_Commands)
 def store() -> None:
-    """Copy a store, or let a role read it."""
+    """Take content out of a store, copy it, or let a role read it."""
 
 
 @store.command()

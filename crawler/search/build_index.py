@@ -61,6 +61,16 @@ async def build_index(db: str, on_progress: OnProgress = lambda done, total: Non
         return IndexSummary(total, changed, await index.end())
 
 
+async def empty_index(db: str) -> bool:
+    """Take all words out of the index of the store at ``db``; returns whether there was an index.
+
+    The caller holds the store open for writing. The words of a page cannot be taken out alone: the index keeps no
+    texts, and the entries of other pages hold the anchors of its links.
+    """
+    async with _index_of(db) as index:
+        return await index.clear()
+
+
 def _index_of(db: str) -> AbstractAsyncContextManager[IndexBackend]:
     if is_url(db):
         from crawler.search.postgres_index import postgres_index

@@ -80,6 +80,14 @@ class IndexBackend(ABC):
             await self._db.execute(SQL["forget_state"])
             await self._db.execute(SQL["begin_state"].format(version=VERSION))
 
+    async def clear(self) -> bool:
+        """Empty the index, and forget that there is one; returns whether there was one."""
+        async with self.transaction(self.BEGIN):
+            there = bool(await self.query(SQL["index_version"]))
+            await self._empty()
+            await self._db.execute(SQL["forget_state"])
+        return there
+
     async def put(self, entries: Sequence[IndexEntry], links: Sequence[LinkCounts]) -> None:
         """Replace the entries of pages, and set the link counts of others, in one transaction."""
         rows = await self._rows(entries)

@@ -6,6 +6,10 @@ PRAGMA busy_timeout = 10000;
 PRAGMA synchronous = NORMAL;
 PRAGMA temp_store = FILE;
 
+-- name: erase_deleted
+-- From now on overwrite what this connection deletes.
+PRAGMA secure_delete = ON
+
 -- name: matching
 -- The pages that match the FTS5 expression :match, with their BM25 scores. {weights} are those of the columns.
 row_score AS MATERIALIZED (

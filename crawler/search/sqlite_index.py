@@ -42,6 +42,10 @@ class SqliteIndex(IndexBackend):
         (live,) = await self.query(self.SQL["live_rows"])
         return await self._highest_row() > 2 * int(live["n"])
 
+    async def clear(self) -> bool:
+        await self._db.execute(self.SQL["erase_deleted"])
+        return await super().clear()
+
     async def _empty(self) -> None:
         for name in ("delete_texts", "delete_pages", "set_hash_size"):
             await self._db.execute(self.SQL[name])

@@ -704,7 +704,55 @@ class Copying(StoreReader, Protocol):
         ...
 
 
-class CrawlStore(EngineStore, HintingStore, Ranks, Samples, Copying, Protocol):
+@dataclass(frozen=True, slots=True)
+class Content:
+    """How much the store holds of some URLs: newest versions of pages, earlier versions, and links on the pages."""
+
+    pages: int = 0
+    versions: int = 0
+    links: int = 0
+
+
+class Maintenance(StoreReader, Protocol):
+    """For taking content out of the store. No worker may be at work meanwhile.
+
+    ``numbers`` are numbers of URLs (``urls.url_id``), at most some thousands at a time. Each method is one transaction.
+    """
+
+    async def content_of(self, numbers: Sequence[int]) -> Content: ...
+
+    async def forget(self, numbers: Sequence[int], reason: Reason) -> Content:
+        """Take out the pages, versions, links and ranks of URLs, and exclude the URLs with ``reason``.
+
+        The bodies are deleted by :meth:`sweep_forgotten`. The request log and the addresses stay.
+        """
+        ...
+
+    async def redact(self, numbers: Sequence[int]) -> None:
+        """Reduce the addresses of these URLs in the request log to their sites; requests for robots.txt keep theirs."""
+        ...
+
+    async def sweep_forgotten(self) -> None:
+        """Delete the bodies and preferences that no page names any more."""
+        ...
+
+    async def requeue(self, numbers: Sequence[int]) -> None:
+        """Put excluded URLs back into the frontier."""
+        ...
+
+    async def prune(self, before: float, kept: int) -> int:
+        """Delete earlier versions of pages: those last seen before a time, and all but the ``kept`` newest of a page.
+
+        The newest version of a page counts as one of these, and stays. Returns how many versions were deleted.
+        """
+        ...
+
+    async def compact(self) -> tuple[int, int]:
+        """Return the space of deleted rows to the disk; returns the sizes of the store before and after, in bytes."""
+        ...
+
+
+class CrawlStore(EngineStore, HintingStore, Ranks, Samples, Copying, Maintenance, Protocol):
     """All parts of an open store, for the code that opens it."""
 
     @property

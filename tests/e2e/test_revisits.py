@@ -91,7 +91,7 @@ def test_what_holds_costs_no_body_and_what_changed_is_kept_in_both_versions(
     assert "changes about every" in changed
     assert [f"{n}: 20" in changed for n in (1, 2, 3)] == [True, True, False], "its versions, with their times"
     assert json.loads(here("status", "--db", db_path, "--json").out)["revisits"]["known"] == PAGES + 1
-    assert re.search(r"URLs? (is|are) due for `crawler run --revisit`", here("status", "--db", db_path).out)
+    assert re.search(r"URLs? (is|are) due for `crawler run --revisit --db ", here("status", "--db", db_path).out)
 
 
 def test_a_killed_revisit_loses_nothing(web: LoopbackWeb, db_path: Path, options: list[str | Path]) -> None:

@@ -188,11 +188,11 @@ FAILED_FOR_GOOD = [
     "worker_died",
 ]
 #: The codes that no setting decides: a URL keeps its state when settings change.
-NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "no_sitemap", "no_rupinfo"}
+NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "forgotten", "no_sitemap", "no_rupinfo"}
 #: The codes of exclusions and failures that stand whatever other page offers the URL.
 NO_OFFER_LIFTS = {
     *FAILED_FOR_GOOD,
-    *("robots", "preference", "robots_given_up", "mirror", "mirror_cycle"),
+    *("robots", "preference", "robots_given_up", "mirror", "mirror_cycle", "forgotten"),
     *("type", "address", "certificate", "too_large", "no_sitemap", "no_rupinfo"),
 }
 

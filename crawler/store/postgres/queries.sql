@@ -744,3 +744,48 @@ FROM unnest(ARRAY[
   'GRANT SELECT ON ALL TABLES IN SCHEMA %2$I TO %1$I',
   'REVOKE ALL ON %2$I.rup_server FROM %1$I'
 ]) WITH ORDINALITY AS t (template, n) ORDER BY n;
+
+-- name: erase_deleted
+-- PostgreSQL has no such option: VACUUM FULL (compact) leaves the deleted rows behind.
+SELECT 1;
+
+-- name: forget_page_bodies
+INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page
+WHERE url_id = ANY(:id::bigint[]) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;
+
+-- name: uncount_page
+UPDATE site s SET fetched = greatest(0, s.fetched - n.pages)
+FROM (SELECT site_of(url_id) AS site_id, count(*) AS pages FROM page WHERE url_id = ANY(:id::bigint[]) GROUP BY 1) n
+WHERE s.id = n.site_id;
+
+-- name: forget_page
+DELETE FROM page WHERE url_id = ANY(:id::bigint[]);
+
+-- name: forget_versions
+DELETE FROM page_version WHERE url_id = ANY(:id::bigint[]);
+
+-- name: forget_revisit
+DELETE FROM revisit WHERE url_id = ANY(:id::bigint[]);
+
+-- name: forget_rank
+DELETE FROM rank WHERE url_id = ANY(:id::bigint[]);
+
+-- name: forget_url
+UPDATE url u SET state = 'excluded', reason_code = 'forgotten', reason = t.reason, target = NULL, due_at = 0,
+  attempts = 0
+FROM unnest(:reason::text[], :id::bigint[]) AS t (reason, id) WHERE u.id = t.id;
+
+-- name: forgettable
+SELECT (SELECT count(*) FROM page WHERE url_id = ANY(numbers(:numbers))) AS pages,
+  (SELECT count(*) FROM page_version WHERE url_id = ANY(numbers(:numbers))) AS versions,
+  (SELECT count(*) FROM link WHERE source = ANY(numbers(:numbers))) AS links;
+
+-- name: redact_requests
+UPDATE request q SET path = '', location = NULL FROM url u
+WHERE q.purpose <> 'robots' AND u.id = ANY(numbers(:numbers)) AND q.site_id = site_of(u.id) AND q.path = u.path;
+
+-- name: store_bytes
+SELECT pg_database_size(current_database()) AS n;
+
+-- name: compact
+VACUUM (FULL, ANALYZE);

@@ -327,3 +327,27 @@ UPDATE worker SET marked_url = :url_id WHERE id = :worker AND ended_at IS NULL;
 -- name: take_mark
 -- Of a worker that was ended.
 UPDATE worker SET marked_url = NULL WHERE id = :worker;
+
+-- name: drop_unused_preferences
+DELETE FROM preference_set
+WHERE id NOT IN (SELECT preferences_id FROM page WHERE preferences_id IS NOT NULL)
+  AND id NOT IN (SELECT robots_preferences_id FROM page WHERE robots_preferences_id IS NOT NULL);
+
+-- name: drop_ranks_of_empty_sites
+DELETE FROM site_rank WHERE site_id NOT IN (SELECT site_id FROM rank);
+
+-- name: outdated
+-- How many earlier versions were last seen before a time, or have as many newer versions as are to be kept.
+SELECT count(*) AS n FROM page_version v WHERE v.last_seen_at < :before
+  OR (SELECT count(*) FROM page_version n WHERE n.url_id = v.url_id AND n.version > v.version) + 1 >= :kept;
+
+-- name: outdated_bodies
+INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page_version v WHERE body_id IS NOT NULL AND (
+  v.last_seen_at < :before
+  OR (SELECT count(*) FROM page_version n WHERE n.url_id = v.url_id AND n.version > v.version) + 1 >= :kept)
+ON CONFLICT DO NOTHING;
+
+-- name: prune_versions
+DELETE FROM page_version WHERE (url_id, version) IN (
+  SELECT v.url_id, v.version FROM page_version v WHERE v.last_seen_at < :before
+    OR (SELECT count(*) FROM page_version n WHERE n.url_id = v.url_id AND n.version > v.version) + 1 >= :kept);

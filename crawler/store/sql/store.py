@@ -25,6 +25,7 @@ from crawler.store.protocols import (
     ClaimedSite,
     CommitBatch,
     CommitResult,
+    Content,
     Counts,
     PageRank,
     Refuted,
@@ -49,6 +50,18 @@ from crawler.version import VERSION
 T = TypeVar("T")
 
 _SEEDS_AT_ONCE = 5000
+#: The statements that take out all that the store has of a URL, in this order. Bodies go when no page names them.
+_FORGETTING = (
+    "forget_page_bodies",
+    "bodies_of",
+    "uncount_page",
+    "forget_page",
+    "forget_versions",
+    "drop_links",
+    "forget_revisit",
+    "forget_rank",
+    "dequeue",
+)
 
 
 class SqlStore(ABC):
@@ -374,6 +387,51 @@ class SqlStore(ABC):
     async def waiting(self, now: float, limit: int) -> list[Waiting]:
         rows = await self._read.fetch("waiting_groups", now=now, limit=limit)
         return [Waiting(row.name, row.ready_at, group_waits_for(row.robots_problem, row.waits_for)) for row in rows]
+
+    # --- maintenance ----------------------------------------------------------------------------
+
+    async def content_of(self, numbers: Sequence[int]) -> Content:
+        row = await self._read.fetch_one("forgettable", numbers=json.dumps(list(numbers)))
+        return Content(row.pages, row.versions, row.links)
+
+    async def forget(self, numbers: Sequence[int], reason: Reason) -> Content:
+        taken = await self.content_of(numbers)
+        rows = [{"id": number} for number in numbers]
+        await self._sql.execute("erase_deleted")
+        async with self._writing():
+            for statement in _FORGETTING:
+                await self._sql.execute_many(statement, rows)
+            await self._sql.execute_many("forget_url", [row | {"reason": reason.sentence} for row in rows])
+            await self._committer.refresh(await self._offers.groups(numbers), None)
+            self._offers.forget()
+        return taken
+
+    async def redact(self, numbers: Sequence[int]) -> None:
+        await self._sql.execute("erase_deleted")
+        async with self._writing():
+            await self._sql.execute("redact_requests", numbers=json.dumps(list(numbers)))
+
+    async def sweep_forgotten(self) -> None:
+        await self._sql.execute("erase_deleted")
+        async with self._writing():
+            await self._revisits.sweep()
+            await self._sql.execute("drop_unused_preferences")
+            await self._sql.execute("drop_ranks_of_empty_sites")
+
+    async def prune(self, before: float, kept: int) -> int:
+        await self._sql.execute("erase_deleted")
+        async with self._writing():
+            outdated = await self._sql.fetch_one("outdated", before=before, kept=kept)
+            await self._sql.execute("outdated_bodies", before=before, kept=kept)
+            await self._sql.execute("prune_versions", before=before, kept=kept)
+            await self._revisits.sweep()
+        return int(outdated.n)
+
+    async def compact(self) -> tuple[int, int]:
+        before = await self._read.fetch_one("store_bytes")
+        await self._sql.execute("compact")
+        after = await self._read.fetch_one("store_bytes")
+        return int(before.n), int(after.n)
 
     # --- robots.txt and mirrors ---------------------------------------------------------------
 

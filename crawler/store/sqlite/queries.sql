@@ -525,3 +525,48 @@ WHERE id IN (SELECT value FROM json_each(:numbers)) AND id NOT IN (SELECT url_id
 
 -- name: drawn_of
 SELECT DISTINCT url_id FROM sample WHERE url_id IN (SELECT value FROM json_each(:numbers));
+
+-- name: erase_deleted
+-- From now on overwrite what this connection deletes.
+PRAGMA secure_delete = ON;
+
+-- name: forget_page_bodies
+INSERT OR IGNORE INTO body_to_drop SELECT body_id FROM page WHERE url_id = :id AND body_id IS NOT NULL;
+
+-- name: uncount_page
+UPDATE site SET fetched = max(0, fetched - 1) WHERE id = site_of(:id)
+  AND EXISTS (SELECT 1 FROM page WHERE url_id = :id);
+
+-- name: forget_page
+DELETE FROM page WHERE url_id = :id;
+
+-- name: forget_versions
+DELETE FROM page_version WHERE url_id = :id;
+
+-- name: forget_revisit
+DELETE FROM revisit WHERE url_id = :id;
+
+-- name: forget_rank
+DELETE FROM rank WHERE url_id = :id;
+
+-- name: forget_url
+-- The row of the URL stays: it keeps the page from coming back.
+UPDATE url SET state = 'excluded', reason_code = 'forgotten', reason = :reason, target = NULL, due_at = 0, attempts = 0
+WHERE id = :id;
+
+-- name: forgettable
+-- What a JSON list of URLs would take out.
+SELECT (SELECT count(*) FROM page WHERE url_id IN (SELECT value FROM json_each(:numbers))) AS pages,
+  (SELECT count(*) FROM page_version WHERE url_id IN (SELECT value FROM json_each(:numbers))) AS versions,
+  (SELECT count(*) FROM link WHERE source IN (SELECT value FROM json_each(:numbers))) AS links;
+
+-- name: redact_requests
+-- Reduce the addresses of requests for a JSON list of URLs to their sites.
+UPDATE request SET path = '', location = NULL WHERE purpose <> 'robots' AND (site_id, path) IN (
+  SELECT site_of(id), path FROM url WHERE id IN (SELECT value FROM json_each(:numbers)));
+
+-- name: store_bytes
+SELECT page_count * page_size AS n FROM pragma_page_count(), pragma_page_size();
+
+-- name: compact
+VACUUM;

@@ -1,0 +1,123 @@
+"""Selects the URLs that the operator wants forgotten, and takes them out of the store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from itertools import islice
+
+from crawler.errors import UsageError
+from crawler.frontier.operator import Blocks, blockable
+from crawler.reasons import Reason, ReasonCode
+from crawler.store.protocols import Content, Maintenance, StoreReader
+from crawler.store.statements import load_statements
+from crawler.url import NotCrawlable, canonicalise
+
+_SQL = load_statements("crawler.maintenance")
+_BATCH = 2000
+_EXAMPLES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The URLs that a command is about: all of ``site``, the one ``url``, or those in which ``regex`` is found.
+
+    ``site`` is a name as :func:`crawler.frontier.operator.blockable` returns it. One of the three is set.
+    """
+
+    site: str = ""
+    url: str = ""
+    regex: re.Pattern[str] | None = None
+
+    @property
+    def text(self) -> str:
+        """The URLs in words."""
+        return self.site or self.url or f"every URL that matches {self.regex.pattern!r}" if self.regex else ""
+
+
+def wanted(target: str | None, regex: str | None) -> Wanted:
+    """Read the arguments of a command. ``https://a.example`` is a site, ``https://a.example/`` its front page.
+
+    Raises :class:`UsageError` unless exactly one of the two is given and can be read.
+    """
+    if (target is None) is (regex is None):
+        raise UsageError("name a SITE or a URL, or give --regex")
+    if regex is not None:
+        try:
+            return Wanted(regex=re.compile(regex))
+        except re.error as error:
+            raise UsageError(f"--regex: {error}") from None
+    assert target is not None
+    try:
+        if "/" in target.partition("://")[2]:
+            return Wanted(url=canonicalise(target))
+        return Wanted(site=blockable(target))
+    except NotCrawlable as error:
+        raise UsageError(str(error)) from None
+
+
+@dataclass(slots=True)
+class Selection:
+    """The known URLs that are wanted, by number, with the first of them as examples."""
+
+    numbers: list[int] = field(default_factory=list)
+    examples: list[str] = field(default_factory=list)
+
+    def batches(self) -> Iterator[list[int]]:
+        """The numbers, some thousands at a time."""
+        rest = iter(self.numbers)
+        while batch := list(islice(rest, _BATCH)):
+            yield batch
+
+
+async def select(store: StoreReader, asked: Wanted, *, forgotten: bool) -> Selection:
+    """The known URLs that are wanted: those that were forgotten, or those that were not."""
+    found = Selection()
+
+    async def add(sql: str, **parameters: object) -> None:
+        async with aclosing(store.rows(sql, parameters)) as rows:
+            async for row in rows:
+                is_forgotten = row.reason_code == ReasonCode.FORGOTTEN
+                if is_forgotten is forgotten and (asked.regex is None or asked.regex.search(row.url)):
+                    found.numbers.append(row.url_id)
+                    if len(found.examples) < _EXAMPLES:
+                        found.examples.append(row.url)
+
+    if asked.regex is not None:
+        await add(_SQL["all_urls"])
+    elif asked.url:
+        await add(_SQL["url"], url_id=await store.find(asked.url))
+    else:
+        blocks = Blocks()
+        blocks.replace([asked.site])
+        for row in await store.query(_SQL["sites"]):
+            if blocks.covers(f"{row['site']}/"):
+                await add(_SQL["urls_of_site"], site=row["site"])
+    return found
+
+
+async def content_of(store: Maintenance, chosen: Selection) -> Content:
+    """How much the store holds of a selection."""
+    return _sum([await store.content_of(batch) for batch in chosen.batches()])
+
+
+async def forget(store: Maintenance, chosen: Selection, reason: Reason, *, redact: bool) -> Content:
+    """Take the content of a selection out of the store, batch by batch; the same call goes on after a crash.
+
+    ``redact``: also reduce the addresses in the request log to their sites.
+    """
+    taken = []
+    for batch in chosen.batches():
+        taken.append(await store.forget(batch, reason))
+        if redact:
+            await store.redact(batch)
+    await store.sweep_forgotten()
+    return _sum(taken)
+
+
+def _sum(parts: Sequence[Content]) -> Content:
+    return Content(
+        sum(part.pages for part in parts), sum(part.versions for part in parts), sum(part.links for part in parts)
+    )

@@ -1,0 +1,97 @@
+"""What is taken out of a store: forgotten pages, and earlier versions."""
+
+from __future__ import annotations
+
+from crawler.model import State
+from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
+from crawler.store.protocols import Content
+from tests.contract.test_revisits import changed, crawled, only_claim, queue
+from tests.contract.visits import NOW, Harness, fetched, link, request, robots
+
+A, B = "http://a.test/", "http://b.test/"
+FORGOTTEN = Reason(ReasonCode.FORGOTTEN, " on 2027-01-15")
+
+
+async def _crawled(harness: Harness) -> None:
+    """Two pages of ``a.test`` that share a body with one of ``b.test``, and one with a body of its own."""
+    await harness.seed(A, f"{A}own", B)
+    for claim in await harness.claim():
+        site = next(iter(claim.sites))
+        await harness.news(site, claim.sites[site].name, robots())
+        outcomes = []
+        for queued in claim.urls:
+            body = b"<p>own" if queued.url.endswith("own") else b"<p>shared"
+            outcomes.append(fetched(queued, [link(B), f"{A}next"], body=body, title=f"title of {queued.url}"))
+        sent = [request(site, queued.url[13:]) for queued in claim.urls]
+        await harness.commit(*outcomes, requests=sent, released=[claim.group_id])
+    await harness.store.end_run(RunEnd(EndCode.DONE), NOW)
+
+
+async def _number(harness: Harness, url: str) -> int:
+    number = await harness.store.find(url)
+    assert number is not None
+    return number
+
+
+async def test_a_forgotten_page_leaves_nothing_but_its_address_and_its_request(harness: Harness) -> None:
+    await _crawled(harness)
+    store = harness.store
+    numbers = [await _number(harness, url) for url in (A, f"{A}own", f"{A}next")]
+    expected = Content(pages=2, versions=0, links=4)
+    assert await store.content_of(numbers) == expected
+    assert await store.forget(numbers, FORGOTTEN) == expected
+    await store.sweep_forgotten()
+    assert [row["url"] for row in await store.query("SELECT url FROM pages")] == [B]
+    assert {row["source"] for row in await store.query("SELECT source FROM links")} == {B}
+    assert await store.body(A) is await store.body(f"{A}own") is None
+    assert await store.body(B) == b"<p>shared", "another page has it"
+    assert (await store.query("SELECT count(*) AS n FROM bodies_by_id"))[0]["n"] == 1
+    urls = await harness.urls("state, reason_code, reason")
+    assert urls[A] == urls[f"{A}next"] == (State.EXCLUDED, "forgotten", "forgotten by the operator on 2027-01-15")
+    assert urls[B][0] == State.FETCHED
+    assert len(await store.query("SELECT url FROM requests")) == 3
+    assert await store.fetched_count() == 1
+    assert await store.queued_count() == 0
+
+
+async def test_what_was_forgotten_comes_back_when_it_is_queued_again_and_not_before(harness: Harness) -> None:
+    await _crawled(harness)
+    numbers = [await _number(harness, A)]
+    await harness.store.forget(numbers, FORGOTTEN)
+    await harness.reopen()
+    await harness.seed(A)
+    assert (await harness.urls())[A] == State.EXCLUDED
+    await harness.store.requeue(numbers)
+    assert (await harness.urls())[A] == State.QUEUED
+    assert A in [queued.url for claim in await harness.claim() for queued in claim.urls]
+
+
+async def test_addresses_in_the_request_log_are_reduced_to_their_sites(harness: Harness) -> None:
+    await _crawled(harness)
+    await harness.store.redact([await _number(harness, f"{A}own")])
+    logged = sorted(row["url"] for row in await harness.store.query("SELECT url FROM requests"))
+    assert logged == [A.rstrip("/"), A, B]
+
+
+async def _versions(harness: Harness) -> list[int]:
+    return sorted(row["version"] for row in await harness.store.query("SELECT version FROM page_versions"))
+
+
+async def test_earlier_versions_are_deleted_by_age_and_by_number(harness: Harness) -> None:
+    await crawled(harness)
+    for n in range(2, 6):
+        await queue(harness)
+        claim = await only_claim(harness)
+        await harness.finish(claim, changed(claim.urls[0], harness.now, b"<p>version %d" % n))
+    await harness.store.end_run(RunEnd(EndCode.DONE), harness.now)
+    assert await _versions(harness) == [1, 2, 3, 4, 5]
+    assert await harness.store.prune(NOW, 100) == 0, "all were last seen at NOW"
+    assert await harness.store.prune(NOW, 2) == 3, "the newest counts as one"
+    assert await _versions(harness) == [4, 5]
+    assert [await harness.store.body(A, n) for n in (3, 4, 5)] == [None, b"<p>version 4", b"<p>version 5"]
+    assert (await harness.store.query("SELECT count(*) AS n FROM bodies_by_id"))[0]["n"] == 2
+    assert await harness.store.prune(NOW + 1, 100) == 1
+    assert await _versions(harness) == [5], "the newest version stays, whatever its age"
+    before, after = await harness.store.compact()
+    assert before > 0
+    assert after > 0

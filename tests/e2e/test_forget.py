@@ -1,0 +1,130 @@
+"""``crawler store forget``, ``prune`` and ``compact`` on a crawled web."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.demo.pages import Page
+from tests.command import HASTY, LOOPBACK, Ended, here
+from tests.postgres import Cluster
+from tests.web import LoopbackWeb
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def db(request: pytest.FixtureRequest, loopback: LoopbackWeb, tmp_path: Path) -> str:
+    b = loopback.url("b.test")
+    loopback.sites["a.test"] = {
+        "/": Page(f"<title>Zebra</title><a href=/secret>about the quagga</a> <a href=/open>open</a> <a href={b}>b</a>"),
+        "/secret": Page("<title>Quagga</title><p>The okapi word."),
+        "/open": Page("<title>Open</title><p>Plain."),
+    }
+    loopback.sites["b.test"] = {"/": Page(f"<title>Gnu</title><a href={loopback.url('a.test')}>the zebra</a>")}
+    db = str(tmp_path / "c.db")
+    if request.param == "postgres":
+        cluster: Cluster = request.getfixturevalue("postgres")
+        db = cluster.make_database()
+    assert run(loopback, db, tmp_path, loopback.url("a.test"), b).code == 0
+    assert here("index", "--db", db).code == here("rank", "--db", db).code == 0
+    return db
+
+
+def run(web: LoopbackWeb, db: str, folder: Path, *seeds: str) -> Ended:
+    (folder / "c.toml").write_text(HASTY)
+    return here("run", *seeds, "--config", folder / "c.toml", *LOOPBACK, "--db", db)
+
+
+def exported(db: str, folder: Path, table: str) -> str:
+    assert here("export", "csv", folder / "out.csv", "--table", table, "--db", db).code == 0
+    return (folder / "out.csv").read_text()
+
+
+def forget(db: str, *arguments: str) -> dict[str, Any]:
+    ended = here("store", "forget", *arguments, "--db", db, "--json")
+    assert (ended.code, ended.err) == (0, ""), ended
+    result = json.loads(ended.out)
+    assert isinstance(result, dict)
+    return result
+
+
+def test_a_site_that_opts_out_is_blocked_and_forgotten_by_one_command(
+    db: str, loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    dry = forget(db, "a.test", "--dry-run")
+    assert (dry["pages"], dry["links"], len(dry["examples"])) == (3, 3, 3)
+    assert "Quagga" in exported(db, tmp_path, "pages"), "a dry run changes nothing"
+    done = forget(db, "a.test", "--because", "asked by mail")
+    assert (done["pages"], done["blocked"], done["index_emptied"]) == (3, "a.test", True)
+    for table in ("pages", "page_versions", "ranks", "site_ranks"):
+        assert "a.test" not in exported(db, tmp_path, table)
+    assert "quagga" not in exported(db, tmp_path, "links")
+    assert "the zebra" in exported(db, tmp_path, "links"), "the words of another site are its own"
+    assert exported(db, tmp_path, "requests").count("a.test") >= 4
+    assert here("index", "--db", db).code == 0
+    for word in ("quagga", "okapi", "plain"):
+        assert json.loads(here("search", word, "--db", db, "--json").out)["hits"] == []
+    assert here("report", tmp_path / "r.html", "--db", db).code == 0
+    report = (tmp_path / "r.html").read_text()
+    assert "Quagga" not in report
+    assert "forgotten by the operator: its content was taken out" in report
+    assert "asked by mail" in here("why", loopback.url("a.test", "/secret"), "--db", db).out
+    assert here("audit", "--db", db).code == 0
+    before = len(loopback.log)
+    again = run(loopback, db, tmp_path)
+    assert again.code == 0, again
+    assert len(loopback.log) == before
+    assert forget(db, "a.test", "--undo")["urls"] == 3
+    assert run(loopback, db, tmp_path).code == 0
+    assert "Quagga" in exported(db, tmp_path, "pages")
+
+
+def test_one_url_stays_out_until_it_is_asked_for(db: str, loopback: LoopbackWeb, tmp_path: Path) -> None:
+    secret = loopback.url("a.test", "/secret")
+    assert forget(db, secret, "--redact")["pages"] == 1
+    assert "secret" not in exported(db, tmp_path, "requests")
+    audit = json.loads(here("audit", "--db", db, "--json").out)
+    assert audit["violations"] == []
+    assert any("were reduced to their sites" in limit for limit in audit["limits"])
+    assert run(loopback, db, tmp_path, loopback.url("a.test")).code == 0
+    assert "Quagga" not in exported(db, tmp_path, "pages")
+    assert forget(db, "--regex", "/secret$", "--undo")["urls"] == 1
+    assert run(loopback, db, tmp_path).code == 0
+    assert "Quagga" in exported(db, tmp_path, "pages")
+
+
+def test_a_deleted_title_is_overwritten_in_the_file(db: str, tmp_path: Path) -> None:
+    if "://" in db:
+        pytest.skip("PostgreSQL keeps deleted rows until VACUUM FULL")
+    assert b"Quagga" in Path(db).read_bytes()
+    forget(db, "--regex", "secret")
+    assert b"Quagga" not in Path(db).read_bytes()
+
+
+def test_versions_are_pruned_and_the_store_compacted(db: str, loopback: LoopbackWeb) -> None:
+    assert json.loads(here("store", "prune", "--keep-versions", "1", "--db", db, "--json").out) == {"versions": 0}
+    sizes = json.loads(here("store", "compact", "--db", db, "--json").out)
+    assert sizes["bytes_after"] > 0
+    assert here("audit", "--db", db).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["forget"], "name a SITE or a URL, or give --regex"),
+        (["forget", "a.test", "--regex", "x"], "name a SITE or a URL, or give --regex"),
+        (["forget", "--regex", "("], "--regex: "),
+        (["forget", "*.test"], "patterns are not supported"),
+        (["forget", "a.test", "--undo", "--redact"], "--undo takes neither"),
+        (["prune"], "say which versions to delete"),
+        (["prune", "--older-than", "soon"], "--older-than must be"),
+        (["compact"], "no such store"),
+    ],
+)
+def test_wrong_usage_changes_nothing(arguments: list[str], said: str, tmp_path: Path) -> None:
+    ended = here("store", *arguments, "--db", tmp_path / "none.db")
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    assert not (tmp_path / "none.db").exists()
