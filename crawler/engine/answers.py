@@ -92,13 +92,10 @@ class Answers:
             outcome = await self._sitemap(queued, result)
         else:
             if isinstance(result, Fetched):
-                facts = await self._reader.read(result)
-                if filed:
-                    facts = replace(facts, preferences=supplemented(facts.preferences, filed))
-                facts = withheld(facts, self._policy.purposes)
+                facts = withheld(_supplemented(await self._reader.read(result), filed), self._policy.purposes)
                 self._record(queued, result, facts, stated)
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
-                facts = withheld(self._header_facts(result), self._policy.purposes)
+                facts = withheld(_supplemented(self._header_facts(result), filed), self._policy.purposes)
             outcome = after_fetch(queued, result, facts, self._scope, self._policy.retry)
         if self._takes_feeds() and facts is not None and outcome.page is not None:
             feeds = feeds_of(facts, queued.depth, self._scope)
@@ -134,6 +131,11 @@ def _tagged(result: FetchResult, rules: SiteRules | None) -> FetchResult:
     if rules is None or not rules.robots_tag or not isinstance(result, Fetched | NotModified):
         return result
     return replace(result, headers=(*result.headers, (SITE_TAG, rules.robots_tag)))
+
+
+def _supplemented(facts: PageFacts, filed: tuple[Preference, ...]) -> PageFacts:
+    """The facts with those preferences of the site's tdmrep.json that hold for the page."""
+    return replace(facts, preferences=supplemented(facts.preferences, filed)) if filed else facts
 
 
 def _with_preferences(

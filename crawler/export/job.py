@@ -70,6 +70,8 @@ class Job:
         """The condition that a row is about no page that refuses one of the uses ``allowed_for``."""
         if self.view == "links_glued" and self.allowed_for:
             return SQL["allowed_url"].format(page="source", categories=self._categories)
+        if self.view == "page_versions" and self.allowed_for:
+            return f"({SQL['allowed_version'].format(categories=self._categories)})"
         return self.allows("source_id" if self.view == "links" else "url_id")
 
     @property

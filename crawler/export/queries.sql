@@ -11,6 +11,12 @@
 -- Whether the page whose number is {page} refuses no use of these categories.
 {page} NOT IN (SELECT f.url_id FROM preferences f WHERE f.value = 'n' AND f.category IN ({categories}))
 
+-- name: allowed_version
+-- Whether a row of page_versions refuses no use of these categories, in its own version and in the last one.
+(url_id, version) NOT IN (SELECT f.url_id, f.version FROM version_preferences f
+  WHERE f.value = 'n' AND f.category IN ({categories}))
+AND url_id NOT IN (SELECT f.url_id FROM preferences f WHERE f.value = 'n' AND f.category IN ({categories}))
+
 -- name: allowed_url
 -- Whether the page whose address is {page} refuses no use of these categories.
 {page} NOT IN (SELECT f.url FROM preferences f WHERE f.value = 'n' AND f.category IN ({categories}))

@@ -34,6 +34,8 @@ _COLUMNS = {
     "last_modified:t other_schemes:j directives:j note:t url_id:i version:i last_seen_at:@ gone_at:@ text_sha256:t "
     "preferences:j robots_preferences:j",
     "preferences": "url_id:i scheme:t category:t value:t source:t line:i text:t said_at:@ url:t site:t",
+    "version_preferences": "url_id:i version:i scheme:t category:t value:t source:t line:i text:t said_at:@ "
+    "url:t site:t",
     "page_versions": "url:t version:i fetched_at:@ last_seen_at:@ status:i content_type:t charset:t title:t "
     "description:t keywords:t noindex:y body_sha256:t body_bytes:i text_sha256:t etag:t last_modified:t gone_at:@ "
     "site:t url_id:i",

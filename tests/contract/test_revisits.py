@@ -8,7 +8,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.revisit_outcome import after_revisit
-from crawler.model import Fetched, NotModified, PageFacts, State
+from crawler.model import Fetched, NotModified, PageFacts, Preference, State
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import Claim
 from tests.contract.visits import NOW, Harness, fetched, redirected
@@ -92,6 +92,21 @@ async def test_a_changed_page_leaves_its_old_version_and_body(harness: Harness) 
         None,
     ]
     assert await harness.store.fetched_count() == 1, "it is still one page"
+
+
+async def test_an_old_version_keeps_its_preferences(harness: Harness) -> None:
+    refusal = Preference("noai", "train-ai", "n", "META", None, "robots: noai")
+    rule = Preference("content-signal", "search", "n", "robots.txt", 2, "Content-Signal: search=no")
+    await crawled(harness)
+    for number, stated in enumerate([((refusal,), (rule,)), ((), ())]):
+        await queue(harness, days=40)
+        claim = await only_claim(harness)
+        outcome = changed(claim.urls[0], harness.now, f"<p>{number}".encode())
+        await harness.finish(claim, replace(outcome, own_preferences=stated[0], robots_preferences=stated[1]))
+    sql = "SELECT url, version, scheme, category, value, source, line, text FROM version_preferences ORDER BY scheme"
+    found = await harness.store.query(sql)
+    assert [tuple(row.values()) for row in found] == [(A, 2, *rule), (A, 2, *refusal)]
+    assert await harness.store.query("SELECT * FROM preferences") == [], "the last version states none"
 
 
 async def test_a_page_that_turns_noindex_loses_its_body(harness: Harness) -> None:

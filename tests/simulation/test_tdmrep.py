@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crawler.demo.pages import Fault, Page, Site, plain
+from crawler.frontier.revisit import RevisitSettings
 from crawler.preferences.purposes import UsePurpose
 from crawler.robots.response import RobotsSettings
 from crawler.settings.settings import Identity
@@ -69,6 +71,30 @@ def test_a_reserved_page_is_not_kept_for_a_declared_purpose(db_path: Path) -> No
     assert refused == [("http://a.test/closed/1", "withheld")]
     kept = run_virtual(lambda clock: rows(db_path, "SELECT title FROM pages WHERE title <> '' ORDER BY url"))
     assert kept == [("two",), ("three",)]
+
+
+def test_a_file_that_begins_to_reserve_is_obeyed_at_the_revisit(db_path: Path) -> None:
+    """A 304 leads to a request for the whole page, whose tags may say otherwise."""
+    given = options(UsePurpose.TRAIN_AI)
+    given = replace(given, revisit=RevisitSettings(enabled=True, first_s=DAY_S, min_interval_s=3_600.0))
+    file = [plain("[]")]
+    tagged = (("ETag", '"1"'),)
+    described = dict(site(Page())) | {
+        TDMREP: lambda asked: file[0],
+        "/closed/1": Page("<title>one</title>", headers=tagged),
+        "/closed/free": Page(f"{FREE_TAG}<title>two</title>", headers=tagged),
+    }
+
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, {"a.test": described})
+        await crawl(clock, db_path, web, ["http://a.test/"], given)
+        file[0] = plain(RESERVED)
+        await clock.sleep(40 * DAY_S)
+        await crawl(clock, db_path, web, [], given)
+        found = await rows(db_path, "SELECT url, title, noindex FROM pages WHERE url LIKE '%closed%' ORDER BY url")
+        assert found == [("http://a.test/closed/1", None, 1), ("http://a.test/closed/free", "two", 0)]
+
+    run_virtual(main)
 
 
 def test_it_is_not_requested_unless_wanted_and_allowed(db_path: Path, tmp_path: Path) -> None:

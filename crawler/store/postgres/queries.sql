@@ -608,9 +608,11 @@ UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id = ANY(:id::bigint
 
 -- name: keep_version
 INSERT INTO page_version (group_id, url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
-  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified)
+  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
+  robots_preferences_id)
 SELECT p.group_id, p.url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at),
-  title, description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified
+  title, description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
+  robots_preferences_id
 FROM unnest(groups_of(:id), :id::bigint[]) AS t (group_id, id) JOIN page p ON p.group_id = t.group_id
   AND p.url_id = t.id
 WHERE noindex = 0
@@ -618,7 +620,8 @@ ON CONFLICT (url_id, version, group_id) DO UPDATE SET status = excluded.status, 
   charset = excluded.charset, fetched_at = excluded.fetched_at, last_seen_at = excluded.last_seen_at,
   title = excluded.title, description = excluded.description, keywords = excluded.keywords,
   noindex = excluded.noindex, body_id = excluded.body_id, body_bytes = excluded.body_bytes,
-  text_sha256 = excluded.text_sha256, etag = excluded.etag, last_modified = excluded.last_modified;
+  text_sha256 = excluded.text_sha256, etag = excluded.etag, last_modified = excluded.last_modified,
+  preferences_id = excluded.preferences_id, robots_preferences_id = excluded.robots_preferences_id;
 
 -- name: bodies_of
 INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page_version

@@ -257,6 +257,7 @@ CREATE TABLE page_version (
   body_bytes bigint NOT NULL,
   text_sha256 bytea,
   etag text, last_modified text,
+  preferences_id bigint, robots_preferences_id bigint,
   PRIMARY KEY (url_id, version, group_id)
 );
 CREATE INDEX page_version_body ON page_version(body_id);  -- for deleting bodies

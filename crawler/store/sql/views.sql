@@ -47,6 +47,21 @@ CREATE VIEW preferences AS
   JOIN url u ON u.id = n.url_id JOIN site s ON s.id = site_of(n.url_id)
   CROSS JOIN elements(p.said) e;
 
+-- The same of the earlier versions of each page.
+CREATE VIEW version_preferences AS
+  SELECT n.url_id, n.version, e.value ->> 'scheme' AS scheme, e.value ->> 'category' AS category,
+         e.value ->> 'value' AS value, e.value ->> 'source' AS source, whole(e.value ->> 'line') AS line,
+         e.value ->> 'text' AS text, n.said_at, s.name || u.path AS url, s.name AS site
+  FROM (
+    SELECT url_id, version, preferences_id AS set_id, last_seen_at AS said_at
+    FROM page_version WHERE preferences_id IS NOT NULL
+    UNION ALL
+    SELECT url_id, version, robots_preferences_id, last_seen_at
+    FROM page_version WHERE robots_preferences_id IS NOT NULL) n
+  JOIN preference_set p ON p.id = n.set_id
+  JOIN url u ON u.id = n.url_id JOIN site s ON s.id = site_of(n.url_id)
+  CROSS JOIN elements(p.said) e;
+
 CREATE VIEW page_versions AS
   SELECT s.name || u.path AS url, v.version, v.fetched_at, v.last_seen_at, v.status, v.content_type, v.charset,
          v.title, v.description, v.keywords, v.noindex, as_hex(b.sha256) AS body_sha256, v.body_bytes,

@@ -465,9 +465,11 @@ UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id = :id;
 -- name: keep_version
 -- Keep the version that a page had so far, unless it was NOINDEX.
 INSERT OR REPLACE INTO page_version (url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
-  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified)
+  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
+  robots_preferences_id)
 SELECT url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at), title,
-  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified
+  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
+  robots_preferences_id
 FROM page WHERE url_id = :id AND NOT noindex;
 
 -- name: bodies_of

@@ -225,6 +225,7 @@ CREATE TABLE page_version (              -- the earlier versions of each page
   body_bytes INTEGER NOT NULL,
   text_sha256 BLOB,
   etag TEXT, last_modified TEXT,
+  preferences_id INTEGER, robots_preferences_id INTEGER,  -- as in page
   PRIMARY KEY (url_id, version)
 ) WITHOUT ROWID;
 

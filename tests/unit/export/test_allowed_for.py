@@ -62,6 +62,22 @@ async def test_pages_that_refuse_the_use_are_left_out(
     assert tally.left_out == len(left_out)
 
 
+async def test_an_old_version_that_refuses_is_left_out(filled: Path, save: Exporter, tmp_path: Path) -> None:
+    """So are all versions of a page that refuses now."""
+    with closing(sqlite3.connect(filled, isolation_level=None)) as db:
+        columns = "url_id, status, content_type, fetched_at, last_seen_at, noindex, body_bytes, preferences_id"
+        old = columns.replace("last_seen_at", "fetched_at").replace("preferences_id", "?")
+        page = "SELECT url_id FROM pages WHERE url = ?"
+        for url, version, set_id in ((ALLOWING, -1, 0), (ALLOWING, -2, None), (REFUSING, -3, None)):
+            sql = f"INSERT INTO page_version ({columns}, version) SELECT {old}, ? FROM page WHERE url_id = ({page})"
+            db.execute(sql, (set_id, version, url))
+    out = tmp_path / "out.jsonl"
+    await save("jsonl", out, table="page_versions", allowed_for=["train-ai"])
+    versions = {(row["url"], row["version"]) for row in map(json.loads, out.read_text().splitlines())}
+    assert {version for url, version in versions if url == ALLOWING} == {-2, 1}
+    assert not [url for url, _ in versions if url == REFUSING]
+
+
 async def test_links_of_a_page_that_refuses_are_left_out(save: Exporter, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     for table in ("links", "links_glued"):
