@@ -54,6 +54,10 @@ class Standing:
     blocked: Mapping[str, float] = field(default_factory=dict)  # name -> the time of the order
     because: Mapping[str, str] = field(default_factory=dict)  # name -> why it is blocked, if the operator said so
 
+    def why_blocked(self, url: str) -> str:
+        """Why the site of a canonical URL is blocked; empty if it is not, or if the operator has not said why."""
+        return "; ".join(self.because[name] for name in _names_of(url) if name in self.because)
+
 
 def standing(orders: Iterable[Order]) -> Standing:
     """The effect of ``orders`` in their sequence. A repeated order has no further effect, but may say why anew."""
@@ -137,5 +141,10 @@ class Blocks:
         """Whether a canonical URL is on a blocked site."""
         if not self.names:
             return False
-        site = url[: url.index("/", 8)]
-        return site in self.names or host_of(site).removesuffix(".") in self.names
+        return not self.names.isdisjoint(_names_of(url))
+
+
+def _names_of(url: str) -> tuple[str, str]:
+    """The names under which the site of a canonical URL may be blocked: the site and its host."""
+    site = url[: url.index("/", 8)]
+    return site, host_of(site).removesuffix(".")

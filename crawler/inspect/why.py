@@ -76,6 +76,7 @@ async def explain(store: StoreReader, url: str, *, now: float) -> dict[str, Any]
     refusal = await _scope(store, url, known, settings)
     known["scope"] = None if refusal is None else refusal.sentence
     known["scope_code"] = None if refusal is None else refusal.code.value
+    known["blocked_because"] = standing(await store.control.orders()).why_blocked(url)
     if known.get("state") == "queued" and known["site"]:
         known["next_at"] = max(known["due_at"], known["site"]["next_at"])
         known["waits_for"] = _waits_for(known, now)
@@ -218,6 +219,8 @@ def told(known: dict[str, Any], db: str) -> list[Fact]:
     elif known["scope"] != known.get("reason"):
         excluded = ReasonCode(known["scope_code"]).told(known["scope"], terminal_name)
         rows.append(("scope", f"would exclude it: {excluded}"))
+    if known["blocked_because"]:
+        rows.append(("blocked", f"because {known['blocked_because']}"))
     rows += _about_robots(known["robots"], remedy(db, re.escape(split(known["url"])[1]), host))
     if known["mirror"]:
         rows.append(("mirror", _about_mirror(known["mirror"])))

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 from crawler.robots.fields import (
     ALLOW,
+    CONTENT_SIGNAL,
+    CONTENT_USAGE,
     CRAWL_DELAY,
     HOST,
     KNOWN_FIELDS,
@@ -27,6 +29,7 @@ from crawler.robots.fields import (
     without_colon,
 )
 from crawler.robots.meant import meant_path
+from crawler.robots.preferences import says_nothing
 from crawler.robots.readings import asked_delay_s
 from crawler.robots.text import (
     STRICT_MAX_BYTES,
@@ -127,6 +130,8 @@ def _doubtful(body: bytes) -> Iterator[tuple[Line, str]]:
         elif line.field in MEMBERS:
             means = "" if headed else _unheaded(line, meant_headed)
             means = means or _about_member(line)
+        elif line.field in (CONTENT_USAGE, CONTENT_SIGNAL):
+            means = says_nothing(line)
         else:
             means = "" if line.field in KNOWN_FIELDS else _about_colon(line.field, content) or _about_name(line, names)
         if means:

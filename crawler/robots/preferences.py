@@ -70,6 +70,16 @@ def preference_rules(lines: Sequence[Line], token: str) -> PreferenceRules:
     )
 
 
+def says_nothing(line: Line) -> str:
+    """Why a ``Content-Usage`` or ``Content-Signal`` line with a value states nothing; empty if it states something."""
+    statement = _divided(line.value)[1]
+    if line.field == CONTENT_USAGE and content_usage(statement, SOURCE) is None:
+        return "it is no dictionary such as train-ai=n with keys in lower case, so it states nothing"
+    if line.field == CONTENT_SIGNAL and line.value and not content_signal(statement, SOURCE):
+        return "it gives no yes or no to search, ai-input or ai-train, so it states nothing"
+    return ""
+
+
 def _usage(lines: Iterable[Line]) -> Iterator[_Rule]:
     for line in lines:
         path, statement = _divided(line.value)

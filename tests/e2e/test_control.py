@@ -71,6 +71,7 @@ def test_a_block_that_an_owner_asked_for_lasts_and_stands_in_the_reports(
     assert row.endswith(r" | the owner asked \<by\> mail \| 3 May |")
     (told,) = json.loads(here("audit", "--json", "--db", db).out)["blocked"]
     assert (told["name"], told["because"]) == ("mini-44.test", why)
+    assert f"because {why}" in " ".join(here("why", loopback.url("mini-44.test"), "--db", db).out.split())
     assert here("report", tmp_path / "r.html", "--db", db).code == 0
     assert "(the owner asked &lt;by&gt; mail | 3 May)" in (tmp_path / "r.html").read_text()
     control(db, "unblock", "mini-44.test")

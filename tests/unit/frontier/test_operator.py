@@ -131,6 +131,16 @@ def test_the_reason_of_a_block_is_the_last_one_that_was_given() -> None:
     assert standing([*said, Order(5, 5.0, Command.UNBLOCK, "a")]).because == {"b": "second"}
 
 
+def test_the_reason_of_a_block_is_that_of_the_host_and_of_the_site() -> None:
+    said = [
+        Order(1, 1.0, Command.BLOCK, "a.test", because="by mail"),
+        Order(2, 2.0, Command.BLOCK, "http://a.test:8080", because="by form"),
+    ]
+    assert standing(said).why_blocked("https://a.test/x") == "by mail"
+    assert standing(said).why_blocked("http://a.test:8080/x") == "by form; by mail"
+    assert standing(said).why_blocked("http://b.test/") == ""
+
+
 def scope(**settings: object) -> Scope:
     made = Scope(replace(ScopeSettings(ScopeMode.DOMAIN, max_depth=2), **settings), ["http://a.test/"])
     made.blocks.names = frozenset(["a.test"])

@@ -17,6 +17,10 @@ def doubts(text: str | bytes) -> Doubts:
 UNLIKE = "it contains invisible characters or characters that look like blanks; only strict obeys the displayed text"
 
 
+VOID_USAGE = "it is no dictionary such as train-ai=n with keys in lower case, so it states nothing"
+VOID_SIGNAL = "it gives no yes or no to search, ai-input or ai-train, so it states nothing"
+
+
 @pytest.mark.parametrize(
     ("line", "means"),
     [
@@ -29,6 +33,10 @@ UNLIKE = "it contains invisible characters or characters that look like blanks; 
         ("disallow: $", "the path does not begin with /, so the line closes nothing"),
         ("Disallow: %2Fx", "the path does not begin with /; only strict obeys the line, as /%2Fx"),
         ("Allow: public", "the path does not begin with /, so the line opens nothing"),
+        ("Content-Usage: /a Train-AI=n", VOID_USAGE),
+        ("Content-Usage: train-ai: n", VOID_USAGE),
+        ("Content-Signal: train=no", VOID_SIGNAL),
+        ("Content-Signal: ai-train: no", VOID_SIGNAL),
         ("Dissallow: /x", "the field is unknown; only strict obeys the line, as Disallow"),
         ("Disalow: /x", "the field is unknown; only strict obeys the line, as Disallow"),
         ("Dis allow: /x", "the field is unknown; only strict obeys the line, as Disallow"),
@@ -78,6 +86,11 @@ def test_a_doubtful_line_is_reported_with_its_number_and_effect(line: str, means
     "line",
     [
         *(
+            "Content-Usage: train-ai=n, other=1",
+            "Content-Usage: /a train-ai=maybe",
+            "Content-Usage:",
+            "Content-Signal: /a search=yes, other=no",
+            "Content-Signal:",
             "Disallow:",
             "Allow:",
             "Disallow",
