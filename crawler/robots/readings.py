@@ -13,14 +13,14 @@ from crawler import url
 from crawler.model import Preference, Reading
 from crawler.preferences.robots_tag import site_robots_tag
 from crawler.robots import records, rules
-from crawler.robots.fields import CRAWL_DELAY, HOST, REQUEST_RATE, ROBOTS_TAG, RULES, SITEMAP, USER_AGENT
+from crawler.robots.fields import CRAWL_DELAY, DISALLOW, HOST, REQUEST_RATE, ROBOTS_TAG, RULES, SITEMAP, USER_AGENT
 from crawler.robots.hosts import HostClaim, host_claim
 from crawler.robots.meant import meant_lines, unheaded
 from crawler.robots.mobile_agents import AgentServer, AgentServers, agent_servers
 from crawler.robots.paths import draft_form, draft_pattern, rfc_form, rfc_pattern
 from crawler.robots.preferences import NO_PREFERENCES, PreferenceRules, preference_rules
 from crawler.robots.rules import Rules, Verdict
-from crawler.robots.text import Line, RobotsFile
+from crawler.robots.text import MAX_LINES, Line, RobotsFile
 
 #: The longest pause taken from a file, in seconds (31 years), so that arithmetic on times stays finite.
 MAX_DELAY_S = 1e9
@@ -113,6 +113,9 @@ def read(
     if reading is Reading.STRICT and not file.html:
         others, more = _closed_by_meaning(file, token, site)
         parts, members = [*parts, *others], [*members, *more]
+    if reading is Reading.STRICT and file.closes:
+        rest = [Line(MAX_LINES, DISALLOW, "/", f"more than {MAX_LINES:,} lines (Disallow: / is implied)")]
+        parts = [*parts, *_strict_rules(rest, rest)]
     rfc = reading is Reading.RFC9309
     return SiteRules(
         reading=reading,

@@ -9,6 +9,7 @@ import codecs
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from crawler.model import Reading
@@ -21,11 +22,16 @@ MAX_BYTES = 512 * 1024
 #: The octets that ``strict`` reads: an owner who writes so much means to close it.
 STRICT_MAX_BYTES = 5 * 1024 * 1024
 
+#: The lines that are read behind the first :data:`MAX_BYTES`, counted from the first line of the file. Of 4,231 files
+#: of real sites, the longest has 31,853. More take seconds and hundreds of megabytes, so strict closes such a site.
+MAX_LINES = 100_000
+
 #: The lines of unknown fields that are kept, for display. Lines of known fields are never dropped, because any of them
 #: may close a path. ``MAX_BYTES`` bounds their number, and :mod:`crawler.robots.matching` bounds their cost.
 MAX_EXTENSIONS = 1000
 
 _WHITE = " \t\x0b\x0c"
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 _HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
 
@@ -61,6 +67,7 @@ class RobotsFile:
 
     ``seen`` holds the lines as an editor displays them, if the file contains invisible or blank-like characters.
     ``meant`` holds the displayed lines with their misspelt fields mended, if there are such.
+    ``closes``: the file has more lines than are read, and any of them may close a path.
     """
 
     lines: tuple[Line, ...] = ()
@@ -68,6 +75,7 @@ class RobotsFile:
     meant: tuple[Line, ...] = ()
     truncated: bool = False
     html: bool = False
+    closes: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -85,10 +93,12 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES) -> RobotsFile:
     """Parse any bytes as robots.txt. Never raises; time and memory are linear in ``max_bytes``.
 
     Lines end in CR, LF or CRLF, mixed (1996 draft, 4.2). Octets past ``max_bytes`` are ignored, and the file is
-    marked ``truncated``. Lines of unknown fields are dropped after the first :data:`MAX_EXTENSIONS`.
+    marked ``truncated``. Lines past :data:`MAX_LINES` and past :data:`MAX_BYTES` are ignored, and the file is marked
+    ``closes``. Lines of unknown fields are dropped after the first :data:`MAX_EXTENSIONS`.
     """
     whole = whole_lines(body, max_bytes)
-    text = decoded(whole)
+    kept = _first_lines(whole)
+    text = decoded(kept)
     lines, extensions = _lines(text)
     looks = as_seen(text)
     seen = () if looks == text else _lines(looks)[0]
@@ -96,12 +106,23 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES) -> RobotsFile:
     mended = {} if html else _mended(looks)
     meant = _lines(looks, mended)[0] if mended else ()
     said = list(notes(whole))
-    truncated = len(whole) < len(body)
+    truncated, closes = len(whole) < len(body), len(kept) < len(whole)
     if truncated:
-        said.append(cut_note(whole, max_bytes))
+        said.append(cut_note(kept, max_bytes))
+    if closes:
+        said.append(f"more than {MAX_LINES:,} lines: strict closes the whole site")
     if extensions > MAX_EXTENSIONS:
         said.append(f"{extensions} lines of unknown fields, of which {MAX_EXTENSIONS} are kept")
-    return RobotsFile(lines, seen, meant, truncated, html, tuple(said))
+    return RobotsFile(lines, seen, meant, truncated, html, closes, tuple(said))
+
+
+def _first_lines(whole: bytes) -> bytes:
+    """The lines of a body that are read: those up to :data:`MAX_LINES`, and those within :data:`MAX_BYTES`."""
+    if len(whole) <= MAX_BYTES or whole.count(b"\n") + whole.count(b"\r") <= MAX_LINES:
+        return whole
+    ends = (end.end() for end in _LINE_END.finditer(whole))
+    last = next(islice(ends, MAX_LINES - 1, None), len(whole))
+    return whole if last == len(whole) else whole_lines(whole, max(last, MAX_BYTES))
 
 
 _NONE: Mapping[int, Line] = {}

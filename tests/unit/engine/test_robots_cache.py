@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import tracemalloc
@@ -9,6 +10,7 @@ from hashlib import sha256
 
 import pytest
 
+from crawler.clock import Clock, SystemClock
 from crawler.engine import robots_cache as robots
 from crawler.engine.robots_cache import RobotsCache, RobotsNeeds
 from crawler.frontier.politeness import GroupBy
@@ -16,10 +18,21 @@ from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots import RobotsSettings, SiteRules, read
 
 
-def keeper() -> RobotsCache:
+class Restless(SystemClock):
+    """A clock that notes how long it should sleep, and does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+def keeper(clock: Clock | None = None) -> RobotsCache:
     """A cache that only reads files."""
     needs = RobotsNeeds(RobotsSettings(), "fig", GroupBy.HOST, lambda _: False)
-    return RobotsCache(needs, None, None, None, None, None, None)
+    return RobotsCache(needs, None, None, clock or Restless(), None, None, None)
 
 
 def copy_of(body: bytes) -> RobotsCopy:
@@ -77,3 +90,18 @@ async def test_a_large_file_is_read_in_a_thread(monkeypatch: pytest.MonkeyPatch)
             assert rules is not None
             assert not rules.verdict("/1").allowed
     assert readers == [True, False]
+
+
+async def test_large_files_are_read_in_a_tenth_of_the_time() -> None:
+    clock = Restless()
+    keeping, body = keeper(clock), file_of("disallow:/%x", 30_000)
+    loop = asyncio.get_running_loop()
+    await keeping.rules("http://a.test", copy_of(body))
+    began_at, expected = loop.time(), keeping._reads_large_at
+    await keeping.rules("http://b.test", copy_of(body))
+    assert clock.slept[0] == 0.0
+    assert 0 <= expected - began_at - clock.slept[1] < 1.0
+    assert clock.slept[1] > 0, "the other file waits nine times as long as the first one took"
+    keeping._reads_large_at = 0.0
+    await asyncio.gather(*(keeping.rules("http://c.test", copy_of(body)) for _ in range(3)))
+    assert len(clock.slept) == 3, "all three get what one has read"

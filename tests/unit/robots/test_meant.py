@@ -201,7 +201,7 @@ def test_wildcards_in_disallow_lines_stay_text_in_the_draft_half() -> None:
 
 
 def test_strict_reads_five_megabytes_and_tells_where_the_last_whole_group_ends() -> None:
-    filler = "User-agent: other\n" + "Disallow: /filler\n" * 40_000
+    filler = "User-agent: other\n" + f"Disallow: /{'filler' * 10}\n" * 10_000
     body = f"{filler}User-agent: *\nDisallow: /x\n".encode()
     assert 512 * 1024 < len(body) < 5 * 1024 * 1024
 
@@ -215,3 +215,29 @@ def test_strict_reads_five_megabytes_and_tells_where_the_last_whole_group_ends()
     (note,) = longer.notes
     assert note.startswith("longer than 5242880 bytes; the rest is ignored, and the group that begins in line ")
     assert note.endswith("(User-agent: other) may be incomplete")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_strict_closes_a_site_with_more_lines_than_are_read(end: str) -> None:
+    lines = ["User-agent: *", *["Disallow: /a"] * 99_999, "Disallow: /b"]
+    few, many = ((end.join(text) + end).encode() for text in (lines[:-1], lines))
+    of = {
+        reading: read(parse(many, max_bytes=octets_read(reading)), token="figtree", reading=reading, site=SITE)
+        for reading in Reading
+    }
+    assert [of[reading].verdict("/x").allowed for reading in (DRAFT, RFC, STRICT)] == [True, True, False]
+    verdict = of[STRICT].verdict("/x")
+    assert (verdict.line, verdict.text) == (100_000, "more than 100,000 lines (Disallow: / is implied)")
+    file = parse(many, max_bytes=octets_read(STRICT))
+    assert [line.number for line in file.lines if line.text][-1] == 100_000
+    assert file.notes == ("more than 100,000 lines: strict closes the whole site",)
+    file = parse(few, max_bytes=octets_read(STRICT))
+    assert not file.closes
+    assert read(file, token="figtree", reading=STRICT, site=SITE).verdict("/x").allowed
+
+
+def test_all_lines_of_the_first_octets_are_read() -> None:
+    body = b"\n" * 200_000 + b"User-agent: *\nDisallow: /b\n"
+    file = parse(body, max_bytes=octets_read(STRICT))
+    assert not file.closes
+    assert not read(file, token="figtree", reading=STRICT, site=SITE).verdict("/b").allowed
