@@ -106,6 +106,7 @@ class Answer:
     headers: Headers = ()
     wire_bytes: int = 0
     exchange: Exchange | None = field(default=None, kw_only=True)  # if the fetcher keeps exchanges
+    tls: TlsFacts | None = field(default=None, kw_only=True)  # of the connection, if there was one with TLS
 
 
 @dataclass(frozen=True, slots=True)

@@ -567,4 +567,5 @@ def _row(request: Request, permit: FetchPermit, answer: FetchResult, over_at: fl
         for_site_id=permit.for_site_id,
         location=shown_location(request, answer) if isinstance(answer, Redirected) else None,
         lag_s=lag_s,
+        tls=answer.tls,
     )

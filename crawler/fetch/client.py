@@ -201,7 +201,9 @@ class HttpFetcher:
         transfer.group, transfer.fresh = request.group, request.fresh
         with transferring(transfer):
             result = await self._ask_safely(request, transfer)
-        return replace(result, exchange=transfer.exchange()) if isinstance(transfer, Tape) else result
+        if isinstance(transfer, Tape):
+            result = replace(result, exchange=transfer.exchange())
+        return result if transfer.tls is None else replace(result, tls=transfer.tls)
 
     async def _ask_safely(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()

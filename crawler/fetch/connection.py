@@ -35,6 +35,8 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 
 from crawler.fetch.time_limit import LagNow, PatientTimer, no_lag
+from crawler.fetch.tls import facts_of
+from crawler.model import TlsFacts
 from crawler.reasons import ErrorKind, RequestError
 
 MAX_HEAD_BYTES = 262_144
@@ -72,16 +74,18 @@ class Transfer:
         self.attempts = Attempts()
         self.begun = False  # whether there is a connection for the request
         self.reused = False  # whether that connection has carried a request before
+        self.tls: TlsFacts | None = None  # of that connection
         self.fresh = False  # see :class:`crawler.model.Request`, as the group
         self.group = ""
         self.received = 0  # octets, after TLS
         self.may_connect: Callable[[str], bool] | None = None  # see :class:`crawler.model.Request`
         self.max_framing = max_bytes + FRAMING_BYTES
 
-    def begin(self, *, reused: bool = False) -> None:
+    def begin(self, *, reused: bool = False, tls: TlsFacts | None = None) -> None:
         """A connection carries the request now. Forgets what arrived so far: the answer of a proxy to CONNECT."""
         self.begun = True
         self.reused = reused
+        self.tls = tls
         self.received = 0
 
     def receive(self, data: bytes) -> None:
@@ -122,6 +126,7 @@ class Connection(ResponseHandler):
         super().__init__(loop)
         self.group = ""
         self.tls: ssl.SSLObject | None = None
+        self._tls_facts: TlsFacts | None = None
         self.keep_alive_s: float | None = None
         self._lag_now_s = lag_now_s
         self._waits_longer = False  # for data, because the loop was late
@@ -136,12 +141,13 @@ class Connection(ResponseHandler):
         """Begin a connection; its TLS handshake is over."""
         super().connection_made(transport)
         self.tls = transport.get_extra_info("ssl_object")
+        self._tls_facts = None if self.tls is None else facts_of(self.tls)
 
     def set_response_params(self, **params: Any) -> None:
         """Begin the request of the current task."""
         reused = self._transfer is not None
         self._transfer = _current.get()
-        self._transfer.begin(reused=reused)
+        self._transfer.begin(reused=reused, tls=self._tls_facts)
         self.group = self._transfer.group
         self._answer = None
         self._head_bytes = self._interim = 0

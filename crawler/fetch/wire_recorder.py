@@ -9,7 +9,7 @@ import asyncio
 from typing import Any, cast
 
 from crawler.fetch.connection import Connection, Transfer, current_transfer
-from crawler.model import Exchange
+from crawler.model import Exchange, TlsFacts
 
 
 class Tape(Transfer):
@@ -26,9 +26,9 @@ class Tape(Transfer):
         self._sent: list[bytes] = []
         self._kept: list[bytes] = []
 
-    def begin(self, *, reused: bool = False) -> None:
+    def begin(self, *, reused: bool = False, tls: TlsFacts | None = None) -> None:
         """Forget what went to a proxy and came from it."""
-        super().begin(reused=reused)
+        super().begin(reused=reused, tls=tls)
         self._sent.clear()
         self._kept.clear()
 

@@ -27,6 +27,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "body": ("id",),
     "url": ("id",),
     "preference_set": ("id",),
+    "tls": ("id",),
     "frontier": ("site_id", "due_at", "depth", "url_id"),
     "page": ("url_id",),
     "link": ("source", "target"),

@@ -27,7 +27,7 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.operator import Command, Order
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
-from crawler.model import Headers, Purpose, RobotsCopy, State
+from crawler.model import Headers, Purpose, RobotsCopy, State, TlsFacts
 from crawler.reasons import Reason, ReasonCode, RequestError, RunEnd
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.tdmrep import TdmrepFile
@@ -53,6 +53,7 @@ class RequestRow:
     for_site_id: int | None = None  # of a robots.txt requested behind a redirect: its site
     location: str | None = None  # of a redirect, as received
     lag_s: float = 0.0  # of the own event loop, between started_at and finished_at
+    tls: TlsFacts | None = None  # of the connection
 
 
 @dataclass(frozen=True, slots=True)

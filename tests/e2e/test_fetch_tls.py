@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from crawler.errors import UsageError
 from crawler.fetch import tls
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.tls import ResumingContext, Tls
-from crawler.model import Failed, Fetched, FetchResult, Purpose, Request
+from crawler.model import Failed, Fetched, FetchResult, Purpose, Request, TlsFacts
 from crawler.reasons import ErrorKind
 from tests.e2e.test_fetch_broken import threaded
 from tests.hostile import certificates
@@ -106,6 +107,29 @@ def test_a_bad_certificate_is_named_with_its_fault_and_the_remedy(name: str, say
     unverified = replace(SETTINGS, unverified=("elsewhere.test", f"tls-{name}.test"))
     assert isinstance(run(get(server(name), host, unverified)), Fetched)
     assert isinstance(run(get(server(name), host, replace(SETTINGS, unverified=("*.elsewhere.test",)))), Failed)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_an_answer_names_version_cipher_and_the_end_of_the_certificate(version: ssl.TLSVersion, run: Run) -> None:
+    async def scenario() -> list[TlsFacts | None]:
+        found = []
+        for settings in (SETTINGS, replace(SETTINGS, unverified=("*",))):
+            one = server("good", closes=True)
+            one.context.maximum_version = version
+            async with one.serving(), HttpFetcher(settings, SystemClock()) as fetcher:
+                for _ in range(2):  # the second connection is resumed
+                    url = f"https://tls-trusted.test:{one.port}/"
+                    found.append((await fetcher.fetch(Request(url, Purpose.PAGE, 1000))).tls)
+            assert one.resumed == [False, True]
+        return found
+
+    first, resumed, unverified, _ = found = run(scenario())
+    assert None not in found
+    assert first == resumed
+    assert first.version == unverified.version == version.name.replace("_", ".")
+    assert "AES" in first.cipher or "CHACHA" in first.cipher
+    assert datetime.fromtimestamp(first.certificate_until, UTC) == datetime(2126, 1, 1, tzinfo=UTC)
+    assert unverified.certificate_until is None
 
 
 def test_an_authority_counts_if_it_is_named(run: Run) -> None:

@@ -223,23 +223,29 @@ SELECT * FROM unnest(groups_of(:source), :source::bigint[], :target::bigint[], :
 ON CONFLICT (source, target, group_id)
 DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.follow;
 
+-- name: insert_tls
+INSERT INTO tls (id, version, cipher, certificate_until)
+SELECT * FROM unnest(:id::bigint[], :version::text[], :cipher::text[], :certificate_until::float8[])
+ON CONFLICT DO NOTHING;
+
 -- name: insert_request
 WITH n AS (UPDATE request_number SET last = last + cardinality(:run_id::bigint[])
   RETURNING last - cardinality(:run_id::bigint[]) AS before)
 INSERT INTO request (group_id, id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error,
-  bytes, retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s)
+  bytes, retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, tls_id)
 SELECT t.group_id, n.before + t.ordinality, t.run_id, t.site_id, t.path, t.purpose, t.started_at, t.finished_at,
   t.status,
-  t.error_kind, t.error, t.bytes, t.retry_after_s, t.robots_id, t.verdict_line, t.for_site_id, t.location, t.lag_s
+  t.error_kind, t.error, t.bytes, t.retry_after_s, t.robots_id, t.verdict_line, t.for_site_id, t.location, t.lag_s,
+  t.tls_id
 FROM n, unnest(groups_of(:site_id), :run_id::bigint[], :site_id::bigint[], :path::text[], :purpose::text[],
   :started_at::float8[], :finished_at::float8[], :status::int[],
   :error_kind::text[], :error::text[], :bytes::bigint[], :retry_after_s::float8[], :robots_id::bigint[],
     :verdict_line::int[], :for_site_id::bigint[], :location::text[],
-    :lag_s::float8[])
+    :lag_s::float8[], :tls_id::bigint[])
   WITH ORDINALITY
   AS t (group_id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
     retry_after_s,
-  robots_id, verdict_line, for_site_id, location, lag_s, ordinality);
+  robots_id, verdict_line, for_site_id, location, lag_s, tls_id, ordinality);
 
 -- name: count_fetched
 UPDATE site s SET fetched = s.fetched + t.n FROM unnest(groups_of(:site_id), :pages::bigint[],

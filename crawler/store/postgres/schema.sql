@@ -296,6 +296,13 @@ CREATE TABLE offer (
   PRIMARY KEY (id, group_id)
 );
 
+CREATE TABLE tls (
+  id bigint PRIMARY KEY,
+  version text NOT NULL,
+  cipher text NOT NULL,
+  certificate_until double precision
+);
+
 CREATE TABLE request (
   group_id bigint NOT NULL,
   id bigint NOT NULL,                    -- numbered without a gap by request_number
@@ -315,6 +322,7 @@ CREATE TABLE request (
   for_site_id bigint,
   location text,
   lag_s double precision NOT NULL DEFAULT 0,
+  tls_id bigint,
   PRIMARY KEY (id, group_id)
 );
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -30,6 +30,7 @@ from crawler.store.sql.offers import FoundOffer, Offers, is_better, merge_sitema
 from crawler.store.sql.preferences import set_id, set_rows
 from crawler.store.sql.revisits import Revisits, seen_from
 from crawler.store.sql.subscriptions import offer_row
+from crawler.store.sql.tls import tls_id, tls_rows
 from crawler.store.sql.workers import Workers, pace_of, pace_row
 from crawler.store.statements import Statements
 from crawler.url import split
@@ -300,8 +301,9 @@ class Committer:
             "insert_body", [{"sha256": b.sha256, "gzipped": b.gzipped, "plain": b.plain} for b in bodies]
         )
 
-    async def _log(self, requests: Iterable[RequestRow]) -> None:
+    async def _log(self, requests: Collection[RequestRow]) -> None:
         """Log requests. On PostgreSQL this takes the lock that numbers them: it must come last in a commit."""
+        await self._sql.execute_many("insert_tls", tls_rows(requests))
         await self._sql.execute_many(
             "insert_request",
             [
@@ -322,6 +324,7 @@ class Committer:
                     "for_site_id": r.for_site_id,
                     "location": r.location,
                     "lag_s": r.lag_s,
+                    "tls_id": tls_id(r.tls),
                 }
                 for r in requests
             ],

@@ -137,9 +137,11 @@ CREATE VIEW agent_servers AS
 CREATE VIEW requests AS
   SELECT s.name || q.path AS url, s.name AS site, q.purpose, q.started_at, q.finished_at, q.status, q.error_kind,
          q.error, q.bytes, as_hex(t.sha256) AS robots_version, q.verdict_line, q.retry_after_s,
-         q.run_id, q.robots_id AS robots_copy, q.lag_s
+         q.run_id, q.robots_id AS robots_copy, q.lag_s, c.version AS tls_version, c.cipher AS tls_cipher,
+         c.certificate_until
   FROM request q JOIN site s ON s.id = q.site_id
-  LEFT JOIN robots_copy r ON r.id = q.robots_id LEFT JOIN robots_text t ON t.id = r.text_id;
+  LEFT JOIN robots_copy r ON r.id = q.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
+  LEFT JOIN tls c ON c.id = q.tls_id;
 
 -- The links between contents: the main host's URL stands for a mirror's URL, the canonical URL for a duplicate, the end
 -- of a chain for each of its URLs. A chain that is a circle or longer than 16 steps is left as it is. A mirror's URL

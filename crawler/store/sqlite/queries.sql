@@ -114,11 +114,14 @@ INSERT OR IGNORE INTO preference_set (id, said) VALUES (:id, :said);
 -- By position: SQLite takes half as long to bind a tuple as a mapping, and a page has dozens of links.
 INSERT OR REPLACE INTO link (source, target, anchor, rel, follow) VALUES (?, ?, ?, ?, ?);
 
+-- name: insert_tls
+INSERT OR IGNORE INTO tls (id, version, cipher, certificate_until) VALUES (:id, :version, :cipher, :certificate_until);
+
 -- name: insert_request
 INSERT INTO request (run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
-  retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s) VALUES (:run_id, :site_id, :path, :purpose,
+  retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, tls_id) VALUES (:run_id, :site_id, :path, :purpose,
     :started_at, :finished_at, :status, :error_kind, :error, :bytes, :retry_after_s, :robots_id, :verdict_line,
-      :for_site_id, :location, :lag_s);
+      :for_site_id, :location, :lag_s, :tls_id);
 
 -- name: count_fetched
 UPDATE site SET fetched = fetched + :pages WHERE id = :site_id;

@@ -246,6 +246,13 @@ CREATE TABLE link (
   PRIMARY KEY (source, target)
 ) WITHOUT ROWID;
 
+CREATE TABLE tls (                       -- what the connections of a site have in common, until its certificate changes
+  id INTEGER PRIMARY KEY,                -- made from the rest (crawler/store/sql/tls.py)
+  version TEXT NOT NULL,
+  cipher TEXT NOT NULL,
+  certificate_until REAL                 -- the end of the certificate; NULL: it was not verified
+);
+
 CREATE TABLE request (                   -- every request ever sent
   id INTEGER PRIMARY KEY,
   run_id INTEGER NOT NULL,
@@ -263,7 +270,8 @@ CREATE TABLE request (                   -- every request ever sent
   verdict_line INTEGER,
   for_site_id INTEGER,                   -- of a robots.txt requested behind a redirect: the site that it is for
   location TEXT,                         -- of a redirect, as received
-  lag_s REAL NOT NULL DEFAULT 0          -- of the own event loop, between started_at and finished_at
+  lag_s REAL NOT NULL DEFAULT 0,         -- of the own event loop, between started_at and finished_at
+  tls_id INTEGER                         -- tls.id; NULL: no TLS, or no connection
 );
 
 -- ---- revisits
