@@ -44,9 +44,9 @@ class HintKind(StrEnum):
     GONE = "gone"
 
 
-#: Sources to which the crawler has subscribed. All their hints are followed, however many were wrong. Otherwise an
-#: attacker who forges their mail could make the crawler ignore them.
-ASKED_FOR = frozenset({"rup", "rup, all of the site"})
+#: The operator, and sources to which the crawler has subscribed. All their hints are followed at once, however many
+#: were wrong. Otherwise an attacker who forges their mail could make the crawler ignore them.
+ASKED_FOR = frozenset({"user", "rup", "rup, all of the site"})
 
 
 class Hint(NamedTuple):

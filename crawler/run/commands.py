@@ -25,6 +25,7 @@ from crawler.reasons import EndCode
 from crawler.robots.tokens import warning_about
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
+from crawler.run.refresh import queue_refresh
 from crawler.run.session import begun, crawl_session, log_end, look_back, require_alone, run_to_end
 from crawler.run.team import Team, require_shares
 from crawler.sampling import load
@@ -44,7 +45,12 @@ _OPTIONS = tuple(key.name for key in KEYS.values() if key.option)
 @click.option(
     "--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings; options win over it."
 )
-def run(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
+@click.option(
+    "--refresh",
+    is_flag=True,
+    help="Visit again what the crawl has visited: each SITE or URL that is named in place of SEEDs, or all.",
+)
+def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: Any) -> int:
     """Start a crawl from SEEDs, or continue the crawl in the store."""
     settings = load_file(Settings(), config) if config else Settings()
     given = given_settings(options)
@@ -54,8 +60,19 @@ def run(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
         tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
     output = settings.output
     set_up_logging(output.log_level, output.log_format)
+    if refresh:
+        return run_async(_refresh(settings, seeds))
     taken = all_seeds(seeds, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
     return run_async(_run(settings, taken))
+
+
+async def _refresh(settings: Settings, names: tuple[str, ...]) -> int:
+    """Visit what is named again, and go on with the crawl."""
+    if settings.sample.size is not None:
+        raise UsageError("--refresh visits pages again, and a sample is of first visits; leave one of them out")
+    queued = await queue_refresh(settings, names)
+    tell(f"{many(queued, 'visit')} queued by --refresh")
+    return await _run(settings, Seeds([], {}))
 
 
 def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:

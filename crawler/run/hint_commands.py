@@ -16,6 +16,7 @@ from crawler.inspect.why import scope_of
 from crawler.settings.loading import recorded
 from crawler.settings.seeds import read_seeds, require_good, seed_lines
 from crawler.settings.stores import existing_store
+from crawler.store.location import db_argument
 from crawler.store.protocols import Revisits
 
 _AT_ONCE = 5000
@@ -36,7 +37,7 @@ _AT_ONCE = 5000
     default="user",
     show_default=True,
     metavar="NAME",
-    help="The source of the hints; the crawl keeps a record of how often it is right.",
+    help="The source of the hints. Those of the user are due now; the crawl records how often others are right.",
 )
 @db_option
 @json_option
@@ -55,9 +56,11 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
         if as_json:
             print_json(heeded._asdict())
         else:
+            due = f"; `crawler run --revisit{db_argument(db)}` makes them" if heeded.moved or heeded.new else ""
             console.print(
                 f"{many(heeded.moved, 'visit')} brought forward, {many(heeded.new, 'URL')} new,"
-                f" {heeded.ignored:,} ignored"
+                f" {heeded.ignored:,} ignored{due}",
+                soft_wrap=True,
             )
         return 0
 

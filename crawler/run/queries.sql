@@ -4,3 +4,10 @@ SELECT count(*) AS n FROM workers WHERE ended_at IS NULL AND lease_until > :now
 
 -- name: sites
 SELECT site FROM sites
+
+-- name: visited
+-- The URLs of which the crawl has had an answer: those that a revisit can be made of.
+SELECT url FROM urls WHERE state IN ('fetched', 'redirected', 'failed')
+
+-- name: visited_of_site
+SELECT url FROM urls WHERE site = :site AND state IN ('fetched', 'redirected', 'failed')

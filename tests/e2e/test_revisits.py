@@ -114,20 +114,52 @@ def test_a_killed_revisit_loses_nothing(web: LoopbackWeb, db_path: Path, options
 
 
 def test_a_hint_brings_a_visit_forward(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
-    (tmp_path / "late.toml").write_text(HASTY + "[revisit]\nmin_interval = 0.2\n")
+    """At once, though the least interval between visits is an hour."""
+    (tmp_path / "late.toml").write_text(HASTY)
     options = ["--config", tmp_path / "late.toml", *LOOPBACK, "--db", db_path]
     crawler("run", web.url("a.test"), *options)
     before = len(web.log)
     crawler("run", "--revisit", *options)
     assert len(web.log) == before, "nothing is due for a week"
     change(web, _5=page(5, 2))
-    time.sleep(0.3)
     said = f"{web.url('a.test', '/5')}\n{web.url('a.test', '/new')} # a page nobody links to\nhttp://b.test/\n"
     told = crawler("hint", "--from", "-", "--db", db_path, "--json", stdin=said.encode())
     assert json.loads(told.out) == {"moved": 1, "new": 1, "ignored": 1, "over": 0}
     crawler("run", "--revisit", *options)
     assert [hit.path for hit in web.log[before:]] == ["/new", "/5"]
     assert rows(db_path, "SELECT version FROM pages WHERE url LIKE '%/5'") == [(2,)]
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_refresh_visits_what_is_named_or_all(web: LoopbackWeb, db_path: Path, tmp_path: Path, workers: str) -> None:
+    (tmp_path / "c.toml").write_text(HASTY)
+    options = ["--config", tmp_path / "c.toml", *LOOPBACK, "--db", db_path, "--workers", workers]
+    assert crawler("run", web.url("a.test"), *options).code == 0
+    pages = {hit.path for hit in web.log} - {"/robots.txt"}
+    before = len(web.log)
+    one = crawler("run", "--refresh", web.url("a.test", "/5"), *options)
+    assert (one.code, one.err) == (0, "crawler: 1 visit queued by --refresh\n")
+    assert [hit.path for hit in web.log[before:]] == ["/5"]
+    for name in ([], ["a.test"]):
+        before = len(web.log)
+        assert crawler("run", "--refresh", *name, *options).code == 0
+        assert {hit.path for hit in web.log[before:]} == pages
+    assert json.loads(here("audit", "--db", db_path, "--json").out)["violations"] == []
+
+
+def test_refresh_refuses_what_the_store_does_not_know(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(HASTY)
+    options = ["--config", tmp_path / "c.toml", *LOOPBACK, "--db", db_path]
+    assert "no such store" in here("run", "--refresh", *options).err
+    assert here("run", web.url("a.test"), "--max-pages", "1", *options).code == 0
+    for name, said in (
+        ("b.test", "the store knows no site b.test"),
+        (web.url("a.test", "/none"), "the store does not know it"),
+        ("*.test", "--refresh: "),
+    ):
+        ended = here("run", "--refresh", name, *options)
+        assert (ended.code, ended.out) == (2, "")
+        assert said in ended.err
 
 
 def test_hint_tells_what_is_no_url_and_that_there_is_no_store(tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""``crawler run --refresh``: queues visits of known URLs, whenever they would be due."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from crawler.clock import SystemClock
+from crawler.errors import UsageError
+from crawler.frontier.hints import Hint, HintKind
+from crawler.frontier.operator import Blocks, blockable
+from crawler.inspect.why import scope_of
+from crawler.settings.settings import Settings
+from crawler.settings.stores import existing_store
+from crawler.store.protocols import StoreReader
+from crawler.store.statements import load_statements
+from crawler.url import NotCrawlable, canonicalise
+
+_SQL = load_statements("crawler.run")
+_AT_ONCE = 5000
+_SOURCE = "user"
+
+
+async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
+    """Queue a visit of each visited URL that ``names`` name, or of all; returns how many are queued.
+
+    A name is a site (``a.example``, ``https://a.example``) or a URL (``https://a.example/``). Neither the least
+    interval nor the budget of revisits counts, because the operator asks for these visits. Raises :class:`UsageError`
+    for a name that the store does not know.
+    """
+    clock = SystemClock()
+    async with existing_store(settings, read_only=False) as store:
+        urls = await _named(store, names)
+        now = clock.now()
+        scope = await scope_of(store, settings, now)
+        revisit = replace(settings.revisit, per_day=None, per_site=None)
+        for start in range(0, len(urls), _AT_ONCE):
+            hints = [Hint(url, HintKind.CHANGED, now, _SOURCE) for url in urls[start : start + _AT_ONCE]]
+            await store.take_hints(hints, revisit, now, scope.refusal)
+        limit = settings.crawl.max_pages_per_site
+        return await store.queue_due(revisit, now, now, limit, hinted_only=True)
+
+
+async def _named(store: StoreReader, names: Sequence[str]) -> list[str]:
+    """The visited URLs that ``names`` name, and the unvisited ones that are named one by one."""
+    wanted: dict[str, None] = {}
+    sites = Blocks()
+    known = [row["site"] for row in await store.query(_SQL["sites"])]
+    for name in names:
+        try:
+            if "/" in name.partition("://")[2]:
+                url = canonicalise(name)
+                if await store.find(url) is None:
+                    raise UsageError(f"{url}: the store does not know it; without --refresh it is a new seed")
+                wanted[url] = None
+                continue
+            sites.replace([blockable(name)])
+        except NotCrawlable as error:
+            raise UsageError(f"--refresh: {error}") from None
+        covered = [site for site in known if sites.covers(f"{site}/")]
+        if not covered:
+            raise UsageError(f"--refresh: the store knows no site {name}")
+        for site in covered:
+            wanted |= dict.fromkeys(await _visited(store, "visited_of_site", site=site))
+    return list(wanted) if names else await _visited(store, "visited")
+
+
+async def _visited(store: StoreReader, statement: str, **parameters: str) -> list[str]:
+    async with aclosing(store.rows(_SQL[statement], parameters)) as rows:
+        return [row.url async for row in rows]
