@@ -52,6 +52,10 @@ _MAX_DOMAINS = 10_000
 # A domain whose pages are no slow ones may add to so many times as many slow documents as others.
 _KNOWN_TIMES = 2
 
+# Of the domains that wait for room, so many are looked at whenever a document has been answered, and so often.
+_WOKEN_AT_ONCE = 4
+_WAKE_AGAIN_S = 0.02
+
 # A process ends itself when a page takes too much processor time. One that does not work at all, or cannot start, makes
 # no progress between several looks in a row; then it is killed. A single look can be late, when the machine has slept.
 _LOOK_EVERY_S = 10.0
@@ -156,7 +160,8 @@ class ParserPool:
         self._slow = _Lane()
         self._slow_domains: dict[str, None] = {}
         self._fast_domains: dict[str, None] = {}
-        self._without_room: dict[str, asyncio.Event] = {}  # domains that wait for it
+        self._without_room: dict[str, asyncio.Event] = {}  # domains that wait for it, the longest first
+        self._wake_timer: asyncio.TimerHandle | None = None  # set while domains wait for room
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -198,6 +203,8 @@ class ParserPool:
     async def close(self) -> None:
         """Kill the processes and cancel the readers that still wait. No-op if the pool is closed."""
         self._is_closed = True
+        if self._wake_timer is not None:
+            self._wake_timer.cancel()
         if self._start is not None:
             self._start.cancel()
             await asyncio.gather(self._start, return_exceptions=True)
@@ -248,8 +255,24 @@ class ParserPool:
             await self._without_room.setdefault(domain, asyncio.Event()).wait()
 
     def _note_room(self) -> None:
-        for domain in [domain for domain in self._without_room if self.has_room(domain)]:
-            self._without_room.pop(domain).set()
+        """Wake a few of the domains that wait for room, if they have it, those first that have waited longest.
+
+        Thousands may wait, and a document that has been answered makes room for one. If all woke, nearly all would find
+        no room, each time. Those that are woken may bring no document, so others are looked at soon afterwards, too.
+        """
+        for _ in range(min(_WOKEN_AT_ONCE, len(self._without_room))):
+            domain = next(iter(self._without_room))
+            event = self._without_room.pop(domain)
+            if self.has_room(domain):
+                event.set()
+            else:
+                self._without_room[domain] = event  # behind all others
+        if self._without_room and self._wake_timer is None and not self._is_closed:
+            self._wake_timer = asyncio.get_running_loop().call_later(_WAKE_AGAIN_S, self._wake_again)
+
+    def _wake_again(self) -> None:
+        self._wake_timer = None
+        self._note_room()
 
     def _send_waiting(self) -> None:
         """Send waiting documents to the processes that may take them; start a process if none may."""

@@ -266,6 +266,22 @@ async def test_there_is_room_until_many_documents_wait(pool: ParserPool) -> None
     assert pool.has_room("other.example")
 
 
+async def test_room_for_one_document_wakes_few_of_the_domains_that_wait(pool: ParserPool) -> None:
+    for number in range(64):
+        pool._ordinary.backlog.add(f"held{number}.example", 9)
+    waiting = [asyncio.create_task(pool.room(f"waits{number}.example")) for number in range(1000)]
+    await asyncio.sleep(0)
+    pool._ordinary.backlog.remove("held0.example", 9)
+    pool._note_room()
+    await asyncio.sleep(0)
+    assert sum(task.done() for task in waiting) == 4
+    assert all(task.done() for task in waiting[:4]), "those that have waited longest"
+    # Those that were woken bring no document. The others are woken all the same.
+    await asyncio.wait_for(asyncio.gather(*waiting[:40]), PATIENCE_S)
+    for task in waiting:
+        task.cancel()
+
+
 async def test_documents_of_one_domain_leave_room_to_others(pool: ParserPool) -> None:
     reads = [asyncio.create_task(pool.read(document("many"))) for _ in range(16)]
     await asyncio.sleep(0)
