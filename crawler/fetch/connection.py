@@ -35,7 +35,7 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 
 from crawler.fetch.time_limit import LagNow, PatientTimer, no_lag
-from crawler.fetch.tls import facts_of
+from crawler.fetch.tls import facts_of, keep_session
 from crawler.model import TlsFacts
 from crawler.reasons import ErrorKind, RequestError
 
@@ -210,9 +210,16 @@ class Connection(ResponseHandler):
             body.set_exception(exc, exc_cause)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """End the request if its answer is not complete."""
+        """End the request if its answer is not complete, and break the cycles of references.
+
+        A TLS connection has some 45 kB outside Python. The garbage collector, which runs rarely, would free it much
+        later.
+        """
         self._stop_head_timer()
+        if self.tls is not None and exc is None:
+            keep_session(self.tls)  # a server that closes idle connections will be asked again
         super().connection_lost(exc)
+        self.tls = self._answer = None
 
     def _receive_head(self, data: bytes, transfer: Transfer) -> bytes:
         """Give the parser header sections one by one, up to that of the final answer. Returns the octets after it."""

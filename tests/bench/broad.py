@@ -277,9 +277,10 @@ def _against(what: str, mine: Crawl, their: Crawl) -> list[Row]:
             must=f"≥ {least:g} ×" if judged else "", ok=ratio >= least if judged else None,
         )  # fmt: skip
 
+    faster = mine.pages_per_s / max(their.pages_per_s, 0.001)
     return [
         row("CPU", lambda crawl: crawl.ms_per_page, "ms/page", their.ms_per_page / mine.ms_per_page, LEAST_CPU),
-        row("rate", lambda crawl: crawl.pages_per_s, "pages/s", mine.pages_per_s / their.pages_per_s, LEAST_RATE),
+        row("rate", lambda crawl: crawl.pages_per_s, "pages/s", faster, LEAST_RATE),
     ]
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
+import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -19,6 +21,7 @@ from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.fetch import tls
 from crawler.fetch.client import FetchSettings, HttpFetcher
+from crawler.fetch.connection import Connection
 from crawler.fetch.tls import ResumingContext, Tls
 from crawler.model import Failed, Fetched, FetchResult, Purpose, Request, TlsFacts
 from crawler.reasons import ErrorKind
@@ -84,6 +87,35 @@ def server(name: str, **how: Any) -> Server:
 async def get(server: Server, host: str, settings: FetchSettings) -> FetchResult:
     async with server.serving(), HttpFetcher(settings, SystemClock()) as fetcher:
         return await fetcher.fetch(Request(f"https://{host}:{server.port}/", Purpose.PAGE, 1000))
+
+
+def test_a_closed_connection_is_freed_without_the_garbage_collector(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[object]] = []
+    connection_made = Connection.connection_made
+
+    def noted(self: Connection, transport: asyncio.BaseTransport) -> None:
+        connection_made(self, transport)
+        made.extend((weakref.ref(self), weakref.ref(self.tls)))
+
+    monkeypatch.setattr(Connection, "connection_made", noted)
+    its_server = server("expired", closes=True)
+
+    async def scenario() -> None:
+        settings = replace(SETTINGS, unverified=("*",))
+        async with its_server.serving(), HttpFetcher(settings, SystemClock()) as fetcher:
+            for _ in range(3):
+                url = f"https://tls-expired.test:{its_server.port}/"
+                assert isinstance(await fetcher.fetch(Request(url, Purpose.PAGE, 1000)), Fetched)
+            assert len(made) == 6
+            for _ in range(1000):  # the connection closes in the background
+                await asyncio.sleep(0.01 if any(one() is not None for one in made) else 0)
+            assert [one() for one in made] == [None] * 6
+
+    gc.disable()
+    try:
+        run(scenario())
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(
