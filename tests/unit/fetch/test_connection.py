@@ -28,6 +28,7 @@ class Peer:
     def __init__(self) -> None:
         self.transport = Mock(spec=asyncio.Transport)
         self.transport.is_closing.return_value = False
+        self.transport.get_extra_info.return_value = None  # no TLS
         self.connection = Connection(asyncio.get_running_loop())
         self.connection.connection_made(self.transport)
         self.request()
