@@ -1,10 +1,12 @@
 -- The statements of the ranking, over the views of the store.
 
 -- name: urls
--- Every URL by number, with the URL that stands for it: the canonical URL of a page, or the main host's URL of a mirror.
-SELECT url_id, site_id, CASE WHEN state IN ('fetched', 'excluded') THEN target_id END AS target_id,
-  state = 'fetched' AND kind = 'page' AS is_page
-FROM urls_by_id ORDER BY url_id
+-- Every URL by number, with the URL that stands for it: the canonical URL of a page if that was fetched or leads on to
+-- its main host, or the main host's URL of a mirror.
+SELECT u.url_id, u.site_id, CASE WHEN u.state = 'excluded' OR (u.state = 'fetched' AND (
+    t.state = 'fetched' OR (t.state = 'excluded' AND t.target_id IS NOT NULL))) THEN u.target_id END AS target_id,
+  u.state = 'fetched' AND u.kind = 'page' AS is_page
+FROM urls_by_id u LEFT JOIN urls_by_id t ON t.url_id = u.target_id ORDER BY u.url_id
 
 -- name: links
 -- The links that may be followed: a row for each page, with its targets as one text. This returns thirty times fewer

@@ -70,6 +70,21 @@ async def test_mirrors_and_duplicates_are_folded_and_the_links_kept_as_they_were
     assert await edges(harness, "links") == {(source, target) for source in links for target in links[source]}
 
 
+async def test_a_canonical_url_that_was_not_fetched_folds_nothing(harness: Harness) -> None:
+    """Neither one outside the scope, nor one that failed: the page would lose its links to a URL without content."""
+    links = {f"{A}/": [f"{A}/page"], f"{A}/page": [f"{A}/"]}
+    await harness.seed(*links)
+    (claim,) = await harness.claim()
+    outcomes = []
+    for queued in claim.urls:
+        outcome = fetched(queued, links[queued.url], canonical_url=f"{B}/page")
+        offer = Offer(f"{B}/page", queued.depth, reason("scope: other domain"))
+        is_page = queued.url.endswith("page")
+        outcomes.append(replace(outcome, target=offer.url, offers=(*outcome.offers, offer)) if is_page else outcome)
+    await harness.finish(claim, *outcomes)
+    assert await edges(harness) == {(f"{A}/", f"{A}/page"), (f"{A}/page", f"{A}/")}
+
+
 async def test_chains_of_mirrors_and_canonical_urls_are_followed_to_their_end(harness: Harness) -> None:
     """Mirrors: a → b → c. Canonical URLs on c: /x → /y → /z."""
     await claims(harness, a=B, b=C)

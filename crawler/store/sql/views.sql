@@ -143,19 +143,20 @@ CREATE VIEW requests AS
   LEFT JOIN robots_copy r ON r.id = q.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
   LEFT JOIN tls c ON c.id = q.tls_id;
 
--- The links between contents: the main host's URL stands for a mirror's URL, the canonical URL for a duplicate, the end
--- of a chain for each of its URLs. A chain that is a circle or longer than 16 steps is left as it is. A mirror's URL
+-- The links between contents: the main host's URL stands for a mirror's URL, the canonical URL for a duplicate if it was
+-- fetched, the end of a chain for each of its URLs. A chain that is a circle or longer than 16 steps is left as it is. A mirror's URL
 -- that was never requested is mapped by the mirror's Host line alone, if some URL of the mirror has a target: then the
 -- crawl has taken up the main host.
 CREATE VIEW links_glued AS
-  WITH RECURSIVE way (id, main_id, n) AS (
-    SELECT id, target, 1 FROM url WHERE target IS NOT NULL AND state IN ('fetched', 'excluded')
+  WITH RECURSIVE step AS MATERIALIZED (
+    SELECT u.id, u.target FROM url u JOIN url t ON t.id = u.target
+    WHERE u.state = 'excluded' OR (u.state = 'fetched' AND (
+      t.state = 'fetched' OR (t.state = 'excluded' AND t.target IS NOT NULL)))),
+  way (id, main_id, n) AS (
+    SELECT id, target, 1 FROM step
     UNION ALL
-    SELECT way.id, u.target, n + 1 FROM way JOIN url u ON u.id = way.main_id
-    WHERE n < 16 AND u.target IS NOT NULL AND u.state IN ('fetched', 'excluded')),
-  glued AS MATERIALIZED (
-    SELECT way.id, way.main_id FROM way JOIN url u ON u.id = way.main_id
-    WHERE u.target IS NULL OR u.state NOT IN ('fetched', 'excluded')),
+    SELECT way.id, step.target, n + 1 FROM way JOIN step ON step.id = way.main_id WHERE n < 16),
+  glued AS MATERIALIZED (SELECT id, main_id FROM way WHERE main_id NOT IN (SELECT id FROM step)),
   folded AS MATERIALIZED (
     SELECT s.id, m.leads_to FROM mirrors m JOIN site s ON s.name = m.site
     WHERE m.leads_to IS NOT NULL AND EXISTS (
