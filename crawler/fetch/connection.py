@@ -143,6 +143,12 @@ class Connection(ResponseHandler):
         self.tls = transport.get_extra_info("ssl_object")
         self._tls_facts = None if self.tls is None else facts_of(self.tls)
 
+    def end_tls(self, *, resumable: bool) -> None:
+        """Keep the session for another connection if it is to be ``resumable``. Called before the connection closes."""
+        if self.tls is not None and resumable:
+            keep_session(self.tls)
+        self.tls = None
+
     def set_response_params(self, **params: Any) -> None:
         """Begin the request of the current task."""
         reused = self._transfer is not None
@@ -216,8 +222,8 @@ class Connection(ResponseHandler):
         later.
         """
         self._stop_head_timer()
-        if self.tls is not None and exc is None:
-            keep_session(self.tls)  # a server that closes idle connections will be asked again
+        if exc is None:  # the server has closed the connection, and is likely to be asked again
+            self.end_tls(resumable=True)
         super().connection_lost(exc)
         self.tls = self._answer = None
 

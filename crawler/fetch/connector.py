@@ -15,7 +15,6 @@ from aiohttp.client_proto import ResponseHandler
 from crawler.fetch.connection import Connection, current_transfer
 from crawler.fetch.idle_connections import IdleConnections
 from crawler.fetch.time_limit import LagNow, time_limit
-from crawler.fetch.tls import keep_session
 
 #: The errors of a process, and of a system, that may not open another file.
 _TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE})
@@ -77,8 +76,7 @@ class Connector(aiohttp.TCPConnector):
         if not isinstance(protocol, Connection):
             protocol.close()
         elif should_close or protocol.should_close:
-            if protocol.tls is not None and protocol.exception() is None:
-                keep_session(protocol.tls)  # the server closes after each answer
+            protocol.end_tls(resumable=protocol.exception() is None)  # the server closes after each answer
             protocol.close()
         else:
             self.idle.add(key, protocol)
@@ -87,6 +85,7 @@ class Connector(aiohttp.TCPConnector):
         waiters = super()._close(abort_ssl=abort_ssl)
         for connection in self.idle.clear():
             closed = connection.closed
+            connection.end_tls(resumable=False)
             connection.abort()
             if closed is not None:
                 waiters.append(closed)

@@ -14,7 +14,6 @@ from heapq import nlargest
 from typing import Any
 
 from crawler.fetch.connection import Connection
-from crawler.fetch.tls import keep_session
 
 #: A connection is kept for so many seconds after the time from which its group may be asked: for the wait for a slot,
 #: and for the claim of the next URLs of the group.
@@ -86,7 +85,6 @@ class IdleConnections:
         for idle in tuple(self._by_group.get(group, ())):
             server_s = idle.connection.keep_alive_s
             if server_s is not None and idle.since + server_s - MARGIN_S < now + wait_s:
-                _keep_session(idle.connection)
                 self._close(idle)
             else:
                 idle.until = now + wait_s + LATE_S
@@ -94,14 +92,13 @@ class IdleConnections:
     def close(self, group: str) -> None:
         """Close the connections of ``group``: this process sends it no request for now."""
         for idle in tuple(self._by_group.get(group, ())):
-            _keep_session(idle.connection)
             self._close(idle)
 
     def close_least_useful(self) -> None:
         """Close some connections at once, so that others can be made."""
         for idle in nlargest(_CLOSED_AT_ONCE, self._all(), key=lambda one: one.until):
             self._remove(idle)
-            _keep_session(idle.connection)
+            idle.connection.end_tls(resumable=True)
             idle.connection.abort()
 
     def clear(self) -> list[Connection]:
@@ -122,26 +119,19 @@ class IdleConnections:
         """Close the connections whose time is over, and forget those that their servers have closed."""
         now = self._loop.time()
         for idle in tuple(self._all()):
-            is_connected = idle.connection.is_connected()
-            if not is_connected:  # the server did not wait for the next request
-                _keep_session(idle.connection)
-            if idle.until <= now or not is_connected:
-                self._close(idle)
+            if idle.until <= now or not idle.connection.is_connected():
+                self._close(idle, resumable=False)  # nothing came, so nothing more is likely to come
         self._timer = self._loop.call_later(_LOOK_EVERY_S, self._close_outdated) if self._by_key else None
 
-    def _close(self, idle: _Idle) -> None:
+    def _close(self, idle: _Idle, *, resumable: bool = True) -> None:
         self._remove(idle)
+        idle.connection.end_tls(resumable=resumable)
         idle.connection.close()
 
     def _remove(self, idle: _Idle) -> None:
         _discard(self._by_key, idle.key, idle)
         _discard(self._by_group, idle.connection.group, idle)
         self._count -= 1
-
-
-def _keep_session(connection: Connection) -> None:
-    if connection.tls is not None:
-        keep_session(connection.tls)
 
 
 def _discard(lists: dict[Any, list[_Idle]], name: Hashable, idle: _Idle) -> None:

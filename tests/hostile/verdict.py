@@ -30,7 +30,7 @@ MOST_STRETCH = 3.0
 #: Everything that acts on a terminal or reorders its text: C0 but line feeds, DEL, C1, marks of direction, separators.
 _UNPRINTABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 #: Errors of requests that a server need not have seen.
-_UNSEEN = (*DNS_KINDS, "connect", "tls", "address", "timeout", "protocol", "stopped")
+_UNSEEN = (*DNS_KINDS, "connect", "closing", "tls", "certificate", "address", "timeout", "protocol", "stopped")
 #: Each format once, and the tables with what strangers have sent. Without a table: a format of pages or links alone.
 _EXPORTS = (
     ("jsonl", "pages"), ("jsonl", "requests"), ("jsonl", "robots_versions"), ("csv", "urls"), ("csv", "links"),
