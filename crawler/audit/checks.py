@@ -26,6 +26,7 @@ class Check(StrEnum):
     RETRY_AFTER = "retry-after"
     HOURS = "hours"
     OPERATOR = "operator"
+    SAMPLE = "sample"
 
 
 #: Each check in one sentence, for people.
@@ -41,6 +42,7 @@ TITLES: Mapping[Check, str] = {
     Check.RETRY_AFTER: "After a Retry-After, 429 or 503, the politeness group was left alone as long as required",
     Check.HOURS: "Hosts with hours of the day were asked in these alone",
     Check.OPERATOR: "Nothing was sent to a blocked site, or while the operator had paused the crawl",
+    Check.SAMPLE: "After a sample was drawn, no page was requested that it left out",
 }
 
 

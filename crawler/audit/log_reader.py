@@ -62,6 +62,17 @@ class KeptPage(NamedTuple):
     stated: str
 
 
+class NotDrawn(NamedTuple):
+    """A request for a page that the sample had left out. Times in seconds since the epoch."""
+
+    request_id: int
+    run_id: int
+    url: str
+    started_at: float
+    finished_at: float
+    drawn_at: float
+
+
 class LogNumbering(NamedTuple):
     """How many requests the log holds, the last number given to one, and how many name a known site."""
 
@@ -116,6 +127,17 @@ async def read_pages_kept(store: StoreReader, run: RunRecord) -> tuple[int, list
     (count,) = await store.query(_SQL["pages_of_run"], bounds)
     kept = _SQL["pages_kept"].format(categories=", ".join(f":{name}" for name in names))
     return count["pages"], [KeptPage(**row) for row in await store.query(kept, bounds | names)]
+
+
+async def read_not_drawn(store: StoreReader) -> tuple[int, list[NotDrawn]]:
+    """The number of requests for pages since the sample was drawn, and those for pages that it had left out.
+
+    Both are empty if no sample stands, or if it decides nothing because the crawl requests everything.
+    """
+    (judged,) = await store.query(_SQL["sample_judged"])
+    if not judged["requests"]:
+        return 0, []
+    return judged["requests"], [NotDrawn(**row) for row in await store.query(_SQL["not_drawn"])]
 
 
 async def read_slices(store: StoreReader, runs: Iterable[RunRecord]) -> AsyncIterator[Slice]:

@@ -16,7 +16,7 @@ from crawler.audit.records import RunRecord
 from crawler.audit.replay import Replay
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.totals import LogTotals, read_totals
-from crawler.formatting import many, seconds
+from crawler.formatting import instant, many, seconds
 from crawler.frontier.operator import Standing, standing
 from crawler.store.protocols import StoreReader
 
@@ -87,6 +87,7 @@ async def run_audit(store: StoreReader, now: float) -> AuditResult:
         kept = await _pages_kept(store, runs, replay.counts)
         in_log += [_forged_text(sha256) for sha256 in sorted(forged)]
         replay.counts[Check.LOG].violations += len(in_log)
+        kept += await _not_drawn(store, replay.counts[Check.SAMPLE])
         listed += kept[: MAX_LISTED - len(listed)]
         totals = await read_totals(store)
         sha256 = await log_reader.canonical_sha256(store)
@@ -119,6 +120,26 @@ async def _pages_kept(
             ]
     count.violations += len(violations)
     return violations
+
+
+async def _not_drawn(store: StoreReader, count: CheckCount) -> list[Violation]:
+    """The requests for pages that the sample in the store had left out."""
+    judged, requests = await log_reader.read_not_drawn(store)
+    count.judged += judged
+    count.violations += len(requests)
+    return [
+        Violation(
+            Check.SAMPLE,
+            f"a page that was drawn on {instant(each.drawn_at)}, or that led to the sample before",
+            "asked for, though not drawn",
+            request=each.request_id,
+            run=each.run_id,
+            url=each.url,
+            started_at=each.started_at,
+            finished_at=each.finished_at,
+        )
+        for each in requests
+    ]
 
 
 def _incomplete_log(numbering: LogNumbering, counts: Sequence[RequestCount]) -> list[Violation]:

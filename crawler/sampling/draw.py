@@ -54,8 +54,8 @@ async def draw(
         drawn = list(sampler.drawn())
         numbers = await _numbers(store, drawn)
         rows = [SampleRow(numbers[each.url], each.stratum, None, each.probability) for each in drawn]
-    made = _made(settings, now, frame, len(cut), follows=max_depth == 0)
-    await store.replace_sample(made, rows, max_depth, pages_per_site)
+    made = _made(settings, now, frame, len(cut), max_depth)
+    await store.replace_sample(made, rows, pages_per_site)
 
 
 async def keep_drawn(
@@ -70,13 +70,21 @@ async def keep_drawn(
     drawn = list(drawn)
     numbers = await _numbers(store, drawn)
     rows: list[SampleRow] = [SampleRow(numbers[each.url], each.stratum, None, each.probability) for each in drawn]
-    await store.replace_sample(_made(settings, now, listed, 0, follows=True), rows, None, pages_per_site)
+    await store.replace_sample(_made(settings, now, listed, 0, 0), rows, pages_per_site)
 
 
-def _made(settings: SampleSettings, now: float, frame: int, cut_sites: int, *, follows: bool) -> SampleDraw:
+def _made(settings: SampleSettings, now: float, frame: int, cut_sites: int, max_depth: int | None) -> SampleDraw:
     assert settings.size is not None
     return SampleDraw(
-        settings.method.value, settings.per.value, settings.size, settings.seed, now, frame, cut_sites, follows
+        settings.method.value,
+        settings.per.value,
+        settings.size,
+        settings.seed,
+        now,
+        frame,
+        cut_sites,
+        follows=max_depth == 0,
+        held_from=max_depth,
     )
 
 

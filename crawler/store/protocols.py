@@ -262,6 +262,7 @@ class SampleDraw:
     frame: int
     cut_sites: int
     follows: bool
+    held_from: int | None
     stands: bool = True
 
 
@@ -674,13 +675,11 @@ class Ranks(StoreReader, Protocol):
 class Samples(StoreReader, Protocol):
     """For the drawing of samples."""
 
-    async def replace_sample(
-        self, draw: SampleDraw, rows: Sequence[SampleRow], held_from: int | None, pages_per_site: int | None
-    ) -> None:
+    async def replace_sample(self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None) -> None:
         """Replace the sample, in one transaction.
 
-        URLs queued at the depth ``held_from`` or deeper that are not drawn are excluded; the others are held back no
-        longer.
+        URLs queued at the depth ``draw.held_from`` or deeper that are not drawn are excluded; the others are held back
+        no longer. While the sample stands, no page is queued that it leaves out: see ``Offers.enqueue``.
         """
         ...
 

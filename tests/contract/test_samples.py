@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from crawler.frontier.hints import Hint, HintKind
+from crawler.frontier.revisit import RevisitSettings
 from crawler.store.protocols import ClaimLimits, CommitBatch, SampleDraw, SampleRow
-from tests.contract.visits import NOW, Harness, excluded, fetched, queued_urls, robots
+from tests.contract.visits import NOW, Harness, excluded, fetched, queued_urls, redirected, robots
+
+DAY_S = 86_400.0
+REVISITS = RevisitSettings(True, first_s=DAY_S, min_interval_s=60.0, max_interval_s=30 * DAY_S)
 
 A = "http://a.test/"
-DRAW = SampleDraw("uniform", "crawl", 1, 7, NOW, 3, 0, follows=False)
+DRAW = SampleDraw("uniform", "crawl", 1, 7, NOW, 3, 0, follows=False, held_from=1)
 
 
 async def with_leaves(harness: Harness) -> list[str]:
@@ -32,7 +41,7 @@ async def test_a_drawn_url_is_claimed_and_the_others_are_excluded(harness: Harne
     await with_leaves(harness)
     number = await harness.store.find(f"{A}y")
     assert number is not None
-    await harness.store.replace_sample(DRAW, [SampleRow(number, "", None, 1 / 3)], 1, None)
+    await harness.store.replace_sample(DRAW, [SampleRow(number, "", None, 1 / 3)], None)
     assert await harness.urls("state, reason") == {
         A: ("fetched", "200"),
         f"{A}x": ("excluded", "sample: not drawn"),
@@ -49,12 +58,12 @@ async def test_a_new_sample_takes_the_place_of_the_old(harness: Harness) -> None
     await with_leaves(harness)
     numbers = [await harness.store.find(f"{A}{name}") for name in "xyz"]
     rows = [SampleRow(number, "s", walk, 0.5) for walk, number in enumerate(numbers) if number is not None]
-    await harness.store.replace_sample(DRAW, rows, None, None)
+    await harness.store.replace_sample(DRAW, rows, None)
     await harness.store.reopen_sample()
     draw = await harness.store.sample_draw()
     assert draw is not None
     assert not draw.stands
-    await harness.store.replace_sample(DRAW, [rows[0], rows[0]], None, None)
+    await harness.store.replace_sample(DRAW, [rows[0], rows[0]], None)
     assert [row["walk"] for row in await harness.store.query("SELECT walk FROM samples")] == [0, 0]
 
 
@@ -66,7 +75,7 @@ async def test_a_mirror_that_changes_after_the_draw_admits_only_drawn_urls(harne
     await harness.finish(claim, *(excluded(queued, "mirror of http://main.test") for queued in claim.urls))
     number = await harness.store.find(f"{A}2")
     assert number is not None
-    await harness.store.replace_sample(DRAW, [SampleRow(number, "", None, 0.5)], 1, None)
+    await harness.store.replace_sample(DRAW, [SampleRow(number, "", None, 0.5)], None)
     harness.max_depth = 1
     await harness.news(site, A[:-1], copy)
     assert await harness.urls("state, reason") == {
@@ -74,6 +83,104 @@ async def test_a_mirror_that_changes_after_the_draw_admits_only_drawn_urls(harne
         f"{A}2": ("queued", ""),
     }
     assert queued_urls(await harness.claim()) == [f"{A}2"]
+
+
+async def drawn(harness: Harness, *, max_depth: int = 1) -> int:
+    """The start page is visited, ``y`` is the sample, and has been visited too. Returns its number."""
+    await with_leaves(harness)
+    number = await harness.store.find(f"{A}y")
+    assert number is not None
+    draw = replace(DRAW, held_from=max_depth)
+    await harness.store.replace_sample(draw, [SampleRow(number, "", None, 1 / 3)], None)
+    (claim,) = await harness.claim()
+    await harness.finish(claim, *(fetched(queued) for queued in claim.urls))
+    return number
+
+
+NOT_DRAWN = ("excluded", "sample")
+
+
+async def test_a_revisit_queues_no_page_that_was_not_drawn(harness: Harness) -> None:
+    await drawn(harness)
+    harness.now += 2 * DAY_S
+    assert await harness.store.queue_due(REVISITS, harness.now, harness.now, None) == 2
+    (claim,) = await harness.claim()
+    assert sorted(queued_urls([claim])) == [A, f"{A}y"]
+    start = next(queued for queued in claim.urls if queued.url == A)
+    await harness.finish(claim, fetched(start, [f"{A}x", f"{A}y", f"{A}z", f"{A}new"]))
+    assert queued_urls(await harness.claim()) == [f"{A}y"]
+    states = await harness.urls("state, reason_code")
+    assert [states[f"{A}{name}"] for name in ("x", "z", "new")] == [NOT_DRAWN] * 3
+
+
+async def test_a_shorter_path_does_not_bring_in_what_was_not_drawn(harness: Harness) -> None:
+    """The pages at depth 2 were held back. A revisit finds one at depth 1, and another that is new."""
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    await harness.finish(claim, fetched(claim.urls[0], [f"{A}hub"]))
+    (claim,) = await harness.claim()
+    held = ClaimLimits(10, below_depth=2)
+    leaves = fetched(claim.urls[0], [f"{A}x", f"{A}y"])
+    await harness.store.commit(CommitBatch(NOW, held, [leaves], released=[claim.group_id]))
+    number = await harness.store.find(f"{A}y")
+    assert number is not None
+    await harness.store.replace_sample(replace(DRAW, held_from=2), [SampleRow(number, "", None, 0.5)], None)
+    harness.now += 2 * DAY_S
+    await harness.store.queue_due(REVISITS, harness.now, harness.now, None)
+    (claim,) = await harness.claim()
+    start = next(queued for queued in claim.urls if queued.url == A)
+    await harness.finish(claim, fetched(start, [f"{A}hub", f"{A}x", f"{A}new"]))
+    states = await harness.urls("state, reason_code")
+    assert (states[f"{A}x"], states[f"{A}new"]) == (NOT_DRAWN, NOT_DRAWN)
+
+
+@pytest.mark.parametrize("source", ["sitemap", "rup", "operator"])
+async def test_a_hint_queues_no_page_that_was_not_drawn(harness: Harness, source: str) -> None:
+    await drawn(harness)
+    harness.now += 2 * DAY_S
+    hints = [Hint(f"{A}{name}", HintKind.CHANGED, harness.now, source) for name in ("x", "y", "new")]
+    await harness.store.take_hints(hints, REVISITS, harness.now, refusal=lambda url, depth: None)
+    await harness.store.queue_due(REVISITS, harness.now, harness.now, None)
+    assert sorted(queued_urls(await harness.claim())) == [A, f"{A}y"]
+    states = await harness.urls("state, reason_code")
+    assert states[f"{A}x"] == NOT_DRAWN
+    assert states.get(f"{A}new", NOT_DRAWN) == NOT_DRAWN
+
+
+async def test_what_other_options_admit_is_not_requested_if_it_was_not_drawn(harness: Harness) -> None:
+    await drawn(harness)
+    numbers = [await harness.store.find(f"{A}{name}") for name in "xz"]
+    await harness.store.requeue([number for number in numbers if number is not None])
+    assert queued_urls(await harness.claim()) == []
+    assert (await harness.urls("state, reason_code"))[f"{A}x"] == NOT_DRAWN
+
+
+async def test_a_page_of_an_earlier_sample_is_not_visited_again(harness: Harness) -> None:
+    await drawn(harness)
+    number = await harness.store.find(f"{A}z")
+    assert number is not None
+    await harness.store.replace_sample(DRAW, [SampleRow(number, "", None, 1 / 3)], None)
+    harness.now += 2 * DAY_S
+    assert await harness.store.queue_due(REVISITS, harness.now, harness.now, None) == 1
+    assert (await harness.urls("state, reason_code"))[f"{A}y"] == ("fetched", "fetched")
+
+
+async def test_the_target_of_a_drawn_redirect_is_requested(harness: Harness) -> None:
+    await with_leaves(harness)
+    number = await harness.store.find(f"{A}y")
+    assert number is not None
+    await harness.store.replace_sample(DRAW, [SampleRow(number, "", None, 1 / 3)], None)
+    (claim,) = await harness.claim()
+    await harness.finish(claim, redirected(claim.urls[0], f"{A}x"))
+    assert queued_urls(await harness.claim()) == [f"{A}x"]
+
+
+async def test_if_the_crawl_requests_everything_a_sample_leaves_nothing_out(harness: Harness) -> None:
+    await with_leaves(harness)
+    await harness.store.replace_sample(replace(DRAW, held_from=None), [], None)
+    (claim,) = await harness.claim()
+    await harness.finish(claim, fetched(claim.urls[0], [f"{A}new"]))
+    assert f"{A}new" in queued_urls(await harness.claim())
 
 
 async def test_there_is_none_at_first(harness: Harness) -> None:

@@ -189,6 +189,37 @@ def test_another_size_holds_the_smaller_sample(web: LoopbackWeb, tmp_path: Path)
     assert left == 0, "without --sample, everything is fetched"
 
 
+def test_a_revisit_asks_for_nothing_that_was_not_drawn(web: LoopbackWeb, tmp_path: Path) -> None:
+    links = "".join(f"<a href=/{n}>{n}</a>" for n in range(40))
+    web.sites["many.test"] = {"/robots.txt": plain(""), "/": Page(links)} | {f"/{n}": Page(f"{n}") for n in range(40)}
+    (tmp_path / "c.toml").write_text(
+        HASTY.replace("0.05", "0.01") + '[revisit]\nfirst = 1\nmin_interval = 0.1\nmax_interval = "2 s"\n'
+    )
+    db = tmp_path / "s.db"
+    arguments = [web.url("many.test"), "--config", tmp_path / "c.toml", *LOOPBACK, "--db", db]
+    options = ["--max-depth", "1", "--sample", "5", "--per", "site"]
+    assert here("run", *arguments, *options).code == 0
+    asked = {hit.path for hit in web.log}
+    web.sites["many.test"] = {**web.sites["many.test"], "/": Page(f"changed {links}<a href=/new>new</a>")}
+    time.sleep(1.1)  # the first revisit is due after a second
+    before = len(web.log)
+    assert here("run", *arguments, *options, "--revisit").code == 0
+    assert "/" in {hit.path for hit in web.log[before:]}
+    assert {hit.path for hit in web.log} == asked
+    rows = sqlite3.connect(db).execute("SELECT count(*) FROM urls WHERE reason_code = 'sample'").fetchone()
+    drawn = {row[0] for row in samples(db)}
+    assert rows == (42 - len({web.url("many.test"), *drawn}),)
+    assert here("audit", "--db", db).code == 0
+    with sqlite3.connect(db) as connection:  # as if the first run had drawn another page
+        connection.execute("DELETE FROM sample WHERE url_id NOT IN (SELECT url_id FROM urls WHERE depth = 0)")
+        connection.execute("UPDATE sample_draw SET drawn_at = 0")
+    audit = json.loads(here("audit", "--db", db, "--json").out)
+    (check,) = (each for each in audit["checks"] if each["check"] == "sample")
+    assert check["violations"] >= len(drawn - {web.url("many.test")})
+    found = next(each for each in audit["violations"] if each["check"] == "sample")
+    assert found["done"] == "asked for, though not drawn"
+
+
 def test_sitemaps_make_a_frame(web: LoopbackWeb, tmp_path: Path) -> None:
     listed = "".join(f"<url><loc>{web.url('a.test', f'/{n}')}</loc></url>" for n in (1, 2, 3, 4, 7, 8, 9))
     web.sites["a.test"] = {**web.sites["a.test"], "/sitemap.xml": Page(

@@ -532,6 +532,8 @@ LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.n
   WHERE t.silent_at > :now AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = site_of(r.url_id)
 WHERE r.due_at <= :now AND r.not_before < :not_before AND u.state <> 'queued'
   AND (r.hint IS NOT NULL OR NOT :hinted_only::boolean)
+  AND NOT EXISTS (SELECT 1 FROM sample_draw d WHERE d.stands = 1 AND u.depth >= d.held_from AND u.kind = 'page'
+    AND u.hops = 0 AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id))
   AND (told.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < greatest(told.registered_at, :all_due_before)
     OR (r.failures > 0 AND u.state <> 'failed'));
 
@@ -584,7 +586,9 @@ WHERE url_id = :id AND checked_at < :at AND (hinted_at IS NULL OR hinted_at < :a
 
 -- name: failed_for_good
 SELECT id FROM url WHERE id = ANY(numbers(:numbers)) AND state = 'failed'
-  AND NOT EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id);
+  AND NOT EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id)
+  AND (EXISTS (SELECT 1 FROM sample a WHERE a.url_id = url.id)
+    OR NOT EXISTS (SELECT 1 FROM sample_draw WHERE stands = 1 AND held_from IS NOT NULL));
 
 -- name: hint_records
 SELECT site_id, source, tried, changed FROM hint_record WHERE site_id = ANY(numbers(:sites));
@@ -680,11 +684,11 @@ ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = ex
 SELECT id FROM url WHERE id = ANY(numbers(:numbers)) AND state = 'excluded';
 
 -- name: leave_not_drawn
-UPDATE url SET reason_code = 'sample', reason = :sentence, target = NULL
-WHERE id = ANY(numbers(:numbers)) AND NOT EXISTS (SELECT 1 FROM sample WHERE url_id = url.id);
-
--- name: drawn_of
-SELECT DISTINCT url_id FROM sample WHERE url_id = ANY(numbers(:numbers));
+UPDATE url u SET state = 'excluded', reason_code = 'sample', reason = :sentence, target = NULL
+WHERE u.id = ANY(numbers(:numbers)) AND u.state = 'queued' AND u.kind = 'page' AND u.hops = 0
+  AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id)
+  AND (u.depth >= (SELECT held_from FROM sample_draw)
+    OR NOT EXISTS (SELECT 1 FROM revisit r WHERE r.group_id = u.group_id AND r.url_id = u.id));
 
 -- name: nodes
 -- The number of nodes that groups are distributed over.

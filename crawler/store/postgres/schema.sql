@@ -444,6 +444,7 @@ CREATE TABLE sample_draw (
   frame bigint NOT NULL,
   cut_sites bigint NOT NULL,
   follows integer NOT NULL,
+  held_from bigint,
   stands integer NOT NULL
 );
 

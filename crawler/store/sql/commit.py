@@ -78,7 +78,7 @@ class Committer:
         moved += [each.site for each in refuted]
         moved += await self._decided_under_refuted(batch.outcomes)
         if moved:  # after the outcomes, which were decided under the old main site
-            touched |= await self._requeue_behind_mirrors(moved, limits.max_depth)
+            touched |= await self._requeue_behind_mirrors(moved)
         await self._lock_groups(touched, {*batch.paces, *batch.unreserved})
         await self._store_paces(batch.paces)
         if batch.released:
@@ -226,7 +226,7 @@ class Committer:
             ],
         )
         await self._revisits.end([o for o in outcomes if o.again is not None])
-        await self._sql.execute_many("enqueue", [{"id": o.queued.id} for o in outcomes if o.state is State.QUEUED])
+        await self._offers.enqueue([o.queued.id for o in outcomes if o.state is State.QUEUED])
 
     async def _bring_nearer(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         """Bring the outlinks of pages nearer that came nearer to a seed while they were being fetched."""
@@ -392,20 +392,12 @@ class Committer:
         row = await self._sql.fetch_one("main_site", site_id=news.site_id)
         return row is not None and row.main_site != news.main_site
 
-    async def _requeue_behind_mirrors(self, sites: list[str], max_depth: int | None) -> set[int]:
-        """Queue the URLs that were excluded as a mirror's, if its site or a site on the way names another main site.
-
-        If a sample stands, these URLs were in its sampling frame. URLs that were not drawn stay excluded, unless the
-        crawl fetches everything (no ``max_depth``).
-        """
+    async def _requeue_behind_mirrors(self, sites: list[str]) -> set[int]:
+        """Queue the URLs that were excluded as a mirror's, if its site or a site on the way names another main site."""
         behind = await self._sql.fetch("urls_behind_mirrors", sites=json.dumps(sites))
         numbers = [row.id for row in behind]
-        if max_depth is not None and await self._sql.fetch("standing_sample"):
-            given = json.dumps(numbers)
-            await self._sql.execute("leave_not_drawn", sentence=ReasonCode.SAMPLE.sentence, numbers=given)
-            numbers = [row.url_id for row in await self._sql.fetch("drawn_of", numbers=given)]
         await self._sql.execute_many("requeue", [{"id": n} for n in numbers])
-        await self._sql.execute_many("enqueue", [{"id": n} for n in numbers])
+        await self._offers.enqueue(numbers)
         return await self._offers.groups(numbers)
 
     async def _claim(self, now: float, limits: ClaimLimits) -> list[Claim]:

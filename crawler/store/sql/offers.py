@@ -168,11 +168,24 @@ class Offers:
             taken = await self._insert(list(inserts.values()))
             queued += [n for n, row in inserts.items() if row["state"] == State.QUEUED and n not in taken]
             rest = {url: found for url, found in rest.items() if numbers[url] in taken}
-        await self._sql.execute_many("enqueue", [{"id": number} for number in queued])
+        await self.enqueue(queued)
         for url, (offer, _) in fresh.items():
             self._recent.put(url, numbers[url], offer.depth if offer.is_good else _REFUSED)
         queued += await self._apply(better, max_depth, ending)
         return await self.groups(queued)
+
+    async def enqueue(self, numbers: Collection[int]) -> None:
+        """Add the queued URLs among these to the frontier. Every URL that is queued passes here.
+
+        While a sample stands, a page that it did not draw is excluded instead, however it was found. The exceptions are
+        the targets of redirects, and pages nearer than the depth that was held back, if they were visited before.
+        """
+        if not numbers:
+            return
+        if await self._sql.fetch("standing_sample"):
+            sentence = ReasonCode.SAMPLE.sentence
+            await self._sql.execute("leave_not_drawn", sentence=sentence, numbers=json.dumps(list(numbers)))
+        await self._sql.execute_many("enqueue", [{"id": number} for number in numbers])
 
     async def _insert(self, rows: list[dict[str, object]]) -> set[int]:
         """Insert new URLs; returns the numbers that another worker has inserted since: none on SQLite."""
@@ -271,7 +284,7 @@ class Offers:
                 for number, (change, found_on) in changes.items()
             ],
         )
-        await self._sql.execute_many("enqueue", moved)
+        await self.enqueue([row["id"] for row in moved])
 
     async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, FoundOffer]:
         """The better offers that a lower depth of these pages makes to the URLs that they link or redirect to."""

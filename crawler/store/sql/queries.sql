@@ -165,9 +165,10 @@ SELECT id, asked_at, command, name, run_id, done_at, because FROM control WHERE 
 INSERT INTO control (asked_at, command, name, run_id, because) VALUES (:now, :command, :name, :run_id, :because);
 
 -- name: exclude_not_drawn
--- Exclude the pages that were held back and are not in the sample.
+-- Exclude the pages that were held back and are not in the sample. If the targets of redirects belong to the sample
+-- (:follows), they stay.
 UPDATE url SET state = 'excluded', reason_code = 'sample', reason = :sentence
-WHERE state = 'queued' AND kind = 'page' AND id IN (SELECT url_id FROM frontier WHERE depth >= :held_from)
+WHERE state = 'queued' AND kind = 'page' AND NOT (hops > 0 AND :follows) AND id IN (SELECT url_id FROM frontier WHERE depth >= :held_from)
   AND id NOT IN (SELECT url_id FROM sample);
 
 -- name: dequeue_not_drawn
@@ -177,7 +178,8 @@ DELETE FROM frontier WHERE depth >= :held_from AND (SELECT state FROM url WHERE 
 UPDATE run SET worst_lag_s = :lag_s WHERE id = :run_id;
 
 -- name: standing_sample
-SELECT 1 AS stands FROM sample_draw WHERE stands = 1;
+-- Whether a sample decides which pages are requested.
+SELECT 1 AS stands FROM sample_draw WHERE stands = 1 AND held_from IS NOT NULL;
 
 -- name: set_aside
 UPDATE worker SET granted = :pages WHERE id = :worker;
@@ -252,7 +254,7 @@ DELETE FROM rank;
 DELETE FROM site_rank;
 
 -- name: sample_draw
-SELECT method, per, size, seed, drawn_at, frame, cut_sites, follows, stands FROM sample_draw;
+SELECT method, per, size, seed, drawn_at, frame, cut_sites, follows, held_from, stands FROM sample_draw;
 
 -- name: drop_sample_draw
 DELETE FROM sample_draw;
@@ -261,8 +263,8 @@ DELETE FROM sample_draw;
 DELETE FROM sample;
 
 -- name: insert_sample_draw
-INSERT INTO sample_draw (method, per, size, seed, drawn_at, frame, cut_sites, follows, stands)
-VALUES (:method, :per, :size, :seed, :drawn_at, :frame, :cut_sites, :follows, :stands);
+INSERT INTO sample_draw (method, per, size, seed, drawn_at, frame, cut_sites, follows, held_from, stands)
+VALUES (:method, :per, :size, :seed, :drawn_at, :frame, :cut_sites, :follows, :held_from, :stands);
 
 -- name: reopen_sample
 UPDATE sample_draw SET stands = 0;

@@ -127,7 +127,7 @@ class Revisits:
             reason = Reason(ReasonCode.REVISIT_DUE) if source is None else Reason(ReasonCode.REVISIT_HINTED, source)
             terms = {"reason_code": reason.code, "reason": reason.sentence}
             await self._sql.execute("queue_revisit", numbers=json.dumps(found), **terms)
-        await self._sql.execute_many("enqueue", [{"id": number} for number in numbers])
+        await self._offers.enqueue(numbers)
 
     async def _pay(self, chosen: list[int], paid: Mapping[int, float], settings: RevisitSettings, now: float) -> None:
         spent: dict[int, int] = {}
@@ -225,7 +225,7 @@ class Revisits:
         told = [known[hint.url] for hint in asked if hint.url in known]
         failed = [{"id": row.id} for row in await self._sql.fetch("failed_for_good", numbers=json.dumps(told))]
         await self._sql.execute_many("requeue", failed)
-        await self._sql.execute_many("enqueue", failed)
+        await self._offers.enqueue([row["id"] for row in failed])
         touched |= await self._offers.groups([row["id"] for row in failed])
         new += len(failed)
         moved = await self._move([(known[hint.url], hint) for hint in latest if hint.url in known], now)

@@ -329,7 +329,7 @@ class SqlStore(ABC):
     async def requeue(self, numbers: Sequence[int]) -> None:
         async with self._writing():
             await self._sql.execute_many("requeue", [{"id": number} for number in numbers])
-            await self._sql.execute_many("enqueue", [{"id": number} for number in numbers])
+            await self._offers.enqueue(numbers)
             await self._committer.refresh(await self._offers.groups(numbers), None)
             self._offers.forget()
 
@@ -513,17 +513,16 @@ class SqlStore(ABC):
         return SampleDraw(**row._asdict() | {"follows": bool(row.follows), "stands": bool(row.stands)})
 
     @retrying
-    async def replace_sample(
-        self, draw: SampleDraw, rows: Sequence[SampleRow], held_from: int | None, pages_per_site: int | None
-    ) -> None:
+    async def replace_sample(self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None) -> None:
         async with self._writing():
             await self._sql.execute("drop_sample_draw")
             await self._sql.execute("drop_sample")
             await self._sql.execute("insert_sample_draw", **asdict(draw))
             await self._sql.execute_many("insert_sample", (row._asdict() for row in rows))
-            if held_from is not None:
-                await self._sql.execute("exclude_not_drawn", sentence=ReasonCode.SAMPLE.sentence, held_from=held_from)
-                await self._sql.execute("dequeue_not_drawn", held_from=held_from)
+            if draw.held_from is not None:
+                terms = {"sentence": ReasonCode.SAMPLE.sentence, "follows": draw.follows}
+                await self._sql.execute("exclude_not_drawn", held_from=draw.held_from, **terms)
+                await self._sql.execute("dequeue_not_drawn", held_from=draw.held_from)
                 self._offers.forget()
             await self._committer.refresh_all(pages_per_site)
 

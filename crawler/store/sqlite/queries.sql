@@ -383,7 +383,8 @@ WHERE id NOT IN (SELECT url_id FROM revisit);
 
 -- name: due_revisits
 -- The revisits that are due and were not made in this run. A site that reports its changes is not polled meanwhile, except for URLs
--- checked before the registration, checked before all_due_before, or unreachable since.
+-- checked before the registration, checked before all_due_before, or unreachable since. A page that the standing sample
+-- did not draw is not visited, if its depth was held back.
 SELECT r.url_id, r.changes, r.watched_s, r.checked_at, r.hint IS NOT NULL AS is_hinted, h.tried, h.changed
 FROM revisit r JOIN url u ON u.id = r.url_id
 LEFT JOIN hint_record h ON h.site_id = site_of(r.url_id) AND h.source = r.hint
@@ -391,6 +392,8 @@ LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.n
   WHERE t.silent_at > :now AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = site_of(r.url_id)
 WHERE r.due_at <= :now AND r.not_before < :not_before AND u.state <> 'queued'
   AND (r.hint IS NOT NULL OR NOT :hinted_only)
+  AND NOT EXISTS (SELECT 1 FROM sample_draw d WHERE d.stands = 1 AND u.depth >= d.held_from AND u.kind = 'page'
+    AND u.hops = 0 AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id))
   AND (told.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < max(told.registered_at, :all_due_before)
     OR (r.failures AND u.state <> 'failed'));
 
@@ -438,9 +441,10 @@ UPDATE revisit SET hint = :source, hinted_at = :at,
 WHERE url_id = :id AND checked_at < :at AND (hinted_at IS NULL OR hinted_at < :at) RETURNING url_id;
 
 -- name: failed_for_good
--- Of a JSON list of URL numbers, those that failed and never were a page.
+-- Of a JSON list of URL numbers, those that failed and never were a page, and that a standing sample does not leave out.
 SELECT id FROM url WHERE id IN (SELECT value FROM json_each(:numbers)) AND state = 'failed'
-  AND id NOT IN (SELECT url_id FROM revisit);
+  AND id NOT IN (SELECT url_id FROM revisit)
+  AND (id IN (SELECT url_id FROM sample) OR NOT EXISTS (SELECT 1 FROM sample_draw WHERE stands = 1 AND held_from IS NOT NULL));
 
 -- name: excluded_of
 SELECT id FROM url WHERE id IN (SELECT value FROM json_each(:numbers)) AND state = 'excluded';
@@ -524,12 +528,12 @@ VALUES (:run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups);
 INSERT INTO sample (url_id, stratum, walk, probability) VALUES (:url_id, :stratum, :walk, :probability);
 
 -- name: leave_not_drawn
--- Of a JSON list of excluded URLs, those that are not in the sample.
-UPDATE url SET reason_code = 'sample', reason = :sentence, target = NULL
-WHERE id IN (SELECT value FROM json_each(:numbers)) AND id NOT IN (SELECT url_id FROM sample);
-
--- name: drawn_of
-SELECT DISTINCT url_id FROM sample WHERE url_id IN (SELECT value FROM json_each(:numbers));
+-- Exclude, of a JSON list of queued URLs, the pages that the standing sample did not draw: those that were held back,
+-- and those found after the draw. The target of a redirect is requested.
+UPDATE url SET state = 'excluded', reason_code = 'sample', reason = :sentence, target = NULL
+WHERE id IN (SELECT value FROM json_each(:numbers)) AND state = 'queued' AND kind = 'page' AND hops = 0
+  AND id NOT IN (SELECT url_id FROM sample)
+  AND (depth >= (SELECT held_from FROM sample_draw) OR id NOT IN (SELECT url_id FROM revisit));
 
 -- name: erase_deleted
 -- From now on overwrite what this connection deletes.
