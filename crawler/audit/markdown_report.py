@@ -11,6 +11,7 @@ from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.audit.records import TOLERANCE_S, RunRecord
 from crawler.audit.run_audit import MAX_LISTED, AuditResult
+from crawler.audit.totals import told_of_unsent
 from crawler.clock import iso
 from crawler.formatting import instant, many, seconds
 from crawler.frontier.operator import Standing
@@ -147,8 +148,10 @@ def _runs(runs: Sequence[RunRecord], requests: dict[int, int]) -> Iterator[str]:
 
 def _requested(result: AuditResult) -> Iterator[str]:
     totals = result.totals
-    received = f"received {many(totals.requests, 'request')}, and sent {many(totals.bytes, 'byte')}"
-    yield f"{many(totals.sites, 'site')} {received}."
+    logged = f"{many(totals.requests, 'request')} to {many(totals.sites, 'site')} are in the log"
+    yield f"{logged}; the answers were {many(totals.bytes, 'byte')}."
+    if unsent := told_of_unsent(totals):
+        yield f"{unsent}."
     yield ""
     yield from _table(("requests for", "answer", "how many"), totals.answers)
     if totals.robots_actions:

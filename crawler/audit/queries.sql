@@ -160,7 +160,9 @@ FROM orders WHERE order_id > :after ORDER BY order_id LIMIT :limit
 
 -- name: totals
 SELECT count(*) AS requests, count(DISTINCT site_id) AS sites, coalesce(sum(bytes), 0) AS bytes,
-  min(started_at) AS first_at, max(finished_at) AS last_at, count(CASE WHEN path = '' THEN 1 END) AS redacted
+  min(started_at) AS first_at, max(finished_at) AS last_at, count(CASE WHEN path = '' THEN 1 END) AS redacted,
+  count(CASE WHEN error_kind IN {no_address} THEN 1 END) AS unsent,
+  count(DISTINCT CASE WHEN error_kind IN {no_address} THEN site_id END) AS sites_without_address
 FROM requests_by_id
 
 -- name: answers

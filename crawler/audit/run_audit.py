@@ -52,6 +52,8 @@ class AuditResult:
             "at": self.at,
             "requests": self.totals.requests,
             "sites": self.totals.sites,
+            "unsent": self.totals.unsent,
+            "sites_without_address": self.totals.sites_without_address,
             "runs": len(self.runs),
             "violations_found": self.violation_count,
             "checks": [

@@ -8,6 +8,7 @@ from rich.text import Text
 from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.audit.run_audit import AuditResult
+from crawler.audit.totals import told_of_unsent
 from crawler.cli.output import PrintableConsole
 from crawler.formatting import many
 
@@ -41,4 +42,6 @@ def render(result: AuditResult, console: PrintableConsole) -> None:
             style="bold red" if result.violation_count else "bold green",
         )
     )
+    if unsent := told_of_unsent(totals):
+        console.print(unsent)
     console.print(f"SHA-256 of what was judged: {result.sha256}", soft_wrap=True)

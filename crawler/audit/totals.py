@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from crawler.formatting import many
+from crawler.reasons import DNS_KINDS, ErrorKind
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
 _SITES_SHOWN = 10
+#: The failures before any connection, as a list in SQL. A refused connection is no such failure: a packet was sent.
+_NO_ADDRESS = "(" + ", ".join(f"'{kind}'" for kind in sorted({*DNS_KINDS, ErrorKind.ADDRESS})) + ")"
 
 _SQL = load_statements("crawler.audit")
 
@@ -76,6 +80,8 @@ class LogTotals:
     first_at: float | None
     last_at: float | None
     redacted: int  # requests whose addresses were reduced to their sites
+    unsent: int  # requests that were not sent, because there was no address to connect to
+    sites_without_address: int  # the sites of these
     answers: list[AnswerCount]
     requests_per_run: dict[int, int]
     clock_steps: list[ClockStep]
@@ -87,9 +93,18 @@ class LogTotals:
     restricted: list[SiteCount]
 
 
+def told_of_unsent(totals: LogTotals) -> str:
+    """How many of the requests were not sent, as a sentence; empty if all were."""
+    if not totals.unsent:
+        return ""
+    were = "was" if totals.unsent == 1 else "were"
+    sites = many(totals.sites_without_address, "site")
+    return f"{totals.unsent:,} of these {were} not sent: {sites} had no address to connect to"
+
+
 async def read_totals(store: StoreReader) -> LogTotals:
     """Read the totals. The statements aggregate the whole log, and each returns a few rows."""
-    (totals,) = await store.query(_SQL["totals"])
+    (totals,) = await store.query(_SQL["totals"].format(no_address=_NO_ADDRESS))
     runs = await store.query(_SQL["requests_per_run"])
     most = {"limit": _SITES_SHOWN}
     deferred = await store.query(_SQL["deferred_sites"], most)

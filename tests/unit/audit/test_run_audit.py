@@ -122,6 +122,22 @@ async def test_an_obedient_crawl(doctored: Doctored) -> None:
     assert found.limits == []
 
 
+async def test_requests_without_an_address_to_connect_to_are_told_apart(doctored: Doctored) -> None:
+    doctored.run(settings())
+    for host, kinds in {"a": ["dns_no_name"], "b": ["dns", "address"], "c": ["connect"], "d": [None]}.items():
+        site = doctored.site(f"http://{host}.test")
+        for n, kind in enumerate(kinds):
+            status = None if kind else 200
+            doctored.request(
+                site, 1 + 1000 * n, "/robots.txt", "robots", status=status, error_kind=kind, robots_id=None
+            )
+    found = await audited(doctored)
+    said = "3 of these were not sent: 2 sites had no address to connect to"
+    assert said in shown(found)
+    assert f"{said}." in "\n".join(document(found))
+    assert (found.as_json()["unsent"], found.as_json()["sites_without_address"]) == (3, 2)
+
+
 @pytest.mark.parametrize(
     ("purpose", "source", "visited_at", "found"),
     [
