@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -76,6 +76,38 @@ class _NoAnswer:
 
     why: str
     until: float = 0.0
+
+
+class _MainSites:
+    """The main site of each mirror. It knows without a search whether a site is the main site of any."""
+
+    def __init__(self) -> None:
+        self._by_mirror: dict[str, str] = {}
+        self._mirrors: Counter[str] = Counter()  # how many each main site has
+
+    def __contains__(self, mirror: str) -> bool:
+        return mirror in self._by_mirror
+
+    def get(self, mirror: str) -> str | None:
+        return self._by_mirror.get(mirror)
+
+    def put(self, mirror: str, main_site: str) -> None:
+        self.drop(mirror)
+        self._by_mirror[mirror] = main_site
+        self._mirrors[main_site] += 1
+
+    def drop(self, mirror: str) -> None:
+        main_site = self._by_mirror.pop(mirror, None)
+        if main_site is not None:
+            self._mirrors[main_site] -= 1
+            if not self._mirrors[main_site]:
+                del self._mirrors[main_site]
+
+    def is_main(self, site: str) -> bool:
+        return site in self._mirrors
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        return self._by_mirror.items()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +184,7 @@ class RobotsCache:
         self._unsettled: set[str] = set()  # sites whose copies are being committed
         self._asking: dict[str, str] = {}  # by site, the URL elsewhere asked for it, until its copy is committed
         self._elsewhere: OrderedDict[str, tuple[str, int]] = OrderedDict()  # by such a URL, the site and its copy
-        self._mains: dict[str, str] = {}  # main sites by mirror: few, compared with the sites crawled
+        self._mains = _MainSites()  # of few mirrors, compared with the sites crawled
         self._refuted: dict[str, Refuted] = {}  # by mirror: its Host line is ignored
         self._rules_bytes = 0
         self._reads_large = asyncio.Lock()
@@ -216,9 +248,9 @@ class RobotsCache:
         if is_new:
             copy = self._valid_after_pause(copy, group)
         if main_site is None:
-            self._mains.pop(site.name, None)
+            self._mains.drop(site.name)
         else:
-            self._mains[site.name] = main_site
+            self._mains.put(site.name, main_site)
         news = RobotsNews(site.id, site.name, copy, crawl_delay_s, main_site, _agent_lines(rules))
         said = answer.headers if answered_by == answer.url else ()
         kept = tuple((name, value) for name, value in said if name.lower() in _KEPT)
@@ -243,7 +275,7 @@ class RobotsCache:
     def learn(self, mirrors: Iterable[tuple[str, str]]) -> None:
         """Add mirrors that other workers have found, as pairs (mirror, main site)."""
         for mirror, main_site in mirrors:
-            self._mains[mirror] = main_site
+            self._mains.put(mirror, main_site)
             self._refuted.pop(mirror, None)
 
     def refute(self, refuted: Iterable[Refuted]) -> None:
@@ -251,14 +283,14 @@ class RobotsCache:
         for each in refuted:
             self._refuted[each.site] = each
             if self._mains.get(each.site) == each.main_site:
-                del self._mains[each.site]
+                self._mains.drop(each.site)
 
     def heed(self, outcome: Outcome) -> None:
         """Put what ``outcome`` says about main sites into the outbox; ``outcome`` is there already."""
         if outcome.state not in (State.FAILED, State.REDIRECTED):
             return
         site = split(outcome.queued.url).site
-        if site not in self._mains.values():
+        if not self._mains.is_main(site):
             return
         if outcome.state is State.REDIRECTED and outcome.target is not None:
             mirror = split(outcome.target).site
@@ -272,7 +304,7 @@ class RobotsCache:
         """Let the store judge a main site whose robots.txt has had no usable answer several times."""
         gone = copy.action in (RobotsAction.GIVEN_UP, RobotsAction.UNREACHABLE, RobotsAction.UNTRUSTED)
         is_silent = copy.failures >= _UNREACHABLE_AFTER and not copy.status.isdigit()  # an error status is an answer
-        if (gone or is_silent) and site in self._mains.values():
+        if (gone or is_silent) and self._mains.is_main(site):
             self._outbox.doubt(site, Contradiction.UNREACHABLE)
 
     async def _judged(
@@ -329,7 +361,7 @@ class RobotsCache:
         there = {mirror for mirror, _ in await self._store.main_sites()}
         for mirror in known.keys() - there:
             if self._mains.get(mirror) == known[mirror]:  # this worker has not learnt of it again meanwhile
-                del self._mains[mirror]
+                self._mains.drop(mirror)
 
     def main_of(self, site: str) -> Main | Cycle:
         """The end of the chain of ``Host`` claims that begins at ``site``, as far as it is known."""

@@ -105,3 +105,14 @@ async def test_large_files_are_read_in_a_tenth_of_the_time() -> None:
     keeping._reads_large_at = 0.0
     await asyncio.gather(*(keeping.rules("http://c.test", copy_of(body)) for _ in range(3)))
     assert len(clock.slept) == 3, "all three get what one has read"
+
+
+def test_a_site_is_a_main_site_while_it_has_a_mirror() -> None:
+    mains = robots._MainSites()
+    for mirror, main_site in (("a", "x"), ("b", "x"), ("b", "y"), ("c", "y")):
+        mains.put(mirror, main_site)
+    assert [site for site in "abcxy" if mains.is_main(site)] == ["x", "y"]
+    mains.drop("a")
+    mains.drop("nobody")
+    assert [site for site in "abcxy" if mains.is_main(site)] == ["y"]
+    assert dict(mains.items()) == {"b": "y", "c": "y"}
