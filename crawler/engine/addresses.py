@@ -35,8 +35,11 @@ class AddressBook(Protocol):
         """
         ...
 
-    def is_known(self, host: str) -> bool:
-        """Whether :meth:`cached` returns something."""
+    def extend(self, host: str) -> bool:
+        """Let the request that is sent next use the address that was known when it began to wait, even if outdated.
+
+        Returns false if that address has been forgotten meanwhile.
+        """
         ...
 
     async def look_up(self, host: str) -> str:
@@ -61,7 +64,7 @@ class _NoAddresses:
     def cached(self, host: str) -> str | None:
         return ""
 
-    def is_known(self, host: str) -> bool:
+    def extend(self, host: str) -> bool:
         return True
 
     async def look_up(self, host: str) -> str:

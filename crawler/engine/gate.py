@@ -465,7 +465,7 @@ class Gate:
             await self._take_slot(self._slots, live, address)
             covered = self._lease is None or self._lease.covers_request()
             in_hours = self._opens_at(host) is None
-            known = self._addresses.book.is_known(host)  # else the request would be looked up while it holds a slot
+            known = self._addresses.book.extend(host)  # else the request would be looked up while it holds a slot
             has_room = self._room.has_room(live.domain)
             if self._open.is_set() and has_room and covered and in_hours and known:
                 return address

@@ -25,6 +25,8 @@ MOST_TTL_S = 3600.0
 #: Names without an address are asked again after so many seconds. :mod:`crawler.fetch.name_servers` answers by itself
 #: as long as the SOA record of the zone permits.
 FAILURE_S = 30.0
+#: Seconds in which a request that has waited in the queues of the gate may still use the answer that it waited with.
+EXTENDED_S = 10.0
 #: The number of names that are kept. Each takes about 0.4 kB.
 CACHE_NAMES = 20_000
 _NAT64_LOOKUP_S = 3.0
@@ -43,6 +45,7 @@ class _Found(NamedTuple):
     until: float
     addresses: tuple[str, ...] = ()
     failed: LookUpFailed | None = None
+    extended_until: float = 0.0  # loop time; for connections only
 
     @property
     def first(self) -> str:
@@ -79,7 +82,9 @@ class Resolver(AbstractResolver):
         address = address_for(host, self._overrides)
         if address is not None:
             return [_result(host, address, port)]
-        found = self._kept(host) or await self._look_up(host)
+        found = self._found.get(host)
+        if found is None or asyncio.get_running_loop().time() >= max(found.until, found.extended_until):
+            found = await self._look_up(host)
         if found.failed is not None:
             raise LookUpFailed(found.failed.kind, found.failed.sentence)
         return [_result(host, text, port) for text in found.addresses]
@@ -103,9 +108,18 @@ class Resolver(AbstractResolver):
         self.counts.add(CACHED)
         return found.first
 
-    def is_known(self, host: str) -> bool:
-        """Whether :meth:`cached` would return an address, or that there is none."""
-        return not self.is_limited(host) or literal_address(host) is not None or self._kept(host) is not None
+    def extend(self, host: str) -> bool:
+        """Let :meth:`resolve` use the answer for ``host`` for :data:`EXTENDED_S` from now on, even if it is outdated.
+
+        A request may wait in a queue for longer than its answer is kept. If it were looked up again and had to wait
+        again, no request to a host whose queue is that long would ever be sent. Returns false if there is no answer.
+        """
+        if not self.is_limited(host) or literal_address(host) is not None:
+            return True
+        if (found := self._found.get(host)) is None:
+            return False
+        self._found[host] = found._replace(extended_until=asyncio.get_running_loop().time() + EXTENDED_S)
+        return True
 
     def prefer(self, host: str, address: str) -> None:
         """Let the next requests to ``host`` go to ``address``, one of its addresses: those before it do not answer."""

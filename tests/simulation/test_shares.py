@@ -10,6 +10,7 @@ from functools import partial
 from ipaddress import ip_address
 from itertools import pairwise
 from pathlib import Path
+from socket import AddressFamily
 from typing import ClassVar
 from zlib import crc32
 
@@ -28,6 +29,9 @@ from crawler.engine.outbox import Outbox
 from crawler.engine.polite_client import PoliteClient
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.slots import Slots
+from crawler.fetch.name_servers import Addresses as NamedAddresses
+from crawler.fetch.name_servers import NameServers
+from crawler.fetch.resolver import Resolver
 from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.model import Failed, FetchResult, Purpose, Request
 from crawler.reasons import ErrorKind, RequestError
@@ -510,7 +514,7 @@ async def test_further_addresses_of_a_host_need_a_place_too() -> None:
         def cached(self, host: str) -> str | None:
             return SHARED
 
-        def is_known(self, host: str) -> bool:
+        def extend(self, host: str) -> bool:
             return True
 
         def look_ups(self) -> str:
@@ -552,7 +556,7 @@ class ManyHomed:
     def cached(self, host: str) -> str | None:
         return next(iter(self._orders.get(host, self._addresses)), "")
 
-    def is_known(self, host: str) -> bool:
+    def extend(self, host: str) -> bool:
         return True
 
     def look_ups(self) -> str:
@@ -756,3 +760,46 @@ async def test_the_gate_forgets_groups_that_it_gave_back() -> None:
     with pytest.raises(AssertionError):
         await asyncio.gather(*waiting)
     await asyncio.gather(*waiting, return_exceptions=True)
+
+
+def test_a_queue_longer_than_the_time_of_an_answer_is_served_at_its_pace() -> None:
+    """Sixty hosts at one address, whose turns are 2 s apart: most wait for longer than the 60 s of their answers."""
+
+    class Web:
+        """A fetcher that looks a name up when it connects."""
+
+        def __init__(self, clock: VirtualClock) -> None:
+            self.clock = clock
+            self.sent = 0
+
+        async def fetch(self, request: Request) -> FetchResult:
+            self.sent += 1
+            await book.resolve(host_of(request.url))
+            now = self.clock.now()
+            return Failed(request.url, now, now, kind=ErrorKind.HTTP, status=404)
+
+    class System(NameServers):
+        async def addresses(self, host: str, family: AddressFamily = AddressFamily.AF_UNSPEC) -> NamedAddresses:
+            return NamedAddresses((SHARED,), 60.0)
+
+    async def main(clock: VirtualClock) -> int:
+        nonlocal book
+        book, web = Resolver((), system=System()), Web(clock)
+        gate = Gate(web, clock, PolitenessSettings(delay_s=2.0), 64, Outbox(clock, Alarm()), book=book)
+
+        async def ask(name: str) -> None:
+            gate.enter(name, Pace())
+            while True:
+                await gate.send(Request(f"http://{name}/", Purpose.PAGE, 1000), FetchPermit(1, name))
+
+        tasks = [asyncio.create_task(ask(f"n{n}.d{n}.test")) for n in range(60)]
+        await clock.sleep(600.0)
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(result, asyncio.CancelledError) for result in results), results
+        await book.close()
+        return web.sent
+
+    book: Resolver
+    assert run_virtual(main) >= 300, "a turn each 2 s"

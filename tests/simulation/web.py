@@ -74,7 +74,7 @@ class SimulatedWeb:
         address = self._addresses(host)
         return address if not address or host in self._looked_up else None
 
-    def is_known(self, host: str) -> bool:
+    def extend(self, host: str) -> bool:
         """Whether a host was looked up, or has no address."""
         return self.cached(host) is not None
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from crawler.fetch.name_servers import Addresses, LookUpFailed, NameServers
-from crawler.fetch.resolver import FAILURE_S, LEAST_TTL_S, MOST_TTL_S, Resolver, address_for
+from crawler.fetch.resolver import EXTENDED_S, FAILURE_S, LEAST_TTL_S, MOST_TTL_S, Resolver, address_for
 from crawler.reasons import ErrorKind
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 
@@ -77,7 +77,7 @@ async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_as
     assert (resolver.cached("b.test"), resolver.cached("192.0.2.9")) == ("", "192.0.2.9")
     names = ("a.example", "dead.example", "b.test", "192.0.2.9", "new.example")
     assert [resolver.is_limited(name) for name in names] == [True, True, False, True, True]
-    assert [resolver.is_known(name) for name in names] == [True, True, True, True, False]
+    assert [resolver.extend(name) for name in names] == [True, True, True, True, False]
     counts = {outcome: n for outcome, (n, _) in json.loads(resolver.look_ups()).items()}
     assert counts == {"found": 1, "dns_no_name": 1, "cached": 2}
     await resolver.close()
@@ -92,10 +92,28 @@ def test_an_answer_is_kept_for_its_ttl_within_bounds(ttl_s: float | None, kept_s
         resolver = Resolver((), system=system)
         await resolver.look_up("a.example")
         await clock.sleep(kept_s - 0.5)
-        assert resolver.is_known("a.example")
+        assert resolver.cached("a.example") is not None
         await clock.sleep(1.0)
-        assert not resolver.is_known("a.example")
+        assert resolver.cached("a.example") is None
         await resolver.look_up("a.example")
+        assert system.asked == ["a.example"] * 2
+        await resolver.close()
+
+    run_virtual(main)
+
+
+def test_a_request_that_waited_for_longer_than_the_ttl_is_sent_without_another_look_up() -> None:
+    async def main(clock: VirtualClock) -> None:
+        system = System({"a.example": Addresses(("192.0.2.1",), 60.0)})
+        resolver = Resolver((), system=system)
+        await resolver.look_up("a.example")
+        await clock.sleep(100.0)
+        assert resolver.extend("a.example")
+        assert [found["host"] for found in await resolver.resolve("a.example", 80)] == ["192.0.2.1"]
+        assert system.asked == ["a.example"]
+        assert resolver.cached("a.example") is None, "the next request looks it up before it waits"
+        await clock.sleep(EXTENDED_S)
+        await resolver.resolve("a.example", 80)
         assert system.asked == ["a.example"] * 2
         await resolver.close()
 
@@ -107,7 +125,7 @@ async def test_the_names_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     resolver = Resolver((), system=System({}))
     for n in range(5):
         await resolver.look_up(f"n{n}.example")
-    assert [resolver.is_known(f"n{n}.example") for n in range(5)] == [False, False, True, True, True]
+    assert [resolver.extend(f"n{n}.example") for n in range(5)] == [False, False, True, True, True]
     await resolver.close()
 
 
