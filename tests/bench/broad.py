@@ -156,9 +156,8 @@ def _scrapy(web: BroadWeb, scheme: str, options: Namespace) -> Contestant:
 
 def _wget2(web: BroadWeb, scheme: str, program: str, threads: int) -> Contestant:
     """GNU wget2. GNU wget has one connection, and waits for each silent name."""
-    command = [program, "-nv", "-r", "-l", "inf", "-H", "-D", "test", "-i", str(web.seeds(scheme)), "--tries=1"]
-    command += [f"--ca-certificate={web.ca_file}", "--accept-regex", f"{web.rule(scheme)}|/robots\\.txt$"]
-    command += [f"--max-threads={threads}", "--robots=on"]
+    command = [program, "-nv", "-r", "-l", "inf", "-i", str(web.seeds(scheme)), "--tries=1"]
+    command += [f"--ca-certificate={web.ca_file}", f"--max-threads={threads}", "--robots=on"]
     return Contestant(WGET2, command, _saved, frozenset({0, 4, 8, STOPPED}))  # some names have no address
 
 
