@@ -18,6 +18,7 @@ from crawler.formatting import many, size
 from crawler.frontier.operator import Command, standing
 from crawler.inspect.store_commands import store as group
 from crawler.maintenance.forgetting import Selection, Wanted, content_of, forget, select, wanted
+from crawler.maintenance.forgetting import redact as reduce_addresses
 from crawler.reasons import Reason, ReasonCode
 from crawler.search.build_index import empty_index
 from crawler.settings.stores import existing_store, order
@@ -96,7 +97,9 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
     try:
         async with _idle_store(db) as store:
             chosen = await select(store, asked, forgotten=False)
-            taken = await forget(store, chosen, Reason(ReasonCode.FORGOTTEN, why), redact=redact)
+            taken = await forget(store, chosen, Reason(ReasonCode.FORGOTTEN, why))
+            if redact:  # also what an earlier command has forgotten
+                await reduce_addresses(store, await select(store, asked, forgotten=True))
             had_index = await empty_index(db)
     except StoreInUse as error:
         if asked.site:

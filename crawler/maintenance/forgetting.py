@@ -73,7 +73,10 @@ class Selection:
 
 
 async def select(store: StoreReader, asked: Wanted, *, forgotten: bool) -> Selection:
-    """The known URLs that are wanted: those that were forgotten, or those that were not."""
+    """The known URLs that are wanted: those that were forgotten, or those that were not.
+
+    Raises :class:`UsageError` if one URL is wanted and the store does not know it.
+    """
     found = Selection()
 
     async def add(sql: str, **parameters: object) -> None:
@@ -88,7 +91,9 @@ async def select(store: StoreReader, asked: Wanted, *, forgotten: bool) -> Selec
     if asked.regex is not None:
         await add(_SQL["all_urls"])
     elif asked.url:
-        await add(_SQL["url"], url_id=await store.find(asked.url))
+        if (number := await store.find(asked.url)) is None:
+            raise UsageError(f"{asked.url}: the store does not know it")
+        await add(_SQL["url"], url_id=number)
     else:
         blocks = Blocks()
         blocks.replace([asked.site])
@@ -103,18 +108,17 @@ async def content_of(store: Maintenance, chosen: Selection) -> Content:
     return _sum([await store.content_of(batch) for batch in chosen.batches()])
 
 
-async def forget(store: Maintenance, chosen: Selection, reason: Reason, *, redact: bool) -> Content:
-    """Take the content of a selection out of the store, batch by batch; the same call goes on after a crash.
-
-    ``redact``: also reduce the addresses in the request log to their sites.
-    """
-    taken = []
-    for batch in chosen.batches():
-        taken.append(await store.forget(batch, reason))
-        if redact:
-            await store.redact(batch)
+async def forget(store: Maintenance, chosen: Selection, reason: Reason) -> Content:
+    """Take the content of a selection out of the store, batch by batch; the same call goes on after a crash."""
+    taken = [await store.forget(batch, reason) for batch in chosen.batches()]
     await store.sweep_forgotten()
     return _sum(taken)
+
+
+async def redact(store: Maintenance, forgotten: Selection) -> None:
+    """Reduce the addresses of forgotten URLs in the request log to their sites."""
+    for batch in forgotten.batches():
+        await store.redact(batch)
 
 
 def _sum(parts: Sequence[Content]) -> Content:

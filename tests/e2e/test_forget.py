@@ -95,6 +95,16 @@ def test_one_url_stays_out_until_it_is_asked_for(db: str, loopback: LoopbackWeb,
     assert "Quagga" in exported(db, tmp_path, "pages")
 
 
+def test_the_log_of_what_is_forgotten_already_can_be_redacted(db: str, loopback: LoopbackWeb, tmp_path: Path) -> None:
+    forget(db, loopback.url("a.test", "/secret"))
+    assert "secret" in exported(db, tmp_path, "requests")
+    assert forget(db, loopback.url("a.test", "/secret"), "--redact")["urls"] == 0
+    assert "secret" not in exported(db, tmp_path, "requests")
+    unknown = here("store", "forget", loopback.url("a.test", "/unknown"), "--db", db)
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "the store does not know it" in unknown.err
+
+
 def test_a_deleted_title_is_overwritten_in_the_file(db: str, tmp_path: Path) -> None:
     if "://" in db:
         pytest.skip("PostgreSQL keeps deleted rows until VACUUM FULL")
