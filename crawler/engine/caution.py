@@ -60,8 +60,8 @@ class MarkedVisit(Visit):
     The time between these moments must be short, because a kill by the operator within it counts against the URL. So a
     visit waits for the page reader to be ready before it marks the URL.
 
-    If the task is cancelled meanwhile, the mark stays until the worker ends in order: the last commit of the worker has
-    the outcome of the visit.
+    If the task is cancelled meanwhile, the mark stays until the next visit is processed or the worker ends in order:
+    the last commit of the worker has the outcome of the visit.
     """
 
     def __init__(
@@ -78,8 +78,9 @@ class MarkedVisit(Visit):
     async def begin_processing(self) -> None:
         if self._is_processing:
             return
-        await self._gate.idle(self._reader.ready())
-        await self._gate.idle(self._lock.acquire())
+        # Not through the gate: an answer that is here is processed, although the gate has closed since.
+        await self._reader.ready()
+        await self._lock.acquire()
         self._is_processing = True
         await self._store.mark_url(self._url_id)
 

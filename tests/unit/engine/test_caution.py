@@ -156,7 +156,7 @@ def test_a_shutdown_ends_a_visit_that_waits_for_its_turn_or_its_commit() -> None
         crawling.gate.close()
         await asyncio.gather(*visits, return_exceptions=True)
         assert all(task.cancelled() for task in visits)
-        assert crawling.log == ["mark 1"]
+        assert crawling.log == ["mark 1", "mark 2"], "what they brought is in the last commit"
 
     run_virtual(main)
 
@@ -170,5 +170,28 @@ def test_a_normal_visit_marks_nothing() -> None:
             await visit.end_processing()
         assert not crawling.log
         assert not crawling.alarm.is_urgent
+
+    run_virtual(main)
+
+
+def test_an_answer_that_has_come_is_processed_although_the_gate_has_closed() -> None:
+    """A stop of the operator dropped such a page: world 76, with kills before."""
+
+    async def main(clock: VirtualClock) -> None:
+        crawling = Crawling(clock)
+
+        async def visit(number: int) -> None:
+            async with crawling.caution.visit(url(number), in_caution=True) as visit:
+                await visit.begin_processing()
+                crawling.log.append(f"process {number}")
+                await clock.sleep(1)
+                crawling.log.append(f"done {number}")
+
+        first = asyncio.create_task(visit(1))
+        await clock.sleep(0.5)
+        second = asyncio.create_task(visit(2))
+        crawling.gate.close()
+        await asyncio.gather(first, second, return_exceptions=True)
+        assert [line for line in crawling.log if line.startswith("done")] == ["done 1", "done 2"]
 
     run_virtual(main)
