@@ -72,11 +72,11 @@ class BroadWeb:
     @property
     def ports(self) -> dict[str, int]:
         """By scheme."""
-        return {"http": 80, "https": 443} if self.in_namespace else {"http": 18080, "https": 18443}
+        return {"http": 80, "https": 443} if self.in_namespace else {"http": 28080, "https": 28443}
 
     @property
     def dns(self) -> tuple[str, int]:
-        return ("127.0.0.53", DNS_PORT if self.in_namespace else 18053)
+        return ("127.0.0.53", DNS_PORT if self.in_namespace else 28053)
 
     @property
     def first_address(self) -> str:
