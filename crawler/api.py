@@ -280,8 +280,8 @@ class OpenCrawl:
         """Build or update the search index. Raises :class:`StoreInUse` while :meth:`run` is under way."""
         from crawler.search.build_index import build_index
 
-        async with self._alone(), self._store(read_only=False):
-            return await build_index(self._settings.output.db)
+        async with self._alone(), self._store(read_only=False) as store:
+            return await build_index(self._settings.output.db, store)
 
     async def sample(self) -> Survey:
         """The estimates from the sample that :meth:`run` drew (settings ``sample.*``). Needs the extra ``sample``.

@@ -20,8 +20,8 @@ import xxhash
 from crawler.search.deduplicate import plan
 from crawler.search.index_backend import SQL, IndexBackend, IndexEntry, LinkCounts
 from crawler.search.page_text import clean, page_text
-from crawler.store.bodies import decompress
 from crawler.store.location import is_url
+from crawler.store.protocols import StoreReader
 
 _BATCH = 500
 _MAX_BATCH_BYTES = 16_000_000  # of the documents in memory
@@ -42,8 +42,10 @@ class IndexSummary:
     removed: int
 
 
-async def build_index(db: str, on_progress: OnProgress = lambda done, total: None) -> IndexSummary:
-    """Bring the index of the store at ``db`` (a path or URL) up to date. The caller holds the store open for writing.
+async def build_index(db: str, store: StoreReader, on_progress: OnProgress = lambda done, total: None) -> IndexSummary:
+    """Bring the index of the store at ``db`` (a path or URL) up to date.
+
+    The caller holds ``store``, the same one, open for writing; the bodies are read from it.
 
     A cancellation stops it at once and keeps the committed batches. Raises :class:`crawler.errors.StoreError` if the
     store fails.
@@ -54,7 +56,7 @@ async def build_index(db: str, on_progress: OnProgress = lambda done, total: Non
         after, done, changed = -1, 0, 0
         while rows := await index.query(SQL["next_pages"], {"after": after, "limit": _BATCH}):
             batch = _Batch(rows)
-            entries = await _entries(index, batch.changed)
+            entries = await _entries(store, batch.changed)
             await index.put(entries, batch.links)
             after, done, changed = batch.last_url_id, done + batch.size, changed + len(entries)
             on_progress(done, total)
@@ -109,10 +111,8 @@ class _Batch:
             self.last_url_id, self.size = row["url_id"], self.size + 1
 
 
-async def _entries(index: IndexBackend, changed: Sequence[_ChangedPage]) -> list[IndexEntry]:
-    numbers = json.dumps([page.row["body_id"] for page in changed])
-    rows = await index.query(index.SQL["bodies"], {"numbers": numbers})
-    bodies: dict[int, bytes] = {row["body_id"]: row["data"] for row in rows}
+async def _entries(store: StoreReader, changed: Sequence[_ChangedPage]) -> list[IndexEntry]:
+    bodies = await store.bodies(page.row["body_id"] for page in changed)
     return await asyncio.to_thread(
         lambda: [_entry(page, bodies[page.row["body_id"]]) for page in changed if page.row["body_id"] in bodies]
     )
@@ -120,7 +120,7 @@ async def _entries(index: IndexBackend, changed: Sequence[_ChangedPage]) -> list
 
 def _entry(page: _ChangedPage, body: bytes) -> IndexEntry:
     row = page.row
-    text = page_text(decompress(body), row["charset"], row["content_type"])
+    text = page_text(body, row["charset"], row["content_type"])
     short = [clean(row[name] or "") for name in ("title", "anchors", "description", "keywords")]
     texts = (*short, text.headings, text.text)
     return IndexEntry(row["url_id"], page.digest, row["in_links"], row["in_sites"], texts)

@@ -29,9 +29,9 @@ def index_command(db: str, as_json: bool) -> int:
     """Build or update the search index; only changed pages are read."""
 
     async def build() -> int:
-        async with existing_store(store_at(db), read_only=False):
+        async with existing_store(store_at(db), read_only=False) as store:
             with progress_line("looking for changed pages") as say:
-                built = await build_index(db, lambda done, total: say(f"{done:,} of {total:,} pages checked"))
+                built = await build_index(db, store, lambda done, total: say(f"{done:,} of {total:,} pages checked"))
         if as_json:
             print_json(asdict(built))
         else:

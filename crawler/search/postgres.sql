@@ -53,7 +53,3 @@ FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS t (in_links, in_sites, 
 -- name: insert_inbound
 INSERT INTO inbound (url_id, anchors, in_links, in_sites)
 SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[])
-
--- name: bodies
--- The bodies with the numbers in a JSON array.
-SELECT body_id, data FROM bodies_by_id WHERE body_id = ANY(numbers(:numbers))

@@ -41,9 +41,6 @@ WHERE (CAST(:host AS TEXT) IS NULL OR instr(s.site || ':', '://' || :host || ':'
     THEN coalesce((SELECT v.state_before FROM revisits_by_id v WHERE v.url_id = u.url_id), 'fetched') ELSE u.state END = 'fetched'
 ORDER BY score DESC, w.url_id LIMIT :limit
 
--- name: body
-SELECT data FROM bodies_by_id WHERE body_id = :body_id
-
 -- name: anchors
 -- The anchors of links to pages, or to URLs that lead to them, with how many links have each. {pages} is a list of
 -- parameters. Only links that the index counts: those that may be followed, on pages that may be indexed.

@@ -24,7 +24,6 @@ from crawler.search.excerpt import Marked, mark, within
 from crawler.search.index_backend import SITE_WEIGHT, SQL
 from crawler.search.page_text import page_text
 from crawler.search.query import Query, parse_query
-from crawler.store.bodies import decompress
 from crawler.store.location import db_argument
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
@@ -168,8 +167,9 @@ async def _hits(
     hits: list[SearchHit] = []
     for start in range(0, len(rows), _TEXTS_IN_MEMORY):
         batch = rows[start : start + _TEXTS_IN_MEMORY]
-        bodies = [await store.query(SQL["body"], {"body_id": row["body_id"]}) for row in batch]
-        marked = await asyncio.to_thread(_marked_texts, query.with_any(), batch, [body["data"] for (body,) in bodies])
+        bodies = await store.bodies(row["body_id"] for row in batch)
+        texts = [bodies[row["body_id"]] for row in batch]
+        marked = await asyncio.to_thread(_marked_texts, query.with_any(), batch, texts)
         hits += [
             SearchHit(title=title, excerpt=excerpt, all_words=all_words, **{name: row[name] for name in _COPIED})
             for row, (title, excerpt) in zip(batch, marked, strict=True)
@@ -196,10 +196,7 @@ def _marked_texts(match: str, rows: Sequence[dict[str, Any]], bodies: Sequence[b
 
     NOSNIPPET and ``max-snippet`` of the page bound the excerpt; the title is no part of it.
     """
-    texts = [
-        page_text(decompress(body), row["charset"], row["content_type"]).text
-        for row, body in zip(rows, bodies, strict=True)
-    ]
+    texts = [page_text(body, row["charset"], row["content_type"]).text for row, body in zip(rows, bodies, strict=True)]
     titles = [row["title"] or "" for row in rows]
     from_text = mark(match, list(zip(titles, texts, strict=True)))
     from_description = mark(match, [("", row["description"] or "") for row in rows])

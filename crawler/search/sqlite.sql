@@ -43,7 +43,3 @@ UPDATE search_page SET in_links = ?, in_sites = ? WHERE url_id = ?
 
 -- name: insert_inbound
 INSERT INTO inbound (url_id, anchors, in_links, in_sites) VALUES (?, ?, ?, ?)
-
--- name: bodies
--- The bodies with the numbers in a JSON array.
-SELECT body_id, data FROM bodies_by_id WHERE body_id IN (SELECT value FROM json_each(:numbers))

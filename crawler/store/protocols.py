@@ -400,6 +400,10 @@ class StoreReader(Overview, Protocol):
         """The decompressed body of a page, by default of its newest version; ``None`` if there is none."""
         ...
 
+    async def bodies(self, numbers: Iterable[int]) -> dict[int, bytes]:
+        """The decompressed bodies with these numbers (``pages_by_id.body_id``). A number without a body is left out."""
+        ...
+
     async def begin_snapshot(self) -> None:
         """From now on read one state of the store, without later writes."""
         ...

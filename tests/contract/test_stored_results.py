@@ -64,6 +64,10 @@ async def test_a_body_is_kept_once_for_all_pages_that_have_it(harness: Harness) 
         {"n": 2, "m": 4}
     ]
     assert [await harness.store.body(outcome.queued.url) for outcome in outcomes] == [b"same"] * 3 + [b"other"]
+    numbers = {row["body_id"] for row in await harness.store.query("SELECT body_id FROM pages_by_id")}
+    bodies = await harness.store.bodies([*numbers, max(numbers) + 1])
+    assert bodies.keys() == numbers
+    assert set(bodies.values()) == {b"same", b"other"}
 
 
 async def test_a_robots_version_has_the_status_and_the_note_of_its_last_answer(harness: Harness) -> None:

@@ -654,9 +654,12 @@ DELETE FROM body b USING body_to_drop d WHERE b.id = d.body_id
   AND NOT EXISTS (SELECT 1 FROM page_version WHERE body_id = b.id);
 
 -- name: body_of
-SELECT b.data FROM (SELECT body_id, version FROM page WHERE url_id = :url_id
+SELECT v.body_id FROM (SELECT body_id, version FROM page WHERE url_id = :url_id
   UNION ALL SELECT body_id, version FROM page_version WHERE url_id = :url_id AND :version::bigint IS NOT NULL) v
-JOIN body b ON b.id = v.body_id WHERE :version IS NULL OR v.version = :version;
+WHERE v.body_id IS NOT NULL AND (:version IS NULL OR v.version = :version);
+
+-- name: bodies
+SELECT id, sha256, data FROM body WHERE id = ANY(numbers(:numbers));
 
 -- name: queued_on
 SELECT f.url_id FROM ranges(:ranges) r JOIN site s ON s.name BETWEEN r.first AND r.last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -569,10 +570,17 @@ class SqlStore(ABC):
 
     async def body(self, url: str, version: int | None = None) -> bytes | None:
         row = await self._read.fetch_one("body_of", url_id=await self.find(url), version=version)
+        return None if row is None else (await self.bodies([row.body_id])).get(row.body_id)
+
+    async def bodies(self, numbers: Iterable[int]) -> dict[int, bytes]:
+        rows = await self._read.fetch("bodies", numbers=json.dumps(list(numbers)))
+        return await asyncio.to_thread(lambda: {row.id: self._decoded(row.sha256, row.data) for row in rows})
+
+    def _decoded(self, sha256: bytes, stored: bytes) -> bytes:
         try:
-            return None if row is None else decompress(row.data)
+            return decompress(stored)
         except BROKEN as error:
-            raise StoreError(f"{self.name}: the body of {url} cannot be decoded: {error}") from None
+            raise StoreError(f"{self.name}: the body {sha256.hex()} cannot be decoded: {error}") from None
 
     # --- snapshots and copies -----------------------------------------------------------------
 

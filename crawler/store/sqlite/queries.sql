@@ -497,10 +497,14 @@ DELETE FROM body WHERE id IN (SELECT body_id FROM body_to_drop)
   AND id NOT IN (SELECT body_id FROM page_version WHERE body_id IN (SELECT body_id FROM body_to_drop));
 
 -- name: body_of
--- The body of a page, or of one of its versions.
-SELECT b.data FROM (SELECT body_id, version FROM page WHERE url_id = :url_id
+-- The number of the body of a page, or of one of its versions.
+SELECT v.body_id FROM (SELECT body_id, version FROM page WHERE url_id = :url_id
   UNION ALL SELECT body_id, version FROM page_version WHERE url_id = :url_id AND :version IS NOT NULL) v
-JOIN body b ON b.id = v.body_id WHERE :version IS NULL OR v.version = :version;
+WHERE v.body_id IS NOT NULL AND (:version IS NULL OR v.version = :version);
+
+-- name: bodies
+-- The bodies with the numbers in a JSON array.
+SELECT id, sha256, data FROM body WHERE id IN (SELECT value FROM json_each(:numbers));
 
 -- name: queued_on
 -- Queued URLs on sites whose names are in a JSON list of ranges.

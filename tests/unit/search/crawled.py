@@ -72,7 +72,7 @@ class Crawled:
         return [tuple(row.values()) for row in await self.harness.store.query(sql)]
 
     async def index(self, on_progress: OnProgress = lambda done, total: None) -> IndexSummary:
-        return await build_index(self.db, on_progress)
+        return await build_index(self.db, self.harness.store, on_progress)
 
     async def search(self, words: str, *, limit: int = 10, site: str | None = None, now: float = NOW) -> SearchResult:
         return await search(self.harness.store, words, now=now, limit=limit, site=site)
