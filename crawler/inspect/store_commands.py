@@ -1,4 +1,4 @@
-"""The commands ``crawler store copy`` and ``crawler store grant-reader``."""
+"""The commands ``crawler store copy``, ``crawler store grant-reader`` and ``crawler store sweep``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from crawler.cli.output import console, print_json
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import LazyGroup, cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
+from crawler.formatting import many
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.copy import copy_store
 from crawler.store.location import shown
@@ -20,7 +21,7 @@ from crawler.store.open import grant_reader_at
 
 
 class _Commands(LazyGroup):
-    modules = dict.fromkeys(("copy", "grant-reader"), "inspect.store_commands") | dict.fromkeys(
+    modules = dict.fromkeys(("copy", "grant-reader", "sweep"), "inspect.store_commands") | dict.fromkeys(
         ("forget", "prune", "compact"), "maintenance.commands"
     )
 
@@ -68,6 +69,30 @@ def copy(source: str, target: str, as_json: bool) -> int:
             f"{name} is a complete copy; `crawler run --db {quote(name)}` with the options of the crawl continues it",
             soft_wrap=True,
         )
+        return 0
+
+    return run_async(work())
+
+
+@store.command()
+@db_option
+@json_option
+def sweep(db: str, as_json: bool) -> int:
+    """Delete the bodies outside the store that no page names.
+
+    With `store.bodies`, a crash may leave such bodies. No crawl may be at work on the store.
+    """
+
+    async def work() -> int:
+        async with existing_store(store_at(db), read_only=False) as store:
+            with progress_line("comparing the bodies with the store"):
+                swept = await store.sweep_bodies(SystemClock().now())
+        if as_json:
+            print_json(asdict(swept))
+            return 0
+        unfinished = f", and {many(swept.unfinished, 'unfinished object')}" if swept.unfinished else ""
+        bodies = "body" if swept.deleted == 1 else "bodies"
+        console.print(f"deleted {swept.deleted:,} {bodies}{unfinished}; {swept.left:,} left")
         return 0
 
     return run_async(work())

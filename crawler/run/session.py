@@ -35,7 +35,7 @@ from crawler.settings.settings import Settings
 from crawler.settings.stores import open_store
 from crawler.store.location import is_url, shown
 from crawler.store.open import is_there
-from crawler.store.protocols import CrawlStore, EngineStore, Samples
+from crawler.store.protocols import Bodies, CrawlStore, EngineStore, Samples
 from crawler.url import host_of, is_loopback
 from crawler.version import VERSION
 
@@ -121,6 +121,7 @@ async def begun(
     try:
         async with store.beginning():
             await store.require_whole()
+            await store.keep_bodies_in(settings.output.bodies)
             await store.recover(clock.now())  # a worker whose lease has ended is not at work
             known = await store.seeds()
             require_contact(settings, known)
@@ -168,7 +169,7 @@ async def _fetching(
         ParserPool(reading, parsers) as reader,
     ):
         reader.start()
-        reserve = DiskReserve(_written_folders(settings), settings.output.min_free)
+        reserve = DiskReserve(_written_folders(settings, store), settings.output.min_free)
         yield Crawl(
             store,
             fetcher,
@@ -187,11 +188,12 @@ async def _fetching(
         )
 
 
-def _written_folders(settings: Settings) -> tuple[Path, ...]:
-    """The folders of this machine in which a crawl writes: of the SQLite file with its WAL, and of the archive."""
+def _written_folders(settings: Settings, store: Bodies) -> tuple[Path, ...]:
+    """The folders of this machine in which a crawl writes: of the SQLite file with its WAL, bodies, and the archive."""
     output = settings.output
-    store = () if is_url(output.db) else (Path(output.db).resolve().parent,)
-    return (*store, Path(output.warc)) if output.warc else store
+    database = [] if is_url(output.db) else [Path(output.db).resolve().parent]
+    bodies = [] if store.body_place is None or is_url(store.body_place) else [Path(store.body_place)]
+    return (*database, *bodies, *([Path(output.warc)] if output.warc else []))
 
 
 def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:

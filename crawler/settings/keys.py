@@ -21,6 +21,7 @@ from crawler.model import Reading
 from crawler.settings.settings import LogFormat, LogLevel, Settings, SignatureForm
 from crawler.settings.values import (
     AGENT_URL,
+    BODIES,
     CONTACT,
     COUNT_OR_NO_LIMIT,
     DEPTH,
@@ -204,6 +205,17 @@ _TABLE = (
         "The crawler makes a SQLite file that does not exist. A PostgreSQL database serves any number of machines; the "
         "crawler takes its password from PGPASSWORD, PGPASSFILE or ~/.pgpass.",
         "--db",
+    ),
+    Key(
+        "store.bodies",
+        BODIES,
+        "output.bodies",
+        "Keep the bodies of pages outside the database: in a folder, or in S3 at s3://bucket/prefix.",
+        "S3 needs the extra `s3`. The store remembers the place, and all commands find the bodies there. Bodies that "
+        "are in the database stay there. Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or from the "
+        "role of the machine; AWS_ENDPOINT_URL names another server than Amazon's. Workers on several machines need "
+        "one folder that all of them see.",
+        "--bodies",
     ),
     Key(
         "store.min_free",

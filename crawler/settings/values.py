@@ -12,7 +12,7 @@ from typing import Any
 
 from crawler.frontier.hours import window
 from crawler.preferences.purposes import UsePurpose
-from crawler.store.location import require_store
+from crawler.store.location import require_bodies, require_store
 from crawler.url import NotCrawlable, canonicalise, host_of, is_loopback, literal_address, split
 
 _UNITS_S = {"ms": 0.001, "s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
@@ -341,6 +341,9 @@ SIGNATURE_LIFETIME = ValueKind(
 HOURS = ValueKind("a list of hours with time zones", Form.LIST, _hours, metavar="[HOST=]HH-HH ZONE")
 STORE = ValueKind(
     "a path or a database's URL", Form.TEXT, lambda value: require_store(_text(value)), metavar="PATH|URL"
+)
+BODIES = ValueKind(
+    "a folder or s3://bucket/prefix", Form.TEXT, lambda value: require_bodies(_text(value)), metavar="DIR|URL"
 )
 REGEXES = ValueKind("a list of regular expressions", Form.LIST, _regexes, metavar="REGEX")
 PURPOSES = ValueKind(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from crawler.gunzip import gunzip
+from crawler.model import Body
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -17,6 +18,11 @@ _GZIP = b"\x1f\x8b"
 def compress(body: bytes) -> bytes:
     """The stored form of a body that was received without gzip."""
     return zstd.compress(body, level=1)
+
+
+def stored_form(body: Body) -> bytes:
+    """The stored form of a body."""
+    return body.gzipped or compress(body.plain or b"")
 
 
 def decompress(data: bytes) -> bytes:

@@ -2,7 +2,8 @@
 
 What was copied is committed bit by bit, so a copy that was cut off goes on after the last row of each table. In the
 end both stores are read whole, and compared by a checksum of every table. The search index is not copied: it is built
-from what was, by ``crawler index``.
+from what was, by ``crawler index``. Bodies outside the database stay in their place, which both stores name from then
+on.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ TABLES: dict[str, tuple[str, ...]] = {
 NOT_COPIED = frozenset(
     {
         "store_copy",
+        "body_place",
+        "object_to_delete",
         "search_page",
         "search_state",
         "search_text",
@@ -91,6 +94,8 @@ async def copy_store(
     """
     async with target.beginning():  # no crawl begins there at the same time
         await _require_target(source, target, now)
+    if source.body_place is not None:
+        await target.keep_bodies_in(source.body_place)
     await source.begin_settled_snapshot()
     copied = []
     new = {table: await _copy(source, target, table, on_progress) for table in TABLES}

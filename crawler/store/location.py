@@ -42,6 +42,31 @@ def require_store(db: str) -> str:
     return db
 
 
+def require_bodies(place: str) -> str:
+    """Return ``place`` if bodies can be kept there: a folder, ``s3://bucket/prefix``, or "" for the database.
+
+    Raises :class:`UsageError` for other URLs. It does not repeat the URL, because it may contain a password.
+    """
+    scheme, is_address, rest = place.partition("://")
+    if is_address and (re.search("[@?#]", rest) or ":" in rest.partition("/")[0]):
+        raise UsageError(
+            "contains more than a bucket and a prefix, perhaps a password, which the list of processes shows to other "
+            "users; give s3://bucket/prefix, and the credentials by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or by "
+            "the role of the machine",
+            key="store.bodies",
+        )
+    if is_address and (scheme != "s3" or not rest.partition("/")[0]):
+        raise UsageError("give a folder, or s3://bucket/prefix", key="store.bodies", value=place)
+    return place
+
+
+def absolute(place: str) -> str:
+    """The place of bodies as the store keeps it: a folder from the root on, a URL without a slash at its end."""
+    if is_url(place):
+        return place.rstrip("/")
+    return str(Path(place).resolve()) if place else ""
+
+
 def shown(db: str) -> str:
     """``db`` as it may be printed, logged and kept: without a password, also if the URL is invalid."""
     if not is_url(db):

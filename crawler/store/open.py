@@ -91,12 +91,13 @@ async def open_store_at(
         if not may_make:
             require_usable(path, read_only=True)  # or opening it to write would make one
         store = await SqliteStore.open(path, politeness, read_only=read_only, lease_s=own_lease_s, locked=for_worker)
-    if not to_copy_into:
-        try:
+    try:
+        if not to_copy_into:
             await store.require_whole()
-        except BaseException:
-            await store.close()
-            raise
+        await store.open_bodies(reconnect_s)
+    except BaseException:
+        await store.close()
+        raise
     return store
 
 

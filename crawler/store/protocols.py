@@ -266,16 +266,25 @@ class SampleDraw:
     stands: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """The bodies outside the database after a sweep: how many are left, and were deleted; and unfinished objects."""
+
+    left: int
+    deleted: int
+    unfinished: int
+
+
 class Reconnecting(Protocol):
-    """A database that may be away."""
+    """A database, with or without an object store beside it, that may be away."""
 
     @property
     def away_s(self) -> float | None:
-        """For how long the database has been away, in seconds; ``None`` if it answers."""
+        """For how long the database or the object store has been away, in seconds; ``None`` if both answer."""
         ...
 
     def give_up(self) -> None:
-        """Wait no longer: all calls that wait for the database fail at once."""
+        """Wait no longer: all calls that wait for the database or the object store fail at once."""
         ...
 
 
@@ -660,7 +669,32 @@ class Revisits(Overview, Protocol):
         ...
 
 
-class EngineStore(Runs, Frontier, Revisits, Protocol):
+class Bodies(Protocol):
+    """For the place of bodies outside the database."""
+
+    @property
+    def body_place(self) -> str | None:
+        """The place of the bodies outside the database, a folder or ``s3://bucket/prefix``; ``None``: there is none."""
+        ...
+
+    async def keep_bodies_in(self, place: str) -> None:
+        """From now on keep bodies at ``place``, a folder or ``s3://bucket/prefix``; "" leaves the place as it is.
+
+        Bodies that are in the database stay there. Raises :class:`crawler.errors.UsageError` if this store has another
+        place, and :class:`crawler.errors.StoreError` if the place cannot be used or is not the one that it was.
+        """
+        ...
+
+    async def sweep_bodies(self, now: float) -> Swept:
+        """Delete the bodies at the place that no page names, such as those of a commit that a crash prevented.
+
+        Raises :class:`crawler.errors.UsageError` if there is no such place, if another store keeps bodies there, and if
+        a crawl is at work.
+        """
+        ...
+
+
+class EngineStore(Runs, Frontier, Revisits, Bodies, Protocol):
     """For the engine as a whole. It reads no view."""
 
 
@@ -688,7 +722,7 @@ class Samples(StoreReader, Protocol):
         ...
 
 
-class Copying(StoreReader, Protocol):
+class Copying(StoreReader, Bodies, Protocol):
     """For the copying of whole stores, table by table."""
 
     async def columns_of(self, table: str) -> list[str]: ...

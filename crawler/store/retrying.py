@@ -6,9 +6,15 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from crawler.errors import StoreError
+
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", bound="_Retries")
+
+
+class TransactionConflict(StoreError):
+    """Two transactions were in conflict, and the database rolled this one back."""
 
 
 class Retry(Protocol):

@@ -28,11 +28,11 @@ class PostgresCommitter(Committer):
         robots = [await self._offers.leave_sitemaps(news, max_depth) for news in batch.robots]
         return await super().commit(replace(batch, robots=robots))
 
-    async def put_bodies(self, bodies: Mapping[bytes, bytes]) -> None:
+    async def put_bodies(self, bodies: Mapping[bytes, bytes | None]) -> None:
         """Store bodies, by their SHA-256, in a transaction of their own before the commit that names them.
 
-        Bodies belong to no group. The commit before has named its bodies: if it had failed, this object would have been
-        replaced.
+        ``None`` stands for a body that is kept outside the database. Bodies belong to no group. The commit before has
+        named its bodies: if it had failed, this object would have been replaced.
         """
         await self._sql.execute("keep_bodies", numbers=list(self._bodies.values()))
         await self._sql.execute_many(

@@ -15,6 +15,7 @@ import asyncpg
 from crawler.errors import Action, ConnectionLost, NoStore, StatementError, StoreError, UsageError
 from crawler.store.location import bad_url, needs_tls, shown
 from crawler.store.postgres.dialect import Translated, columns, storable, translate
+from crawler.store.retrying import TransactionConflict
 from crawler.store.rows import row_class
 from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
 from crawler.store.statements import ONLY_READS
@@ -60,10 +61,6 @@ _READING = _QUOTING | {
 
 
 _SILENCE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
-
-
-class TransactionConflict(StoreError):
-    """Two transactions were in conflict, and the database rolled this one back."""
 
 
 class Postgres:

@@ -653,6 +653,9 @@ DELETE FROM body b USING body_to_drop d WHERE b.id = d.body_id
   AND NOT EXISTS (SELECT 1 FROM page WHERE body_id = b.id)
   AND NOT EXISTS (SELECT 1 FROM page_version WHERE body_id = b.id);
 
+-- name: delete_object
+INSERT INTO object_to_delete (sha256) SELECT unnest(:sha256::bytea[]) ON CONFLICT DO NOTHING;
+
 -- name: body_of
 SELECT v.body_id FROM (SELECT body_id, version FROM page WHERE url_id = :url_id
   UNION ALL SELECT body_id, version FROM page_version WHERE url_id = :url_id AND :version::bigint IS NOT NULL) v
@@ -709,9 +712,6 @@ SELECT clock() AS now;
 -- name: lock
 -- Until the transaction ends.
 SELECT pg_advisory_xact_lock(:key);
-
--- name: worker_at_work
-SELECT 1 AS n FROM worker WHERE ended_at IS NULL LIMIT 1;
 
 -- name: lock_workers
 LOCK TABLE worker IN SHARE MODE;

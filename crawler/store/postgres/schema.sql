@@ -204,12 +204,19 @@ CREATE INDEX frontier_revisit ON frontier(site_id, due_at) WHERE is_revisit = 1;
 CREATE TABLE body (
   id bigint GENERATED ALWAYS AS IDENTITY,
   sha256 bytea NOT NULL UNIQUE,
-  data bytea NOT NULL,
+  data bytea,
   PRIMARY KEY (id, sha256)
 );
 ALTER TABLE body ALTER COLUMN data SET STORAGE EXTERNAL;  -- it is compressed already
 
 CREATE TABLE body_to_drop (body_id bigint PRIMARY KEY);
+
+CREATE TABLE body_place (
+  place text NOT NULL,
+  store_id text NOT NULL
+);
+
+CREATE TABLE object_to_delete (sha256 bytea PRIMARY KEY);
 
 CREATE TABLE preference_set (             -- distributed by content, as body
   id bigint PRIMARY KEY,

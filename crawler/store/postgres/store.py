@@ -21,9 +21,7 @@ from typing import Any, Self, TypeVar
 from crawler.clock import SystemClock, boot_s, monotonic_s
 from crawler.errors import ConnectionLost, LeaseLost, StoreError, UsageError
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
-from crawler.model import Body
 from crawler.reasons import RunEnd
-from crawler.store.bodies import compress
 from crawler.store.keys import render_keys
 from crawler.store.location import db_argument
 from crawler.store.postgres.commit import PostgresCommitter
@@ -32,16 +30,16 @@ from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.groups import GROUPED, GroupedPostgres
 from crawler.store.postgres.offers import Carrier, PostgresOffers
 from crawler.store.postgres.parts import parts_of
-from crawler.store.postgres.reconnect_policy import ReconnectPolicy
 from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
 from crawler.store.protocols import Beat, ClaimLimits, CommitBatch, CommitResult
+from crawler.store.reconnect_policy import ReconnectPolicy
 from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
 from crawler.store.sql.control import SqlControl
 from crawler.store.sql.preferences import set_rows
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.schema import load_queries
-from crawler.store.sql.store import SqlStore
+from crawler.store.sql.store import SqlStore, bodies_of
 from crawler.store.sql.subscriptions import SqlSubscriptions
 from crawler.store.sql.workers import Workers
 from crawler.store.statements import ONLY_READS, Queries, Statements, UserSql
@@ -63,12 +61,18 @@ class _Revisits(Revisits):
     async def sweep(self) -> None:
         """Only while no worker is at work: a commit may be about to name a body that was stored before.
 
-        No worker begins meanwhile. If two workers end at once, one of them ends after the other.
+        If two workers end at once, one of them ends after the other.
         """
-        if not await self._sql.fetch("worker_at_work"):
-            await self._sql.execute("lock_workers")
-            if not await self._sql.fetch("worker_at_work"):
-                await super().sweep()
+        if await _are_idle(self._sql):
+            await super().sweep()
+
+
+async def _are_idle(sql: Statements) -> bool:
+    """Whether no worker is at work. Then none begins before the end of the transaction."""
+    if await sql.fetch("worker_at_work"):
+        return False
+    await sql.execute("lock_workers")
+    return not await sql.fetch("worker_at_work")
 
 
 class _Control(SqlControl):
@@ -171,10 +175,9 @@ class PostgresStore(SqlStore):
     # --- the crawl ----------------------------------------------------------------------------
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
-        bodies = {o.page.body.sha256: o.page.body for o in batch.outcomes if o.page and o.page.body}
-        if bodies:
-            stored = await asyncio.to_thread(lambda: {sha256: _stored(body) for sha256, body in bodies.items()})
-            await self._put(stored)
+        if bodies := bodies_of(batch):
+            stored = await self._stored(bodies)
+            await self._put(stored if self._outside is None else dict.fromkeys(stored))
         if preferences := set_rows(batch.outcomes):
             await self._put_preferences(preferences)
         parts, results = await self._parts(batch), []
@@ -253,7 +256,7 @@ class PostgresStore(SqlStore):
             await self._sql.fetch("notify", channel=_CHANNEL)
 
     @retrying
-    async def _put(self, bodies: Mapping[bytes, bytes]) -> None:
+    async def _put(self, bodies: Mapping[bytes, bytes | None]) -> None:
         async with self._writing():
             await self._committer.put_bodies(bodies)
 
@@ -422,12 +425,17 @@ class PostgresStore(SqlStore):
 
     @property
     def away_s(self) -> float | None:
-        return self._reconnect_policy.away_s
+        waits = [self._reconnect_policy.away_s, super().away_s]
+        return max((away_s for away_s in waits if away_s is not None), default=None)
 
     def give_up(self) -> None:
+        super().give_up()
         self._reconnect_policy.give_up()
         for connection in (self._db, self._reader, self._counter):
             connection.give_up()
+
+    async def _are_idle(self) -> bool:
+        return await _are_idle(self._sql)
 
     def _make_committer(self) -> PostgresCommitter:
         return PostgresCommitter(self._sql, self._offers, self._workers, self._run_id)
@@ -435,7 +443,3 @@ class PostgresStore(SqlStore):
     async def _end_crashed(self, now: float) -> None:
         """Wait for commits of workers whose leases have ended: only their leases tell that they are dead."""
         await self._sql.execute("await_lost_workers")
-
-
-def _stored(body: Body) -> bytes:
-    return body.gzipped or compress(body.plain or b"")

@@ -46,7 +46,10 @@ LinkRow = tuple[int, int, str, str, int]  # source, target, anchor, rel, follow
 class Committer:
     """Executes the commits of one worker. Every method must be called within a transaction."""
 
-    def __init__(self, sql: Statements, offers: Offers, workers: Workers, run_id: int) -> None:
+    def __init__(
+        self, sql: Statements, offers: Offers, workers: Workers, run_id: int, *, keeps_bodies: bool = True
+    ) -> None:
+        self._keeps_bodies = keeps_bodies
         self._sql = sql
         self._offers = offers
         self._workers = workers
@@ -297,8 +300,14 @@ class Committer:
         await self._sql.execute_many("insert_page", rows)
 
     async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
+        """Store bodies; if they are kept outside, only their hashes."""
+        kept = [(b.gzipped, b.plain) if self._keeps_bodies else (None, None) for b in bodies]
         await self._sql.execute_many(
-            "insert_body", [{"sha256": b.sha256, "gzipped": b.gzipped, "plain": b.plain} for b in bodies]
+            "insert_body",
+            [
+                {"sha256": b.sha256, "gzipped": gzipped, "plain": plain}
+                for b, (gzipped, plain) in zip(bodies, kept, strict=True)
+            ],
         )
 
     async def _log(self, requests: Collection[RequestRow]) -> None:

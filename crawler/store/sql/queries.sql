@@ -244,6 +244,32 @@ UPDATE store_copy SET done_at = :now;
 -- name: body_to_drop
 SELECT 1 AS n FROM body_to_drop LIMIT 1;
 
+-- name: worker_at_work
+SELECT 1 AS n FROM worker WHERE ended_at IS NULL LIMIT 1;
+
+-- name: body_place
+SELECT place, store_id FROM body_place;
+
+-- name: set_body_place
+INSERT INTO body_place (place, store_id) VALUES (:place, :store_id);
+
+-- name: outside_between
+-- The bodies outside the database whose hashes are in a range.
+SELECT sha256 FROM body WHERE sha256 BETWEEN :first AND :last AND data IS NULL;
+
+-- name: drop_outside
+-- The bodies that are about to be dropped, if they are kept outside.
+INSERT INTO object_to_delete (sha256)
+SELECT b.sha256 FROM body_to_drop d JOIN body b ON b.id = d.body_id WHERE b.data IS NULL ON CONFLICT DO NOTHING;
+
+-- name: objects_to_delete
+-- The first objects that may be deleted. Those that a body names again must stay.
+SELECT d.sha256, EXISTS (SELECT 1 FROM body b WHERE b.sha256 = d.sha256 AND b.data IS NULL) AS is_named
+FROM object_to_delete d ORDER BY d.sha256 LIMIT :limit;
+
+-- name: objects_deleted
+DELETE FROM object_to_delete WHERE sha256 <= :last;
+
 -- name: clear_bodies_to_drop
 DELETE FROM body_to_drop;
 

@@ -197,6 +197,7 @@ class Revisits:
     async def sweep(self) -> None:
         """Delete the bodies that no page names any more since their page said NOINDEX."""
         if await self._sql.fetch("body_to_drop"):
+            await self._sql.execute("drop_outside")
             await self._sql.execute("sweep_bodies")
             await self._sql.execute("clear_bodies_to_drop")
 

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import secrets
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from crawler.errors import StoreError
+from crawler.errors import StoreError, UsageError
 from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
-from crawler.model import State
+from crawler.model import Body, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.robots.tdmrep import TdmrepFile
-from crawler.store.bodies import decompress
+from crawler.store.bodies import decompress, stored_form
 from crawler.store.keys import url_number
+from crawler.store.location import absolute, db_argument
+from crawler.store.outside_bodies import OutsideBodies
 from crawler.store.protocols import (
     ClaimedSite,
     CommitBatch,
@@ -33,6 +37,7 @@ from crawler.store.protocols import (
     SampleDraw,
     SampleRow,
     SiteRank,
+    Swept,
     Waiting,
 )
 from crawler.store.retrying import retrying
@@ -50,7 +55,11 @@ from crawler.version import VERSION
 
 T = TypeVar("T")
 
+_LOG = logging.getLogger("crawler.store")
+
 _SEEDS_AT_ONCE = 5000
+_OBJECTS_AT_ONCE = 1000
+
 #: The statements that take out all that the store has of a URL, in this order. Bodies go when no page names them.
 _FORGETTING = (
     "forget_page_bodies",
@@ -63,6 +72,11 @@ _FORGETTING = (
     "forget_rank",
     "dequeue",
 )
+
+
+def bodies_of(batch: CommitBatch) -> dict[bytes, Body]:
+    """The bodies of the pages in a batch, by SHA-256."""
+    return {o.page.body.sha256: o.page.body for o in batch.outcomes if o.page and o.page.body}
 
 
 class SqlStore(ABC):
@@ -79,6 +93,8 @@ class SqlStore(ABC):
     rup: SqlSubscriptions
     _politeness: PolitenessSettings
     _run_id = 0
+    _outside: OutsideBodies | None = None  # None: all bodies are in the database
+    _outside_patience_s = 0.0
 
     # --- provided by a subclass ---------------------------------------------------------------
 
@@ -136,10 +152,11 @@ class SqlStore(ABC):
 
     @property
     def away_s(self) -> float | None:
-        return None  # a file is always there
+        return None if self._outside is None else self._outside.away_s  # a file is always there
 
     def give_up(self) -> None:
-        return  # nothing waits for a file
+        if self._outside is not None:
+            self._outside.give_up()
 
     def lock_fds(self) -> tuple[int, ...]:
         """Open files that a child process must inherit for the store to stay locked while the child lives."""
@@ -166,6 +183,7 @@ class SqlStore(ABC):
                 await self._sql.execute("settle")
             await self._revisits.sweep()
             run = await self._sql.fetch_one("insert_run", now=now, version=VERSION, settings=json.dumps(settings))
+        await self._delete_objects()
         await self.take_part(int(run.id), now, at_work=at_work)
         return self._run_id
 
@@ -249,8 +267,12 @@ class SqlStore(ABC):
         """Release the groups of lost workers, within a transaction."""
         await self._committer.refresh(await self._workers.release_lost(now), None)
 
-    @retrying
     async def end_run(self, end: RunEnd, now: float) -> None:
+        await self._note_end(end, now)
+        await self._delete_objects()
+
+    @retrying
+    async def _note_end(self, end: RunEnd, now: float) -> None:
         async with self._writing():
             await self._end_run(end, now)
 
@@ -418,6 +440,12 @@ class SqlStore(ABC):
             await self._revisits.sweep()
             await self._sql.execute("drop_unused_preferences")
             await self._sql.execute("drop_ranks_of_empty_sites")
+        if self._outside is not None and (others := await self._delete_dropped(self._outside)):
+            raise UsageError(
+                f"{self._outside.place}: the store has forgotten, but the bodies are still here, because other stores "
+                f"keep theirs here too ({', '.join(others[:3])}); if they are gone, delete these objects, and "
+                f"`crawler store sweep{db_argument(self.name)}` deletes the bodies"
+            )
 
     async def prune(self, before: float, kept: int) -> int:
         await self._sql.execute("erase_deleted")
@@ -426,6 +454,7 @@ class SqlStore(ABC):
             await self._sql.execute("outdated_bodies", before=before, kept=kept)
             await self._sql.execute("prune_versions", before=before, kept=kept)
             await self._revisits.sweep()
+        await self._delete_objects()
         return int(outdated.n)
 
     async def compact(self) -> tuple[int, int]:
@@ -574,13 +603,120 @@ class SqlStore(ABC):
 
     async def bodies(self, numbers: Iterable[int]) -> dict[int, bytes]:
         rows = await self._read.fetch("bodies", numbers=json.dumps(list(numbers)))
-        return await asyncio.to_thread(lambda: {row.id: self._decoded(row.sha256, row.data) for row in rows})
+        stored = {row.sha256: row.data for row in rows}
+        if outside := [sha256 for sha256, data in stored.items() if data is None]:
+            assert self._outside is not None, "open_bodies has found their place"
+            stored |= await self._outside.get(outside)
+        return await asyncio.to_thread(lambda: {row.id: self._decoded(row.sha256, stored[row.sha256]) for row in rows})
 
     def _decoded(self, sha256: bytes, stored: bytes) -> bytes:
         try:
             return decompress(stored)
         except BROKEN as error:
             raise StoreError(f"{self.name}: the body {sha256.hex()} cannot be decoded: {error}") from None
+
+    # --- bodies outside the database ----------------------------------------------------------
+
+    async def open_bodies(self, patience_s: float) -> None:
+        """Find the place of the bodies. A worker waits ``patience_s`` seconds for an object store that is away."""
+        self._outside_patience_s = patience_s
+        for row in await self._read.fetch("body_place"):
+            self._keep_outside(OutsideBodies(row.place, row.store_id, patience_s))
+
+    @property
+    def body_place(self) -> str | None:
+        return None if self._outside is None else self._outside.place
+
+    async def keep_bodies_in(self, place: str) -> None:
+        place = absolute(place)
+        if self._outside is not None:
+            if place not in ("", self._outside.place):
+                raise UsageError(
+                    f"the bodies of {self.name} are in {self._outside.place}; leave the setting out",
+                    key="store.bodies",
+                    value=place,
+                )
+            await self._outside.require_registered()
+        elif place:
+            outside = OutsideBodies(place, secrets.token_hex(16), self._outside_patience_s)
+            await outside.register(self.name)
+            async with self._writing():
+                await self._sql.execute("set_body_place", place=place, store_id=outside.store_id)
+            self._keep_outside(outside)
+
+    def _keep_outside(self, outside: OutsideBodies) -> None:
+        self._outside = outside
+        self._committer = self._make_committer()
+
+    async def _stored(self, bodies: Mapping[bytes, Body]) -> dict[bytes, bytes]:
+        """The stored forms of bodies. If they are kept outside, they are durable there when this returns."""
+        stored = await asyncio.to_thread(lambda: {sha256: stored_form(body) for sha256, body in bodies.items()})
+        if self._outside is not None:
+            await self._outside.put(stored)
+        return stored
+
+    async def sweep_bodies(self, now: float) -> Swept:
+        if self._outside is None:
+            raise UsageError(f"{self.name}: all bodies are in the store, nothing is kept outside")
+        await self._outside.require_registered()
+        if others := await self._outside.others():
+            raise UsageError(
+                f"{self._outside.place}: other stores keep their bodies here too, and may name what this one does not "
+                f"({', '.join(others[:3])}); if they are gone, delete these objects and sweep again"
+            )
+        await self.recover(now)
+        seen, unfinished = 0, list[str]()
+        async for hashes, parts in self._outside.listed():
+            unfinished += parts
+            seen += len(hashes)
+            if hashes:
+                rows = await self._read.fetch("outside_between", first=hashes[0], last=hashes[-1])
+                unnamed = set(hashes).difference(row.sha256 for row in rows)
+                async with self._writing():
+                    await self._sql.execute_many("delete_object", [{"sha256": sha256} for sha256 in sorted(unnamed)])
+        deleted = await self._delete_batches(self._outside)
+        async with self._writing():
+            if deleted is None or not await self._are_idle():
+                raise UsageError(f"{self.name}: a crawl is at work, and nothing is deleted meanwhile; wait for its end")
+            await self._outside.delete_unfinished(unfinished)
+        return Swept(seen - deleted, deleted, len(unfinished))
+
+    async def _delete_objects(self) -> None:
+        """Delete the objects of bodies that were dropped. What cannot be deleted now is left to the next run."""
+        if self._outside is None:
+            return
+        try:
+            await self._delete_dropped(self._outside)
+        except StoreError as error:
+            _LOG.warning("%s: some bodies are not deleted yet: %s", self.name, error)
+
+    async def _delete_dropped(self, outside: OutsideBodies) -> list[str]:
+        """Delete the objects of bodies that were dropped. Returns the other stores that prevent it."""
+        if not await self._read.fetch("objects_to_delete", limit=1):
+            return []
+        if others := await outside.others():
+            return others
+        await self._delete_batches(outside)
+        return []
+
+    async def _delete_batches(self, outside: OutsideBodies) -> int | None:
+        """Delete objects that no body names, and return how many; ``None`` if a worker is at work."""
+        deleted = 0
+        while True:
+            async with self._writing():
+                if not await self._are_idle():
+                    return None
+                rows = await self._sql.fetch("objects_to_delete", limit=_OBJECTS_AT_ONCE)
+                if not rows:
+                    return deleted
+                unnamed = [row.sha256 for row in rows if not row.is_named]
+                await outside.delete(unnamed)
+                await self._sql.execute("objects_deleted", last=rows[-1].sha256)
+            deleted += len(unnamed)
+
+    async def _are_idle(self) -> bool:
+        """Whether no worker is at work, within a transaction. Then none begins before the end of the transaction."""
+        return not await self._sql.fetch("worker_at_work")
 
     # --- snapshots and copies -----------------------------------------------------------------
 

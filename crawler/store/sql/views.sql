@@ -264,6 +264,7 @@ CREATE VIEW robots_by_id AS
 
 CREATE VIEW robots_texts_by_id AS SELECT id AS text_id, sha256, body FROM robots_text;
 
+-- `data` is NULL for a body that is kept outside the database.
 CREATE VIEW bodies_by_id AS SELECT id AS body_id, sha256, data FROM body;
 
 CREATE VIEW revisits_by_id AS

@@ -95,8 +95,10 @@ SELECT DISTINCT group_id FROM site WHERE id IN (SELECT value FROM json_each(:sit
 SELECT id, depth, kind FROM url WHERE id IN (SELECT value FROM json_each(:numbers));
 
 -- name: insert_body
--- The body is a gzip member as received, or else plain bytes, which the store compresses.
-INSERT INTO body (sha256, data) VALUES (:sha256, coalesce(:gzipped, zstd(:plain))) ON CONFLICT DO NOTHING;
+-- The body is a gzip member as received, or else plain bytes, which the store compresses. It is kept outside if both
+-- are NULL.
+INSERT INTO body (sha256, data)
+VALUES (:sha256, coalesce(:gzipped, CASE WHEN :plain IS NOT NULL THEN zstd(:plain) END)) ON CONFLICT DO NOTHING;
 
 -- name: insert_page
 INSERT OR REPLACE INTO page (url_id, status, content_type, charset, fetched_at, title, description, keywords,
@@ -495,6 +497,9 @@ DELETE FROM link WHERE source = :id;
 DELETE FROM body WHERE id IN (SELECT body_id FROM body_to_drop)
   AND id NOT IN (SELECT body_id FROM page WHERE body_id IN (SELECT body_id FROM body_to_drop))
   AND id NOT IN (SELECT body_id FROM page_version WHERE body_id IN (SELECT body_id FROM body_to_drop));
+
+-- name: delete_object
+INSERT INTO object_to_delete (sha256) VALUES (:sha256) ON CONFLICT DO NOTHING;
 
 -- name: body_of
 -- The number of the body of a page, or of one of its versions.

@@ -232,10 +232,17 @@ CREATE TABLE page_version (              -- the earlier versions of each page
 CREATE TABLE body (                      -- one row per distinct content
   id INTEGER PRIMARY KEY,
   sha256 BLOB NOT NULL UNIQUE,           -- of the decompressed content
-  data BLOB NOT NULL                     -- gzip as received, or zstd; its first bytes say which
+  data BLOB                              -- gzip as received, or zstd; its first bytes say which; NULL: kept outside
 );
 
 CREATE TABLE body_to_drop (body_id INTEGER PRIMARY KEY);  -- bodies of pages that turned NOINDEX, not yet deleted
+
+CREATE TABLE body_place (                -- one row if bodies are kept outside the database
+  place TEXT NOT NULL,                   -- s3://bucket/prefix, or the absolute path of a folder
+  store_id TEXT NOT NULL                 -- names the object stores/… by which the place knows this store
+);
+
+CREATE TABLE object_to_delete (sha256 BLOB PRIMARY KEY) WITHOUT ROWID;  -- outside bodies that no row may name any more
 
 CREATE TABLE link (
   source INTEGER NOT NULL,               -- url.id

@@ -15,13 +15,14 @@ from filelock import FileLock
 from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.reasons import EndCode, RunEnd
+from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.rows import Parameters
 from crawler.store.sql.commit import Committer
 from crawler.store.sql.control import SqlControl
 from crawler.store.sql.offers import Offers
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.schema import load_queries
-from crawler.store.sql.store import SqlStore
+from crawler.store.sql.store import SqlStore, bodies_of
 from crawler.store.sql.subscriptions import SqlSubscriptions
 from crawler.store.sql.workers import Workers
 from crawler.store.sqlite.connection import (
@@ -161,8 +162,14 @@ class SqliteStore(SqlStore):
 
     # --- for SqlStore -------------------------------------------------------------------------
 
+    async def commit(self, batch: CommitBatch) -> CommitResult:
+        if self._outside is not None and (bodies := bodies_of(batch)):
+            await self._stored(bodies)
+        return await super().commit(batch)
+
     def _make_committer(self) -> Committer:
-        return Committer(self._sql, self._offers, self._workers, self._run_id)
+        is_outside = self._outside is not None
+        return Committer(self._sql, self._offers, self._workers, self._run_id, keeps_bodies=not is_outside)
 
     async def _end_crashed(self, now: float) -> None:
         end = RunEnd(EndCode.KILLED)  # this process has the lock: all others are dead

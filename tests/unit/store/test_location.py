@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import UsageError
-from crawler.store.location import needs_tls, require_postgres, require_store, shown
+from crawler.store.body_store import open_body_store
+from crawler.store.location import needs_tls, require_bodies, require_postgres, require_store, shown
 from tests.command import here
 
 
@@ -134,3 +135,35 @@ def test_no_port_is_above_65535(hosts: str) -> None:
     require_postgres("postgresql://u@a:65535,b,[::1]:1/x")
     with pytest.raises(UsageError, match="ports end at 65535"):
         require_postgres(f"postgresql://u@{hosts}/x")
+
+
+@pytest.mark.parametrize("place", ["", "bodies", "/data/bodies", "s3://bucket", "s3://bucket/a/b"])
+def test_a_place_for_bodies(place: str) -> None:
+    assert require_bodies(place) == place
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("s3://key:hush@bucket/a", "credentials by AWS_ACCESS_KEY_ID"),
+        ("s3://bucket:hush/a", "credentials by AWS_ACCESS_KEY_ID"),
+        ("s3://bucket/a?secret=hush", "credentials by AWS_ACCESS_KEY_ID"),
+        ("https://u:hush@host/bucket", "credentials by AWS_ACCESS_KEY_ID"),
+        ("s3:///a", "give a folder, or s3://bucket/prefix"),
+        ("gs://bucket", "give a folder, or s3://bucket/prefix"),
+    ],
+)
+def test_no_place_for_bodies(place: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told) as raised:
+        require_bodies(place)
+    assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize("url", ["nowhere", "http://h", "https://u:hush@h", "https://", "ftp://h"])
+def test_an_endpoint_that_is_no_server_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library breaks off on some of them."""
+    monkeypatch.delenv("AWS_ALLOW_HTTP", raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    with pytest.raises(UsageError, match="AWS_ENDPOINT_URL must be https://HOST") as raised:
+        open_body_store("s3://bucket/a")
+    assert "hush" not in str(raised.value)

@@ -1,4 +1,4 @@
-"""How long a worker retries while its database is away, and how often after a conflict of transactions."""
+"""How long a worker retries while a database or object store is away, and how often after a conflict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from crawler.clock import monotonic_s
 from crawler.errors import ConnectionLost
-from crawler.store.postgres.connection import TransactionConflict
+from crawler.store.retrying import TransactionConflict
 
 T = TypeVar("T")
 
@@ -23,12 +23,13 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 class ReconnectPolicy:
     """Retries for all callers of one store.
 
-    The callers may wait ``left_s`` seconds for the database ``name``. Once a caller has waited that long without an
-    answer, no caller waits any more.
+    The callers may wait ``left_s`` seconds for the store ``name``, which is of this ``kind`` in messages. Once a caller
+    has waited that long without an answer, no caller waits any more.
     """
 
-    def __init__(self, name: str, left_s: float) -> None:
+    def __init__(self, name: str, left_s: float, kind: str = "database") -> None:
         self._name = name
+        self._kind = kind
         self._left_s = left_s
         self._lost: list[float] = []  # when each waiting caller lost its connection
         self._over: float | None = None  # the same of the caller that waited too long
@@ -36,7 +37,7 @@ class ReconnectPolicy:
 
     @property
     def away_s(self) -> float | None:
-        """For how long the database has been away, in seconds; ``None`` if it answers."""
+        """For how long the database or object store has been away, in seconds; ``None`` if it answers."""
         since = min(self._lost, default=self._over)
         return None if since is None else monotonic_s() - since
 
@@ -48,21 +49,21 @@ class ReconnectPolicy:
     async def retry(self, attempt: Callable[[], Awaitable[T]], *, waits: Callable[[], bool]) -> T:
         """Make an attempt; retry at once after a conflict of transactions, and with pauses after a lost connection.
 
-        ``waits`` says whether this caller waits for a lost database. Raises the error of the last attempt.
+        ``waits`` says whether this caller waits. Raises the error of the last attempt.
         """
         lost_at, conflicts, pause_s = 0.0, 0, _FIRST_PAUSE_S
         try:
             while True:
                 if self._given_up.is_set():
                     raise ConnectionLost(
-                        f"{self._name}: the database does not answer, and the crawl waits for it no longer; "
+                        f"{self._name}: the {self._kind} does not answer, and the crawl waits for it no longer; "
                         "what was committed is kept, run the same command again when it is back"
                     )
                 try:
                     done = await attempt()
                     self._over = None
                     if lost_at and len(self._lost) == 1:
-                        _LOG.warning("%s: the database answers again", self._name)
+                        _LOG.warning("%s: the %s answers again", self._name, self._kind)
                     return done
                 except TransactionConflict:
                     conflicts += 1
@@ -73,7 +74,7 @@ class ReconnectPolicy:
                         raise
                     if not lost_at:
                         if not self._lost:
-                            _LOG.warning("%s: the connection to the database is lost", self._name)
+                            _LOG.warning("%s: the connection to the %s is lost", self._name, self._kind)
                         lost_at = monotonic_s()
                         self._lost.append(lost_at)
                     if monotonic_s() - lost_at >= self._left_s:
