@@ -292,7 +292,7 @@ class OpenCrawl:
 
         estimate = load("survey")
         async with self._store() as store:
-            survey: Survey = await estimate.survey(store)
+            survey: Survey = await estimate.survey(store, SystemClock().now())
             return survey
 
     async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> SearchResult:

@@ -156,6 +156,11 @@ class ReasonCode(Code):
     )
     REDIRECTS = "redirects", "redirects: {}", "behind too many redirects"
     SAMPLE = "sample", "sample: not drawn", "not drawn for the random sample"
+    FRAME = (
+        "frame",
+        "frame: not reached before the sampling frame was closed (sample.frame_patience)",
+        "not reached before the sampling frame was closed",
+    )
     NO_SITEMAP = "no_sitemap", "sitemap: there is none ({})", "named as a sitemap, but there is none"
     NO_RUPINFO = "no_rupinfo", "rup: {}", "no offer of updates (RUP)"
 

@@ -56,10 +56,18 @@ DECIDED_BY: Mapping[ReasonCode, tuple[str, ...]] = {
     ReasonCode.REDIRECTS: ("retry.max_redirects",),
     ReasonCode.TOO_LARGE: ("crawl.max_body_bytes",),
     ReasonCode.SAMPLE: FRAME_KEYS,
+    ReasonCode.FRAME: FRAME_KEYS,
 }
 #: The reasons of URLs that new seeds may bring back, since the scope widens with them.
 _WIDENED = frozenset(
-    {ReasonCode.SCOPE, ReasonCode.DEPTH, ReasonCode.MIRROR, ReasonCode.MIRROR_CYCLE, ReasonCode.SAMPLE}
+    {
+        ReasonCode.SCOPE,
+        ReasonCode.DEPTH,
+        ReasonCode.MIRROR,
+        ReasonCode.MIRROR_CYCLE,
+        ReasonCode.SAMPLE,
+        ReasonCode.FRAME,
+    }
 )
 
 

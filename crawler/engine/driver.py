@@ -28,8 +28,9 @@ from crawler.engine.termination import conclude
 from crawler.errors import ConnectionLost, LeaseLost, StoreError
 from crawler.frontier.decide import Outcome, adopt_mains
 from crawler.frontier.scope import Scope
+from crawler.model import Purpose
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import ClaimLimits, EngineStore
+from crawler.store.protocols import ClaimLimits, EngineStore, RequestRow
 
 #: Takes the pages of a commit that has landed. The crawl waits for it: a slow consumer slows the crawl.
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
@@ -135,7 +136,7 @@ class Driver:
             case scheduler.Commit(groups):
                 return await self._commit(groups)
             case scheduler.Wait(until, waiting_for):
-                self._progress.note_wait(waiting_for)
+                self._progress.note_wait(waiting_for, None if self._frame is None else self._frame.closes_at)
                 woken = await self._alarm.wait(None if until is None else until - self._clock.now())
                 self._progress.note_wait(None)
                 return scheduler.Waited(woken)
@@ -185,6 +186,7 @@ class Driver:
             revisits_enabled=self._policy.revisit.enabled,
             pages_with_others=budget.waits_for_others,
             sample_to_draw=frame is not None and not frame.is_closed,
+            frame_closes_at=math.inf if frame is None else frame.closes_at,
             has_other_workers=self._store.lease_s is not None,
         )
 
@@ -234,6 +236,8 @@ class Driver:
         self._lease.begin(asked_at)
         operator_log.commit_took(boot_s() - asked_at, len(contents.requests))
         self._progress.committed(contents.requests, contents.outcomes)
+        if self._frame is not None and any(map(_is_answer, contents.requests)):
+            self._frame.answered_at = now
         self._budget.settle(new_pages, result.grant)
         self._capacity.learn_share(result.share)
         adopt_mains(self._scope, result.mirrors)
@@ -312,3 +316,9 @@ class Driver:
         await self._shutdown.wait()
         await self._clock.sleep(scheduler.STOP_GRACE_S)
         await self._claim_tasks.cancel()
+
+
+def _is_answer(request: RequestRow) -> bool:
+    """Whether a page or sitemap was answered by more than a temporary failure."""
+    is_robots = request.purpose is Purpose.ROBOTS
+    return not is_robots and request.status is not None and request.status < 500 and request.status != 429

@@ -23,6 +23,7 @@ from crawler.store.protocols import Beat, EngineStore, Frontier, Overview
 
 _LOOK_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
 _BEAT_EVERY_S = 5.0
+_LEFT_OUT = (ReasonCode.SAMPLE, ReasonCode.FRAME)
 _BATCH = 500  # URLs in one transaction: commits of the crawl wait no longer than for one
 
 
@@ -46,7 +47,7 @@ async def _reopen_sample(store: Frontier) -> None:
     after = -1
     while rows := await store.excluded(after, _BATCH):
         after = rows[-1][0]
-        await store.requeue([number for number, _, code, *_ in rows if code is ReasonCode.SAMPLE])
+        await store.requeue([number for number, _, code, *_ in rows if code in _LEFT_OUT])
 
 
 class OperatorListener:
@@ -165,7 +166,7 @@ class OperatorListener:
         if frame is None or not lifts or (frame.is_closed and not await _grows_frame(self._store, order)):
             await self._go_through(order, since)
             return
-        async with frame.growing():
+        async with frame.growing(self._clock.now()):
             if await _grows_frame(self._store, order):
                 await _reopen_sample(self._store)
             await self._go_through(order, since)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -36,6 +37,7 @@ class Progress:
     revisits: Counter[VisitResult] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
     idle_for: Waiting | None = None  # the group that the whole crawl waits for
+    frame_closes_at: float | None = None  # when the sample is drawn without the sites that the crawl waits for
     worst_lag_s: float = 0.0  # see crawler.engine.loop_lag
     recent_lag_s: float = 0.0  # since the last take_lag
     paused_since: float | None = None  # when the operator paused the crawl
@@ -52,9 +54,10 @@ class Progress:
         """``groups`` groups are worked on."""
         self.active = groups
 
-    def note_wait(self, waiting: Waiting | None) -> None:
-        """The whole crawl waits for this group, or for none."""
+    def note_wait(self, waiting: Waiting | None, frame_closes_at: float | None = None) -> None:
+        """The whole crawl waits for this group, or for none; its sampling frame until ``frame_closes_at`` at most."""
         self.idle_for = waiting
+        self.frame_closes_at = None if waiting is None or frame_closes_at == math.inf else frame_closes_at
 
     def note_pause(self, since: float | None) -> None:
         """The operator paused the crawl, or resumed it (``None``)."""

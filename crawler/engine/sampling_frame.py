@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,17 +17,27 @@ class SamplingFrame:
     sample, and then only those drawn are requested. When the frame is closed, sitemaps of new sites are not requested.
     ``draw`` is ``None`` if the frame is a list of seeds: the sample was drawn before the crawl, and the frame does not
     grow.
+
+    A site that fails does not hold the frame open for ever: it is closed when nothing can be requested now and no page
+    has been answered since ``answered_at`` for ``patience_s``. Times in seconds since the epoch.
     """
 
     depth: int | None
     draw: Callable[[], Awaitable[None]] | None
     is_closed: bool = False
+    patience_s: float = math.inf
+    answered_at: float = 0.0
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def held_from(self) -> int | None:
         """From which depth on pages may not be requested now; ``None``: all may be."""
         return None if self.is_closed else self.depth
+
+    @property
+    def closes_at(self) -> float:
+        """When the frame is closed if no page is answered until then; infinite if it waits for nothing."""
+        return math.inf if self.is_closed else self.answered_at + self.patience_s
 
     async def close(self) -> None:
         """Draw the sample and close the frame; if the frame is growing, only wait until it has grown."""
@@ -37,8 +48,9 @@ class SamplingFrame:
                 self.is_closed = True
 
     @asynccontextmanager
-    async def growing(self) -> AsyncIterator[None]:
+    async def growing(self, now: float) -> AsyncIterator[None]:
         """A context in which URLs of the frame are queued: the frame is open, and is not closed meanwhile."""
         async with self._changing:
+            self.answered_at = now
             self.is_closed = self.draw is None
             yield

@@ -249,6 +249,7 @@ class Situation:
     revisits_enabled: bool = False
     pages_with_others: bool = False  # other workers hold all pages that the limit leaves
     sample_to_draw: bool = False
+    frame_closes_at: float = math.inf  # when the sample is drawn if no page is answered until then
     has_other_workers: bool = False  # other workers may take part in this crawl
 
 
@@ -279,6 +280,12 @@ def _has_to_wait(event: Event, seen: Situation) -> bool:
     return event.ready is not None or event.others_at_work
 
 
+def _is_overdue(event: Event, seen: Situation) -> bool:
+    assert isinstance(event, FrontierSeen)
+    is_waiting = event.ready is None or event.ready.until > seen.now
+    return is_waiting and seen.sample_to_draw and seen.now >= seen.frame_closes_at
+
+
 ALWAYS = Guard("", lambda event, seen: True)
 LEASE_LOST = Guard("lease lost", lambda event, seen: seen.lease_lost)
 STOP = Guard("stop requested", lambda event, seen: seen.stop_requested)
@@ -303,6 +310,7 @@ HAS_TO_WAIT = Guard("a group or another worker to wait for", _has_to_wait)
 REVISITS = Guard("revisits enabled", lambda event, seen: seen.revisits_enabled)
 SOME_QUEUED = Guard("some were due", lambda event, seen: isinstance(event, RevisitsQueued) and event.count > 0)
 SAMPLE = Guard("sample not drawn", lambda event, seen: seen.sample_to_draw)
+OVERDUE = Guard("sampling frame overdue", _is_overdue)
 OVER = Guard("nothing is left", lambda event, seen: isinstance(event, Concluded) and event.is_over)
 
 
@@ -340,6 +348,7 @@ TRANSITIONS = (
     Transition(Phase.RESTRICTING, Restricted, ALWAYS, Phase.CHECKING),
     Transition(Phase.CHECKING, FrontierSeen, LEASE_LOST, Phase.REJOINING),
     Transition(Phase.CHECKING, FrontierSeen, STOP, Phase.DRAINING),
+    Transition(Phase.CHECKING, FrontierSeen, OVERDUE, Phase.DRAWING_SAMPLE),
     Transition(Phase.CHECKING, FrontierSeen, HAS_TO_WAIT, Phase.IDLE),
     Transition(Phase.CHECKING, FrontierSeen, REVISITS, Phase.QUEUEING_REVISITS),
     Transition(Phase.CHECKING, FrontierSeen, SAMPLE, Phase.DRAWING_SAMPLE),
@@ -443,7 +452,7 @@ def _wait_for_group(event: Event, seen: Situation) -> Wait:
     ready = event.ready if isinstance(event, FrontierSeen) else None
     if ready is None:
         return Wait(look_at)
-    until = max(seen.now, ready.until - seen.horizon_s)
+    until = max(seen.now, min(ready.until - seen.horizon_s, seen.frame_closes_at))
     return Wait(min(until, look_at) if seen.has_other_workers else until, ready)
 
 

@@ -41,12 +41,17 @@ class Per(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SampleSettings:
-    """The sample to draw. No sample is drawn if ``size`` is ``None``."""
+    """The sample to draw. No sample is drawn if ``size`` is ``None``.
+
+    If nothing but failing sites is left, the sampling frame waits for them until ``frame_patience_s`` after the last
+    answer, in seconds.
+    """
 
     size: int | None = None
     per: Per = Per.CRAWL
     method: Method = Method.UNIFORM
     seed: int = 1
+    frame_patience_s: float = 86_400.0
 
 
 class Drawn(NamedTuple):

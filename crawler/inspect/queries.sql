@@ -86,3 +86,20 @@ SELECT count(*) AS known, count(*) FILTER (WHERE due_at <= :now) AS due, min(due
 SELECT s.site, u.path FROM urls_by_id u JOIN sites_by_id s ON s.site_id = u.site_id
 WHERE u.state = 'excluded' AND u.reason_code = 'robots' AND (u.seed = 1 OR u.path = '/')
 ORDER BY u.url_id LIMIT :limit
+
+-- name: frame_waits
+-- The sites with URLs nearer than the pages that are held back for a sample, those with the most such URLs first.
+SELECT s.site, count(*) AS urls FROM frontier_by_id f JOIN sites_by_id s ON s.site_id = f.site_id
+WHERE f.depth < :held_from GROUP BY s.site ORDER BY urls DESC, s.site LIMIT :limit
+
+-- name: count_frame_waits
+SELECT count(DISTINCT site_id) AS sites FROM frontier_by_id WHERE depth < :held_from
+
+-- name: last_answer
+-- When a page or sitemap was last answered by more than a temporary failure.
+SELECT max(finished_at) AS at FROM requests_by_id WHERE purpose <> 'robots' AND status < 500 AND status <> 429
+
+-- name: runs_since_draw
+-- The runs that began after the last draw, the last one first.
+SELECT started_at, settings FROM runs
+WHERE started_at > coalesce((SELECT max(drawn_at) FROM sample_draws), 0) ORDER BY run_id DESC

@@ -15,6 +15,7 @@ from crawler.clock import brief_time, iso
 from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.inspect.revisits import count_revisits, told
+from crawler.inspect.sampling_frame import OpenFrame, open_frame
 from crawler.model import State
 from crawler.reasons import EndCode, ReasonCode
 from crawler.settings.keys import terminal_name
@@ -54,6 +55,7 @@ class Status:
     revisits: Mapping[str, Any]
     standing: Standing
     beats: list[Beat]
+    frame: OpenFrame | None  # the sampling frame, while it is open
     is_held: bool  # whether a process may be crawling into the store
 
 
@@ -94,6 +96,7 @@ async def look(store: StoreReader, now: float) -> Status:
         revisits=await count_revisits(store, now),
         standing=standing(await store.control.orders()),
         beats=await store.control.beats(),
+        frame=await open_frame(store, now),
         is_held=store.is_held(),
     )
 
@@ -121,6 +124,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "excluded_for": dict(status.excluded_for),
         "failed_for": dict(status.failed_for),
         "waiting": [asdict(wait) for wait in status.waiting],
+        "sampling_frame": None if status.frame is None else asdict(status.frame),
         "revisits": dict(status.revisits),
         "last_run": run,
         "workers": status.workers,
@@ -163,6 +167,8 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
         ("Waiting", f"for {wait.group} until {brief_time(wait.until, status.at)}, {wait.reason}")
         for wait in status.waiting
     ]
+    if status.frame is not None:
+        rows.append(("Sample", status.frame.told(status.at)))
     rows += [("Mirrors", f"{row['site']} of {row['main_site']}") for row in status.sites if row["main_site"]]
     console.print(facts(rows))
     if are_several(status.workers):
@@ -282,5 +288,5 @@ def _next(row: Mapping[str, Any], status: Status) -> str:
     if status.standing.paused_since is not None:
         return "paused"
     if row["at_limit"]:
-        return "at its limit"
+        return "held back" if status.frame is not None else "at its limit"
     return brief_time(row["next_at"], now) if row["next_at"] > now else "now"

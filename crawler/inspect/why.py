@@ -18,6 +18,7 @@ from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import standing
 from crawler.frontier.scope import Scope
 from crawler.inspect.revisits import about_revisits, revisits_of
+from crawler.inspect.sampling_frame import open_frame
 from crawler.inspect.status import low_disk
 from crawler.model import Kind, Preference, Reading, RobotsAction
 from crawler.page.directives import asked_of
@@ -79,7 +80,7 @@ async def explain(store: StoreReader, url: str, *, now: float) -> dict[str, Any]
     known["blocked_because"] = standing(await store.control.orders()).why_blocked(url)
     if known.get("state") == "queued" and known["site"]:
         known["next_at"] = max(known["due_at"], known["site"]["next_at"])
-        known["waits_for"] = _waits_for(known, now)
+        known["waits_for"] = await _held_back(store, known, now) or _waits_for(known, now)
         if known["site"]["at_limit"]:
             known["next_at"] = None
         known["low_disk"] = low_disk(await store.last_run(), await store.control.beats(), now)
@@ -184,6 +185,14 @@ async def _robots(store: StoreReader, site: str, path: str, settings: Settings) 
         if stated := rules.stated_for(path):
             row["preferences"] = [one._asdict() for one in stated]
     return row
+
+
+async def _held_back(store: StoreReader, known: dict[str, Any], now: float) -> str | None:
+    """The sample that holds a queued URL back, and what delays its draw; ``None`` if none does."""
+    frame = await open_frame(store, now)
+    if frame is None or frame.depth is None or known["depth"] < frame.depth or known["kind"] != Kind.PAGE:
+        return None
+    return f"the draw: it is requested only if it is drawn; {frame.told(now)}"
 
 
 def _waits_for(known: dict[str, Any], now: float) -> str:

@@ -101,7 +101,7 @@ async def gather(store: StoreReader, name: str, now: float) -> Facts:
             most_linked=await _pages(store, "most_linked", now),
             largest=await _pages(store, "largest", now),
             slowest=await _pages(store, "slowest", now),
-            survey=await _survey(store),
+            survey=await _survey(store, now),
         )
 
 
@@ -112,11 +112,11 @@ async def _audit(store: StoreReader, now: float) -> AuditResult | str:
         return str(error)
 
 
-async def _survey(store: StoreReader) -> Survey | str | None:
+async def _survey(store: StoreReader, now: float) -> Survey | str | None:
     if await store.sample_draw() is None:
         return None
     try:
-        made: Survey = await load("survey").survey(store)
+        made: Survey = await load("survey").survey(store, now)
     except UsageError as error:  # the extra for estimates is not installed
         return str(error)
     return made

@@ -100,7 +100,7 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
                 end = await run_to_end(crawl, store, clock)
         result = summary(crawl, await store.counts(), end, shown(settings.output.db), clock.now())
         draw = await store.sample_draw() if settings.sample.size is not None else None
-        survey = None if draw is None or not draw.stands else await load("survey").survey(store)
+        survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
         closed = await told_of_first_matches(store, settings)
         stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)
         nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings.output.db, clock.now())

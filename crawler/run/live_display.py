@@ -153,6 +153,11 @@ class Watch:
             lines.append(Text(slowest, style="magenta"))
         if progress.idle_for is not None and progress.idle_for.until - now > _LONG_WAIT_S:
             lines.append(Text(_without(progress.idle_for, self._db), style="magenta"))
+        if progress.idle_for is not None and progress.frame_closes_at is not None:
+            latest = brief_time(progress.frame_closes_at, now)
+            lines.append(
+                Text(f"the sample waits for {progress.idle_for.group}, until {latest} at the latest", "magenta")
+            )
         if self._asked_at is not None and now - self._asked_at > _SLOW_S:
             lines.append(Text(f"no answer from the store for {duration(now - self._asked_at)}", style="bold yellow"))
         if progress.paused_since is not None:

@@ -25,9 +25,11 @@ from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import ConnectionLost, Setting, StoreError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
 from crawler.fetch.resolver import address_for
+from crawler.formatting import duration
 from crawler.frontier.sample_design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.frontier.scope import Scope
 from crawler.identity import load as load_identity
+from crawler.inspect.sampling_frame import frame_answered_at
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import load
 from crawler.settings.keys import KEYS
@@ -75,7 +77,7 @@ async def crawl_session(
         if drawn is not None:
             limit = settings.crawl.max_pages_per_site
             await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
-        frame = await _frame(store, settings, clock, is_drawn=drawn is not None)
+        frame = await _frame(store, settings, clock, tell, is_drawn=drawn is not None)
         async with _fetching(settings, store, scope, clock, on_pages, frame, recorder) as crawl:
             yield crawl, store
 
@@ -281,7 +283,9 @@ def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings
     return replace(settings, scope=replace(settings.scope, max_depth=0)), drawn
 
 
-async def _frame(store: Samples, settings: Settings, clock: Clock, *, is_drawn: bool) -> SamplingFrame | None:
+async def _frame(
+    store: Samples, settings: Settings, clock: Clock, tell: Callable[[str], None], *, is_drawn: bool
+) -> SamplingFrame | None:
     """The sampling frame of a crawl; closed if the sample has been drawn, for good if it was drawn from a list."""
     sample, depth, limit = settings.sample, settings.scope.max_depth, settings.crawl.max_pages_per_site
     if sample.size is None:
@@ -293,7 +297,14 @@ async def _frame(store: Samples, settings: Settings, clock: Clock, *, is_drawn: 
         await load("draw").draw(store, sample, depth, limit, clock.now())
 
     last = await store.sample_draw()
-    return SamplingFrame(depth, draw, last is not None and last.stands)
+    if last is not None and last.stands:
+        return SamplingFrame(depth, draw, is_closed=True)
+    answered_at = await frame_answered_at(store, clock.now())
+    tell(
+        f"The sample is drawn when its sampling frame is known, and {duration(sample.frame_patience_s)} after the last "
+        "answer at the latest if sites that fail hold it up (sample.frame_patience)"
+    )
+    return SamplingFrame(depth, draw, patience_s=sample.frame_patience_s, answered_at=answered_at)
 
 
 async def run_to_end(crawl: Crawl, store: EngineStore, clock: Clock, *, look_alone: bool = True) -> RunEnd:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crawler.cli.output import console, print_json
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
+from crawler.clock import SystemClock
 from crawler.sampling import load
 from crawler.settings.stores import existing_store
 
@@ -17,7 +18,7 @@ def sample(db: str, as_json: bool) -> int:
 
     async def run() -> int:
         async with existing_store(store_at(db)) as store:
-            survey = await surveys.survey(store)
+            survey = await surveys.survey(store, SystemClock().now())
         if as_json:
             print_json(survey.as_json())
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -54,7 +55,11 @@ async def draw(
         drawn = list(sampler.drawn())
         numbers = await _numbers(store, drawn)
         rows = [SampleRow(numbers[each.url], each.stratum, None, each.probability) for each in drawn]
+    (unreached,) = await store.query(
+        _SQL["unreached"], {name: limits[name] for name in ("held_from", "pages_per_site")}
+    )
     made = _made(settings, now, frame, len(cut), max_depth)
+    made = replace(made, missed=unreached["urls"], missed_sites=unreached["sites"])
     await store.replace_sample(made, rows, pages_per_site)
 
 

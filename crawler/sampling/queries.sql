@@ -14,6 +14,11 @@ WHERE u.kind = 'page' AND u.depth <= :deepest AND (
   OR (u.state = 'excluded' AND u.reason_code IN ('robots', 'mirror', 'mirror_cycle', 'type', 'address'))
   OR (u.state = 'queued' AND u.depth >= :held_from AND u.site_id NOT IN (SELECT site_id FROM cut)))
 
+-- name: unreached
+-- What is nearer than the pages that are held back and was not reached, without the sites that are cut.
+SELECT count(*) AS urls, count(DISTINCT f.site_id) AS sites FROM frontier_by_id f JOIN sites_by_id s ON s.site_id = f.site_id
+WHERE f.depth < :held_from AND f.is_revisit = 0 AND s.fetched < :pages_per_site
+
 -- name: links
 SELECT source_id, target_id FROM links_by_id
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from crawler.errors import UsageError
 from crawler.frontier.sample_design import Method, Per
+from crawler.inspect.sampling_frame import open_frame
 from crawler.model import State
 from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
@@ -81,12 +82,14 @@ def _plain(figure: Figure) -> dict[str, Any]:
     return {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | numbers
 
 
-async def survey(store: StoreReader) -> Survey:
+async def survey(store: StoreReader, now: float) -> Survey:
     """Estimates from the sample in the store. Raises :class:`UsageError` if it has none."""
     draw = await store.sample_draw()
     if draw is None:
         command = f"`crawler run --sample N{db_argument(store.name)}`"
-        raise UsageError(f"the store holds no sample; {command} draws one when its crawl is done")
+        frame = await open_frame(store, now)
+        waits = "" if frame is None else f": {frame.told(now)}"
+        raise UsageError(f"the store holds no sample{waits}; {command} draws one when its sampling frame is known")
     rows = await store.query(_SQL["drawn"], {"max_redirects": _MAX_REDIRECTS if draw.follows else 0})
     languages = {row["url"]: await _language(store, row) for row in _once(rows) if row["state"] == State.FETCHED}
     queued = [row for row in _once(rows) if row["state"] == State.QUEUED]

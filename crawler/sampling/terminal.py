@@ -54,6 +54,11 @@ def told(survey: Survey) -> list[str]:
             f"{many(draw.cut_sites, 'site')} reached --max-pages-per-site: their part of the sample depends on the "
             "order in which pages were fetched"
         )
+    if draw.missed:
+        lines.append(
+            f"Frame error: {many(draw.missed, 'URL')} of {many(draw.missed_sites, 'site')} not reached before the "
+            "frame was closed (sample.frame_patience): these, and URLs that only they lead to, are not in the frame"
+        )
     if not draw.stands:
         lines.append("Seeds or settings have changed since the sample was drawn")
     return lines

@@ -741,6 +741,13 @@ _TABLE = (
         "The seed of the random draw; the same seed draws the same sample of the same web.",
         option="--seed",
     ),
+    Key(
+        "sample.frame_patience",
+        MORE_THAN_0_SECONDS,
+        "sample.frame_patience_s",
+        "Draw the sample when no page has been answered for so long, if sites that fail hold it up.",
+        "What was not reached by then is not in the sampling frame; the estimates state how much.",
+    ),
 )
 
 #: Every key by its name, in the order of the reference.

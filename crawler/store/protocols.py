@@ -263,6 +263,8 @@ class SampleDraw:
     cut_sites: int
     follows: bool
     held_from: int | None
+    missed: int = 0
+    missed_sites: int = 0
     stands: bool = True
 
 
@@ -717,7 +719,8 @@ class Samples(StoreReader, Protocol):
         """Replace the sample, in one transaction.
 
         URLs queued at the depth ``draw.held_from`` or deeper that are not drawn are excluded; the others are held back
-        no longer. While the sample stands, no page is queued that it leaves out: see ``Offers.enqueue``.
+        no longer. URLs nearer than that were not reached, and are excluded too. While the sample stands, no page is
+        queued that it leaves out: see ``Offers.enqueue``.
         """
         ...
 

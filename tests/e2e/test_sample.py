@@ -220,6 +220,38 @@ def test_a_revisit_asks_for_nothing_that_was_not_drawn(web: LoopbackWeb, tmp_pat
     assert found["done"] == "asked for, though not drawn"
 
 
+def test_a_site_that_fails_does_not_keep_the_sample_from_being_drawn(web: LoopbackWeb, tmp_path: Path) -> None:
+    web.sites["b.test"] = {"/robots.txt": Page("", status=503)}
+    db, options = tmp_path / "s.db", ("--sample", "2", "--per", "site", "--max-depth", "2")
+    first = run(web, db, *options, "--max-time", "3")
+    assert "1 d after the last answer at the latest" in first.err
+    status = here("status", "--db", db)
+    dead = web.url("b.test").rstrip("/")
+    assert f"the sample waits for 1 site ({dead}), and is drawn" in " ".join(status.out.split())
+    assert "at its limit" not in status.out
+    assert json.loads(here("status", "--db", db, "--json").out)["sampling_frame"]["sites"] == [dead]
+    why = " ".join(here("why", web.url("a.test", "/1"), "--db", db).out.split())
+    assert "it is requested only if it is drawn" in why
+    assert dead in why
+    assert "--max-pages-per-site" not in why
+    asked = here("sample", "--db", db)
+    assert (asked.code, dead in asked.err) == (2, True)
+
+    hasty = tmp_path / "hasty" / "s.db"
+    hasty.parent.mkdir()
+    given = arguments(web, hasty, *options, "--max-time", "60")
+    config = hasty.parent / "c.toml"
+    config.write_text(config.read_text() + "[sample]\nframe_patience = 1\n")
+    ended = here("run", *given)
+    assert ended.code == 0, ended
+    assert "Frame error: 1 URL of 1 site not reached" in " ".join(ended.out.split())
+    (row,) = sqlite3.connect(hasty).execute("SELECT missed, missed_sites, stands FROM sample_draws").fetchall()
+    assert row == (1, 1, 1)
+    (state,) = sqlite3.connect(hasty).execute("SELECT reason_code FROM urls WHERE url = ?", (web.url("b.test"),))
+    assert state == ("frame",)
+    assert {row[1] for row in samples(hasty)} >= {web.url(host).rstrip("/") for host in ("a.test", "c.test")}
+
+
 def test_sitemaps_make_a_frame(web: LoopbackWeb, tmp_path: Path) -> None:
     listed = "".join(f"<url><loc>{web.url('a.test', f'/{n}')}</loc></url>" for n in (1, 2, 3, 4, 7, 8, 9))
     web.sites["a.test"] = {**web.sites["a.test"], "/sitemap.xml": Page(

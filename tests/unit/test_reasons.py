@@ -192,7 +192,7 @@ NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "fo
 #: The codes of exclusions and failures that stand whatever other page offers the URL.
 NO_OFFER_LIFTS = {
     *FAILED_FOR_GOOD,
-    *("robots", "preference", "robots_given_up", "mirror", "mirror_cycle", "forgotten"),
+    *("robots", "preference", "robots_given_up", "mirror", "mirror_cycle", "forgotten", "frame"),
     *("type", "address", "certificate", "too_large", "no_sitemap", "no_rupinfo"),
 }
 

@@ -451,6 +451,8 @@ CREATE TABLE sample_draw (
   frame bigint NOT NULL,
   cut_sites bigint NOT NULL,
   follows integer NOT NULL,
+  missed bigint NOT NULL,
+  missed_sites bigint NOT NULL,
   held_from bigint,
   stands integer NOT NULL
 );

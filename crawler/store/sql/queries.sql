@@ -171,8 +171,15 @@ UPDATE url SET state = 'excluded', reason_code = 'sample', reason = :sentence
 WHERE state = 'queued' AND kind = 'page' AND NOT (hops > 0 AND :follows) AND id IN (SELECT url_id FROM frontier WHERE depth >= :held_from)
   AND id NOT IN (SELECT url_id FROM sample);
 
+-- name: exclude_not_reached
+-- Exclude what is nearer than the pages that were held back and was not reached. A site that has had its pages keeps
+-- its queued URLs.
+UPDATE url SET state = 'excluded', reason_code = 'frame', reason = :sentence
+WHERE state = 'queued' AND id IN (SELECT f.url_id FROM frontier f JOIN site s ON s.id = f.site_id
+  WHERE f.depth < :held_from AND f.is_revisit = 0 AND s.fetched < :pages_per_site);
+
 -- name: dequeue_not_drawn
-DELETE FROM frontier WHERE depth >= :held_from AND (SELECT state FROM url WHERE id = url_id) <> 'queued';
+DELETE FROM frontier WHERE (SELECT state FROM url WHERE id = url_id) <> 'queued';
 
 -- name: set_worst_lag
 UPDATE run SET worst_lag_s = :lag_s WHERE id = :run_id;
@@ -280,7 +287,8 @@ DELETE FROM rank;
 DELETE FROM site_rank;
 
 -- name: sample_draw
-SELECT method, per, size, seed, drawn_at, frame, cut_sites, follows, held_from, stands FROM sample_draw;
+SELECT method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows, held_from, stands
+FROM sample_draw;
 
 -- name: drop_sample_draw
 DELETE FROM sample_draw;
@@ -289,8 +297,9 @@ DELETE FROM sample_draw;
 DELETE FROM sample;
 
 -- name: insert_sample_draw
-INSERT INTO sample_draw (method, per, size, seed, drawn_at, frame, cut_sites, follows, held_from, stands)
-VALUES (:method, :per, :size, :seed, :drawn_at, :frame, :cut_sites, :follows, :held_from, :stands);
+INSERT INTO sample_draw (method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows, held_from,
+  stands)
+VALUES (:method, :per, :size, :seed, :drawn_at, :frame, :cut_sites, :missed, :missed_sites, :follows, :held_from, :stands);
 
 -- name: reopen_sample
 UPDATE sample_draw SET stands = 0;

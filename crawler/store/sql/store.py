@@ -42,7 +42,7 @@ from crawler.store.protocols import (
 )
 from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
-from crawler.store.sql.commit import Committer, claimed_site, refuted_of
+from crawler.store.sql.commit import Committer, claimed_site, refuted_of, unlimited
 from crawler.store.sql.control import SqlControl
 from crawler.store.sql.offers import FoundOffer, Offers
 from crawler.store.sql.revisits import Revisits
@@ -552,7 +552,9 @@ class SqlStore(ABC):
             if draw.held_from is not None:
                 terms = {"sentence": ReasonCode.SAMPLE.sentence, "follows": draw.follows}
                 await self._sql.execute("exclude_not_drawn", held_from=draw.held_from, **terms)
-                await self._sql.execute("dequeue_not_drawn", held_from=draw.held_from)
+                bounds = {"held_from": draw.held_from, "pages_per_site": unlimited(pages_per_site)}
+                await self._sql.execute("exclude_not_reached", sentence=ReasonCode.FRAME.sentence, **bounds)
+                await self._sql.execute("dequeue_not_drawn")
                 self._offers.forget()
             await self._committer.refresh_all(pages_per_site)
 

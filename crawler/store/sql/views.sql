@@ -277,6 +277,6 @@ CREATE VIEW ranks_by_id AS SELECT url_id, site_id, pagerank, in_links, in_sites 
 CREATE VIEW samples_by_id AS SELECT draw, url_id, stratum, walk, probability FROM sample;
 
 CREATE VIEW sample_draws AS
-  SELECT method, per, size, seed, drawn_at, frame AS frame_size, cut_sites, follows, held_from,
-         stands
+  SELECT method, per, size, seed, drawn_at, frame AS frame_size, cut_sites, missed, missed_sites,
+         follows, held_from, stands
   FROM sample_draw;

@@ -391,6 +391,8 @@ CREATE TABLE sample_draw (               -- how the sample was drawn (docs/sampl
   frame INTEGER NOT NULL,                -- number of URLs in the sampling frame
   cut_sites INTEGER NOT NULL,            -- sites of which a limit kept URLs out of the frame
   follows INTEGER NOT NULL,              -- the target of a drawn URL's redirect belongs to the sample
+  missed INTEGER NOT NULL,               -- URLs nearer than held_from that were not reached: not in the frame
+  missed_sites INTEGER NOT NULL,         -- the sites of these URLs
   held_from INTEGER,                     -- the depth whose pages are requested only if drawn; NULL: all are requested
   stands INTEGER NOT NULL                -- 0: seeds or settings have changed since, the sample must be drawn anew
 );

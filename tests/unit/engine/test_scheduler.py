@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -107,6 +108,7 @@ situations = st.builds(
     revisits_enabled=st.booleans(),
     pages_with_others=st.booleans(),
     sample_to_draw=st.booleans(),
+    frame_closes_at=st.sampled_from([NOW - 1, NOW, math.inf]),
     has_other_workers=st.booleans(),
 )
 steps = st.sampled_from(STEPS)
@@ -221,6 +223,19 @@ def test_architecture_md_has_exactly_the_picture_of_the_table() -> None:
         (
             Phase.CHECKING, FrontierSeen(None, False), Situation(NOW, sample_to_draw=True),
             Phase.DRAWING_SAMPLE, DrawSample(),
+        ),
+        (
+            Phase.CHECKING, FrontierSeen(LATER, False), Situation(NOW, sample_to_draw=True, frame_closes_at=NOW),
+            Phase.DRAWING_SAMPLE, DrawSample(),
+        ),
+        (
+            Phase.CHECKING, FrontierSeen(LATER, False), Situation(NOW, sample_to_draw=True, frame_closes_at=NOW + 5),
+            Phase.IDLE, Wait(NOW + 5, LATER),
+        ),
+        (
+            Phase.CHECKING, FrontierSeen(replace(LATER, until=NOW), False),
+            Situation(NOW, sample_to_draw=True, frame_closes_at=NOW - 5), Phase.IDLE,
+            Wait(NOW, replace(LATER, until=NOW)),
         ),
         (Phase.CHECKING, FrontierSeen(None, False), QUIET, Phase.CONCLUDING, Conclude()),
         (Phase.IDLE, Waited(True), Situation(NOW, lease_lost=True), Phase.REJOINING, Rejoin()),

@@ -1,0 +1,77 @@
+"""What holds up the drawing of a sample: the sites of its sampling frame that were not reached yet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from crawler.clock import brief_time
+from crawler.formatting import many
+from crawler.frontier.sample_design import Method
+from crawler.settings.loading import recorded
+from crawler.store.protocols import StoreReader
+from crawler.store.statements import load_statements
+
+_SITES_SHOWN = 5
+_NO_LIMIT = 1 << 62
+
+_SQL = load_statements("crawler.inspect")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFrame:
+    """A sampling frame that is not closed yet. ``closes_at`` in seconds since the epoch, if no page is answered before.
+
+    ``depth`` is the depth whose pages are held back, ``None`` if none are. ``sites`` hold the frame up, at most five of
+    ``site_count``.
+    """
+
+    depth: int | None
+    closes_at: float
+    sites: tuple[str, ...]
+    site_count: int
+
+    def told(self, now: float) -> str:
+        """The sites that hold up the draw, and until when, in a sentence."""
+        latest = f"and is drawn {brief_time(self.closes_at, now)} at the latest if none of them answers"
+        if not self.sites:
+            return f"the sample waits for nothing, {latest}"
+        more = f" and {self.site_count - len(self.sites):,} more" if self.site_count > len(self.sites) else ""
+        held_by = many(self.site_count, "site")
+        return f"the sample waits for {held_by} ({', '.join(self.sites)}{more}), {latest} (sample.frame_patience)"
+
+
+async def open_frame(store: StoreReader, now: float) -> OpenFrame | None:
+    """The sampling frame that the last run left open, or has open now; ``None`` if there is none."""
+    settings = recorded(await store.last_settings() or {})
+    if settings.sample.size is None or settings.sample.method is Method.STRATIFIED:
+        return None
+    draw = await store.sample_draw()
+    if draw is not None and draw.stands:
+        return None
+    depth = settings.scope.max_depth
+    bounds = {"held_from": _NO_LIMIT if depth is None else depth}
+    (count,) = await store.query(_SQL["count_frame_waits"], bounds)
+    rows = await store.query(_SQL["frame_waits"], bounds | {"limit": _SITES_SHOWN})
+    closes_at = await frame_answered_at(store, now) + settings.sample.frame_patience_s
+    return OpenFrame(depth, closes_at, tuple(row["site"] for row in rows), count["sites"])
+
+
+async def frame_answered_at(store: StoreReader, now: float) -> float:
+    """When a page was last answered for the sampling frame that is open; at least when the crawl began to build it."""
+    (answer,) = await store.query(_SQL["last_answer"])
+    return max(answer["at"] or 0.0, _begun_at(await store.query(_SQL["runs_since_draw"]), now))
+
+
+def _begun_at(runs: Iterable[dict[str, object]], now: float) -> float:
+    """When the first of the last ``runs`` began that all draw a sample; ``runs`` begins with the last one."""
+    begun_at = now
+    for run in runs:
+        settings = json.loads(str(run["settings"]))
+        if "auxiliary_run" in settings:
+            continue
+        if settings.get("sample", {}).get("size") is None:
+            break
+        begun_at = float(str(run["started_at"]))
+    return begun_at
