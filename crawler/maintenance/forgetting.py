@@ -34,7 +34,7 @@ class Wanted:
     @property
     def text(self) -> str:
         """The URLs in words."""
-        return self.site or self.url or f"every URL that matches {self.regex.pattern!r}" if self.regex else ""
+        return self.site or self.url if self.regex is None else f"every URL that matches {self.regex.pattern!r}"
 
 
 def wanted(target: str | None, regex: str | None) -> Wanted:

@@ -95,11 +95,18 @@ def test_one_url_stays_out_until_it_is_asked_for(db: str, loopback: LoopbackWeb,
     assert "Quagga" in exported(db, tmp_path, "pages")
 
 
-def test_the_log_of_what_is_forgotten_already_can_be_redacted(db: str, loopback: LoopbackWeb, tmp_path: Path) -> None:
+def test_what_is_forgotten_already_can_be_redacted_and_brought_back(
+    db: str, loopback: LoopbackWeb, tmp_path: Path
+) -> None:
     forget(db, loopback.url("a.test", "/secret"))
     assert "secret" in exported(db, tmp_path, "requests")
     assert forget(db, loopback.url("a.test", "/secret"), "--redact")["urls"] == 0
     assert "secret" not in exported(db, tmp_path, "requests")
+    undone = here("store", "forget", loopback.url("a.test", "/secret"), "--undo", "--db", db)
+    assert undone.out.startswith(f"1 URL of {loopback.url('a.test', '/secret')} queued again"), undone
+    again = here("store", "forget", loopback.url("a.test", "/secret"), "--undo", "--db", db)
+    assert again.code == 2
+    assert f"{loopback.url('a.test', '/secret')}: nothing of it was forgotten" in again.err
     unknown = here("store", "forget", loopback.url("a.test", "/unknown"), "--db", db)
     assert (unknown.code, unknown.out) == (2, "")
     assert "the store does not know it" in unknown.err
