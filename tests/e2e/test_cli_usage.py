@@ -15,14 +15,14 @@ from tests.web import LoopbackWeb
 SEED = "http://a.test/"
 
 
-def refused(*arguments: str | Path, stdin: bytes = b"") -> str:
-    """The one line that the command prints."""
+def refused(*arguments: str | Path, stdin: bytes = b"", mistakes: int = 1) -> str:
+    """What the command prints: one line, and below it one for each mistake if there are several."""
     ended = here(*arguments, stdin=stdin)
     assert ended.code == 2, ended
     assert ended.out == ""
     assert ended.err.startswith("crawler: ")
     assert ended.err.endswith("\n")
-    assert ended.err.count("\n") == 1, ended.err
+    assert ended.err.count("\n") == (1 if mistakes == 1 else 1 + mistakes), ended.err
     assert len(ended.err) < 500
     return ended.err
 
@@ -64,7 +64,8 @@ def test_wrong_options(options: list[str], told: str, tmp_path: Path, monkeypatc
 
 
 def test_several_wrong_options_are_reported_at_once(tmp_path: Path) -> None:
-    told = refused("run", SEED, "--db", tmp_path / "c.db", "--delay", "-1", "--contact", "me", "--max-pages", "-1")
+    wrong = ("--delay", "-1", "--contact", "me", "--max-pages", "-1")
+    told = refused("run", SEED, "--db", tmp_path / "c.db", *wrong, mistakes=3)
     assert all(option in told for option in ("--delay -1", "--contact me", "--max-pages -1"))
 
 

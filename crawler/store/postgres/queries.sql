@@ -763,7 +763,7 @@ FROM unnest(ARRAY[
 
 -- name: erase_deleted
 -- PostgreSQL has no such option: VACUUM FULL (compact) leaves the deleted rows behind.
-SELECT 1;
+SELECT 1 AS nothing;
 
 -- name: forget_page_bodies
 INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page
