@@ -101,6 +101,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             if redact:  # also what an earlier command has forgotten
                 await reduce_addresses(store, await select(store, asked, forgotten=True))
             had_index = await empty_index(db)
+            await store.sweep_forgotten()  # at the end: it fails if another store keeps its bodies at the same place
     except StoreInUse as error:
         if asked.site:
             raise UsageError(

@@ -109,10 +109,11 @@ async def content_of(store: Maintenance, chosen: Selection) -> Content:
 
 
 async def forget(store: Maintenance, chosen: Selection, reason: Reason) -> Content:
-    """Take the content of a selection out of the store, batch by batch; the same call goes on after a crash."""
-    taken = [await store.forget(batch, reason) for batch in chosen.batches()]
-    await store.sweep_forgotten()
-    return _sum(taken)
+    """Take the content of a selection out of the store, batch by batch; the same call goes on after a crash.
+
+    The bodies are deleted by :meth:`Maintenance.sweep_forgotten`.
+    """
+    return _sum([await store.forget(batch, reason) for batch in chosen.batches()])
 
 
 async def redact(store: Maintenance, forgotten: Selection) -> None:

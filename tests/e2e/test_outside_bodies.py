@@ -48,6 +48,23 @@ def test_all_commands_find_the_bodies(loopback: LoopbackWeb, place: str, tmp_pat
     assert "secret-of-the-test" not in db.read_bytes().decode("latin-1")
 
 
+def test_forgetting_is_complete_but_for_bodies_that_another_store_may_need(
+    loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    loopback.sites["a.test"] = {"/": Page("<title>Start</title><p>A lexer makes tokens.")}
+    db, seed = tmp_path / "c.db", loopback.url("a.test")
+    (tmp_path / "c.toml").write_text(HASTY)
+    run = ["run", seed, "--config", tmp_path / "c.toml", *LOOPBACK, "--db", db, "--bodies", tmp_path / "bodies"]
+    assert here(*run).code == here("index", "--db", db).code == 0
+    assert here("store", "copy", db, tmp_path / "copy.db").code == 0
+    assert json.loads(here("search", "tokens", "--db", db, "--json").out)["hits"]
+    forgotten = here("store", "forget", seed, "--redact", "--db", db)
+    assert (forgotten.code, "the bodies are still here" in forgotten.err) == (2, True), forgotten
+    assert "this store has no search index yet" in here("search", "tokens", "--db", db).err
+    assert here("export", "csv", tmp_path / "log.csv", "--table", "requests", "--db", db).code == 0
+    assert f"{seed}," not in (tmp_path / "log.csv").read_text(), "its address is reduced to its site"
+
+
 def test_a_bucket_that_does_not_exist_ends_the_run(loopback: LoopbackWeb, tmp_path: Path) -> None:
     run = ["run", loopback.url("a.test"), *LOOPBACK, "--db", tmp_path / "c.db"]
     with s3_server():
