@@ -97,8 +97,11 @@ class Sample:
         value, spread, units = self._ratio(np.asarray(values, np.float64))
         return _skewed(value, spread, units)
 
-    def share(self, values: ArrayLike) -> Estimate:
-        """The share of ones among all units with a value; ``values`` are 0, 1 or NaN."""
+    def share(self, values: ArrayLike, *, open_ended: bool = False) -> Estimate:
+        """The share of ones among all units with a value; ``values`` are 0, 1 or NaN.
+
+        ``open_ended``: the frame may lack units, so a share of 0 or 1 gets an interval even if all units were drawn.
+        """
         y = np.asarray(values, np.float64)
         value, spread, units = self._ratio(y)
         if not units or spread.is_unknown:
@@ -115,6 +118,8 @@ class Sample:
         ones, tail = value * size, (1 - CONFIDENCE) / 2
         low = betaincinv(ones, size - ones + 1, tail) if ones > 0 else 0.0
         high = betaincinv(ones + 1, size - ones, 1 - tail) if ones < size else 1.0
+        if open_ended and min(value, 1 - value) < 1e-12:
+            return Estimate(value, float(low), float(high), 0.0, units)
         return _in_finite_population(value, float(low), float(high), spread, units)
 
     def _ratio(self, y: Floats) -> tuple[float, _Spread, int]:

@@ -10,6 +10,8 @@ from enum import StrEnum
 from math import isfinite, nan
 from typing import Any
 
+import numpy as np
+
 from crawler.errors import UsageError
 from crawler.frontier.sample_design import Method, Per
 from crawler.inspect.sampling_frame import open_frame
@@ -42,14 +44,36 @@ class Unit(StrEnum):
     LINKS = "links"
 
 
+class Outcome(StrEnum):
+    """What became of a drawn URL. The last three are nonresponse."""
+
+    ANSWERED = "answered"
+    DISALLOWED = "disallowed by robots.txt"
+    NO_ANSWER = "gave no answer"
+    WAITING = "not answered yet"
+    OVER_BUDGET = "site at its limit"
+    BLOCKED = "blocked by the operator"
+
+
+#: The outcomes after which it is unknown how the URL would have answered. No answer at all is an answer: ``none``.
+NONRESPONSE = (Outcome.WAITING, Outcome.OVER_BUDGET, Outcome.BLOCKED)
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One estimate: ``what`` is estimated, ``among`` which URLs."""
+    """One estimate: ``what`` is estimated, ``among`` which URLs.
+
+    ``missing`` is the number of drawn units whose value is unknown because they have not answered. For a share,
+    ``lowest`` and ``highest`` are the bounds if all of these differed, or none, with the sampling error; else ``None``.
+    """
 
     what: str
     among: str
     unit: Unit
     estimate: Estimate
+    missing: int = 0
+    lowest: float | None = None
+    highest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +82,7 @@ class Survey:
 
     ``draws`` counts URLs as often as they were drawn; ``waiting`` those not yet asked for, ``over_budget`` apart, whose
     site has had its pages; ``blocked`` those that the operator has blocked since. ``left_out`` is how many known URLs
-    of blocked sites are not in the frame.
+    of blocked sites are not in the frame. ``outcomes`` counts the drawn URLs, each once, by what became of them.
     """
 
     draw: SampleDraw
@@ -69,17 +93,20 @@ class Survey:
     blocked: int
     left_out: int
     figures: Sequence[Figure]
+    outcomes: Mapping[Outcome, int]
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object. A bound that the sample does not determine is ``None``."""
         counted = ("draws", "urls", "waiting", "over_budget", "blocked", "left_out")
         made = asdict(self.draw) | {name: getattr(self, name) for name in counted}
+        made["outcomes"] = {outcome.value: self.outcomes.get(outcome, 0) for outcome in Outcome}
         return made | {"estimates": [_plain(figure) for figure in self.figures]}
 
 
 def _plain(figure: Figure) -> dict[str, Any]:
     numbers = {name: value if isfinite(value) else None for name, value in asdict(figure.estimate).items()}
-    return {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | numbers
+    bounds = {"missing": figure.missing, "lowest": figure.lowest, "highest": figure.highest}
+    return {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | numbers | bounds
 
 
 async def survey(store: StoreReader, now: float) -> Survey:
@@ -97,9 +124,20 @@ async def survey(store: StoreReader, now: float) -> Survey:
     over_budget = sum(limit is not None and row["fetched"] >= limit for row in queued)
     blocked = sum(_is_blocked(row) for row in _once(rows))
     (outside,) = await store.query(_SQL["blocked_outside"])
-    figures = tuple(_figures(_sample(draw, rows), rows, languages)) if rows else ()
+    figures = tuple(_figures(draw, rows, languages)) if rows else ()
     waiting = len(queued) - over_budget
-    return Survey(draw, len(rows), len(_once(rows)), waiting, over_budget, blocked, outside["urls"], figures)
+    outcomes = Counter(_outcome(row, limit) for row in _once(rows))
+    return Survey(draw, len(rows), len(_once(rows)), waiting, over_budget, blocked, outside["urls"], figures, outcomes)
+
+
+def _outcome(row: Mapping[str, Any], limit: int | None) -> Outcome:
+    if row["state"] == State.QUEUED:
+        return Outcome.OVER_BUDGET if limit is not None and row["fetched"] >= limit else Outcome.WAITING
+    if _is_blocked(row):
+        return Outcome.BLOCKED
+    if _is_disallowed(row):
+        return Outcome.DISALLOWED
+    return Outcome.NO_ANSWER if _status(row) == "none" else Outcome.ANSWERED
 
 
 async def _pages_per_site(store: StoreReader) -> int | None:
@@ -119,35 +157,67 @@ async def _language(store: StoreReader, row: Mapping[str, Any]) -> str | None:
     return None if body is None else language(body, row["charset"]) or "not said"
 
 
-def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]]) -> Sample:
+def _is_unknown(row: Mapping[str, Any]) -> bool:
+    """Whether a drawn URL is nonresponse."""
+    return row["state"] == State.QUEUED or _is_blocked(row)
+
+
+def _response(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
+    """The share of the draws from each stratum that has answered."""
+    drawn = Counter(row["stratum"] for row in rows)
+    answered = Counter(row["stratum"] for row in rows if not _is_unknown(row))
+    return {stratum: answered[stratum] / n for stratum, n in drawn.items()}
+
+
+def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]], response: Mapping[str, float] | None = None) -> Sample:
+    """The sample and its design. With ``response``, the units that answered stand for their whole stratum."""
     strata = [row["stratum"] for row in rows] if draw.method == Method.STRATIFIED or draw.per == Per.SITE else None
     walks = [f"{row['walk']} {row['stratum']}" for row in rows] if draw.method == Method.RANDOM_WALK else None
-    return Sample([row["probability"] for row in rows], strata=strata, clusters=walks)
+    rates = [1.0 if response is None else response[row["stratum"]] for row in rows]
+    drawn = [row["probability"] * rate for row, rate in zip(rows, rates, strict=True)]
+    return Sample(drawn, strata=strata, clusters=walks)
 
 
 def _figures(
-    sample: Sample, rows: Sequence[Mapping[str, Any]], languages: Mapping[str, str | None]
+    draw: SampleDraw, rows: Sequence[Mapping[str, Any]], languages: Mapping[str, str | None]
 ) -> Iterable[Figure]:
     """The estimates. A URL has no value in an estimate that is not about it, or if it is queued or blocked."""
+    sample = _sample(draw, rows)
 
     def values(of: Callable[[Mapping[str, Any]], float | None]) -> list[float]:
         found = (of(row) for row in rows)
         return [nan if value is None else float(value) for value in found]
 
-    said = values(lambda row: None if row["state"] == State.QUEUED or _is_blocked(row) else _is_disallowed(row))
-    yield Figure("disallowed by robots.txt", "URLs", Unit.SHARE, sample.share(said))
+    unknown = np.array([_is_unknown(row) for row in rows])
+    missing = int(unknown.sum())
+    answered = ~unknown
+    given = _sample(draw, [row for row, is_known in zip(rows, answered, strict=True) if is_known], _response(rows))
+
+    def share(what: str, among: str, ones: Sequence[float]) -> Figure:
+        known = np.asarray(ones)
+        if not missing:
+            return Figure(what, among, Unit.SHARE, given.share(known, open_ended=True))
+        least, most = (sample.share(np.where(unknown, rest, known)) for rest in (0.0, 1.0))
+        return Figure(
+            what, among, Unit.SHARE, given.share(known[answered], open_ended=True), missing, least.low, most.high
+        )
+
+    def mean(what: str, among: str, unit: Unit, numbers: Sequence[float]) -> Figure:
+        return Figure(what, among, unit, _from_none(given.mean(np.asarray(numbers)[answered])), missing)
+
+    said = values(lambda row: None if _is_unknown(row) else _is_disallowed(row))
+    yield share("disallowed by robots.txt", "URLs", said)
     statuses = [_status(row) for row in rows]
     for status in _frequent(sample, statuses):
-        ones = [nan if each is None else each == status for each in statuses]
-        yield Figure(f"answer {status}", "URLs that may be asked for", Unit.SHARE, sample.share(ones))
-    sizes = values(lambda row: row["body_bytes"])
-    yield Figure("size", "pages", Unit.BYTES, _from_none(sample.mean(sizes)))
+        ones = [nan if each is None else float(each == status) for each in statuses]
+        yield share(f"answer {status}", "URLs that may be asked for", ones)
+    yield mean("size", "pages", Unit.BYTES, values(lambda row: row["body_bytes"]))
     links = values(lambda row: row["links"] if row["state"] == State.FETCHED and not row["nofollow"] else None)
-    yield Figure("links per page", "pages", Unit.LINKS, _from_none(sample.mean(links)))
+    yield mean("links per page", "pages", Unit.LINKS, links)
     tongues = [languages.get(row["url"]) for row in rows]
     for tongue in _frequent(sample, tongues):
-        ones = [nan if each is None else each == tongue for each in tongues]
-        yield Figure(f"language {tongue}", "pages whose text may be kept", Unit.SHARE, sample.share(ones))
+        ones = [nan if each is None else float(each == tongue) for each in tongues]
+        yield share(f"language {tongue}", "pages whose text may be kept", ones)
 
 
 def _from_none(estimate: Estimate) -> Estimate:

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from crawler.cli.output import PrintableConsole
 from crawler.formatting import many, size
-from crawler.sampling.survey import Figure, Survey, Unit
+from crawler.sampling.survey import NONRESPONSE, Figure, Outcome, Survey, Unit
 
 
 def render(survey: Survey, console: PrintableConsole) -> None:
@@ -16,11 +16,15 @@ def render(survey: Survey, console: PrintableConsole) -> None:
     for line in told(survey):
         console.print(line, soft_wrap=True)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for name in ("", "estimate", "95 % interval", "units"):
+    has_missing = any(figure.missing for figure in survey.figures)
+    for name in ("", "estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ())):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     table.add_column("among", overflow="fold")
     for figure in survey.figures:
-        table.add_row(figure.what, value(figure), interval(figure), f"{figure.estimate.units:,}", figure.among)
+        missing = (f"{figure.missing:,}", bounds(figure)) if has_missing else ()
+        table.add_row(
+            figure.what, value(figure), interval(figure), f"{figure.estimate.units:,}", *missing, figure.among
+        )
     console.print(table)
     for line in doubts(survey):
         console.print(line, soft_wrap=True)
@@ -35,6 +39,9 @@ def told(survey: Survey) -> list[str]:
         f"Sample: {draw.method}, {draw.size:,}{each}, seed {draw.seed}: "
         f"{drawn or many(survey.urls, 'URL')} of {draw.frame:,}"
     ]
+    missing = sum(survey.outcomes.get(outcome, 0) for outcome in NONRESPONSE)
+    listed = ", ".join(f"{survey.outcomes[outcome]:,} {outcome}" for outcome in Outcome if survey.outcomes.get(outcome))
+    lines.append(f"Response: {survey.urls - missing:,} of {many(survey.urls, 'URL')} ({listed or 'none drawn'})")
     if survey.waiting:
         lines.append(f"{many(survey.waiting, 'URL')} of it not requested yet; the same command continues")
     if survey.over_budget:
@@ -66,9 +73,17 @@ def told(survey: Survey) -> list[str]:
 
 def doubts(survey: Survey) -> list[str]:
     """Limitations of the intervals, in sentences."""
-    if not any(figure.estimate.may_be_too_narrow for figure in survey.figures):
-        return []
-    return ["or wider: few units or skewed values, so the interval may miss the true value more than 5 times in 100"]
+    notes = []
+    if any(figure.missing for figure in survey.figures):
+        notes.append(
+            "missing: units that have not answered; the interval is that of the units that have. bounds: the interval "
+            "whatever the missing units would answer; a size or number of links has none"
+        )
+    if any(figure.estimate.may_be_too_narrow for figure in survey.figures):
+        notes.append(
+            "or wider: few units or skewed values, so the interval may miss the true value more than 5 times in 100"
+        )
+    return notes
 
 
 def value(figure: Figure) -> str:
@@ -83,6 +98,13 @@ def interval(figure: Figure) -> str:
         return "too few to tell"
     doubt = " or wider" if figure.estimate.may_be_too_narrow else ""
     return f"{shown(low, figure.unit)} to {shown(high, figure.unit)}{doubt}"
+
+
+def bounds(figure: Figure) -> str:
+    """The worst-case bounds over what has not answered; ``-`` if there are none."""
+    if figure.lowest is None or figure.highest is None:
+        return "-"
+    return f"{shown(figure.lowest, figure.unit)} to {shown(figure.highest, figure.unit)}"
 
 
 def shown(number: float, unit: Unit) -> str:

@@ -252,6 +252,25 @@ def test_a_site_that_fails_does_not_keep_the_sample_from_being_drawn(web: Loopba
     assert {row[1] for row in samples(hasty)} >= {web.url(host).rstrip("/") for host in ("a.test", "c.test")}
 
 
+def test_what_has_not_answered_is_counted_and_bounded(web: LoopbackWeb, tmp_path: Path) -> None:
+    hosts = [f"s{n}.test" for n in range(10)]
+    for n, host in enumerate(hosts):
+        web.sites[host] = {"/robots.txt": plain("") if n > 1 else Page("", status=503), "/": Page(f"<html>{n}")}
+    (tmp_path / "c.toml").write_text(HASTY.replace("0.05", "0.01"))
+    given = [*map(web.url, hosts), "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "s.db"]
+    ended = here("run", *given, "--sample", "10", "--max-depth", "0", "--max-time", "4")
+    assert "Response: 8 of 10 URLs (8 answered, 2 not answered yet)" in " ".join(ended.out.split())
+    said = json.loads(here("sample", "--db", tmp_path / "s.db", "--json").out)
+    assert said["outcomes"]["answered"] == 8
+    assert said["outcomes"]["not answered yet"] == 2
+    share = next(figure for figure in said["estimates"] if figure["what"] == "answer 200")
+    assert (share["value"], share["missing"], share["lowest"], share["highest"]) == (1, 2, pytest.approx(0.8), 1)
+    assert share["low"] < 0.8 < share["high"] == 1
+    closed = next(figure for figure in said["estimates"] if figure["what"] == "disallowed by robots.txt")
+    assert closed["low"] == 0 < closed["high"]
+    assert closed["highest"] == pytest.approx(0.2)
+
+
 def test_sitemaps_make_a_frame(web: LoopbackWeb, tmp_path: Path) -> None:
     listed = "".join(f"<url><loc>{web.url('a.test', f'/{n}')}</loc></url>" for n in (1, 2, 3, 4, 7, 8, 9))
     web.sites["a.test"] = {**web.sites["a.test"], "/sitemap.xml": Page(
