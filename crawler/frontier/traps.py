@@ -43,8 +43,8 @@ _SESSION = re.compile(
 _ASP_SESSION = re.compile(r"/\((?:[a-z]\([a-z0-9_-]{16,200}\)){1,4}\)(?:/|$)|/\([a-z0-9]{24}\)(?:/|$)")
 
 # Searched first, because most URLs contain none of them.
-_CALENDAR_HINTS = ("calend", "kalend", "event", "agenda", "year=")
-_CALENDAR = re.compile(r"[/?&=_.-](?:calend[a-z]{1,6}|kalend[a-z]{1,6}|events?|agenda)(?=[/?&=_.-]|$)")
+_CALENDAR_HINTS = ("calend", "kalend", "event", "agenda", "year=", "/cal")
+_CALENDAR = re.compile(r"[/?&=_.-](?:calend[a-z]{1,6}|kalend[a-z]{1,6}|events?|agenda)(?=[/?&=_.-]|$)|/cal(?=[/?_.-])")
 # 2031-05, 2031-5-1, /2031/05/ or 20310501. A longer text, such as 2031-05-01-concert, is the title of a page.
 _DATE = re.compile(
     r"[/=_-]((?:19|20|21)[0-9]{2})"
