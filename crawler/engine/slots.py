@@ -168,9 +168,10 @@ class Slots:
             return
         self._held[domain.kind] -= domain.held
         self._held[kind] += domain.held
-        if self._waiting[domain.kind].pop(domain.name, None) is not None:
-            self._waiting[kind][domain.name] = domain
+        waits = self._waiting[domain.kind].pop(domain.name, None) is not None
         domain.kind = kind
+        if waits:
+            self._line_up(domain)  # each line is in the order of turns
 
     def _line_up(self, domain: _Domain) -> None:
         """The domain waits behind all others."""
