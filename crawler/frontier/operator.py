@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import StrEnum
 
 from crawler.reasons import Reason, ReasonCode
@@ -125,6 +126,17 @@ def name_ranges(name: str) -> list[tuple[str, str]]:
     host = f"[{name}]" if ":" in name else name
     sites = [f"{scheme}://{host}{dot}" for scheme in ("http", "https") for dot in ("", ".")]
     return [(site, site) for site in sites] + [(f"{site}:", f"{site}:~") for site in sites]
+
+
+def unmet(name: str, sites: Sequence[str]) -> str:
+    """A sentence if ``name`` matches none of the ``sites`` of a crawl, which may be a typing error; else empty."""
+    blocks = Blocks()
+    blocks.replace([name])
+    if any(blocks.covers(f"{site}/") for site in sites):
+        return ""
+    known = sites if "://" in name else [host_of(site) for site in sites]
+    near = get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.8)
+    return f"{name} matches no site of this crawl yet" + (f" (near: {', '.join(near)})" if near else "")
 
 
 class Blocks:

@@ -56,6 +56,7 @@ def rotate(file: Path, compromised: bool) -> int:
     keys = module.rotated(module.read(file), now, compromised=compromised)
     module.write(file, keys)
     _show(keys, now)
+    tell("run `crawler identity page` again, and serve what it writes: verifiers need the new directory")
     return 0
 
 

@@ -18,6 +18,7 @@ from crawler.clock import iso
 from crawler.errors import Setting, UsageError
 from crawler.identity.directory import MEDIA_TYPE, WELL_KNOWN, directory, possession_proof
 from crawler.identity.keys import DIRECTORY_MAX_AGE_S, published, read
+from crawler.preferences.purposes import refusals_of
 from crawler.settings.settings import Settings
 from crawler.version import VERSION
 
@@ -49,6 +50,7 @@ def page(settings: Settings) -> bytes:
         user_agent=identity.user_agent(VERSION),
         lines=block_lines(identity.agent),
         ranges=RANGES,
+        refusals={purpose.value: refusals_of(purpose) for purpose in identity.purpose},
         directory=_directory_path(identity.signature_agent) if identity.signing_key else "",
     )
     return text.encode()
@@ -113,6 +115,7 @@ def _nginx(path: str, headers: Mapping[str, str]) -> str:
             "    gzip off;",
             *lines,
             "}",
+            *(f"location = /{name} {{ return 404; }}" for name in (NGINX, HEADERS)),
             "",
         ]
     )

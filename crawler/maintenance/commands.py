@@ -90,7 +90,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             chosen = await select(store, asked, forgotten=False)
             found = await content_of(store, chosen)
         sentence = f"would forget {_amount(chosen, found)}; nothing was changed"
-        return _result(chosen, found), "\n".join([sentence, *chosen.examples])
+        return _result(chosen, found), "\n".join([sentence, *_hint(chosen), *chosen.listed])
     if asked.site:  # holds at once, also for a crawl that is at work
         await order(store_at(db), Command.BLOCK, asked.site, clock, because)
     why = f" on {iso(clock.now())[:10]}{f': {because}' if because else ''}"
@@ -111,7 +111,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
     sentences = [f"forgot {_amount(chosen, taken)}"]
     argument = db_argument(db)
     if asked.site:
-        sentences.append(f"{asked.site} is blocked: the crawl sends nothing there")
+        sentences += [f"{asked.site} is blocked: the crawl sends nothing there", *_hint(chosen)]
     if asked.regex is not None:
         exclude = f"`crawler run --exclude {quote(asked.regex.pattern)}{argument}`"
         sentences.append(f"URLs that match and are found later are crawled, unless {exclude} leaves them out")
@@ -127,7 +127,7 @@ async def _undo(asked: Wanted, db: str, dry_run: bool) -> tuple[dict[str, Any], 
             chosen = await select(store, asked, forgotten=True)
         found = many(len(chosen.numbers), "forgotten URL")
         return _result(chosen, Content()), "\n".join(
-            [f"would queue {found} again; nothing was changed", *chosen.examples]
+            [f"would queue {found} again; nothing was changed", *chosen.listed]
         )
     async with _idle_store(db) as store:
         chosen = await select(store, asked, forgotten=True)
@@ -146,6 +146,11 @@ def _amount(chosen: Selection, content: Content) -> str:
         f"{many(len(chosen.numbers), 'URL')}: {many(content.pages, 'page')}, "
         f"{many(content.versions, 'earlier version')}, {many(content.links, 'link')}"
     )
+
+
+def _hint(chosen: Selection) -> list[str]:
+    """The remedy if a site is wanted that the crawl does not know: the word may have been meant as a page."""
+    return [f"{chosen.unmet}; to forget a page, give its whole URL (https://…)"] if chosen.unmet else []
 
 
 def _result(chosen: Selection, content: Content) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import insort
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import islice
 
 from crawler.errors import UsageError
-from crawler.frontier.operator import Blocks, blockable
+from crawler.frontier.operator import Blocks, blockable, unmet
 from crawler.reasons import Reason, ReasonCode
 from crawler.store.protocols import Content, Maintenance, StoreReader
 from crawler.store.statements import load_statements
@@ -60,10 +61,20 @@ def wanted(target: str | None, regex: str | None) -> Wanted:
 
 @dataclass(slots=True)
 class Selection:
-    """The known URLs that are wanted, by number, with the first of them as examples."""
+    """The known URLs that are wanted, by number, with the first in alphabetical order as examples.
+
+    ``unmet`` is a sentence if a site is wanted that the crawl does not know, else empty.
+    """
 
     numbers: list[int] = field(default_factory=list)
     examples: list[str] = field(default_factory=list)
+    unmet: str = ""
+
+    @property
+    def listed(self) -> list[str]:
+        """The examples as lines, and how many more URLs there are."""
+        rest = len(self.numbers) - len(self.examples)
+        return [*self.examples, *([f"… and {rest:,} more"] if rest else [])]
 
     def batches(self) -> Iterator[list[int]]:
         """The numbers, some thousands at a time."""
@@ -85,8 +96,8 @@ async def select(store: StoreReader, asked: Wanted, *, forgotten: bool) -> Selec
                 is_forgotten = row.reason_code == ReasonCode.FORGOTTEN
                 if is_forgotten is forgotten and (asked.regex is None or asked.regex.search(row.url)):
                     found.numbers.append(row.url_id)
-                    if len(found.examples) < _EXAMPLES:
-                        found.examples.append(row.url)
+                    insort(found.examples, row.url)
+                    del found.examples[_EXAMPLES:]
 
     if asked.regex is not None:
         await add(_SQL["all_urls"])
@@ -97,9 +108,11 @@ async def select(store: StoreReader, asked: Wanted, *, forgotten: bool) -> Selec
     else:
         blocks = Blocks()
         blocks.replace([asked.site])
-        for row in await store.query(_SQL["sites"]):
-            if blocks.covers(f"{row['site']}/"):
-                await add(_SQL["urls_of_site"], site=row["site"])
+        sites = [row["site"] for row in await store.query(_SQL["sites"])]
+        found.unmet = unmet(asked.site, sites)
+        for site in sites:
+            if blocks.covers(f"{site}/"):
+                await add(_SQL["urls_of_site"], site=site)
     return found
 
 

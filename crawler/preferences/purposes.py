@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 
 from crawler.model import Preference
-from crawler.preferences.schemes import ALLOWED, DISALLOWED
+from crawler.preferences.schemes import ALLOWED, DISALLOWED, REFUSALS, Scheme
 
 
 class UsePurpose(StrEnum):
@@ -66,6 +66,16 @@ def categories_for(purposes: Iterable[UsePurpose]) -> list[str]:
     """The categories whose preferences are about one of ``purposes``, in alphabetical order."""
     wanted = frozenset(purposes)
     return sorted(category for category, covered in COVERED.items() if not covered.isdisjoint(wanted))
+
+
+def refusals_of(purpose: UsePurpose) -> dict[Scheme, str]:
+    """The statement by which a site refuses ``purpose``, for each scheme that can."""
+    return {
+        scheme: statements[category]
+        for scheme, statements in REFUSALS.items()
+        for category in categories_for([purpose])
+        if category in statements
+    }
 
 
 def sentence_of(preference: Preference) -> str:

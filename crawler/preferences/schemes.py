@@ -7,7 +7,7 @@ Sources: draft-ietf-aipref-vocab, section 6; contentsignals.org; TDM Reservation
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -35,8 +35,18 @@ _USAGE_LABELS = ("train-ai", "search")
 _SIGNALS = {"search": "search", "ai-input": "ai-input", "ai-train": "train-ai"}
 _SIGNAL_VALUES = {"yes": ALLOWED, "no": DISALLOWED}
 _RESERVATIONS = {"0": ALLOWED, "1": DISALLOWED}
+#: The category of ``tdm-reservation``.
+_TDM = "tdm"
 #: The categories that the robots term ``noai`` refuses, and ``noimageai`` of an image.
 _AI = ("train-ai", "ai-input")
+
+#: The statement of each scheme that refuses a category.
+REFUSALS: Mapping[Scheme, Mapping[str, str]] = {
+    Scheme.CONTENT_USAGE: {label: f"Content-Usage: {label}={DISALLOWED}" for label in _USAGE_LABELS},
+    Scheme.CONTENT_SIGNAL: {category: f"Content-Signal: {name}=no" for name, category in _SIGNALS.items()},
+    Scheme.TDMREP: {_TDM: "tdm-reservation: 1"},
+    Scheme.NOAI: dict.fromkeys(_AI, "noai"),
+}
 
 _TERM = re.compile(r"[\s,;]+")
 _MAX_URL_CHARS = 1_000  # a longer URL of a licence or of conditions says nothing
@@ -84,7 +94,7 @@ def content_signal(statement: str, source: str, *, line: int | None = None, text
 def tdm_reservation(value: str, source: str, text: str) -> list[Preference]:
     """``tdm-reservation``: 1 reserves the rights of text and data mining, 0 does not. Another value says nothing."""
     said = _RESERVATIONS.get(value.strip())
-    return [] if said is None else [_preference(Scheme.TDMREP, "tdm", said, source, None, text)]
+    return [] if said is None else [_preference(Scheme.TDMREP, _TDM, said, source, None, text)]
 
 
 def tdm_policy(value: str, source: str, text: str, base: str) -> list[Preference]:

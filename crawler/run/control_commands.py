@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 import click
 
 from crawler.cli.output import console
 from crawler.cli.shared import cli, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
-from crawler.frontier.operator import Blocks, Command, blockable, standing, still_blocks
+from crawler.frontier.operator import Command, blockable, standing, still_blocks, unmet
 from crawler.settings.stores import existing_store, order
 from crawler.store.location import db_argument
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
-from crawler.url import NotCrawlable, host_of
+from crawler.url import NotCrawlable
 
 _SAID = {
     Command.PAUSE: "paused: a running crawl stops sending within a second, and no crawl on this store sends until "
@@ -66,18 +63,7 @@ async def _ask(asked: Command, name: str, db: str, because: str) -> int:
             if asked is Command.UNBLOCK and others:
                 said = f"{name} is no longer blocked, but {', '.join(others)} still is"
             elif asked is Command.BLOCK:
-                said += await _unmet(store, name)
+                sites = [row["site"] for row in await store.query(load_statements("crawler.run")["sites"])]
+                said += f". {found}" if (found := unmet(name, sites)) else ""
     console.print(said, soft_wrap=True)
     return 0
-
-
-async def _unmet(store: StoreReader, name: str) -> str:
-    """A sentence for a block that matches no site of the crawl, which may be a typing error; "" if it matches one."""
-    sites = [row["site"] for row in await store.query(load_statements("crawler.run")["sites"])]
-    blocks = Blocks()
-    blocks.names = frozenset([name])
-    if any(blocks.covers(f"{site}/") for site in sites):
-        return ""
-    known = sites if "://" in name else [host_of(site) for site in sites]
-    near = get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.8)
-    return ". It matches no site of this crawl yet" + (f" (near: {', '.join(near)})" if near else "")

@@ -770,7 +770,10 @@ class Maintenance(StoreReader, Protocol):
         ...
 
     async def redact(self, numbers: Sequence[int]) -> None:
-        """Reduce the addresses of these URLs in the request log to their sites; requests for robots.txt keep theirs."""
+        """Reduce the addresses of these URLs in the request log to their sites, and clear locations that name them.
+
+        Requests for robots.txt keep theirs.
+        """
         ...
 
     async def sweep_forgotten(self) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from crawler.model import State
+from crawler.model import Purpose, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
 from crawler.store.protocols import Content
 from tests.contract.test_revisits import changed, crawled, only_claim, queue
-from tests.contract.visits import NOW, Harness, fetched, link, request, robots
+from tests.contract.visits import NOW, Harness, fetched, link, redirected, request, robots
 
 A, B = "http://a.test/", "http://b.test/"
 FORGOTTEN = Reason(ReasonCode.FORGOTTEN, " on 2027-01-15")
@@ -71,6 +71,36 @@ async def test_addresses_in_the_request_log_are_reduced_to_their_sites(harness: 
     await harness.store.redact([await _number(harness, f"{A}own")])
     logged = sorted(row["url"] for row in await harness.store.query("SELECT url FROM requests"))
     assert logged == [A.rstrip("/"), A, B]
+
+
+async def test_locations_that_name_a_redacted_address_are_cleared(harness: Harness) -> None:
+    """Of a relative location, of those of earlier visits, and not of others nor of a robots.txt."""
+    await harness.seed(f"{A}moved", f"{A}new", B)
+    sites = {}
+    for claim in await harness.claim():
+        for site, state in claim.sites.items():
+            sites[state.name] = site
+            await harness.news(site, state.name, robots())
+        outcomes = [
+            redirected(queued, f"{A}secret?id=1") if queued.url == f"{A}moved" else fetched(queued)
+            for queued in claim.urls
+        ]
+        await harness.commit(*outcomes, released=[claim.group_id])
+    a, b = sites["http://a.test"], sites["http://b.test"]
+    sent = [
+        request(a, "/moved", location="./secret?id=1#top"),
+        request(a, "/new", location="/secret?id=1"),
+        request(b, "/", location=f"{A}secret?id=1"),
+        request(b, "/", location="/secret?id=1"),
+        request(b, "/robots.txt", purpose=Purpose.ROBOTS, location=f"{A}secret?id=1"),
+        request(a, "/new", location=f"{A}public"),
+    ]
+    await harness.commit(requests=sent)
+    await harness.store.redact([await _number(harness, f"{A}secret?id=1")])
+    rows = await harness.store.query("SELECT site_id, location FROM requests_by_id WHERE location IS NOT NULL")
+    kept = {(a, f"{A}public"), (b, "/secret?id=1"), (b, f"{A}secret?id=1")}
+    assert len(rows) == len(kept)
+    assert {(row["site_id"], row["location"]) for row in rows} == kept
 
 
 async def _versions(harness: Harness) -> list[int]:

@@ -26,7 +26,7 @@ def control(db: Path, command: str, name: str) -> Ended:
 def test_a_block_that_matches_no_site_says_so_and_names_what_is_near(db: Path) -> None:
     slip = control(db, "block", "mini-44.tset")
     assert slip.code == 0
-    assert "It matches no site of this crawl yet (near: mini-44.test)" in slip.out
+    assert "mini-44.tset matches no site of this crawl yet (near: mini-44.test)" in slip.out
     assert "yet" not in control(db, "block", "mini-44.test").out
     assert here("status", "--db", db).out.rstrip().endswith("blocked")
 

@@ -112,6 +112,26 @@ def test_what_is_forgotten_already_can_be_redacted_and_brought_back(
     assert "the store does not know it" in unknown.err
 
 
+def test_a_site_that_the_crawl_does_not_know_is_told(db: str, loopback: LoopbackWeb) -> None:
+    for more in (["--dry-run"], []):
+        ended = here("store", "forget", "a.tset", *more, "--db", db)
+        assert ended.code == 0
+        said = (
+            "a.tset matches no site of this crawl yet (near: a.test); to forget a page, give its whole URL (https://…)"
+        )
+        assert said in ended.out.splitlines()
+    assert "matches no site" not in here("store", "forget", "a.test", "--dry-run", "--db", db).out
+
+
+def test_a_dry_run_lists_the_first_urls_by_name_and_counts_the_others(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    paths = [f"/{number:02}" for number in range(13)]
+    links = "".join(f"<a href={path}>x</a>" for path in reversed(paths))
+    loopback.sites["c.test"] = {"/": Page(links)} | {path: Page("x") for path in paths}
+    assert run(loopback, str(tmp_path / "c.db"), tmp_path, loopback.url("c.test")).code == 0
+    listed = here("store", "forget", "c.test", "--dry-run", "--db", tmp_path / "c.db").out.splitlines()[1:]
+    assert listed == [*(loopback.url("c.test", path) for path in ["/", *paths[:9]]), "… and 4 more"]
+
+
 def test_a_deleted_title_is_overwritten_in_the_file(db: str, tmp_path: Path) -> None:
     if "://" in db:
         pytest.skip("PostgreSQL keeps deleted rows until VACUUM FULL")

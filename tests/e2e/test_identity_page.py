@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -120,6 +121,16 @@ def test_cbcp_the_page_says_who_why_what_and_how_often(tmp_path: Path) -> None:
     assert not (tmp_path / "www" / ".well-known").exists()
 
 
+def test_the_page_names_the_statements_that_refuse_each_declared_use(tmp_path: Path) -> None:
+    """docs/protocols.md, section 7: only ``tdm`` is about research, and nothing about archives."""
+    assert write_page(tmp_path, "--contact", MAIL).code == 0
+    text = text_of_page(tmp_path)
+    assert "<li>archive: no statement about use refuses this one." in text
+    assert "<li>research: <code>tdm-reservation: 1</code> (a header, or a META tag).</li>" in text
+    assert "Content-Usage" not in text
+    assert "Content-Signal" not in text
+
+
 def test_cbcp_what_the_page_does_not_say_is_told(tmp_path: Path) -> None:
     ended = crawler("identity", "page", tmp_path / "www", "--contact", MAIL)
     assert ended.code == 0
@@ -151,7 +162,7 @@ def test_draft_key_distribution_and_discovery(tmp_path: Path, served: str, path:
     """The verifier finds the directory by an origin; a URL with a path is the directory itself."""
     key = tmp_path / "identity.jwks"
     assert crawler("identity", "new", key).code == 0
-    assert crawler("identity", "rotate", key).code == 0
+    assert "run `crawler identity page` again" in crawler("identity", "rotate", key).err
     assert write_page(tmp_path, "--contact", MAIL, "--signing-key", key, "--signature-agent", served + path).code == 0
     body = (tmp_path / "www" / (path or "/.well-known/http-message-signatures-directory")[1:]).read_bytes()
     shown = crawler("identity", "show", key, "--json")
@@ -230,6 +241,10 @@ def test_the_directory_that_nginx_serves_is_valid(tmp_path: Path) -> None:
         signer = WebBotAuth(KeyFile(key), agent, SignatureForm.DICTIONARY, 60)
         signed = signer.headers("example.org", SystemClock().now())
         assert discovered_identity(tmp_path, "example.org", signed) == "valid"
+        for name in ("nginx.conf", "_headers"):
+            assert (tmp_path / "www" / name).exists()
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(f"{origin}/{name}")
         with urlopen(Request(origin + "/", headers={"Accept-Encoding": "gzip"})) as answer:
             assert answer.headers["Content-Encoding"] == "gzip"
 

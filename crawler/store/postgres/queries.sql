@@ -800,6 +800,14 @@ SELECT (SELECT count(*) FROM page WHERE url_id = ANY(numbers(:numbers))) AS page
 UPDATE request q SET path = '', location = NULL FROM url u
 WHERE q.purpose <> 'robots' AND u.id = ANY(numbers(:numbers)) AND q.site_id = site_of(u.id) AND q.path = u.path;
 
+-- name: redact_locations
+UPDATE request SET location = NULL WHERE purpose <> 'robots' AND location IS NOT NULL AND (
+  (site_id, path) IN (SELECT site_of(id), path FROM url
+    WHERE state IN ('redirected', 'excluded', 'failed') AND target = ANY(numbers(:numbers)))
+  OR location IN (SELECT s.name || u.path FROM url u JOIN site s ON s.id = site_of(u.id)
+    WHERE u.id = ANY(numbers(:numbers)))
+  OR (site_id, location) IN (SELECT site_of(id), path FROM url WHERE id = ANY(numbers(:numbers))));
+
 -- name: store_bytes
 SELECT pg_database_size(current_database()) AS n;
 

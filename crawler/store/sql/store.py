@@ -433,6 +433,7 @@ class SqlStore(ABC):
         await self._sql.execute("erase_deleted")
         async with self._writing():
             await self._sql.execute("redact_requests", numbers=json.dumps(list(numbers)))
+            await self._sql.execute("redact_locations", numbers=json.dumps(list(numbers)))
 
     async def sweep_forgotten(self) -> None:
         await self._sql.execute("erase_deleted")

@@ -583,6 +583,17 @@ SELECT (SELECT count(*) FROM page WHERE url_id IN (SELECT value FROM json_each(:
 UPDATE request SET path = '', location = NULL WHERE purpose <> 'robots' AND (site_id, path) IN (
   SELECT site_of(id), path FROM url WHERE id IN (SELECT value FROM json_each(:numbers)));
 
+-- name: redact_locations
+-- Clear the locations of requests that were redirected to a JSON list of URLs: those of URLs whose target is in the list,
+-- and, for redirects of earlier visits, those that name a URL of the list.
+UPDATE request SET location = NULL WHERE purpose <> 'robots' AND location IS NOT NULL AND (
+  (site_id, path) IN (SELECT site_of(id), path FROM url
+    WHERE state IN ('redirected', 'excluded', 'failed') AND target IN (SELECT value FROM json_each(:numbers)))
+  OR location IN (SELECT s.name || u.path FROM url u JOIN site s ON s.id = site_of(u.id)
+    WHERE u.id IN (SELECT value FROM json_each(:numbers)))
+  OR (site_id, location) IN (
+    SELECT site_of(id), path FROM url WHERE id IN (SELECT value FROM json_each(:numbers))));
+
 -- name: store_bytes
 SELECT page_count * page_size AS n FROM pragma_page_count(), pragma_page_size();
 

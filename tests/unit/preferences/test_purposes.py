@@ -7,7 +7,17 @@ from itertools import product
 import pytest
 
 from crawler.model import Preference
-from crawler.preferences.purposes import COVERED, Use, UsePurpose, categories_for, first_refusal, sentence_of, use_for
+from crawler.preferences.purposes import (
+    COVERED,
+    Use,
+    UsePurpose,
+    categories_for,
+    first_refusal,
+    refusals_of,
+    sentence_of,
+    use_for,
+)
+from crawler.preferences.schemes import Scheme, content_signal, content_usage, robots_terms, tdm_reservation
 
 TRAIN, SEARCH = UsePurpose.TRAIN_AI, UsePurpose.SEARCH
 
@@ -45,6 +55,37 @@ def test_any_declared_purpose_that_is_disallowed_refuses() -> None:
 def test_a_reservation_of_mining_is_about_analysis_and_not_about_search_or_archives() -> None:
     refused = {purpose for purpose in UsePurpose if first_refusal([one("tdm", "n")], [purpose])}
     assert refused == {UsePurpose.TRAIN_AI, UsePurpose.AI_INPUT, UsePurpose.RESEARCH}
+
+
+def read(scheme: Scheme, statement: str) -> list[Preference]:
+    """The preferences that the parser of ``scheme`` finds in a statement as the page about the crawler prints it."""
+    value = statement.partition(": ")[2]
+    match scheme:
+        case Scheme.CONTENT_USAGE:
+            return content_usage(value, "header") or []
+        case Scheme.CONTENT_SIGNAL:
+            return content_signal(value, "header")
+        case Scheme.TDMREP:
+            return tdm_reservation(value, "header", statement)
+        case _:
+            return robots_terms(statement, "header", statement)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "schemes"),
+    [
+        (UsePurpose.SEARCH, {Scheme.CONTENT_USAGE, Scheme.CONTENT_SIGNAL}),
+        (UsePurpose.TRAIN_AI, {Scheme.CONTENT_USAGE, Scheme.CONTENT_SIGNAL, Scheme.TDMREP, Scheme.NOAI}),
+        (UsePurpose.AI_INPUT, {Scheme.CONTENT_SIGNAL, Scheme.TDMREP, Scheme.NOAI}),
+        (UsePurpose.ARCHIVE, set()),
+        (UsePurpose.RESEARCH, {Scheme.TDMREP}),
+    ],
+)
+def test_the_statements_that_refuse_a_purpose_are_read_as_refusals(purpose: UsePurpose, schemes: set[Scheme]) -> None:
+    statements = refusals_of(purpose)
+    assert set(statements) == schemes
+    for scheme, statement in statements.items():
+        assert first_refusal(read(scheme, statement), [purpose]) is not None
 
 
 def test_documents_and_images_are_recorded_only() -> None:
