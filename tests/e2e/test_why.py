@@ -33,11 +33,11 @@ class Asked:
     def __init__(self, web: LoopbackWeb, folder: Path) -> None:
         self.web, self._folder, self.db = web, folder, folder / "c.db"
 
-    def crawl(self, *hosts: str, toml: str = "") -> None:
+    def crawl(self, *hosts: str, toml: str = "", code: int = 0) -> None:
         (self._folder / "c.toml").write_text(HASTY + toml)
         seeds = [self.web.url(host) for host in hosts]
         ended = here("run", *seeds, "--config", self._folder / "c.toml", *LOOPBACK, "--db", self.db)
-        assert ended.code == 0, ended
+        assert ended.code == code, ended
 
     def why(self, host: str, path: str = "/") -> dict[str, Any]:
         ended = here("why", self.web.url(host, path), "--db", self.db, "--json")
@@ -49,7 +49,7 @@ class Asked:
     def words(self, host: str, path: str = "/") -> str:
         """For people, at 80 columns; as one line without the port."""
         narrow = io.StringIO()
-        render(self.why(host, path), Console(file=narrow, width=80))
+        render(self.why(host, path), str(self.db), Console(file=narrow, width=80))
         assert max(map(len, narrow.getvalue().splitlines())) <= 80
         wide = here("why", self.web.url(host, path), "--db", self.db).out
         assert "".join(wide.split()) == "".join(narrow.getvalue().split())
@@ -82,7 +82,7 @@ def test_mobile_agents_section_4_example(path: str, server: str | None, line: in
 def test_a_site_whose_robots_txt_is_cut_short(asked: Asked) -> None:
     """Nothing that is said of it sounds as if the page came next."""
     asked.web.sites["cut.test"] = {"/robots.txt": replace(plain(FICT), fault=Fault.CUT), "/": Page()}
-    asked.crawl("cut.test", toml='[limits]\nmax_time = "1 second"\n')
+    asked.crawl("cut.test", toml='[limits]\nmax_time = "1 second"\n', code=5)
     words = asked.words("cut.test")
     assert "waits for robots.txt, which could not be fetched (truncated)" in words
     assert "no usable answer: nothing is fetched until there is one" in words
