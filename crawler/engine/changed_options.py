@@ -7,6 +7,7 @@ from typing import Any
 
 from crawler.engine.operator import blocked_sites
 from crawler.errors import Setting, UsageError
+from crawler.formatting import many
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.scope import Scope
 from crawler.reasons import ReasonCode
@@ -98,7 +99,7 @@ async def begin(
             if left_out:
                 tell(f"the new options leave out {left_out:,} of the queued URLs; the last options bring them back")
             if again:
-                tell(f"{again:,} of the URLs that the last run had left out are queued again")
+                tell(f"queued again under the new options or seeds: {many(again, 'URL')}")
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in seeds])
         await store.prepare(pages_per_site)
     await store.start_run(dict(settings), now, at_work=at_work)

@@ -12,7 +12,7 @@ from crawler.errors import fault
 from crawler.frontier.decide import Outcome
 from crawler.frontier.revisit import VisitResult
 from crawler.model import Purpose, State
-from crawler.reasons import ErrorKind
+from crawler.reasons import ErrorKind, ReasonCode
 from crawler.store.protocols import RequestRow, Waiting
 
 #: How many bugs of the crawler a run survives. A larger number cannot be about single answers.
@@ -24,7 +24,8 @@ class Progress:
     """Counts of this run. Times in seconds since the epoch, lags in seconds.
 
     ``ends`` counts first visits by state, ``revisits`` later ones by what they found, ``troubles`` failed requests by
-    HTTP status or :class:`ErrorKind`. ``pages`` counts the visits that left a row in the view ``pages``: a sitemap is
+    HTTP status or :class:`ErrorKind`, ``refusals`` pages that were not requested, or not kept, because of a preference,
+    by reason. ``pages`` counts the visits that left a row in the view ``pages``: a sitemap is
     ``fetched``, and not a page.
     """
 
@@ -36,6 +37,7 @@ class Progress:
     ends: Counter[State] = field(default_factory=Counter)
     revisits: Counter[VisitResult] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[ReasonCode] = field(default_factory=Counter)
     idle_for: Waiting | None = None  # the group that the whole crawl waits for
     frame_closes_at: float | None = None  # when the sample is drawn without the sites that the crawl waits for
     worst_lag_s: float = 0.0  # see crawler.engine.loop_lag
@@ -87,6 +89,7 @@ class Progress:
         report = {field.name: getattr(self, field.name) for field in fields(self)}
         idle_for = None if self.idle_for is None else asdict(self.idle_for)
         counts = {"ends": dict(self.ends), "revisits": dict(self.revisits), "troubles": dict(self.troubles)}
+        counts["refusals"] = dict(self.refusals)
         return report | counts | {"idle_for": idle_for}
 
     @classmethod
@@ -104,6 +107,7 @@ class Progress:
             total.ends.update({State(state): n for state, n in report["ends"].items()})
             total.revisits.update({VisitResult(found): n for found, n in report["revisits"].items()})
             total.troubles.update(report["troubles"])
+            total.refusals.update({ReasonCode(code): n for code, n in report["refusals"].items()})
             waits.append(None if report["idle_for"] is None else Waiting(**report["idle_for"]))
         known = [wait for wait in waits if wait is not None]
         if known and len(known) == len(waits):
@@ -122,6 +126,8 @@ class Progress:
 
     def ended(self, outcome: Outcome) -> None:
         """Count the outcome of a visit."""
+        if outcome.reason.code in (ReasonCode.PREFERENCE, ReasonCode.WITHHELD):
+            self.refusals[outcome.reason.code] += 1
         if outcome.again is not None:
             self.revisits[outcome.again.found] += 1
         else:

@@ -48,5 +48,5 @@ async def _nothing_left(store: Frontier, progress: Progress, *, revisits: bool) 
 def _at_their_limit(limit: int | None, queued: int) -> RunEnd:
     """The end of a crawl in which every site with queued URLs has its ``limit`` of pages; ``queued`` URLs stay."""
     assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
-    left = f"{queued:,} URL stays" if queued == 1 else f"{queued:,} URLs stay"
+    left = f"{queued:,} URL stays queued" if queued == 1 else f"{queued:,} URLs stay queued"
     return RunEnd(EndCode.MAX_PAGES_PER_SITE, f"({limit}); {left}")

@@ -25,7 +25,7 @@ _TLS_WORDS = re.compile(r"\[(?:SSL|X509)[^\]]*\] (.*?)(?: \(_ssl|$)")
 _UNKNOWN_NAME = "tlsv1 unrecognized name"
 
 
-_UNVERIFIED = "fetch.verify can leave its check out for this host"
+_UNVERIFIED = "fetch.verify can switch its check off for this host"
 _NOT_KNOWN = f"; fetch.ca_file can name the certificate to trust, and {_UNVERIFIED}"
 #: What is wrong with a certificate, by the code of OpenSSL (openssl-verification-options(1), X509_V_ERR_...).
 _CERTIFICATE = {

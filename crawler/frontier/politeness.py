@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from crawler.model import Failed, FetchResult, Redirected
-from crawler.reasons import DNS_KINDS, NO_WAIT, ErrorKind, WaitCode, WaitReason
+from crawler.reasons import NO_WAIT, ErrorKind, WaitCode, WaitReason
 from crawler.robots.http_dates import retry_after_s
 from crawler.url import host_of, registrable_domain
 
@@ -39,7 +39,10 @@ class PolitenessSettings:
 _BUSY = frozenset({429, 503})
 _NO_ANSWER = frozenset({ErrorKind.STOPPED, ErrorKind.FAULT, ErrorKind.CLOSING})
 _TROUBLE: dict[str, str] = {
-    **dict.fromkeys(DNS_KINDS, "no address"),
+    ErrorKind.DNS: "no address",
+    ErrorKind.DNS_NO_NAME: "a name that does not exist",
+    ErrorKind.DNS_FAILED: "a failed look-up",
+    ErrorKind.DNS_TIMEOUT: "a look-up without an answer",
     ErrorKind.CONNECT: "no connection",
     ErrorKind.TLS: "no TLS",
     ErrorKind.CERTIFICATE: "no valid certificate",

@@ -239,7 +239,7 @@ def told(known: dict[str, Any], db: str) -> list[Fact]:
         what = error or request["status"]
         rows.append(("request", f"{iso(request['started_at'])}: {what}, {size(request['bytes'])} in {took}"))
     rows += about_revisits(known.get("revisit"), known["at"])
-    return rows + _about_page(known.get("page"))
+    return rows + _about_page(known.get("page"), known.get("reason_code"))
 
 
 def _fate(known: dict[str, Any]) -> list[Fact]:
@@ -343,11 +343,13 @@ def _about_mirror(mirror: dict[str, Any]) -> str:
     return f"its site names {main_site} as its main host{further}"
 
 
-def _about_page(page: dict[str, Any] | None) -> list[Fact]:
-    """The facts about the page as labelled lines; flags only if they are set."""
+def _about_page(page: dict[str, Any] | None, reason: str | None) -> list[Fact]:
+    """The facts about the page as labelled lines; flags only if they are set. ``reason`` is the code of its URL."""
     rows: list[Fact] = []
     for key, value in (page or {}).items():
-        if key in _FLAGS:
+        if key == "noindex" and reason == ReasonCode.WITHHELD:
+            rows.append(("page", "withheld: it refuses a declared purpose, so its body and texts are not kept"))
+        elif key in _FLAGS:
             rows += [("page", f"{key}: " + _FLAGS[key])] if value else []
         elif key == "body_bytes":
             rows.append(("page", f"body: {size(value)}"))

@@ -198,6 +198,7 @@ class Facts:
     types: Sequence[tuple[str, int]]
     page_bytes: int
     noindex: int
+    withheld: int  # pages that refuse a declared purpose
     sizes: Distribution
     answer_times: Distribution
     excluded: Sequence[ReasonGroup]

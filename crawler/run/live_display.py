@@ -23,7 +23,7 @@ from crawler.formatting import duration, many, size
 from crawler.frontier.politeness import Pace
 from crawler.inspect.status import resume_hint
 from crawler.model import State
-from crawler.reasons import RunEnd
+from crawler.reasons import ReasonCode, RunEnd
 from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
 from crawler.store.protocols import Counts, Reconnecting, StoreReader, Waiting
@@ -293,8 +293,15 @@ def summary(crawl: Watched, counts: Counts, end: RunEnd, db: str, now: float) ->
             "bytes": progress.wire_bytes,
             "revisits": {found.value: n for found, n in progress.revisits.items()},
             "troubles": dict(progress.troubles),
+            "refusals": {code.value: n for code, n in progress.refusals.items()},
         },
     }
+
+
+_REFUSALS = {
+    ReasonCode.PREFERENCE: "not requested, because robots.txt refuses a declared purpose",
+    ReasonCode.WITHHELD: "fetched and withheld, because the page refuses a declared purpose",
+}
 
 
 def print_summary(result: dict[str, Any], console: PrintableConsole) -> None:
@@ -311,6 +318,9 @@ def print_summary(result: dict[str, Any], console: PrintableConsole) -> None:
     ]
     if run["revisits"]:
         rows.append(("Revisits", ", ".join(f"{n:,} {found}" for found, n in run["revisits"].items())))
+    if run["refusals"]:
+        told = (f"{many(n, 'page')} {_REFUSALS[ReasonCode(code)]}" for code, n in sorted(run["refusals"].items()))
+        rows.append(("Preferences", ", ".join(told)))
     if run["troubles"]:
         troubles = sorted(run["troubles"].items(), key=lambda item: -item[1])
         more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""

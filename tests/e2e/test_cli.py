@@ -210,7 +210,7 @@ def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
     shallow = here("run", *options, "--max-depth", "5")
     assert (shallow.code, shallow.err) == (
         0,
-        "crawler: 1 of the URLs that the last run had left out are queued again\n",
+        "crawler: queued again under the new options or seeds: 1 URL\n",
     )
     assert states(db_path) == {"fetched": 6, "excluded": 1}
     assert here("run", *options).code == 0

@@ -407,7 +407,7 @@ def test_tls(run: Run, tls: ssl.SSLContext, tmp_path: Path) -> None:
     assert (result.kind, result.detail) == (
         ErrorKind.CERTIFICATE,
         "the certificate of tls.test is signed by itself and by no authority; fetch.ca_file can name the certificate "
-        "to trust, and fetch.verify can leave its check out for this host",
+        "to trust, and fetch.verify can switch its check off for this host",
     )
 
     settings = replace(SETTINGS, ca_file=str(tmp_path / "tls.pem"))
