@@ -45,7 +45,7 @@ addresses = ["192.0.2.0/28", "2001:db8:7::/64", "198.51.100.7"]
 
 
 class Served(SimpleHTTPRequestHandler):
-    """Serves a folder with the headers of its file ``_headers``, as hosts of static sites do."""
+    """Serves a folder with the headers of its file ``_headers``, as services for static sites do."""
 
     def end_headers(self) -> None:
         path, *lines = (Path(self.directory) / "_headers").read_text().splitlines()
