@@ -114,7 +114,7 @@ def read(
         others, more = _closed_by_meaning(file, token, site)
         parts, members = [*parts, *others], [*members, *more]
     if reading is Reading.STRICT and file.closes:
-        rest = [Line(MAX_LINES, DISALLOW, "/", f"more than {MAX_LINES:,} lines (Disallow: / is implied)")]
+        rest = [Line(file.lines[-1].number, DISALLOW, "/", f"more than {MAX_LINES:,} lines (Disallow: / is implied)")]
         parts = [*parts, *_strict_rules(rest, rest)]
     rfc = reading is Reading.RFC9309
     return SiteRules(

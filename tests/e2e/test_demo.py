@@ -48,7 +48,7 @@ def test_the_demo_overwrites_no_other_file(content: bytes, tmp_path: Path) -> No
         db.write_bytes(content)
     else:
         seed, options = "http://a.test:1/", ("--resolve", "*.test=127.0.0.1", "--allow-private", "--no-progress")
-        assert here("run", seed, *options, "--max-time", "0.1", "--db", db).code == 0
+        assert here("run", seed, *options, "--max-time", "0.1", "--db", db).code == 5
     before = db.read_bytes()
     ended = here("demo", "--db", db)
     assert ended.code == 2

@@ -126,7 +126,7 @@ def test_a_busy_loop_ends(number: signal.Signals, busy_s: float, db_path: Path, 
 def test_the_end_of_the_time_ends_a_busy_loop(busy_s: float, db_path: Path, tmp_path: Path) -> None:
     with dripping() as server:
         ended = finish(run(f"BUSY_S = {busy_s}{BUSY}", server, db_path, tmp_path / "hasty.toml", "--max-time", "3"), 60)
-    assert ended.code == 0
+    assert ended.code == (5 if busy_s < 0.1 else 0)  # no page has arrived; the late end knows nothing of pages
     assert (TOO_LATE in ended.err) == (busy_s > 0.1)
     assert ("--max-time is over" in ended.out) == (busy_s < 0.1)
 

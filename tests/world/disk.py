@@ -22,8 +22,9 @@ from aiosqlite.core import Connection
 
 #: Seconds of virtual time: of a usual call, and of one call in a hundred.
 _CALL_S, _SLOW_CALL_S = 0.001, 0.05
-#: How often a call that waits for the lock of another connection is repeated, and for how long.
-_BUSY_EVERY_S, _BUSY_FOR_S = 0.01, 10.0
+#: How often a call that waits for the lock of another connection is repeated, and for how long: longer than a process
+#: stalls in a transaction. PostgreSQL, which several workers need, lets a call wait for a lock without end.
+_BUSY_EVERY_S, _BUSY_FOR_S = 0.01, 600.0
 _WRITES = ("INSERT", "UPDATE", "DELETE", "COMMIT", "REPLACE", "CREATE")
 
 _Call = tuple[asyncio.Future[Any], Callable[[], Any], float]

@@ -219,7 +219,7 @@ def test_strict_reads_five_megabytes_and_tells_where_the_last_whole_group_ends()
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
 def test_strict_closes_a_site_with_more_lines_than_are_read(end: str) -> None:
-    lines = ["User-agent: *", *["Disallow: /a"] * 99_999, "Disallow: /b"]
+    lines = ["User-agent: *", *["Disallow: /a"] * 249_999, "Disallow: /b"]
     few, many = ((end.join(text) + end).encode() for text in (lines[:-1], lines))
     of = {
         reading: read(parse(many, max_bytes=octets_read(reading)), token="figtree", reading=reading, site=SITE)
@@ -227,12 +227,14 @@ def test_strict_closes_a_site_with_more_lines_than_are_read(end: str) -> None:
     }
     assert [of[reading].verdict("/x").allowed for reading in (DRAFT, RFC, STRICT)] == [True, True, False]
     verdict = of[STRICT].verdict("/x")
-    assert (verdict.line, verdict.text) == (100_000, "more than 100,000 lines (Disallow: / is implied)")
+    assert (verdict.line, verdict.text) == (250_001, "more than 250,000 lines (Disallow: / is implied)")
     file = parse(many, max_bytes=octets_read(STRICT))
-    assert [line.number for line in file.lines if line.text][-1] == 100_000
-    assert file.notes == ("more than 100,000 lines: strict closes the whole site",)
+    assert [line.number for line in file.lines if line.text][-1] == 250_000
+    assert file.notes == ("more than 250,000 lines: strict closes the whole site",)
+    padded = b"User-agent: *\n" + b" # padding\n\n" * 300_000 + b"Disallow: /b\n"
+    for text in (few, padded):
+        assert not parse(text, max_bytes=octets_read(STRICT)).closes
     file = parse(few, max_bytes=octets_read(STRICT))
-    assert not file.closes
     assert read(file, token="figtree", reading=STRICT, site=SITE).verdict("/x").allowed
 
 
