@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.model import Reading
-from crawler.robots import SiteRules, Verdict, parse, read
+from crawler.robots import SiteRules, Verdict, parse, read, readings, text
 from crawler.robots.meant import meant_path
 from crawler.robots.text import octets_read
 
@@ -218,22 +218,25 @@ def test_strict_reads_five_megabytes_and_tells_where_the_last_whole_group_ends()
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
-def test_strict_closes_a_site_with_more_lines_than_are_read(end: str) -> None:
-    lines = ["User-agent: *", *["Disallow: /a"] * 249_999, "Disallow: /b"]
-    few, many = ((end.join(text) + end).encode() for text in (lines[:-1], lines))
+def test_strict_closes_a_site_with_more_lines_than_are_read(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "MAX_BYTES", 4_096)
+    for module in (text, readings):
+        monkeypatch.setattr(module, "MAX_LINES", 1_000)
+    lines = ["User-agent: *", *["Disallow: /a"] * 999, "Disallow: /b"]
+    few, many = ((end.join(rules) + end).encode() for rules in (lines[:-1], lines))
     of = {
         reading: read(parse(many, max_bytes=octets_read(reading)), token="figtree", reading=reading, site=SITE)
         for reading in Reading
     }
     assert [of[reading].verdict("/x").allowed for reading in (DRAFT, RFC, STRICT)] == [True, True, False]
     verdict = of[STRICT].verdict("/x")
-    assert (verdict.line, verdict.text) == (250_001, "more than 250,000 lines (Disallow: / is implied)")
+    assert (verdict.line, verdict.text) == (1_001, "more than 1,000 lines (Disallow: / is implied)")
     file = parse(many, max_bytes=octets_read(STRICT))
-    assert [line.number for line in file.lines if line.text][-1] == 250_000
-    assert file.notes == ("more than 250,000 lines: strict closes the whole site",)
-    padded = b"User-agent: *\n" + b" # padding\n\n" * 300_000 + b"Disallow: /b\n"
-    for text in (few, padded):
-        assert not parse(text, max_bytes=octets_read(STRICT)).closes
+    assert [line.number for line in file.lines if line.text][-1] == 1_000
+    assert file.notes == ("more than 1,000 lines: strict closes the whole site",)
+    padded = b"User-agent: *\n" + b" # padding\n\n" * 1_000 + b"Disallow: /b\n"
+    for body in (few, padded):
+        assert not parse(body, max_bytes=octets_read(STRICT)).closes
     file = parse(few, max_bytes=octets_read(STRICT))
     assert read(file, token="figtree", reading=STRICT, site=SITE).verdict("/x").allowed
 
