@@ -143,6 +143,11 @@ def host_of(site: str) -> str:
     return netloc.partition(":")[0]
 
 
+def host_matches(pattern: str, host: str) -> bool:
+    """Whether ``host`` fits a pattern: a host name, ``*.`` and a name for all names below it, or ``*``."""
+    return host.endswith(pattern[1:]) if pattern.startswith("*") else host == pattern
+
+
 def literal_address(host: str) -> IPv4Address | IPv6Address | None:
     """The IP address that ``host`` is; None if ``host`` is a name."""
     if ":" not in host and not host[-1:].isdigit():

@@ -17,7 +17,7 @@ from crawler.fetch.look_ups import CACHED, FOUND, LookUps
 from crawler.fetch.name_servers import LookUpFailed, NameServers
 from crawler.fetch.own_network import NAT64_NAME, nat64_prefixes
 from crawler.reasons import ErrorKind
-from crawler.url import literal_address
+from crawler.url import host_matches, literal_address
 
 #: Addresses are used for as long as their TTL says, within these bounds in seconds.
 LEAST_TTL_S = 60.0
@@ -36,7 +36,7 @@ _NAT64_EVERY_S = 300.0
 def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
     """The address in the first (pattern, address) pair that matches a name; ``None`` if no pair does."""
     name = host.lower().rstrip(".")
-    return next((address for pattern, address in overrides if matches(pattern, name)), None)
+    return next((address for pattern, address in overrides if host_matches(pattern, name)), None)
 
 
 class _Found(NamedTuple):
@@ -189,11 +189,6 @@ class Resolver(AbstractResolver):
         for task in self._looking.values():
             task.cancel()
         await self._system.close()
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Whether ``name`` fits a pattern: a host name, ``*.`` and a name for all names below it, or ``*``."""
-    return name.endswith(pattern[1:]) if pattern.startswith("*") else name == pattern
 
 
 def _result(host: str, address: str, port: int) -> ResolveResult:

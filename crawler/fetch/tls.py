@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from crawler.errors import Setting, UsageError
-from crawler.fetch.resolver import matches
 from crawler.model import TlsFacts
+from crawler.url import host_matches
 
 #: Sessions that are kept. Each takes some 6 kB of memory.
 MOST_SESSIONS = 2000
@@ -91,7 +91,7 @@ class Tls:
 
     def context(self, host: str) -> ssl.SSLContext:
         """The context for a connection to ``host``."""
-        if self._trusting is not None and any(matches(pattern, host) for pattern in self._unverified):
+        if self._trusting is not None and any(host_matches(pattern, host) for pattern in self._unverified):
             return self._trusting
         if not self._is_loaded:
             self._is_loaded = True

@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from crawler.url import host_matches
+
 _WINDOW = re.compile(r"(?:([^\s=]+)=)?(\d\d?)(?::(\d\d))?-(\d\d?)(?::(\d\d))? +([A-Za-z0-9_+/-]+)")
 _PATTERN = re.compile(r"\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 
@@ -27,8 +29,7 @@ class Window(NamedTuple):
 
     def covers(self, host: str) -> bool:
         """Whether the window is for ``host``."""
-        name = host.rstrip(".")
-        return self.pattern in ("*", name) or (self.pattern.startswith("*.") and name.endswith(self.pattern[1:]))
+        return host_matches(self.pattern, host.rstrip("."))
 
     def is_open(self, at: float) -> bool:
         """Whether ``at``, in seconds since the epoch, lies in the window."""
