@@ -128,11 +128,21 @@ def name_ranges(name: str) -> list[tuple[str, str]]:
     return [(site, site) for site in sites] + [(f"{site}:", f"{site}:~") for site in sites]
 
 
-def unmet(name: str, sites: Sequence[str]) -> str:
-    """A sentence if ``name`` matches none of the ``sites`` of a crawl, which may be a typing error; else empty."""
+def names_page(text: str) -> bool:
+    """Whether a word of the operator names one page, and not a site: it is a URL with a path, at least ``/``."""
+    return "/" in text.partition("://")[2]
+
+
+def covered(name: str, sites: Iterable[str]) -> list[str]:
+    """Those of ``sites`` that ``name`` stands for, a name as :func:`blockable` returns it."""
     blocks = Blocks()
     blocks.replace([name])
-    if any(blocks.covers(f"{site}/") for site in sites):
+    return [site for site in sites if blocks.covers(f"{site}/")]
+
+
+def unmet(name: str, sites: Sequence[str]) -> str:
+    """A sentence if ``name`` matches none of the ``sites`` of a crawl, which may be a typing error; else empty."""
+    if covered(name, sites):
         return ""
     known = sites if "://" in name else [host_of(site) for site in sites]
     near = get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.8)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from crawler.errors import UsageError
-from crawler.frontier.operator import Blocks, blockable, unmet
+from crawler.frontier.operator import blockable, covered, names_page, unmet
 from crawler.reasons import Reason, ReasonCode
 from crawler.store.protocols import Content, Maintenance, StoreReader
 from crawler.store.statements import load_statements
@@ -52,7 +52,7 @@ def wanted(target: str | None, regex: str | None) -> Wanted:
             raise UsageError(f"--regex: {error}") from None
     assert target is not None
     try:
-        if "/" in target.partition("://")[2]:
+        if names_page(target):
             return Wanted(url=canonicalise(target))
         return Wanted(site=blockable(target))
     except NotCrawlable as error:
@@ -106,13 +106,10 @@ async def select(store: StoreReader, asked: Wanted, *, forgotten: bool) -> Selec
             raise UsageError(f"{asked.url}: the store does not know it")
         await add(_SQL["url"], url_id=number)
     else:
-        blocks = Blocks()
-        blocks.replace([asked.site])
         sites = [row["site"] for row in await store.query(_SQL["sites"])]
         found.unmet = unmet(asked.site, sites)
-        for site in sites:
-            if blocks.covers(f"{site}/"):
-                await add(_SQL["urls_of_site"], site=site)
+        for site in covered(asked.site, sites):
+            await add(_SQL["urls_of_site"], site=site)
     return found
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.frontier.hints import Hint, HintKind
-from crawler.frontier.operator import Blocks, blockable
+from crawler.frontier.operator import blockable, covered, names_page
 from crawler.inspect.why import scope_of
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
@@ -45,23 +45,21 @@ async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
 async def _named(store: StoreReader, names: Sequence[str]) -> list[str]:
     """The visited URLs that ``names`` name, and the unvisited ones that are named one by one."""
     wanted: dict[str, None] = {}
-    sites = Blocks()
     known = [row["site"] for row in await store.query(_SQL["sites"])]
     for name in names:
         try:
-            if "/" in name.partition("://")[2]:
+            if names_page(name):
                 url = canonicalise(name)
                 if await store.find(url) is None:
                     raise UsageError(f"{url}: the store does not know it; without --refresh it is a new seed")
                 wanted[url] = None
                 continue
-            sites.replace([blockable(name)])
+            sites = covered(blockable(name), known)
         except NotCrawlable as error:
             raise UsageError(f"--refresh: {error}") from None
-        covered = [site for site in known if sites.covers(f"{site}/")]
-        if not covered:
+        if not sites:
             raise UsageError(f"--refresh: the store knows no site {name}")
-        for site in covered:
+        for site in sites:
             wanted |= dict.fromkeys(await _visited(store, "visited_of_site", site=site))
     return list(wanted) if names else await _visited(store, "visited")
 
