@@ -28,25 +28,21 @@ async def why_nothing(store: EngineStore, progress: Progress, end: RunEnd, db: s
         return None
     if not progress.requests and await store.fetched_count():
         return None
-    return f"nothing was crawled: {await _reason(store, end, now)}; {await _explained(store, db)}"
+    seeds = await store.seeds()
+    reason = await _reason(store, end, now, has_one_seed=len(seeds) == 1)
+    return f"nothing was crawled: {reason}; `crawler why {quote(seeds[0])}{db_argument(db)}` explains it"
 
 
-async def _reason(store: EngineStore, end: RunEnd, now: float) -> str:
+async def _reason(store: EngineStore, end: RunEnd, now: float, *, has_one_seed: bool) -> str:
     if end.code is EndCode.SEEDS_LEFT_OUT:
         return f"every seed was left out: {end.code.told(end.detail, terminal_name)}"
     if (wait := await store.next_ready()) is not None:
         reason = f": {wait.reason}" if wait.reason else ""
         return f"everything left waits, first for {wait.group} until {brief_time(wait.until, now)}{reason}"
-    seeds, is_one = await store.seed_states(), len(await store.seeds()) == 1
+    seeds = await store.seed_states()
     if not seeds or seeds[0][0] in (State.FETCHED, State.QUEUED):
         return end.told(terminal_name)
     (state, reason), others = seeds[0], len(seeds) - 1
     more = f"; and {others:,} other reason{'s' * (others > 1)}" if others else ""
-    verb = state if state is State.FAILED else f"{'was' if is_one else 'were'} {state}"
-    return f"{'the seed' if is_one else 'the seeds'} {verb}: {reason}{more}"
-
-
-async def _explained(store: EngineStore, db: str) -> str:
-    """The command that explains the first seed."""
-    seeds = await store.seeds()
-    return f"`crawler why {quote(seeds[0])}{db_argument(db)}` explains it"
+    verb = state if state is State.FAILED else f"{'was' if has_one_seed else 'were'} {state}"
+    return f"{'the seed' if has_one_seed else 'the seeds'} {verb}: {reason}{more}"
