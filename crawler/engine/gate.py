@@ -385,7 +385,7 @@ class Gate:
             live.slot.release()
 
     async def _send_once(self, request: Request, permit: FetchPermit, live: _Group) -> FetchResult | None:
-        """As :meth:`send`, with the slot of the group. A request that a closing connection lost is not repeated."""
+        """As :meth:`send`, with the slot of the group. One that is lost on a closing connection is not repeated."""
         waited_for = set[Address]()
         while True:
             address = await self._wait_to_send(permit.group, live, request)

@@ -34,9 +34,9 @@ _SLOW_FOR = 20
 class _Kind(IntEnum):
     """For how long a request of a domain is likely to hold its slot."""
 
-    QUICK = 0  # not for long, as its requests of late
+    QUICK = 0  # not for long, judging by its recent requests
     NEW = 1  # nobody knows: none of its requests has ended
-    SLOW = 2  # for long, as one of its requests of late
+    SLOW = 2  # for long, judging by one of its recent requests
 
 
 @dataclass(slots=True, eq=False)
@@ -71,7 +71,7 @@ class Slots:
        domain may hold, apart. So a domain gets as many requests as that many hosts, however many it has.
     9. No more than 16 requests of a domain, and 64 to an address, wait, if :meth:`full` is asked before each wait.
     10. Slow domains hold at most half of the slots, and slow and new ones together three quarters. So a quarter of the
-        slots is for domains whose requests of late have held a slot for 5 s at most, however many domains never answer.
+        slots is left to domains whose recent requests held a slot for 5 s at most, even if many others never answer.
 
     The third invariant holds for a domain that is alone, too: its slots could not be taken back for another one.
     """
