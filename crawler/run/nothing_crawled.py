@@ -20,13 +20,17 @@ NOTHING_CRAWLED = 5
 async def why_nothing(store: EngineStore, progress: Progress, end: RunEnd, db: str, now: float) -> str | None:
     """The sentence that says why the run crawled nothing; ``None`` if it crawled something, or had nothing to do.
 
-    What any worker of the run fetched counts. A run had nothing to do if it sent no request and the store holds pages:
-    the crawl was complete before it began.
+    What any worker of the run fetched counts. A run had nothing to do if the store holds pages and the run either sent
+    no request, or came to the end of the frontier with no seed failed or excluded: a crawl that was killed shortly
+    before its end may request a robots.txt once more.
     """
     visited = progress.revisits.total() - progress.revisits[VisitResult.UNREACHED]
     if progress.pages or visited or await store.fetched_by_run():
         return None
-    if not progress.requests and await store.fetched_count():
+    is_complete = end.code is EndCode.DONE and not any(
+        state in (State.FAILED, State.EXCLUDED) for state, _ in await store.seed_states()
+    )
+    if (is_complete or not progress.requests) and await store.fetched_count():
         return None
     seeds = await store.seeds()
     reason = await _reason(store, end, now, has_one_seed=len(seeds) == 1)

@@ -469,6 +469,17 @@ def test_a_complete_crawl_has_nothing_to_do_and_exits_0(web: LoopbackWeb, db_pat
     assert (here(*run).code, here(*run).code) == (0, 0)
 
 
+def test_a_run_that_only_completes_a_crawl_exits_0(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
+    """A crawl that was killed before its last exclusions were committed may have a robots.txt to ask for, no page."""
+    web.sites["a.test"] = {"/": Page(f"<a href={web.url('b.test')}>closed</a>")}
+    web.sites["b.test"] = {"/robots.txt": Page("User-agent: *\nDisallow: /\n")}
+    run = ("run", web.url("a.test"), "--scope", "any", "--config", hasty, *LOOPBACK, "--db", db_path)
+    assert here(*run, "--max-pages", "1").code == 0
+    before = len(web.log)
+    ended = here(*run, "--json")
+    assert (ended.code, len(web.log) - before, json.loads(ended.out)["pages"]) == (0, 1, 0)
+
+
 def test_a_run_that_adds_no_page_to_a_store_exits_5(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
     common = ("--config", hasty, *LOOPBACK, "--db", db_path)
     assert here("run", web.url("a.test"), *common).code == 0
