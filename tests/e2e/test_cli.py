@@ -476,8 +476,7 @@ def test_a_run_that_only_completes_a_crawl_exits_0(web: LoopbackWeb, db_path: Pa
     run = ("run", web.url("a.test"), "--scope", "any", "--config", hasty, *LOOPBACK, "--db", db_path)
     assert here(*run, "--max-pages", "1").code == 0
     before = len(web.log)
-    ended = here(*run, "--json")
-    assert (ended.code, len(web.log) - before, json.loads(ended.out)["pages"]) == (0, 1, 0)
+    assert (here(*run).code, len(web.log) - before) == (0, 1), "it asks for the robots.txt of b.test, and for no page"
 
 
 def test_a_run_that_adds_no_page_to_a_store_exits_5(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
