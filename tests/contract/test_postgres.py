@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -327,6 +329,67 @@ async def test_each_operation_of_a_worker_survives_an_outage_of_the_database(
             proxy.recover()
             await store.close()
             await other.close()
+
+
+def kill_a_backend(server: Cluster) -> None:
+    """The server ends all its sessions, and recovers."""
+    sql = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1"
+    os.kill(int(server.psql(sql)), signal.SIGKILL)
+
+
+def restart(server: Cluster, how: str) -> None:
+    server.stop(how)
+    server.start()
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda server: restart(server, "immediate"),
+        lambda server: restart(server, "fast"),
+        kill_a_backend,
+        lambda server: server.psql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        ),
+    ],
+    ids=["crashed server", "stopped server", "killed backend", "ended sessions"],
+)
+async def test_a_worker_reconnects_to_a_server_that_closed_its_connections(
+    postgres: Cluster, end: Callable[[Cluster], None]
+) -> None:
+    first, second, now = await two_workers(postgres.make_database())
+    try:
+        (claim, *_) = (await first.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims
+        sleeping = asyncio.create_task(second.query("SELECT 1 AS one FROM pg_sleep(0.5)"))
+        await asyncio.sleep(0.1)  # for the statement to begin
+        await asyncio.to_thread(end, postgres)
+        await first.commit(CommitBatch(now, ClaimLimits(0), [fetched(claim.urls[0])]))
+        assert await sleeping == [{"one": 1}]
+        assert await second.fetched_count() == 1
+    finally:
+        await first.close()
+        await second.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("08006", "server closed the connection unexpectedly"),
+        ("57P01", "terminating connection due to administrator command"),
+        ("57P02", "terminating connection because of crash of another server process"),
+        ("57P03", "the database system is in recovery mode"),
+    ],
+)
+async def test_an_error_of_a_lost_connection_is_one_although_a_server_reports_it(
+    postgres: Cluster, code: str, said: str
+) -> None:
+    """A server in between, or one that reads foreign tables, passes the error of the other server on."""
+    store = await PostgresStore.open(postgres.make_database())
+    try:
+        with pytest.raises(ConnectionLost, match=said):
+            await store.query(f"DO $$ BEGIN RAISE EXCEPTION '{said}' USING ERRCODE = '{code}'; END $$")
+    finally:
+        await store.close()
 
 
 async def test_a_connection_that_breaks_during_its_set_up_is_replaced(postgres: Cluster) -> None:

@@ -761,10 +761,6 @@ FROM unnest(ARRAY[
   'REVOKE ALL ON %2$I.rup_server FROM %1$I'
 ]) WITH ORDINALITY AS t (template, n) ORDER BY n;
 
--- name: erase_deleted
--- PostgreSQL has no such option: VACUUM FULL (compact) leaves the deleted rows behind.
-SELECT 1 AS nothing;
-
 -- name: forget_page_bodies
 INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page
 WHERE url_id = ANY(:id::bigint[]) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;

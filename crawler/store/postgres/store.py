@@ -440,6 +440,9 @@ class PostgresStore(SqlStore):
     def _make_committer(self) -> PostgresCommitter:
         return PostgresCommitter(self._sql, self._offers, self._workers, self._run_id)
 
+    async def _erase_deleted(self) -> None:
+        """No-op: PostgreSQL leaves deleted rows in place until :meth:`compact`."""
+
     async def _end_crashed(self, now: float) -> None:
         """Wait for commits of workers whose leases have ended: only their leases tell that they are dead."""
         await self._sql.execute("await_lost_workers")

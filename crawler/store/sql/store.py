@@ -112,6 +112,10 @@ class SqlStore(ABC):
         """The committer for the run with the number ``_run_id``."""
 
     @abstractmethod
+    async def _erase_deleted(self) -> None:
+        """Have the database overwrite what is deleted from now on, if it can."""
+
+    @abstractmethod
     async def _end_crashed(self, now: float) -> None:
         """End the workers that are known to be dead although their leases have not ended."""
 
@@ -420,7 +424,7 @@ class SqlStore(ABC):
     async def forget(self, numbers: Sequence[int], reason: Reason) -> Content:
         taken = await self.content_of(numbers)
         rows = [{"id": number} for number in numbers]
-        await self._sql.execute("erase_deleted")
+        await self._erase_deleted()
         async with self._writing():
             for statement in _FORGETTING:
                 await self._sql.execute_many(statement, rows)
@@ -430,13 +434,13 @@ class SqlStore(ABC):
         return taken
 
     async def redact(self, numbers: Sequence[int]) -> None:
-        await self._sql.execute("erase_deleted")
+        await self._erase_deleted()
         async with self._writing():
             await self._sql.execute("redact_requests", numbers=json.dumps(list(numbers)))
             await self._sql.execute("redact_locations", numbers=json.dumps(list(numbers)))
 
     async def sweep_forgotten(self) -> None:
-        await self._sql.execute("erase_deleted")
+        await self._erase_deleted()
         async with self._writing():
             await self._revisits.sweep()
             await self._sql.execute("drop_unused_preferences")
@@ -449,7 +453,7 @@ class SqlStore(ABC):
             )
 
     async def prune(self, before: float, kept: int) -> int:
-        await self._sql.execute("erase_deleted")
+        await self._erase_deleted()
         async with self._writing():
             outdated = await self._sql.fetch_one("outdated", before=before, kept=kept)
             await self._sql.execute("outdated_bodies", before=before, kept=kept)

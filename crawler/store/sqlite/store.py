@@ -171,6 +171,9 @@ class SqliteStore(SqlStore):
         is_outside = self._outside is not None
         return Committer(self._sql, self._offers, self._workers, self._run_id, keeps_bodies=not is_outside)
 
+    async def _erase_deleted(self) -> None:
+        await self._sql.execute("erase_deleted")
+
     async def _end_crashed(self, now: float) -> None:
         end = RunEnd(EndCode.KILLED)  # this process has the lock: all others are dead
         await self._sql.execute("end_all_workers", now=now, ended_code=end.code, ended_by=end.sentence)
