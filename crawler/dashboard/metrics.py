@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -41,6 +42,10 @@ def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
     yield from _metric("urls", "gauge", "URLs by state; fetched URLs are counted as pages.", urls)
     yield from _metric("excluded_urls", "gauge", "Excluded URLs by reason.", _reasons(seen["excluded_for"]))
     yield from _metric("failed_urls", "gauge", "Failed URLs by reason.", _reasons(seen["failed_for"]))
+    left = seen["time_left"] or {"least_s": 0.0, "most_s": 0.0}
+    bounds = (("lower", left["least_s"]), ("upper", math.inf if left["most_s"] is None else left["most_s"]))
+    what = "Bounds of the time that the crawl still takes; +Inf without an upper bound."
+    yield from _metric("time_left_seconds", "gauge", what, [({"bound": name}, bound_s) for name, bound_s in bounds])
     groups = [({"state": state}, n) for state, n in seen["groups"].items()]
     yield from _metric("groups", "gauge", "Politeness groups with queued URLs, by state.", groups)
     yield from _metric("sites", "gauge", "Known sites.", [({}, seen["known_sites"])])
@@ -71,7 +76,8 @@ def _metric(name: str, kind: str, what: str, samples: Iterable[Sample]) -> Itera
     yield f"# HELP crawler_{name} {what}\n# TYPE crawler_{name} {kind}\n"
     for labels, value in samples:
         inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-        yield f"crawler_{name}{{{inside}}} {float(value):.15g}\n" if inside else f"crawler_{name} {float(value):.15g}\n"
+        number = "+Inf" if value == math.inf else f"{float(value):.15g}"
+        yield f"crawler_{name}{{{inside}}} {number}\n" if inside else f"crawler_{name} {number}\n"
 
 
 def _escaped(text: str) -> str:

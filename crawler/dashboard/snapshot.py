@@ -11,6 +11,7 @@ from typing import Any
 from crawler.dashboard.cached_figures import HISTORY_S, CachedFigure, RequestTotals
 from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
+from crawler.inspect import time_left
 from crawler.inspect.status import SILENT_S, are_several, last_seen, low_disk, reasons, workers
 from crawler.model import State
 from crawler.reasons import group_waits_for
@@ -42,6 +43,7 @@ class SnapshotReader:
         self._failed = CachedFigure(lambda now: reasons(store, State.FAILED))
         self._sites = CachedFigure(self._look_at_sites)
         self._workers = CachedFigure(lambda now: workers(store))
+        self._time_left = CachedFigure(lambda now: time_left.read_time_left(store, now))
 
     async def look(self, now: float, *, whole: bool = False) -> dict[str, Any]:
         """Everything that the dashboard shows, as one JSON object; times in seconds since the epoch.
@@ -71,7 +73,14 @@ class SnapshotReader:
             "failed_for": await self._failed.at(now),
             "sites": await self._sites.at(now),
             "workers": await self._several_workers(now),
+            "time_left": await self._look_ahead(now),
         }
+
+    async def _look_ahead(self, now: float) -> dict[str, Any] | None:
+        """How long the crawl will take, with the sentence that says so; ``None`` if nothing is left."""
+        left = await self._time_left.at(now)
+        seen = time_left.as_json(left)
+        return None if left is None or seen is None else seen | {"told": time_left.told(left)}
 
     async def _several_workers(self, now: float) -> list[dict[str, Any]]:
         seen = await self._workers.at(now)

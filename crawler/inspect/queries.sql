@@ -103,3 +103,31 @@ SELECT max(finished_at) AS at FROM requests_by_id WHERE purpose <> 'robots' AND 
 -- The runs that began after the last draw, the last one first.
 SELECT started_at, settings FROM runs
 WHERE started_at > coalesce((SELECT max(drawn_at) FROM sample_draws), 0) ORDER BY run_id DESC
+
+-- name: backlogs
+-- The politeness groups with queued URLs that no limit holds back, those that need longest first. queued is the sum over
+-- the group's sites, at most :per_site pages each, those fetched included; revisits are not limited, and count in full.
+-- wait_until is that of the first site, failing_since that of a site whose robots.txt is awaited.
+SELECT g.politeness_group AS name, g.next_at, g.pause_s, g.usual_s, max(s.crawl_delay_s) AS crawl_delay_s,
+  sum(CASE WHEN f.queued - f.revisits <= :per_site - s.fetched THEN f.queued
+    WHEN s.fetched < :per_site THEN :per_site - s.fetched + f.revisits ELSE f.revisits END) AS queued,
+  count(*) AS sites, max(f.last_due_at) AS last_due_at, min(f.first_due_at) AS first_due_at,
+  min(s.wait_until) AS wait_until,
+  min(CASE WHEN s.wait_until > :now THEN coalesce(r.failing_since, r.fetched_at) END) AS failing_since
+FROM (SELECT site_id, count(*) AS queued, sum(is_revisit) AS revisits, max(due_at) AS last_due_at,
+    min(due_at) AS first_due_at
+  FROM frontier_by_id GROUP BY site_id) f
+JOIN sites_by_id s ON s.site_id = f.site_id JOIN groups_by_id g ON g.group_id = s.group_id
+LEFT JOIN robots_by_id r ON r.robots_copy = s.robots_copy
+WHERE g.ready_at IS NOT NULL OR g.claimed_by IS NOT NULL
+GROUP BY g.group_id, g.politeness_group, g.next_at, g.pause_s, g.usual_s
+ORDER BY sum(f.queued) * (g.pause_s + g.usual_s + 1) + CASE WHEN g.next_at > :now THEN g.next_at - :now ELSE 0 END DESC
+LIMIT :limit
+
+-- name: urls_by_depth
+-- The URLs by depth: queued, answered, and refused when their turn came, without a request.
+SELECT depth, count(*) FILTER (WHERE state = 'queued') AS queued,
+  count(*) FILTER (WHERE state IN ('fetched', 'redirected', 'failed') OR reason_code IN ('type', 'no_sitemap')) AS answered,
+  count(*) FILTER (WHERE state = 'excluded' AND reason_code IN ('robots', 'mirror', 'mirror_cycle', 'preference', 'address'))
+    AS refused
+FROM urls_by_id GROUP BY depth

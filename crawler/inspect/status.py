@@ -14,8 +14,12 @@ from crawler.cli.output import PrintableConsole
 from crawler.clock import brief_time, iso
 from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
+from crawler.frontier.time_left import TimeLeft
 from crawler.inspect.revisits import count_revisits, told
 from crawler.inspect.sampling_frame import OpenFrame, open_frame
+from crawler.inspect.time_left import as_json as time_left_json
+from crawler.inspect.time_left import read_time_left
+from crawler.inspect.time_left import told as time_left_told
 from crawler.model import State
 from crawler.reasons import EndCode, ReasonCode
 from crawler.settings.keys import terminal_name
@@ -56,6 +60,7 @@ class Status:
     standing: Standing
     beats: list[Beat]
     frame: OpenFrame | None  # the sampling frame, while it is open
+    time_left: TimeLeft | None  # None: nothing is queued that may be fetched
     is_held: bool  # whether a process may be crawling into the store
 
 
@@ -97,6 +102,7 @@ async def look(store: StoreReader, now: float) -> Status:
         standing=standing(await store.control.orders()),
         beats=await store.control.beats(),
         frame=await open_frame(store, now),
+        time_left=await read_time_left(store, now),
         is_held=store.is_held(),
     )
 
@@ -124,6 +130,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "excluded_for": dict(status.excluded_for),
         "failed_for": dict(status.failed_for),
         "waiting": [asdict(wait) for wait in status.waiting],
+        "time_left": time_left_json(status.time_left),
         "sampling_frame": None if status.frame is None else asdict(status.frame),
         "revisits": dict(status.revisits),
         "last_run": run,
@@ -146,6 +153,8 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
             f"{many(counts.pages, 'page')}, {many(counts.links, 'link')}, {many(counts.requests, 'request')}",
         ),
     ]
+    if status.time_left is not None:
+        rows.append(("Time", time_left_told(status.time_left)))
     rows += told(status.revisits, status.at, db)
     if status.last_run is not None:
         rows.append(("Last run", _last_run(status.last_run, status)))

@@ -25,6 +25,9 @@ from crawler.reasons import EndCode
 from crawler.robots.tokens import warning_about
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
+from crawler.run.plan import as_json as plan_json
+from crawler.run.plan import plan_of
+from crawler.run.plan import render as render_plan
 from crawler.run.refresh import queue_refresh
 from crawler.run.session import begun, crawl_session, log_end, look_back, require_alone, run_to_end
 from crawler.run.team import Team, require_shares
@@ -64,6 +67,28 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: A
         return run_async(_refresh(settings, seeds))
     taken = all_seeds(seeds, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
     return run_async(_run(settings, taken))
+
+
+@cli.command(cls=SectionedCommand)
+@click.argument("seeds", nargs=-1, metavar="[SEED]...")
+@setting_options(*_OPTIONS)
+@click.option(
+    "--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings; options win over it."
+)
+def plan(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
+    """Tell what a crawl from SEEDs would send, and how long it would take. Nothing is requested or stored."""
+    settings = load_file(Settings(), config) if config else Settings()
+    settings = apply(settings, given_settings(options), source="command line")
+    output = settings.output
+    taken = all_seeds(seeds, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
+    if not taken.urls:
+        raise UsageError("no seeds to plan for: name URLs, or a file with ", Setting("seeds.file"))
+    made = plan_of(settings, taken.urls)
+    if output.json:
+        print_json(plan_json(made, settings))
+    else:
+        render_plan(made, settings, console)
+    return 0
 
 
 async def _refresh(settings: Settings, names: tuple[str, ...]) -> int:

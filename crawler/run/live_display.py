@@ -21,7 +21,9 @@ from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.formatting import duration, many, size
 from crawler.frontier.politeness import Pace
+from crawler.frontier.time_left import TimeLeft
 from crawler.inspect.status import resume_hint
+from crawler.inspect.time_left import read_time_left, told
 from crawler.model import State
 from crawler.reasons import ReasonCode, RunEnd
 from crawler.settings.keys import terminal_name
@@ -45,6 +47,7 @@ class _Snapshot:
     queued: int = 0
     excluded: int = 0
     waiting: tuple[Waiting, ...] = ()
+    time_left: TimeLeft | None = None
     rate: float = 0.0
     pages_before: int = 0
     others: int = 0  # workers of other commands
@@ -117,6 +120,7 @@ class Watch:
         seen.queued = await self._store.queued_count()
         seen.excluded = await self._store.excluded_count()
         seen.waiting = tuple(await self._store.waiting(now, 1))
+        seen.time_left = await read_time_left(self._store, now)
         if self._store.lease_s is not None:
             (there,) = await self._store.query(_SQL["count_at_work"], {"now": now})
             seen.others = max(0, there["n"] - self._workers)
@@ -127,12 +131,7 @@ class Watch:
 
     def _panel(self) -> RenderableType:
         progress, seen, now = self._crawl.progress, self._seen, self._clock.now()
-        ends, rest = progress.ends, ""
-        pages = min(seen.queued, self._crawl.budget.left)
-        if seen.rate > 0.05 and pages > 0:
-            # With --max-pages the crawl may end before the groups that wait.
-            waits = (wait.until - now for wait in seen.waiting if pages == seen.queued)
-            rest = f", at least {duration(max(pages / seen.rate, *waits, 0.0))} to go"
+        ends = progress.ends
         together = f", with {many(seen.others, 'other worker')}" if seen.others else ""
         revisits = f", {progress.revisits.total():,} visited again" if progress.revisits else ""
         lines = [
@@ -141,12 +140,14 @@ class Watch:
                 f" ({seen.rate:.1f}/s){revisits}, {ends[State.REDIRECTED]:,} redirected, ",
                 (f"{ends[State.FAILED]:,} failed", "red" if ends[State.FAILED] else ""),
             ),
-            Text(f"in the store: {seen.queued:,} queued{rest}, {seen.excluded:,} excluded"),
+            Text(f"in the store: {seen.queued:,} queued, {seen.excluded:,} excluded"),
             Text(
                 f"{many(progress.active, 'site')} worked on, {many(progress.requests, 'request')}, "
                 f"{size(progress.wire_bytes)}, {duration(now - progress.started_at)}{together}"
             ),
         ]
+        if seen.time_left is not None:
+            lines.append(Text(told(seen.time_left)))
         if progress.troubles:
             lines.append(Text("trouble: " + _troubles(progress.troubles.most_common(4)), style="yellow"))
         if (slowest := self._slowest(now)) is not None:

@@ -494,3 +494,16 @@ def test_counts_of_one_are_singular(loopback: LoopbackWeb, tmp_path: Path) -> No
     said = here("run", loopback.url("a.test"), "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db")
     assert ": 1 page, 1 link\n" in said.out
     assert "1 page, 1 link, 2 requests\n" in here("status", "--db", tmp_path / "c.db").out
+
+
+def test_plan_tells_what_a_crawl_needs_and_sends_nothing(tmp_path: Path) -> None:
+    told = crawler("plan", "http://127.0.0.1/a", "http://x.test/", "--max-pages", "10", cwd=tmp_path)
+    assert told.code == 0
+    assert "2 seeds on 2 sites" in told.out
+    assert "at most 10" in told.out
+    plan = json.loads(crawler("plan", "http://x.test/", "--max-depth", "0", "--json", cwd=tmp_path).out)
+    assert (plan["least_requests"], plan["most_pages"], plan["least_s"]) == (2, 1, 2.0)
+    assert list(tmp_path.iterdir()) == []
+    refused = crawler("plan", cwd=tmp_path)
+    assert refused.code == 2
+    assert "no seeds to plan for" in refused.err

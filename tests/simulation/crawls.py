@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,9 +100,17 @@ async def session(
             book=book,
             connections=connections,
         )
-        yield run, store
+        if SAMPLER is None:
+            yield run, store
+        else:
+            async with SAMPLER(run, store, path, clock, options):
+                yield run, store
     finally:
         await store.close()
+
+
+#: Looks at each simulated crawl from beside it (:mod:`tests.simulation.time_left`); ``None``: nothing looks.
+SAMPLER: Callable[[Crawl, SqliteStore, Path, VirtualClock, Options], AbstractAsyncContextManager[None]] | None = None
 
 
 async def crawl(

@@ -253,8 +253,8 @@ CREATE VIEW sites_by_id AS
   FROM site;
 
 CREATE VIEW groups_by_id AS
-  SELECT id AS group_id, name AS politeness_group, ready_at, next_at, pause_s, backoff_s, wait_code, waits_for, claimed_by,
-         reserved_by
+  SELECT id AS group_id, name AS politeness_group, ready_at, next_at, pause_s, backoff_s, usual_s, wait_code, waits_for,
+         claimed_by, reserved_by
   FROM politeness_group;
 
 CREATE VIEW robots_by_id AS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -25,6 +26,7 @@ def look(**changes: Any) -> dict[str, Any]:
         "paused_since": None,
         "excluded_for": [("robots", 3), ("blocked", 1), ("sample", 4)],
         "failed_for": [("timeout", 1)],
+        "time_left": {"least_s": 90.5, "most_s": None},
     } | changes
 
 
@@ -68,6 +70,8 @@ def test_every_figure_reads_back_exactly() -> None:
         ("crawler_excluded_urls", ("sample",)): 4,
         ("crawler_excluded_urls", ("robots",)): 3,
         ("crawler_failed_urls", ("timeout",)): 1,
+        ("crawler_time_left_seconds", ("lower",)): 90.5,
+        ("crawler_time_left_seconds", ("upper",)): math.inf,
         ("crawler_groups", ("worked_on",)): 2,
         ("crawler_groups", ("waiting",)): 3,
         ("crawler_groups", ("ready",)): 0,

@@ -1,0 +1,84 @@
+"""Reads from a store how long its crawl will take (:mod:`crawler.frontier.time_left`)."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from crawler.formatting import duration, many
+from crawler.frontier.time_left import Backlog, DepthCount, Limits, TimeLeft, time_left
+from crawler.settings.loading import recorded
+from crawler.settings.settings import Settings
+from crawler.store.protocols import StoreReader
+from crawler.store.statements import load_statements
+
+_GROUPS = 5000  # those that need longest, taken by their backlogs; the others end earlier
+_NO_LIMIT = 2**53
+
+_SQL = load_statements("crawler.inspect")
+
+
+async def read_time_left(store: StoreReader, now: float) -> TimeLeft | None:
+    """The time that the crawl on ``store`` needs from ``now`` on, in seconds; ``None`` if nothing is queued.
+
+    The settings are those of the last run. It reads the whole frontier, and counts all URLs by depth.
+    """
+    run = await store.last_run()
+    return None if run is None else await time_left_under(store, recorded(json.loads(run["settings"])), run, now)
+
+
+async def time_left_under(store: StoreReader, settings: Settings, run: dict[str, Any], now: float) -> TimeLeft | None:
+    """The time that the crawl on ``store`` needs under ``settings``; ``run`` is the row of its run."""
+    crawl = settings.crawl
+    per_site = _NO_LIMIT if crawl.max_pages_per_site is None else crawl.max_pages_per_site
+    asked = {"now": now, "per_site": per_site, "limit": _GROUPS}
+    backlogs = [_backlog(row, settings) for row in await store.query(_SQL["backlogs"], asked)]
+    if not backlogs:
+        return None
+    counted = await store.query(_SQL["urls_by_depth"])
+    depths = {row["depth"]: DepthCount(row["queued"], row["answered"], row["refused"]) for row in counted}
+    pages = math.inf if crawl.max_pages is None else crawl.max_pages - await store.fetched_count()
+    time_s = math.inf if crawl.max_time_s is None else max(0.0, run["started_at"] + crawl.max_time_s - now)
+    max_depth = math.inf if settings.scope.max_depth is None else settings.scope.max_depth
+    limits = Limits(pages, time_s, max_depth, crawl.concurrency * settings.team.workers)
+    return time_left(backlogs, depths, settings.politeness, limits, now)
+
+
+def _backlog(row: dict[str, Any], settings: Settings) -> Backlog:
+    failing_since = row["failing_since"]
+    return Backlog(
+        group=row["name"],
+        queued=row["queued"],
+        sites=row["sites"],
+        ready_at=max(row["next_at"], row["wait_until"], row["first_due_at"]),
+        last_due_at=row["last_due_at"],
+        give_up_at=None if failing_since is None else failing_since + settings.robots.give_up_after_s,
+        pause_s=row["pause_s"],
+        usual_s=row["usual_s"],
+        crawl_delay_s=row["crawl_delay_s"],
+    )
+
+
+def told(left: TimeLeft) -> str:
+    """The range in one sentence: ``12 min to 40 min to go``, and the group that needs longest."""
+    if left.most_s is not None:
+        span = f"{duration(left.least_s)} to {duration(left.most_s)} to go"
+    else:
+        span = f"at least {duration(left.least_s)} to go, {left.reason}"
+    return f"{span}; {left.slowest} takes longest ({many(left.slowest_queued, 'URL')})"
+
+
+def as_json(left: TimeLeft | None) -> dict[str, Any] | None:
+    """The range as a JSON object; times in seconds. ``most_s`` is null without an upper bound, ``end`` says why."""
+    if left is None:
+        return None
+    return {
+        "least_s": left.least_s,
+        "most_s": left.most_s,
+        "end": left.end.value,
+        "new_per_page": left.new_per_page,
+        "slowest": left.slowest,
+        "slowest_queued": left.slowest_queued,
+        "slowest_s": left.slowest_s,
+    }

@@ -1,0 +1,127 @@
+"""``crawler plan``: what a crawl would send and how long it would take, as far as seeds and settings tell."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crawler.cli.layout import Fact, facts
+from crawler.cli.output import PrintableConsole
+from crawler.formatting import duration, many
+from crawler.frontier.politeness import group_name
+from crawler.frontier.scope import ScopeMode
+from crawler.frontier.time_left import Backlog, DepthCount, Limits, TimeLeft, time_left
+from crawler.settings.settings import Settings
+from crawler.url import split
+
+_SITES_SHOWN = 5
+_QUICK_S = 0.1  # the time of an answer, of which nothing is known yet
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is known before a crawl. ``extra_each`` are the requests to each site before its first page.
+
+    ``most_pages`` is ``None`` if only the links that are found bound the pages. ``time`` has the range in seconds.
+    """
+
+    seeds: int
+    sites: int
+    groups: int
+    largest: tuple[tuple[str, int], ...]  # the groups with the most seeds
+    extra_each: int
+    least_requests: int
+    most_pages: int | None
+    time: TimeLeft
+
+
+def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
+    """The plan of a crawl from canonical ``seeds``, of which there is one at least.
+
+    Pauses are those of the settings: a Crawl-delay, a slow server or trouble lengthens them. Time 0 is the start.
+    """
+    sites = {split(url).site for url in seeds}
+    pages = Counter(group_name(split(url).site, settings.politeness.group) for url in seeds)
+    in_group = Counter(group_name(site, settings.politeness.group) for site in sites)
+    crawl, extra_each = settings.crawl, _extra_requests(settings)
+    most_pages = _most_pages(settings, seeds, len(sites))
+    backlogs = [
+        Backlog(group, n + extra_each * in_group[group], in_group[group], usual_s=_QUICK_S)
+        for group, n in pages.items()
+    ]
+    limit = math.inf if crawl.max_pages is None else crawl.max_pages + extra_each * len(sites)
+    depth = math.inf if settings.scope.max_depth is None else settings.scope.max_depth
+    limits = Limits(limit, crawl.max_time_s or math.inf, depth, crawl.concurrency * settings.team.workers)
+    queued = {0: DepthCount(queued=len(seeds))}
+    time = time_left(backlogs, queued, settings.politeness, limits, now=0.0, least_answers=0)
+    assert time is not None, "there is a seed"
+    wanted = len(seeds) if crawl.max_pages is None else min(len(seeds), crawl.max_pages)
+    return Plan(
+        seeds=len(seeds),
+        sites=len(sites),
+        groups=len(pages),
+        largest=tuple(pages.most_common(_SITES_SHOWN)),
+        extra_each=extra_each,
+        least_requests=wanted + extra_each * len(sites),
+        most_pages=most_pages,
+        time=time,
+    )
+
+
+def _extra_requests(settings: Settings) -> int:
+    """The requests to a site for its robots.txt, and for its other files if the settings ask for them."""
+    return 1 + settings.crawl.sitemaps + settings.robots.tdmrep + settings.updates.rup
+
+
+def _most_pages(settings: Settings, seeds: Sequence[str], sites: int) -> int | None:
+    bounds = [] if settings.crawl.max_pages is None else [settings.crawl.max_pages]
+    if settings.scope.max_depth == 0 and not settings.crawl.sitemaps:
+        bounds.append(len(seeds))
+    if settings.crawl.max_pages_per_site is not None and settings.scope.mode is ScopeMode.PREFIX:
+        bounds.append(settings.crawl.max_pages_per_site * sites)
+    return min(bounds, default=None)
+
+
+def as_json(plan: Plan, settings: Settings) -> dict[str, Any]:
+    """The plan as one JSON object; times in seconds."""
+    return {
+        "seeds": plan.seeds,
+        "sites": plan.sites,
+        "groups": plan.groups,
+        "requests_per_site_before_pages": plan.extra_each,
+        "least_requests": plan.least_requests,
+        "most_pages": plan.most_pages,
+        "least_s": plan.time.least_s,
+        "most_s": plan.time.most_s,
+        "slowest": plan.time.slowest,
+        "delay_s": settings.politeness.delay_s,
+        "concurrency": settings.crawl.concurrency,
+        "max_depth": settings.scope.max_depth,
+        "scope": settings.scope.mode.value,
+    }
+
+
+def render(plan: Plan, settings: Settings, console: PrintableConsole) -> None:
+    """Print a plan for people."""
+    named = ", ".join(f"{group} ({many(n, 'seed')})" for group, n in plan.largest)
+    more = f" … {many(plan.groups - len(plan.largest), 'other')}" if plan.groups > len(plan.largest) else ""
+    depth = settings.scope.max_depth
+    rows: list[Fact] = [
+        ("Seeds", f"{many(plan.seeds, 'seed')} on {many(plan.sites, 'site')}: {named}{more}"),
+        ("Scope", settings.scope.mode.value + ("" if depth is None else f", {many(depth, 'link')} deep at most")),
+        ("Pause", f"{duration(settings.politeness.delay_s)} between requests to a site, or longer if the site asks"),
+        ("Requests", f"at least {plan.least_requests:,}, with {plan.extra_each} to each site before its first page"),
+        ("Pages", "as many as the links lead to" if plan.most_pages is None else f"at most {plan.most_pages:,}"),
+        ("Time", _time(plan)),
+    ]
+    console.print(facts(rows))
+
+
+def _time(plan: Plan) -> str:
+    least = f"at least {duration(plan.time.least_s)}, for {plan.time.slowest}"
+    if plan.time.most_s is not None:
+        return f"{least}; at most {duration(plan.time.most_s)} if the servers answer quickly"
+    return f"{least}; no upper bound before links are known: the running crawl tells one"
