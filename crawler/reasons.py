@@ -176,7 +176,7 @@ class ReasonCode(Code):
     SERVER_ERROR = "server_error", "{}", "an error of the server (5xx status)"
     NO_DOCUMENT = "no_document", "{}", "an answer without a document"
     NO_ADDRESS = "no_address", "{}", "a host name without an address"
-    NO_NAME = "no_name", "{}", "a host name that does not exist"
+    NO_NAME = "no_name", "no such host: {}", "a host name that does not exist"
     LOOK_UP_FAILED = "look_up_failed", "{}", "a host name whose look-up failed"
     LOOK_UP_TIMEOUT = "look_up_timeout", "{}", "a host name for which no name server answered in time"
     NO_CONNECTION = "no_connection", "{}", "no connection"

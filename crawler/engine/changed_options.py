@@ -47,7 +47,8 @@ DECIDED_BY: Mapping[ReasonCode, tuple[str, ...]] = {
     ReasonCode.DEPTH: ("scope",),
     ReasonCode.ROBOTS: ("robots", "identity.agent"),
     ReasonCode.PREFERENCE: ("identity.purpose", "robots", "identity.agent"),
-    ReasonCode.ROBOTS_GIVEN_UP: ("robots", "identity.agent"),
+    ReasonCode.ROBOTS_GIVEN_UP: ("robots", "identity.agent", "fetch.proxy", "fetch.resolve"),
+    ReasonCode.NO_NAME: ("robots.give_up_after_s", "robots.unknown_host_after_s", "fetch.proxy", "fetch.resolve"),
     ReasonCode.MIRROR: ("robots", "identity.agent", "scope"),
     ReasonCode.MIRROR_CYCLE: ("robots", "identity.agent", "scope"),
     ReasonCode.TRAP: ("traps",),
@@ -59,6 +60,8 @@ DECIDED_BY: Mapping[ReasonCode, tuple[str, ...]] = {
     ReasonCode.SAMPLE: FRAME_KEYS,
     ReasonCode.FRAME: FRAME_KEYS,
 }
+#: The reasons of URLs whose sites could not be asked. If a setting behind them changes, these sites are asked again.
+_UNREACHED = (ReasonCode.ADDRESS, ReasonCode.CERTIFICATE, ReasonCode.NO_NAME)
 #: The reasons of URLs that new seeds may bring back, since the scope widens with them.
 _WIDENED = frozenset(
     {
@@ -165,7 +168,7 @@ async def rescope(
 
     if changed("robots.reading", "identity.agent"):
         await store.expire_robots(now)
-    elif changed(*DECIDED_BY[ReasonCode.ADDRESS], *DECIDED_BY[ReasonCode.CERTIFICATE]):
+    elif changed(*(key for code in _UNREACHED for key in DECIDED_BY[code])):
         await store.expire_robots(now, unreached=True)
     if changed("politeness.group"):
         await store.regroup()

@@ -144,7 +144,7 @@ class Driver:
                 await self._clock.sleep(seconds)
                 return scheduler.Waited(woken=False)
             case scheduler.SeeFrontier():
-                ready = await self._store.next_ready()
+                ready = await self._store.next_ready(self._clock.now())
                 return scheduler.FrontierSeen(ready, ready is None and await self._store.others_at_work())
             case scheduler.Restrict():
                 self._budget.restrict_to_revisits()

@@ -162,6 +162,8 @@ def before_fetch(
                 State.EXCLUDED,
                 Reason(ReasonCode.ROBOTS, f"{copy.status} for /robots.txt forbids the whole site"),
             )
+        case RobotsAction.GIVEN_UP if copy.status == ErrorKind.DNS_NO_NAME:
+            return Outcome(queued, State.FAILED, Reason(ReasonCode.NO_NAME, host_of(queued.url)))
         case RobotsAction.GIVEN_UP:
             return Outcome(queued, State.FAILED, Reason(ReasonCode.ROBOTS_GIVEN_UP, copy.status))
         case RobotsAction.UNREACHABLE:
@@ -417,7 +419,8 @@ def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome
         return Outcome(queued, State.FAILED, Reason(code, result.error.sentence))
     attempts = queued.attempts + 1
     if attempts > settings.retries:
-        return Outcome(queued, State.FAILED, Reason(code, f"{result.error} ({attempts} attempts)"))
+        what = host_of(queued.url) if code is ReasonCode.NO_NAME else result.error
+        return Outcome(queued, State.FAILED, Reason(code, f"{what} ({attempts} attempts)"))
     pause_s = settings.retry_pause_s * 3 ** (attempts - 1)
     pause_s = max(pause_s, retry_after_s(result.headers, result.finished_at) or 0.0)
     reason = Reason(ReasonCode.RETRY, f"{result.error}, attempt {attempts} of {settings.retries + 1}")

@@ -20,9 +20,12 @@ from crawler.inspect.sampling_frame import OpenFrame, open_frame
 from crawler.inspect.time_left import as_json as time_left_json
 from crawler.inspect.time_left import read_time_left
 from crawler.inspect.time_left import told as time_left_told
+from crawler.inspect.unknown_hosts import told_wait
 from crawler.model import State
 from crawler.reasons import EndCode, ReasonCode
+from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
+from crawler.settings.loading import recorded
 from crawler.store.location import db_argument
 from crawler.store.protocols import Beat, Counts, StoreReader, Waiting
 from crawler.store.statements import load_statements
@@ -55,6 +58,7 @@ class Status:
     excluded_for: list[tuple[ReasonCode, int]]
     failed_for: list[tuple[ReasonCode, int]]
     waiting: list[Waiting]
+    robots: RobotsSettings  # of the last run
     workers: list[dict[str, Any]]
     revisits: Mapping[str, Any]
     standing: Standing
@@ -97,6 +101,7 @@ async def look(store: StoreReader, now: float) -> Status:
         excluded_for=await reasons(store, State.EXCLUDED),
         failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
+        robots=recorded(await store.last_settings() or {}).robots,
         workers=await workers(store),
         revisits=await count_revisits(store, now),
         standing=standing(await store.control.orders()),
@@ -173,7 +178,10 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
     if status.failed_for:
         rows.append(("Failed", counted((code.label, n) for code, n in status.failed_for)))
     rows += [
-        ("Waiting", f"for {wait.group} until {brief_time(wait.until, status.at)}, {wait.reason}")
+        (
+            "Waiting",
+            f"for {wait.group} until {brief_time(wait.until, status.at)}, {told_wait(wait, status.robots, status.at)}",
+        )
         for wait in status.waiting
     ]
     if status.frame is not None:

@@ -20,6 +20,7 @@ from crawler.frontier.scope import Scope
 from crawler.inspect.revisits import about_revisits, revisits_of
 from crawler.inspect.sampling_frame import open_frame
 from crawler.inspect.status import low_disk
+from crawler.inspect.unknown_hosts import advice
 from crawler.model import Kind, Preference, Reading, RobotsAction
 from crawler.page.directives import asked_of
 from crawler.preferences.purposes import sentence_of
@@ -78,6 +79,9 @@ async def explain(store: StoreReader, url: str, *, now: float) -> dict[str, Any]
     known["scope"] = None if refusal is None else refusal.sentence
     known["scope_code"] = None if refusal is None else refusal.code.value
     known["blocked_because"] = standing(await store.control.orders()).why_blocked(url)
+    robots = known["robots"] or {}
+    if known.get("reason_code") == ReasonCode.NO_NAME or robots.get("status") == ErrorKind.DNS_NO_NAME:
+        known["no_such_host"] = await advice(store, host_of(url))
     if known.get("state") == "queued" and known["site"]:
         known["next_at"] = max(known["due_at"], known["site"]["next_at"])
         known["waits_for"] = await _held_back(store, known, now) or _waits_for(known, now)
@@ -220,6 +224,8 @@ def told(known: dict[str, Any], db: str) -> list[Fact]:
     """An explanation from the store ``db`` as labelled lines."""
     host = host_of(known["url"])
     rows = _fate(known) if known["known"] else [("state", "unknown: it is not a seed, and no fetched page links to it")]
+    if "no_such_host" in known:
+        rows.append(("host", f"{host} does not exist: {known['no_such_host']}"))
     if known["scope"] is None:
         rows.append(("scope", "includes it"))
     elif known["scope_code"] == ReasonCode.BLOCKED and known.get("reason_code") != ReasonCode.BLOCKED:

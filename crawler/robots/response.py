@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import assert_never
 
 from crawler import url
+from crawler.formatting import duration
 from crawler.model import (
     Answer,
     Failed,
@@ -56,6 +57,7 @@ class RobotsSettings:
     tdmrep: bool = False  # request /.well-known/tdmrep.json after robots.txt
     stale_if_error: bool = False  # keep an earlier copy in force while the site fails
     give_up_after_s: float = 30 * _DAY_S
+    unknown_host_after_s: float = 3600.0  # name servers are out of step for minutes, not for days
     min_fresh_s: float = 300.0  # without it, "no-cache" would double a site's load
     max_redirects: int = 10
     retry_first_s: float = 60.0  # the pause after the first failure; each failure doubles it
@@ -65,6 +67,11 @@ class RobotsSettings:
     def max_bytes(self) -> int:
         """The octets of a file that are read."""
         return octets_read(self.reading)
+
+    def patience_s(self, status: str) -> float:
+        """How long a site may fail before it is given up, if its last failure was ``status``; in seconds."""
+        is_unknown = status == ErrorKind.DNS_NO_NAME
+        return min(self.unknown_host_after_s, self.give_up_after_s) if is_unknown else self.give_up_after_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,12 +291,19 @@ class _Asked:
         )
 
     def defer(self, answer: Answer, status: str, detail: str) -> RobotsCopy:
-        """A temporary failure: try again after a pause that doubles, or longer if ``Retry-After`` asks for it."""
+        """A temporary failure: try again after a pause that doubles, or longer if ``Retry-After`` asks for it.
+
+        A name that does not exist is given up sooner, once the name servers have said so twice in a row: the pauses
+        double, so the two answers are about half of ``unknown_host_after_s`` apart.
+        """
         settings, previous = self.settings, self.previous
         failures = previous.failures + 1 if previous else 1
+        is_first = previous is None or previous.failing_since is None
         since = self.now if previous is None or previous.failing_since is None else previous.failing_since
-        if self.now - since >= settings.give_up_after_s:
-            note = f"no usable answer for {(self.now - since) / _DAY_S:.1f} days; the last: {detail or status}"
+        is_repeated = is_first or (previous is not None and previous.status == status)
+        patience_s = settings.patience_s(status) if is_repeated else settings.give_up_after_s
+        if self.now - since >= patience_s:
+            note = f"no usable answer for {duration(self.now - since)}; the last: {detail or status}"
             again_at = self.now + settings.retry_max_s
             return RobotsCopy(
                 RobotsAction.GIVEN_UP, status, self.now, again_at, failures=failures, failing_since=since, note=note

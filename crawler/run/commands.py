@@ -20,6 +20,7 @@ from crawler.errors import Setting, UsageError
 from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.inspect.first_match import told_of_first_matches
+from crawler.inspect.unknown_hosts import told_of_unknown_seeds
 from crawler.model import Reading
 from crawler.reasons import EndCode
 from crawler.robots.tokens import warning_about
@@ -126,10 +127,10 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
         result = summary(crawl, await store.counts(), end, shown(settings.output.db), clock.now())
         draw = await store.sample_draw() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
-        closed = await told_of_first_matches(store, settings)
+        unreached = await _told_of_unreached(store, settings)
         stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)
-        nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings.output.db, clock.now())
-    _tell_end(settings, nothing, closed, result if survey is None else result | {"sample": survey.as_json()})
+        nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, clock.now())
+    _tell_end(settings, nothing, unreached, result if survey is None else result | {"sample": survey.as_json()})
     if not settings.output.json:
         if survey is not None:
             console.print()
@@ -156,10 +157,10 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
         log_end(end)
         await store.end_run(end, clock.now())
         result = summary(team, await store.counts(), end, shown(settings.output.db), clock.now())
-        closed = await told_of_first_matches(store, settings)
+        unreached = await _told_of_unreached(store, settings)
         stopped = signals.came or team.cut_short
-        nothing = None if stopped else await why_nothing(store, team.progress, end, settings.output.db, clock.now())
-    _tell_end(settings, nothing, closed, result)
+        nothing = None if stopped else await why_nothing(store, team.progress, end, settings, clock.now())
+    _tell_end(settings, nothing, unreached, result)
     return _exit_code(team.progress, settings.output.db, nothing, stopped=stopped)
 
 
@@ -184,18 +185,26 @@ def _shown(
     """
     db = settings.output.db
     if settings.output.progress and console.is_terminal and not settings.output.json:
-        return Watch(crawl, store, clock, console, lambda: signals.came, db, settings.team.workers)
-    return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, settings.team.patience_s, db)
+        workers = settings.team.workers
+        return Watch(crawl, store, clock, console, lambda: signals.came, db, workers, robots=settings.robots)
+    patience_s = settings.team.patience_s
+    return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, patience_s, db, settings.robots)
 
 
-def _tell_end(settings: Settings, nothing: str | None, closed: Iterable[str], result: dict[str, Any]) -> None:
+async def _told_of_unreached(store: StoreReader, settings: Settings) -> list[str]:
+    """Sentences about seeds without a host, and about seeds that a robots.txt perhaps closes by mistake."""
+    hosts = await told_of_unknown_seeds(store, settings.output.db)
+    return hosts + await told_of_first_matches(store, settings)
+
+
+def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str], result: dict[str, Any]) -> None:
     """Print the end of a run.
 
-    ``nothing`` says why it crawled nothing, if so; ``closed`` are sentences about pages that stay closed.
+    ``nothing`` says why it crawled nothing, if so; ``unreached`` are sentences about pages that no answer came from.
     """
     if nothing:
         tell(nothing)
-    for sentence in closed:
+    for sentence in unreached:
         tell(sentence)
     if settings.output.json:
         print_json(result)

@@ -24,14 +24,17 @@ from crawler.frontier.politeness import Pace
 from crawler.frontier.time_left import TimeLeft
 from crawler.inspect.status import resume_hint
 from crawler.inspect.time_left import read_time_left, told
+from crawler.inspect.unknown_hosts import told_wait
 from crawler.model import State
 from crawler.reasons import ReasonCode, RunEnd
+from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
 from crawler.store.protocols import Counts, Reconnecting, StoreReader, Waiting
 from crawler.store.statements import load_statements
 
 _REFRESH_S = 0.5
+_DEFAULT_ROBOTS = RobotsSettings()
 _LOOK_AT_LEAST_EVERY_S = 30.0
 _SLOW_S = 3.0  # an answer that takes longer is reported
 _LONG_WAIT_S = 10.0
@@ -79,10 +82,11 @@ class Watch:
         db: str,
         workers: int = 1,
         hint: str = _HINT,
+        robots: RobotsSettings = _DEFAULT_ROBOTS,
     ) -> None:
         self._crawl, self._store, self._clock, self._console = crawl, store, clock, console
         self._stopped_by, self._workers = stopped_by, workers
-        self._db, self._hint = db, hint
+        self._db, self._hint, self._robots = db, hint, robots
         self._seen = _Snapshot(at=clock.now())
         self._looked = asyncio.Event()
         self._asked_at: float | None = None  # when the question was asked that the store has not answered yet
@@ -180,14 +184,15 @@ class Watch:
     def _slowest(self, now: float) -> str | None:
         """The longest pause, of the groups that are worked on and of those that wait in the store."""
         if (wait := self._crawl.progress.idle_for) is not None and wait.until > now + _REFRESH_S:
-            return f"everything left {_first_wait(wait, now)}"
+            return f"everything left {_first_wait(wait, self._robots, now)}"
         longest = max(self._seen.waiting, key=lambda wait: wait.until, default=None)
         live = self._crawl.slowest()
         if live is not None and live[1].next_at > now + 1 and (longest is None or live[1].next_at > longest.until):
             longest = Waiting(live[0], live[1].next_at, live[1].waits_for.sentence)
         if longest is None:
             return None
-        return f"waiting for {longest.group} until {brief_time(longest.until, now)}, {longest.reason}"
+        reason = told_wait(longest, self._robots, now)
+        return f"waiting for {longest.group} until {brief_time(longest.until, now)}, {reason}"
 
 
 class WaitNotes:
@@ -207,9 +212,11 @@ class WaitNotes:
         stopped_by: Callable[[], str | None],
         patience_s: float,
         db: str,
+        robots: RobotsSettings,
     ) -> None:
         self._crawl, self._awaited, self._clock, self._tell = crawl, awaited, clock, tell
         self._stopped_by, self._patience_s, self._db = stopped_by, patience_s, db
+        self._robots = robots
         self._told = set[str]()  # about the database that does not answer
         self._away_s = 0.0
 
@@ -242,7 +249,8 @@ class WaitNotes:
             next_at = now + _LONG_WAIT_S
             if wait is not None and wait.until - now > _LONG_WAIT_S and now - noted_at >= _NOTE_EVERY_S:
                 noted_at = now
-                self._tell(f"everything left {_first_wait(wait, now)} ({_without(wait, self._db)})")
+                first = _first_wait(wait, self._robots, now)
+                self._tell(f"everything left {first}; {_without(wait, self._db)}")
 
     def _note_silence(self) -> None:
         away_s, stopped_by = self._awaited.away_s, self._stopped_by()
@@ -267,8 +275,8 @@ class WaitNotes:
             self._tell(what)
 
 
-def _first_wait(wait: Waiting, now: float) -> str:
-    reason = f": {wait.reason}" if wait.reason else ""
+def _first_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
+    reason = f": {told_wait(wait, robots, now)}" if wait.reason else ""
     return f"waits, first for {wait.group} until {brief_time(wait.until, now)}{reason}"
 
 

@@ -7,9 +7,11 @@ from shlex import quote
 from crawler.clock import brief_time
 from crawler.engine.progress import Progress
 from crawler.frontier.revisit import VisitResult
+from crawler.inspect.unknown_hosts import told_wait
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
 from crawler.settings.keys import terminal_name
+from crawler.settings.settings import Settings
 from crawler.store.location import db_argument
 from crawler.store.protocols import EngineStore
 
@@ -17,7 +19,9 @@ from crawler.store.protocols import EngineStore
 NOTHING_CRAWLED = 5
 
 
-async def why_nothing(store: EngineStore, progress: Progress, end: RunEnd, db: str, now: float) -> str | None:
+async def why_nothing(
+    store: EngineStore, progress: Progress, end: RunEnd, settings: Settings, now: float
+) -> str | None:
     """The sentence that says why the run crawled nothing; ``None`` if it crawled something, or had nothing to do.
 
     What any worker of the run fetched counts. A run had nothing to do if the store holds pages and the run either sent
@@ -33,15 +37,17 @@ async def why_nothing(store: EngineStore, progress: Progress, end: RunEnd, db: s
     if (is_complete or not progress.requests) and await store.fetched_count():
         return None
     seeds = await store.seeds()
-    reason = await _reason(store, end, now, has_one_seed=len(seeds) == 1)
-    return f"nothing was crawled: {reason}; `crawler why {quote(seeds[0])}{db_argument(db)}` explains it"
+    reason = await _reason(store, end, settings, now, has_one_seed=len(seeds) == 1)
+    return (
+        f"nothing was crawled: {reason}; `crawler why {quote(seeds[0])}{db_argument(settings.output.db)}` explains it"
+    )
 
 
-async def _reason(store: EngineStore, end: RunEnd, now: float, *, has_one_seed: bool) -> str:
+async def _reason(store: EngineStore, end: RunEnd, settings: Settings, now: float, *, has_one_seed: bool) -> str:
     if end.code is EndCode.SEEDS_LEFT_OUT:
         return f"every seed was left out: {end.code.told(end.detail, terminal_name)}"
-    if (wait := await store.next_ready()) is not None:
-        reason = f": {wait.reason}" if wait.reason else ""
+    if (wait := await store.next_ready(now)) is not None:
+        reason = f": {told_wait(wait, settings.robots, now)}" if wait.reason else ""
         return f"everything left waits, first for {wait.group} until {brief_time(wait.until, now)}{reason}"
     seeds = await store.seed_states()
     if not seeds or seeds[0][0] in (State.FETCHED, State.QUEUED):

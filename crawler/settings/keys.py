@@ -560,6 +560,14 @@ _TABLE = (
         SECONDS,
         "robots.give_up_after_s",
         "Give a site up if its robots.txt could not be fetched for this long.",
+        option="--give-up-after",
+    ),
+    Key(
+        "robots.unknown_host_after",
+        SECONDS,
+        "robots.unknown_host_after_s",
+        "Give a site up if the name servers said for this long that its name does not exist.",
+        "A name that was registered a moment ago may be unknown to some name servers for minutes.",
     ),
     Key(
         "robots.min_fresh",

@@ -15,6 +15,7 @@ Times are in seconds since the epoch. Every method raises :class:`crawler.errors
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -185,11 +186,17 @@ class CommitResult:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A group that gets no request before ``until``, and the constraint."""
+    """A group that gets no request before ``until``, and the constraint.
+
+    If it waits for a robots.txt, ``robots_status`` is its last answer, as :class:`crawler.model.RobotsCopy` has it, and
+    ``failing_since`` the time of the first failure.
+    """
 
     group: str
     until: float
     reason: str
+    robots_status: str | None = None
+    failing_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -621,8 +628,8 @@ class Frontier(Overview, Protocol):
         """The last answer for the tdmrep.json of a site; ``None`` if it was never requested."""
         ...
 
-    async def next_ready(self) -> Waiting | None:
-        """The unclaimed group that is ready first."""
+    async def next_ready(self, now: float = math.inf) -> Waiting | None:
+        """The unclaimed group that is ready first. Its robots.txt is named if that is waited for at ``now``."""
         ...
 
     async def site(self, name: str) -> ClaimedSite | None:
@@ -633,7 +640,7 @@ class Frontier(Overview, Protocol):
         """Expire every robots copy: it was judged under another reading or token.
 
         ``unreached``: only those of sites to which no connection was made, for want of a permitted address or of a
-        valid certificate.
+        valid certificate, and those of sites that were given up.
         """
         ...
 

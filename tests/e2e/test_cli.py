@@ -461,7 +461,7 @@ def test_a_crawl_that_is_cut_off_before_its_first_page_names_the_wait(web: Loopb
     ended = here("run", web.url("a.test"), *LOOPBACK, "--max-time", "1", "--db", db_path)
     assert ended.code == 5
     assert "nothing was crawled: everything left waits, first for a.test until " in ended.err
-    assert " 503; `crawler why" in ended.err
+    assert ": robots.txt: 503 Service Unavailable (tried again until " in ended.err
 
 
 def test_a_complete_crawl_has_nothing_to_do_and_exits_0(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:

@@ -59,7 +59,7 @@ _REFUSED = excluded("address")
 
 _NAMES: tuple[tuple[str, str, Answers, End], ...] = (
     ("good", "has an address", _address, FETCHED),
-    ("nxdomain", "does not exist", lambda query, _: no_such_name(query), _GIVEN_UP),
+    ("nxdomain", "does not exist", lambda query, _: no_such_name(query), failed("no_name")),
     ("servfail", "has a server that fails", lambda query, _: _reply(query, code=2), _GIVEN_UP),
     ("refused", "has a server that refuses", lambda query, _: _reply(query, code=5), _GIVEN_UP),
     ("silent", "has a server that never answers", lambda query, _: None, _NO_ANSWER),

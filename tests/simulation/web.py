@@ -26,9 +26,9 @@ _FAULTS = {
 class SimulatedWeb:
     """Answers ``fetch`` from described sites after ``latency_s`` (of a host, or of all) and the page's own delay.
 
-    Times are virtual seconds. A host without a description has no address; a hanging page is given up after
-    ``timeout_s``. ``addresses`` gives the address of a host, empty for one without a limit, and ``look_up_s`` the
-    time of its look-up. Bodies are taken as they are: no content encoding is undone.
+    Times are virtual seconds. The look-up of a host without a description fails as ``unknown`` says; a hanging page is
+    given up after ``timeout_s``. ``addresses`` gives the address of a host, empty for one without a limit, and
+    ``look_up_s`` the time of its look-up. Bodies are taken as they are: no content encoding is undone.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class SimulatedWeb:
         user_agent: str = "SimulatedBot/1.0",
         addresses: Callable[[str], str] = lambda host: "",
         look_up_s: Callable[[str], float] = lambda host: _LOOK_UP_S,
+        unknown: ErrorKind = ErrorKind.DNS,
     ) -> None:
         self.web = FictionalWeb(dict(sites))
         self._clock = clock
@@ -49,6 +50,7 @@ class SimulatedWeb:
         self._agent = user_agent
         self._addresses = addresses
         self._look_up_s = look_up_s
+        self._unknown = unknown
         self._looked_up: set[str] = set()
         self._looking: dict[str, asyncio.Task[None]] = {}
 
@@ -99,7 +101,7 @@ class SimulatedWeb:
         host, path = host_of(request.url), split(request.url).path
         started_at = self._clock.now()
         if host not in self.web.sites:
-            return _failed(request, started_at, started_at, ErrorKind.DNS, f"{host} has no address")
+            return _failed(request, started_at, started_at, self._unknown, f"{host} has no address")
         page = self.web.answer(host, path, _sent_headers(request))
         begun, status = self._clock.loop.time(), 0
         try:

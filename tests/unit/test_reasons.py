@@ -173,7 +173,6 @@ FAILED_FOR_GOOD = [
     "server_error",
     "no_document",
     "no_address",
-    "no_name",
     "look_up_failed",
     "look_up_timeout",
     "no_connection",
@@ -193,7 +192,7 @@ NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "fo
 NO_OFFER_LIFTS = {
     *FAILED_FOR_GOOD,
     *("robots", "preference", "robots_given_up", "mirror", "mirror_cycle", "forgotten", "frame"),
-    *("type", "address", "certificate", "too_large", "no_sitemap", "no_rupinfo"),
+    *("type", "address", "certificate", "no_name", "too_large", "no_sitemap", "no_rupinfo"),
 }
 
 

@@ -475,11 +475,13 @@ FROM unnest(:site::text[], :main_site::text[], :sample::bigint[], :confidence::f
 -- name: expire_robots
 UPDATE robots_copy SET valid_until = least(valid_until, :now), retry_at = NULL
 WHERE valid_until > :now AND id IN (SELECT robots_id FROM site)
-  AND (NOT :unreached::boolean OR status IN ('address', 'certificate', 'dns'));
+  AND (NOT :unreached::boolean OR (action IN ('unreachable', 'untrusted', 'given_up')
+  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
 
 -- name: end_robots_wait
 UPDATE site SET wait_until = 0
-WHERE NOT :unreached::boolean OR robots_id IN (SELECT id FROM robots_copy WHERE status IN ('address', 'certificate', 'dns'));
+WHERE NOT :unreached::boolean OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted', 'given_up')
+  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout'));
 
 -- name: regroup_site
 UPDATE site s SET group_id = g.id FROM unnest(:group_name::text[], :id::bigint[]) AS t (group_name, id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -72,6 +73,11 @@ _FORGETTING = (
     "forget_rank",
     "dequeue",
 )
+
+
+def _waiting(row: Any) -> Waiting:
+    reason = group_waits_for(row.robots_problem, row.waits_for)
+    return Waiting(row.name, row.ready_at, reason, row.robots_status, row.failing_since)
 
 
 def bodies_of(batch: CommitBatch) -> dict[bytes, Body]:
@@ -407,13 +413,13 @@ class SqlStore(ABC):
         row = await self._read.fetch_one("tdmrep_of", site_id=site_id)
         return None if row is None else TdmrepFile(row.fetched_at, row.status, bytes(row.body), row.note)
 
-    async def next_ready(self) -> Waiting | None:
-        row = await self._read.fetch_one("next_ready")
-        return None if row is None else Waiting(row.name, row.ready_at, row.waits_for)
+    async def next_ready(self, now: float = math.inf) -> Waiting | None:
+        row = await self._read.fetch_one("next_ready", now=now)
+        return None if row is None else _waiting(row)
 
     async def waiting(self, now: float, limit: int) -> list[Waiting]:
         rows = await self._read.fetch("waiting_groups", now=now, limit=limit)
-        return [Waiting(row.name, row.ready_at, group_waits_for(row.robots_problem, row.waits_for)) for row in rows]
+        return [_waiting(row) for row in rows]
 
     # --- maintenance ----------------------------------------------------------------------------
 

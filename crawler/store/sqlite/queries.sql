@@ -340,13 +340,15 @@ INSERT OR IGNORE INTO mirror (site, main_site, evidence, sample, confidence, see
   'content', :sample, :confidence, :now);
 
 -- name: expire_robots
--- Expire all copies in force, or only those of sites to which no connection was made.
+-- Expire all copies in force, or only those of sites to which no connection was made, or which were given up.
 UPDATE robots_copy SET valid_until = min(valid_until, :now), retry_at = NULL
-WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT :unreached OR status IN ('address', 'certificate', 'dns'));
+WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT :unreached OR (action IN ('unreachable', 'untrusted', 'given_up')
+  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
 
 -- name: end_robots_wait
 UPDATE site SET wait_until = 0
-WHERE NOT :unreached OR robots_id IN (SELECT id FROM robots_copy WHERE status IN ('address', 'certificate', 'dns'));
+WHERE NOT :unreached OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted', 'given_up')
+  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout'));
 
 -- name: regroup_site
 UPDATE site SET group_id = (SELECT id FROM politeness_group WHERE name = :group_name) WHERE id = :id;

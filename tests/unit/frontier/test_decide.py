@@ -110,6 +110,10 @@ def test_before_a_fetch_of_a_site_closed_as_a_whole(action: RobotsAction, state:
     assert ended(before(action, status="403", note="private")) == (state, reason)
 
 
+def test_before_a_fetch_from_a_host_that_does_not_exist() -> None:
+    assert ended(before(RobotsAction.GIVEN_UP, status="dns_no_name")) == (State.FAILED, "no such host: a.example.org")
+
+
 def test_before_a_fetch_the_scope_is_asked_again() -> None:
     narrow = Scope(ScopeSettings(ScopeMode.ANY, exclude=("page",), max_depth=1), [])
     assert ended(before(RobotsAction.FREE, scope=narrow)) == (State.EXCLUDED, "scope: matches scope.exclude ('page')")

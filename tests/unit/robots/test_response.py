@@ -263,8 +263,31 @@ def test_a_site_is_given_up_after_failing_for_too_long() -> None:
     last = meaning(failed(503), settings, later, NOW + 30 * DAY)
     assert later.action is RobotsAction.DEFER
     assert (last.action, last.failures, last.failing_since, last.retry_at) == ("given_up", 3, NOW, None)
-    assert "30.0 days" in last.note
+    assert "for 30 d;" in last.note
     assert meaning(failed(503), settings, last, NOW + 31 * DAY).action is RobotsAction.GIVEN_UP
+
+
+def test_a_name_that_does_not_exist_is_given_up_after_an_hour() -> None:
+    settings, gone = RobotsSettings(), failed(kind=ErrorKind.DNS_NO_NAME)
+    first = meaning(gone, settings)
+    later = meaning(gone, settings, first, NOW + 3599)
+    assert (first.action, later.action) == ("defer", "defer")
+    last = meaning(gone, settings, later, NOW + 3600)
+    assert (last.action, last.status, last.note) == (
+        "given_up",
+        "dns_no_name",
+        "no usable answer for 1 h; the last: it failed",
+    )
+    assert meaning(gone, RobotsSettings(give_up_after_s=60), first, NOW + 60).action is RobotsAction.GIVEN_UP
+
+
+@pytest.mark.parametrize("kind", [ErrorKind.DNS, ErrorKind.DNS_FAILED, ErrorKind.DNS_TIMEOUT, ErrorKind.CONNECT])
+def test_other_failures_before_one_unknown_name_give_no_site_up(kind: ErrorKind) -> None:
+    settings, gone = RobotsSettings(), failed(kind=ErrorKind.DNS_NO_NAME)
+    later = meaning(gone, settings, meaning(failed(kind=kind), settings), NOW + 2 * DAY)
+    assert later.action is RobotsAction.DEFER
+    assert meaning(failed(kind=kind), settings, later, NOW + 3 * DAY).action is RobotsAction.DEFER
+    assert meaning(gone, settings, later, NOW + 3 * DAY).action is RobotsAction.GIVEN_UP
 
 
 def test_a_usable_answer_resets_the_failures() -> None:
