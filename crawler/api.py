@@ -226,6 +226,7 @@ class OpenCrawl:
         bodies: bool = False,
         base_url: str | None = None,
         allowed_for: Iterable[str] = (),
+        detect_language: bool = False,
     ) -> ExportProgress:
         """Write the content of the store to a file, completely or not at all; see :func:`crawler.export.export`.
 
@@ -246,6 +247,7 @@ class OpenCrawl:
                 bodies=bodies,
                 base_url=base_url,
                 allowed_for=allowed_for,
+                detect_language=detect_language,
             )
 
     async def rank(self) -> RankingSummary:

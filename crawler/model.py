@@ -107,6 +107,7 @@ class Answer:
     wire_bytes: int = 0
     exchange: Exchange | None = field(default=None, kw_only=True)  # if the fetcher keeps exchanges
     tls: TlsFacts | None = field(default=None, kw_only=True)  # of the connection, if there was one with TLS
+    address: str = field(default="", kw_only=True)  # the server's; "": no connection, or only a proxy knows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,18 @@ class Failed(Answer):
 
 
 FetchResult = Fetched | NotModified | Redirected | Failed
+
+
+class AnswerFacts(NamedTuple):
+    """What the store keeps of the answer that brought a page: headers as a JSON object, address, version of TLS."""
+
+    headers: str | None = None
+    address: str | None = None
+    tls_version: str | None = None
+
+
+#: Nothing is kept.
+NO_ANSWER = AnswerFacts()
 
 
 class Preference(NamedTuple):
@@ -272,6 +285,14 @@ class Link(NamedTuple):
     follow: bool
 
 
+class Resource(NamedTuple):
+    """How often a page names resources of one kind on one host."""
+
+    kind: str  # "script", "image", "style" or "frame"
+    host: str
+    times: int
+
+
 @dataclass(frozen=True, slots=True)
 class PageFacts:
     """The facts in an HTML page and its headers (``docs/protocols.md``, section 3)."""
@@ -296,7 +317,9 @@ class PageFacts:
     is_read: bool = True  # False: the page could not be parsed; ``note`` says why
     body_sha256: bytes = b""  # of the decoded body
     body_bytes: int = 0  # length of the decoded body
-    text_sha256: bytes | None = None  # of the text without mark-up and blanks, if requested
+    text_sha256: bytes | None = None  # of the text without mark-up and blanks; None for what is no HTML
+    language: str | None = None  # the tag that the page declares, else its headers
+    resources: tuple[Resource, ...] = ()  # if requested
     feeds: tuple[str, ...] = ()  # the RSS and Atom feeds that the page names
     preferences: tuple[Preference, ...] = ()  # about use, in the page and its headers
     withheld: str = ""  # the preference because of which the page is not kept; empty if there is none

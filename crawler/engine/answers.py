@@ -16,6 +16,7 @@ from crawler.frontier.revisit_outcome import after_revisit, feeds_of, same_sitem
 from crawler.frontier.rup_offer import RUPINFO_BYTES, after_rupinfo
 from crawler.frontier.scope import Scope
 from crawler.model import (
+    AnswerFacts,
     Failed,
     Fetched,
     FetchResult,
@@ -28,7 +29,7 @@ from crawler.model import (
     State,
 )
 from crawler.page.directives import SITE_TAG
-from crawler.page.headers import header_facts
+from crawler.page.headers import header_facts, kept_headers
 from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.readings import SiteRules
 from crawler.robots.tdmrep import supplemented
@@ -96,13 +97,23 @@ class Answers:
                 self._record(queued, result, facts, stated)
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = withheld(_supplemented(self._header_facts(result), filed), self._policy.purposes)
-            outcome = after_fetch(queued, result, facts, self._scope, self._policy.retry)
+            outcome = self._with_answer(after_fetch(queued, result, facts, self._scope, self._policy.retry), result)
         if self._takes_feeds() and facts is not None and outcome.page is not None:
             feeds = feeds_of(facts, queued.depth, self._scope)
             outcome = replace(outcome, offers=(*outcome.offers, *feeds))
         if facts is not None:
             outcome = _with_preferences(outcome, result, facts, stated)
         return after_revisit(outcome, result, facts, self._policy.revisit)
+
+    def _with_answer(self, outcome: Outcome, result: FetchResult) -> Outcome:
+        if outcome.page is None:
+            return outcome
+        answer = AnswerFacts(
+            kept_headers(result.headers, self._policy.crawl.headers),
+            result.address or None,
+            None if result.tls is None else result.tls.version,
+        )
+        return replace(outcome, page=replace(outcome.page, answer=answer))
 
     async def _sitemap(self, queued: Queued, result: Fetched) -> Outcome:
         self._record(queued, result, self._header_facts(result))

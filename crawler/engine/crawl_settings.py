@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: Response headers about language, rights and security; ``last_modified`` is a column of its own.
+KEPT_HEADERS = (
+    "content-language",
+    "server",
+    "x-robots-tag",
+    "content-usage",
+    "tdm-reservation",
+    "tdm-policy",
+    "content-security-policy",
+    "strict-transport-security",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class CrawlSettings:
@@ -16,6 +28,8 @@ class CrawlSettings:
     max_body_bytes: int = 10 * 1024 * 1024
     sitemaps: bool = False  # ask for the sitemaps that robots.txt names, or for /sitemap.xml
     claimed_groups: int = 2000
+    headers: tuple[str, ...] = KEPT_HEADERS  # names of response headers that the store keeps of pages; "*": all
+    resources: bool = False  # store the hosts of the scripts, images, styles and frames of pages
 
 
 @dataclass(frozen=True, slots=True)

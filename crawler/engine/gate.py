@@ -568,4 +568,5 @@ def _row(request: Request, permit: FetchPermit, answer: FetchResult, over_at: fl
         location=shown_location(request, answer) if isinstance(answer, Redirected) else None,
         lag_s=lag_s,
         tls=answer.tls,
+        address=answer.address or None,
     )

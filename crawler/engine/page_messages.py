@@ -10,7 +10,7 @@ import marshal
 from operator import attrgetter
 from typing import NamedTuple
 
-from crawler.model import Headers, Link, PageFacts, Preference
+from crawler.model import Headers, Link, PageFacts, Preference, Resource
 
 #: Processor time that one page may take, in seconds. An ordinary page of 1 MB takes 0.05.
 MAX_CPU_S = 0.7
@@ -24,7 +24,7 @@ OUT_OF_MEMORY = 12
 READY = b"ready"
 
 _FIELDS = PageFacts.__slots__
-_LINKS, _PREFERENCES = _FIELDS.index("links"), _FIELDS.index("preferences")
+_LINKS, _PREFERENCES, _RESOURCES = map(_FIELDS.index, ("links", "preferences", "resources"))
 _values = attrgetter(*_FIELDS)
 _new = tuple.__new__  # as Link._make, without counting the values, at a third of the time
 
@@ -38,7 +38,7 @@ class Question(NamedTuple):
     max_cpu_s: float
     is_html: bool
     is_gzipped: bool
-    hash_text: bool
+    resources: bool
     charset: str | None  # of the Content-Type header
     url: str
     headers: Headers
@@ -64,6 +64,7 @@ def pack_answer(answer: PageFacts | str) -> bytes:
     values = list(_values(answer))
     values[_LINKS] = [tuple(link) for link in answer.links]
     values[_PREFERENCES] = [tuple(one) for one in answer.preferences]
+    values[_RESOURCES] = [tuple(one) for one in answer.resources]
     return marshal.dumps(values)
 
 
@@ -74,4 +75,5 @@ def unpack_answer(message: bytes) -> PageFacts | str:
         return values
     values[_LINKS] = tuple([_new(Link, link) for link in values[_LINKS]])
     values[_PREFERENCES] = tuple([_new(Preference, one) for one in values[_PREFERENCES]])
+    values[_RESOURCES] = tuple([_new(Resource, one) for one in values[_RESOURCES]])
     return PageFacts(*values)

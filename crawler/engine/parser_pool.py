@@ -103,13 +103,13 @@ class PageReader(Protocol):
 class ReadingOptions(NamedTuple):
     """How a crawl reads its pages.
 
-    Directives are interpreted for the product token and the reading. The last field says whether the digest of the
-    visible text is wanted.
+    Directives are interpreted for the product token and the reading. The last field says whether the hosts of a
+    page's resources are wanted.
     """
 
     token: str
     reading: Reading
-    hash_text: bool = False
+    resources: bool = False
 
 
 def default_parsers(workers: int) -> int:
@@ -428,14 +428,14 @@ class _Unread(NamedTuple):
 
 def question_about(document: Fetched, options: ReadingOptions) -> Question:
     """The question to a parser process about a fetched document, with the body as it was received."""
-    token, reading, hash_text = options
+    token, reading, resources = options
     body = document.gzipped if document.plain is None else document.plain
     assert body is not None
     return Question(
         max_cpu_s=MAX_CPU_S,
         is_html=document.content_type in _HTML_TYPES,
         is_gzipped=document.plain is None,
-        hash_text=hash_text,
+        resources=resources,
         charset=document.charset,
         url=document.url,
         headers=document.headers,

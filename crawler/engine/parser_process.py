@@ -55,7 +55,7 @@ def read_document(question: Question) -> PageFacts:
         "now": question.now,
     }
     if question.is_html:
-        return read_page(body, charset=question.charset, hash_text=question.hash_text, **about)
+        return read_page(body, charset=question.charset, resources=question.resources, **about)
     return replace(header_facts(**about), body_sha256=sha256(body).digest(), body_bytes=len(body))
 
 

@@ -40,6 +40,7 @@ class Format:
     counts: str
     about: str
     takes_bodies: bool = False
+    is_table: bool = False
     takes_base_url: bool = False
     is_text: bool = True  # in UTF-8
 
@@ -55,9 +56,9 @@ _GRAPH = "the link graph (edges also: --table links_glued, duplicates folded)"
 _SITEMAP = "fetched pages that may be indexed and are no duplicates"
 
 FORMATS = {
-    "jsonl": Format(write_jsonl, _ANY, "rows", _TABLE, takes_bodies=True),
-    "csv": Format(write_csv, _ANY, "rows", _TABLE),
-    "parquet": Format(write_parquet, _ANY, "rows", _TABLE, takes_bodies=True, is_text=False),
+    "jsonl": Format(write_jsonl, _ANY, "rows", _TABLE, takes_bodies=True, is_table=True),
+    "csv": Format(write_csv, _ANY, "rows", _TABLE, is_table=True),
+    "parquet": Format(write_parquet, _ANY, "rows", _TABLE, takes_bodies=True, is_table=True, is_text=False),
     "warc": Format(write_warc, ("pages",), "pages", _ARCHIVE, is_text=False),
     "wacz": Format(write_wacz, ("pages",), "pages", _ARCHIVE, is_text=False),
     "graphml": Format(write_graphml, ("links",), "nodes and edges", _GRAPH),
@@ -77,15 +78,17 @@ async def export(
     bodies: bool = False,
     base_url: str | None = None,
     allowed_for: Iterable[str] = (),
+    detect_language: bool = False,
     tally: ExportProgress | None = None,
 ) -> ExportProgress:
     """Write an export of ``store`` to ``out``, whole or not at all.
 
-    The store must be opened read-only and for this call alone; the export shows one moment of it. ``where`` is an SQL
-    condition on the columns of the view. ``bodies`` adds the bodies of pages. ``base_url`` is the address at which the
-    folder of a sitemap in several files will be served. ``allowed_for`` leaves out pages, and links of pages, that
-    refuse one of these uses (:class:`~crawler.preferences.purposes.UsePurpose`); an unknown preference allows. ``now``
-    is in seconds since the epoch. ``tally`` may be read while the export runs. Raises :class:`UsageError` for options
+    The store must be opened read-only and for this call alone; the export shows one moment of it. ``where`` is an
+    SQL condition on the columns of the view. ``bodies`` adds the bodies of pages. ``base_url`` is the address at
+    which the folder of a sitemap in several files will be served. ``allowed_for`` leaves out pages, and links of
+    pages, that refuse one of these uses (:class:`~crawler.preferences.purposes.UsePurpose`); an unknown preference
+    allows. ``detect_language`` adds to the table of pages the languages that a classifier sees in them. ``now`` is
+    in seconds since the epoch. ``tally`` may be read while the export runs. Raises :class:`UsageError` for options
     that do not fit together, an invalid condition, a missing library, or a file that cannot be written; and
     :class:`crawler.errors.StoreError` if the store fails.
     """
@@ -99,6 +102,9 @@ async def export(
             Argument("bodies"),
             f": only the table pages has bodies, in the formats {takers} (warc and wacz always have them)",
         )
+    if detect_language and not (chosen.is_table and view == "pages"):
+        takers = ", ".join(name for name, each in FORMATS.items() if each.is_table)
+        raise UsageError(Argument("detect_language"), f": only the table pages has languages, in the formats {takers}")
     if base_url is not None and not chosen.takes_base_url:
         raise UsageError(Argument("base_url"), f" is for a sitemap, not for {format}")
     uses = _uses(allowed_for)
@@ -107,7 +113,7 @@ async def export(
     tally = tally or ExportProgress()
     with AtomicFiles() as files:
         async with AsyncExitStack() as readers:
-            job = Job(store, view, where, files, readers, out, tally, now, bodies, base_url, uses)
+            job = Job(store, view, where, files, readers, out, tally, now, bodies, base_url, uses, detect_language)
             with job.blaming_condition():
                 await store.begin_snapshot()
                 await job.require_condition()

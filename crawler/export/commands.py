@@ -66,6 +66,11 @@ def _help() -> str:
     type=click.Choice([purpose.value for purpose in UsePurpose]),
     help="Leave out pages, and links of pages, that refuse this use.",
 )
+@click.option(
+    "--detect-language",
+    is_flag=True,
+    help="Tables of pages: with the language that a classifier sees in the text. Needs the extra `language`.",
+)
 def export(
     format: str,
     out: Path,
@@ -75,6 +80,7 @@ def export(
     bodies: bool,
     base_url: str | None,
     allowed_for: tuple[str, ...],
+    detect_language: bool,
 ) -> int:
     """Run the command; its help is made from the table of formats."""
 
@@ -93,6 +99,7 @@ def export(
                 bodies=bodies,
                 base_url=base_url,
                 allowed_for=allowed_for,
+                detect_language=detect_language,
                 tally=tally,
             )
             unranked = table in _OF_RANK and not await store.query(SQL["any_row"].format(view=table))

@@ -55,6 +55,7 @@ class Job:
     bodies: bool = False
     base_url: str | None = None
     allowed_for: tuple[UsePurpose, ...] = ()
+    detect_language: bool = False
 
     def __post_init__(self) -> None:
         if self.where is not None:

@@ -1,4 +1,4 @@
-"""Loads the libraries of the extra ``export`` when a format needs them."""
+"""Loads the libraries of extras when an export needs them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from crawler.errors import missing_extra
 
 
-def load(module: str) -> Any:
+def load(module: str, extra: str = "export") -> Any:
     """Import a module. Raises :class:`UsageError` that says what to install if its package is missing."""
     package = module.partition(".")[0]
     try:
@@ -16,4 +16,4 @@ def load(module: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != package:
             raise
-        raise missing_extra(f"this format needs {package}", "export") from None
+        raise missing_extra(f"this export needs {package}", extra) from None

@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any, BinaryIO
 
+from crawler.export.detected_language import LanguageDetector
 from crawler.export.job import SQL, Job
 from crawler.export.optional_libraries import load
 from crawler.export.view_columns import VIEWS, ColumnType
@@ -30,35 +31,56 @@ _BYTES_PER_GROUP = 1 << 25
 
 async def write_jsonl(job: Job) -> None:
     """One JSON object a line, in UTF-8. Times are seconds; a body is text, or base64 if text would lose bytes."""
-    file, columns = job.open(), VIEWS[job.view]
-    async for row in _rows(job):
+    file, columns = job.open(), _columns(job)
+    async for values in _values(job):
         record: dict[str, Any] = {}
-        for (name, kind), value in zip(columns.items(), row[:-1], strict=True):
+        for (name, kind), value in zip(columns.items(), values, strict=True):
+            if job.bodies and name == "body":
+                record |= _text_or_base64("body", value, record["charset"] or "utf-8")
+                continue
             if kind is ColumnType.BYTES:
                 record |= _text_or_base64(name, value, "utf-8")
             else:
                 record[name] = _AS_JSON[kind](value) if value is not None and kind in _AS_JSON else value
-        if job.bodies:
-            record |= _text_or_base64("body", await _body(job, row), record["charset"] or "utf-8")
         file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
 
 async def write_csv(job: Job) -> None:
     """RFC 4180, UTF-8, with a header. Text that a spreadsheet would read as a formula gets an apostrophe before it."""
     rows = csv.writer(_Utf8(job.open()))
-    rows.writerow(VIEWS[job.view])
-    async for row in _rows(job):
-        rows.writerow([_cell(value) for value in row[:-1]])
+    rows.writerow(_columns(job))
+    async for values in _values(job):
+        rows.writerow([_cell(value) for value in values])
 
 
 async def write_parquet(job: Job) -> None:
     """Typed columns, zstd; row groups of 100,000 rows, or of 32 MiB if they contain bodies. Times are UTC, in µs."""
     pa, pq = load("pyarrow"), load("pyarrow.parquet")
-    columns = VIEWS[job.view] | ({"body": ColumnType.BYTES} if job.bodies else {})
+    columns = _columns(job)
     schema = pa.schema([(name, _arrow_type(pa, kind)) for name, kind in columns.items()])
     with pq.ParquetWriter(job.open(), schema, compression="zstd") as writer:
         async for group in _groups(job, pa, schema, list(columns.values())):
             writer.write_table(pa.Table.from_batches(group, schema), row_group_size=_ROWS_PER_GROUP)
+
+
+def _columns(job: Job) -> dict[str, ColumnType]:
+    """The columns of the table: those of the view, and those that the export adds."""
+    detected = {"detected_language": ColumnType.TEXT, "detection_confidence": ColumnType.NUMBER}
+    body = {"body": ColumnType.BYTES}
+    return VIEWS[job.view] | (detected if job.detect_language else {}) | (body if job.bodies else {})
+
+
+async def _values(job: Job) -> AsyncIterator[list[Any]]:
+    """The values of each row, in the order of :func:`_columns`."""
+    detector = LanguageDetector() if job.detect_language else None
+    async for row in _rows(job):
+        values = list(row[:-1])
+        if detector is not None:
+            body = None if row.body_sha256 is None else await job.store.body(row.url)
+            values += (None, None) if body is None else detector.detect(body, row.charset, row.content_type)
+        if job.bodies:
+            values.append(await _body(job, row))
+        yield values
 
 
 def _rows(job: Job) -> AsyncIterator[Any]:
@@ -163,11 +185,8 @@ async def _batches(job: Job, width: int) -> AsyncIterator[list[list[Any]]]:
     """The rows by columns, in batches of bounded number and size."""
     batch: list[list[Any]] = [[] for _ in range(width)]
     size = 0
-    async for row in _rows(job):
-        values = list(row[:-1])
-        if job.bodies:
-            values.append(await _body(job, row))
-            size += len(values[-1] or b"")
+    async for values in _values(job):
+        size += len(values[-1] or b"") if job.bodies else 0
         for column, value in zip(batch, values, strict=True):
             column.append(value)
         if len(batch[0]) >= _ROWS_PER_BATCH or size >= _BYTES_PER_BATCH:

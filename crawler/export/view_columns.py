@@ -32,13 +32,14 @@ _COLUMNS = {
     "pages": "url:t status:i content_type:t fetched_at:@ depth:i title:t description:t keywords:t canonical_url:t "
     "document_state:t noindex:y nofollow:y body_sha256:t body_bytes:i site:t charset:t meta_url:t etag:t "
     "last_modified:t other_schemes:j directives:j note:t url_id:i version:i last_seen_at:@ gone_at:@ text_sha256:t "
-    "preferences:j robots_preferences:j",
+    "preferences:j robots_preferences:j language:t host:t registered_domain:t headers:j address:t tls_version:t",
+    "resources": "url:t kind:t host:t registered_domain:t times:i site:t url_id:i",
     "preferences": "url_id:i scheme:t category:t value:t source:t line:i text:t said_at:@ url:t site:t",
     "version_preferences": "url_id:i version:i scheme:t category:t value:t source:t line:i text:t said_at:@ "
     "url:t site:t",
     "page_versions": "url:t version:i fetched_at:@ last_seen_at:@ status:i content_type:t charset:t title:t "
     "description:t keywords:t noindex:y body_sha256:t body_bytes:i text_sha256:t etag:t last_modified:t gone_at:@ "
-    "site:t url_id:i",
+    "site:t url_id:i language:t headers:j address:t tls_version:t",
     "revisits": "url:t due_at:@ checked_at:@ changes:n watched_s:n why:t hint:t hinted_at:@ failures:i state:t kind:t "
     "site:t url_id:i",
     "urls": "url:t site:t state:t reason_code:t reason:t depth:i discovered_from:t next_at:@ target:t attempts:i "
@@ -49,7 +50,8 @@ _COLUMNS = {
     "site_ranks": "site:t pagerank:n pages:i in_links:i in_sites:i",
     "samples": "url:t site:t stratum:t probability:n method:t walk:i state:t reason_code:t reason:t draw:i url_id:i",
     "sites": "site:t main_site:t robots_status:t robots_expires_at:@ crawl_delay_s:n delay_s:n next_at:@ queued:i "
-    "fetched:i robots_action:t robots_note:t politeness_group:t wait_code:t waits_for:t",
+    "fetched:i robots_action:t robots_note:t politeness_group:t wait_code:t waits_for:t host:t "
+    "registered_domain:t",
     "workers": "worker:i run_id:i host:t pid:i started_at:@ seen_at:@ lease_until:@ ended_at:@ ended_code:t ended_by:t "
     "pages:i requests:i groups_held:i",
     "mirrors": "site:t main_site:t evidence:t sample:i confidence:n leads_to:t contradiction:t",
@@ -65,7 +67,7 @@ _COLUMNS = {
     "rup_mails": "taken_at:@ site:t sequence_number:i verdict_code:t verdict:t changes:i refused:i",
     "requests": "url:t site:t purpose:t started_at:@ finished_at:@ status:i error_kind:t error:t bytes:i "
     "robots_version:t verdict_line:i retry_after_s:n run_id:i robots_copy:i lag_s:n tls_version:t "
-    "tls_cipher:t certificate_until:@",
+    "tls_cipher:t certificate_until:@ address:t",
     "runs": "run_id:i started_at:@ finished_at:@ ended_code:t ended_by:t crawler_version:t settings:j worst_lag_s:n "
     "pages_before:i",
     "orders": "order_id:i asked_at:@ command:t name:t run_id:i done_at:@ because:t",

@@ -203,7 +203,7 @@ class HttpFetcher:
             result = await self._ask_safely(request, transfer)
         if isinstance(transfer, Tape):
             result = replace(result, exchange=transfer.exchange())
-        return result if transfer.tls is None else replace(result, tls=transfer.tls)
+        return replace(result, tls=transfer.tls, address="" if self._settings.proxy else transfer.peer)
 
     async def _ask_safely(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()

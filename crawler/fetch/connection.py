@@ -75,17 +75,19 @@ class Transfer:
         self.begun = False  # whether there is a connection for the request
         self.reused = False  # whether that connection has carried a request before
         self.tls: TlsFacts | None = None  # of that connection
+        self.peer = ""  # the address at its other end
         self.fresh = False  # see :class:`crawler.model.Request`, as the group
         self.group = ""
         self.received = 0  # octets, after TLS
         self.may_connect: Callable[[str], bool] | None = None  # see :class:`crawler.model.Request`
         self.max_framing = max_bytes + FRAMING_BYTES
 
-    def begin(self, *, reused: bool = False, tls: TlsFacts | None = None) -> None:
+    def begin(self, *, reused: bool = False, tls: TlsFacts | None = None, peer: str = "") -> None:
         """A connection carries the request now. Forgets what arrived so far: the answer of a proxy to CONNECT."""
         self.begun = True
         self.reused = reused
         self.tls = tls
+        self.peer = peer
         self.received = 0
 
     def receive(self, data: bytes) -> None:
@@ -127,6 +129,7 @@ class Connection(ResponseHandler):
         self.group = ""
         self.tls: ssl.SSLObject | None = None
         self._tls_facts: TlsFacts | None = None
+        self._peer = ""
         self.keep_alive_s: float | None = None
         self._lag_now_s = lag_now_s
         self._waits_longer = False  # for data, because the loop was late
@@ -142,6 +145,7 @@ class Connection(ResponseHandler):
         super().connection_made(transport)
         self.tls = transport.get_extra_info("ssl_object")
         self._tls_facts = None if self.tls is None else facts_of(self.tls)
+        self._peer = (transport.get_extra_info("peername") or ("",))[0]
 
     def end_tls(self, *, resumable: bool) -> None:
         """Keep the session for another connection if it is to be ``resumable``. Called before the connection closes."""
@@ -153,7 +157,7 @@ class Connection(ResponseHandler):
         """Begin the request of the current task."""
         reused = self._transfer is not None
         self._transfer = _current.get()
-        self._transfer.begin(reused=reused, tls=self._tls_facts)
+        self._transfer.begin(reused=reused, tls=self._tls_facts, peer=self._peer)
         self.group = self._transfer.group
         self._answer = None
         self._head_bytes = self._interim = 0

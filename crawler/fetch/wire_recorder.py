@@ -26,9 +26,9 @@ class Tape(Transfer):
         self._sent: list[bytes] = []
         self._kept: list[bytes] = []
 
-    def begin(self, *, reused: bool = False, tls: TlsFacts | None = None) -> None:
+    def begin(self, *, reused: bool = False, tls: TlsFacts | None = None, peer: str = "") -> None:
         """Forget what went to a proxy and came from it."""
-        super().begin(reused=reused, tls=tls)
+        super().begin(reused=reused, tls=tls, peer=peer)
         self._sent.clear()
         self._kept.clear()
 

@@ -25,6 +25,8 @@ from crawler.frontier.operator import BLOCKED
 from crawler.frontier.revisit import Again, Seen
 from crawler.frontier.scope import Scope
 from crawler.model import (
+    NO_ANSWER,
+    AnswerFacts,
     Body,
     Failed,
     Fetched,
@@ -106,6 +108,7 @@ class FetchedPage:
     body_bytes: int
     etag: str | None
     last_modified: str | None
+    answer: AnswerFacts = NO_ANSWER
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +234,17 @@ def withheld(facts: PageFacts, purposes: Collection[UsePurpose]) -> PageFacts:
     if refused is None:
         return facts
     why = sentence_of(refused)
-    return replace(facts, index=False, title=None, description=None, keywords=None, text_sha256=None, withheld=why)
+    return replace(
+        facts,
+        index=False,
+        title=None,
+        description=None,
+        keywords=None,
+        text_sha256=None,
+        language=None,
+        resources=(),
+        withheld=why,
+    )
 
 
 def after_fetch(

@@ -1,18 +1,52 @@
-"""The directives in the response headers of a document: X-Robots-Tag and the canonical URL of the Link header."""
+"""What the response headers of a document state: X-Robots-Tag, the canonical URL of Link, the language."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Collection
 from dataclasses import replace
 
 from crawler.model import Headers, PageFacts, Reading, header, header_values
-from crawler.page.directives import directives, header_tags
+from crawler.page.directives import SITE_TAG, directives, header_tags
 from crawler.page.preferences import preferences_of
 from crawler.page.targets import rel_words
+from crawler.terminal_text import printable
 from crawler.url import NotCrawlable, canonicalise
 
+#: Characters that are kept of the value of one header.
+MAX_HEADER_CHARS = 8_000
+# Set-Cookie, and the lines of robots.txt that the crawler adds to the headers of an answer.
+_NEVER_KEPT = frozenset(("set-cookie", "set-cookie2", SITE_TAG.lower()))
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,8}")
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[^\s;,=<>\"]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s;,\"]*))?)*)", re.DOTALL)
 _PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;,\"]*))", re.DOTALL)
+
+
+def language_tag(text: str | None) -> str | None:
+    """The text if it is a language tag in form (RFC 5646, 2.1), else ``None``."""
+    tag = (text or "").strip()
+    return tag if _LANGUAGE.fullmatch(tag) else None
+
+
+def declared_language(headers: Headers) -> str | None:
+    """The language of ``Content-Language``; ``None`` if it names none or several (HTML Standard, 3.2.6.1)."""
+    return language_tag(", ".join(header_values(headers, "content-language")))
+
+
+def kept_headers(headers: Headers, names: Collection[str]) -> str | None:
+    """The headers with these lower-case names as a JSON object, ``None`` if there is none; ``*`` stands for all.
+
+    Repeated fields are joined by commas (RFC 9110, 5.3). ``Set-Cookie`` is never kept: it names a session.
+    """
+    kept: dict[str, str] = {}
+    for as_sent, value in headers:
+        name = as_sent.lower()
+        if name in _NEVER_KEPT or not (name in names or "*" in names):
+            continue
+        joined = f"{kept[name]}, {value}" if name in kept else value
+        kept[name] = printable(joined)[:MAX_HEADER_CHARS]
+    return json.dumps(dict(sorted(kept.items())), ensure_ascii=False) if kept else None
 
 
 def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, now: float) -> PageFacts:
@@ -32,6 +66,7 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
         canonical_url=canonical_in_headers(headers, url),
         base_url=url,
         directives=said.evidence,
+        language=declared_language(headers) if said.index else None,
         preferences=preferences_of(headers, tags, url=url, content_type=content_type),
     )
 

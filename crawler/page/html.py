@@ -15,20 +15,23 @@ Decisions where the documents are silent:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
-from crawler.model import Headers, PageFacts, Reading
+from crawler.model import Headers, PageFacts, Reading, Resource
 from crawler.page.charset import in_encoding
 from crawler.page.directives import directives, header_tags
-from crawler.page.headers import canonical_in_headers
+from crawler.page.headers import canonical_in_headers, declared_language
 from crawler.page.links import collapse
 from crawler.page.preferences import preferences_of
 from crawler.page.tags import Said, read_tags
 from crawler.page.targets import resolve
-from crawler.url import NotCrawlable, canonicalise
+from crawler.url import NotCrawlable, canonicalise, host_of
 
 MAX_META_CHARS = 4_000
+#: Pairs of kind and host that are kept of a page's resources.
+MAX_RESOURCE_HOSTS = 500
 _DOCUMENT_STATES = ("STATIC", "DYNAMIC")
 
 
@@ -41,16 +44,16 @@ def read_page(
     token: str,
     reading: Reading,
     now: float,
-    hash_text: bool = False,
+    resources: bool = False,
 ) -> PageFacts:
     """Read an HTML page; never raises for what the page holds.
 
     ``url`` is the canonical URL the page was fetched from, ``charset`` that of its Content-Type header, ``token`` the
-    crawler's product token, ``now`` in epoch seconds. ``hash_text`` asks for the digest of the visible text.
+    crawler's product token, ``now`` in epoch seconds. ``resources`` asks for the hosts of its resources.
     A hostile page can take minutes and gigabytes: outside of tests, call this in a process whose time and memory are
     bounded (:mod:`crawler.engine.parser_process`).
     """
-    page = read_tags(body, charset, hash_text=hash_text)
+    page = read_tags(body, charset, resources=resources)
     tags = (*header_tags(headers, token), *_robots_tags(page, token))
     said = directives(tags, reading=reading, now=now)
     base = _canonical_or_none(page.base, url) or url
@@ -79,9 +82,22 @@ def read_page(
         body_sha256=sha256(body).digest(),
         body_bytes=len(body),
         text_sha256=page.text_sha256 if said.index else None,
+        language=(page.language or declared_language(headers)) if said.index else None,
+        resources=_resources(page, base) if said.index else (),
         feeds=tuple(filter(None, (_canonical_or_none(feed, base) for feed in feeds))) if said.follow else (),
         preferences=preferences_of(headers, tags, page.metas, url=base),
     )
+
+
+def _resources(page: Said, base: str) -> tuple[Resource, ...]:
+    """The hosts of the resources, each kind and host once, in a fixed order. Resources without a host do not count."""
+    hosts: Counter[tuple[str, str]] = Counter()
+    for (kind, target), count in page.resources.items():
+        url = _canonical_or_none(target, base)
+        if url is not None:
+            hosts[kind, host_of(url)] += count
+    found = sorted(hosts.items())[:MAX_RESOURCE_HOSTS]
+    return tuple(Resource(kind, host, count) for (kind, host), count in found)
 
 
 def _metas_named(page: Said, name: str) -> Iterator[str]:

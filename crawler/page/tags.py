@@ -6,12 +6,14 @@ because a ``<noscript><img>`` ends the head; tags in a ``<template>`` do not cou
 
 from __future__ import annotations
 
+from collections import Counter
 from hashlib import sha256
 from typing import NamedTuple
 
 from selectolax.lexbor import LexborAttributes, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import changed, in_utf8, meta_encoding, sniffed
+from crawler.page.headers import language_tag
 from crawler.page.links import LinkTable, collapse, refresh_target
 from crawler.page.targets import Use, rel_words
 
@@ -19,6 +21,8 @@ MAX_TITLE_CHARS = 1_000
 #: Title elements examined before the page counts as having no title.
 MAX_TITLES = 16
 MAX_FEEDS = 8
+#: Elements examined for resources.
+MAX_RESOURCES = 5_000
 
 # One query for all tags is faster than one query each, and keeps document order. Each alternative is tried on each
 # element, so [href] stands for <a>, <area>, <link> and <base>; few other elements have an href.
@@ -28,6 +32,8 @@ _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 # Tag numbers are cheaper to read than names, and are the same in every document.
 _ANCHORS = frozenset(node.tag_id for node in LexborHTMLParser("<a></a><area>").css("a,area"))
 _FEED_TYPES = frozenset(("application/rss+xml", "application/atom+xml"))
+_RESOURCES = "script[src],img[src],iframe[src],frame[src],link[rel][href]"
+_KINDS = {"script": "script", "img": "image", "iframe": "frame", "frame": "frame"}
 _NOT_TEXT = ["script", "style", "template", "noscript"]
 
 
@@ -42,11 +48,13 @@ class Said(NamedTuple):
     feeds: list[str]
     links: dict[str, list[Use]]  # the uses of each target, without fragments
     note: str  # empty unless links were left out
-    text_sha256: bytes | None
+    text_sha256: bytes
+    language: str | None
+    resources: Counter[tuple[str, str]]  # how often each kind names each target
 
 
-def read_tags(body: bytes, charset: str | None, *, hash_text: bool) -> Said:
-    """Parse a page and collect what its tags say; with ``hash_text`` also the digest of its visible text.
+def read_tags(body: bytes, charset: str | None, *, resources: bool = False) -> Said:
+    """Parse a page and collect what its tags say, with the digest of its visible text; on request its resources.
 
     ``charset`` is that of the Content-Type header. A hostile page can take minutes and gigabytes.
     """
@@ -65,7 +73,9 @@ def read_tags(body: bytes, charset: str | None, *, hash_text: bool) -> Said:
         feeds=tags.feeds,
         links=tags.links.uses,
         note=tags.links.note,
-        text_sha256=_text_sha256(tree) if hash_text else None,
+        language=_declared_language(tree, tags.pragma_language),
+        resources=_resources(tree) if resources else Counter(),
+        text_sha256=_text_sha256(tree),  # the last: it changes the tree
     )
 
 
@@ -78,7 +88,7 @@ def _parsed(body: bytes, encoding: str) -> tuple[LexborHTMLParser, _Tags]:
 class _Tags:
     """Collects by one walk over the tree."""
 
-    __slots__ = ("_titles", "base", "canonicals", "declared", "feeds", "links", "metas", "title")
+    __slots__ = ("_titles", "base", "canonicals", "declared", "feeds", "links", "metas", "pragma_language", "title")
 
     def __init__(self, tree: LexborHTMLParser) -> None:
         self.links = LinkTable()
@@ -86,6 +96,7 @@ class _Tags:
         self.declared: str | None = None  # the first encoding that a <meta> declares
         self.canonicals: list[str] = []
         self.metas: list[tuple[str, str]] = []
+        self.pragma_language: str | None = None
         self.title: str | None = None
         self.feeds: list[str] = []
         self._titles = 0
@@ -127,7 +138,10 @@ class _Tags:
     def _meta(self, attributes: dict[str, str | None]) -> None:
         content = attributes["content"] or ""
         self.metas.append(((attributes.get("name") or "").strip().lower(), content))
-        if (attributes.get("http-equiv") or "").strip().lower() == "refresh":
+        pragma = (attributes.get("http-equiv") or "").strip().lower()
+        if pragma == "content-language" and "," not in content:
+            self.pragma_language = content.strip() or self.pragma_language
+        if pragma == "refresh":
             target = refresh_target(content)
             if target:
                 self.links.add(target, "refresh", None)
@@ -138,6 +152,25 @@ class _Tags:
         self._titles += 1
         if not _in_drawing(node):
             self.title = collapse(node.text(), MAX_TITLE_CHARS)
+
+
+def _declared_language(tree: LexborHTMLParser, pragma: str | None) -> str | None:
+    """The language of the root element (HTML Standard, 3.2.6.1), else that of the pragma, if it is a tag."""
+    root = tree.root
+    attributes = {} if root is None else root.attributes
+    declared = attributes.get("lang") or attributes.get("xml:lang") or pragma
+    return language_tag(declared)
+
+
+def _resources(tree: LexborHTMLParser) -> Counter[tuple[str, str]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for node in tree.css(_RESOURCES)[:MAX_RESOURCES]:
+        tag, attributes = node.tag or "", node.attributes
+        if tag != "link":
+            found[_KINDS[tag], attributes["src"] or ""] += 1
+        elif "stylesheet" in rel_words(attributes.get("rel") or ""):
+            found["style", attributes["href"] or ""] += 1
+    return found
 
 
 def _text_sha256(tree: LexborHTMLParser) -> bytes:

@@ -164,7 +164,7 @@ async def _fetching(
     lag = LoopLag(clock)
     lease = Lease(store, clock, policy.longest_request_s)
     may_send = None if store.lease_s is None else lease.is_valid
-    reading = ReadingOptions(settings.identity.agent, settings.robots.reading, hash_text=settings.revisit.enabled)
+    reading = ReadingOptions(settings.identity.agent, settings.robots.reading, settings.crawl.resources)
     parsers = settings.team.parsers or default_parsers(settings.team.workers)
     async with (
         HttpFetcher(fetch_settings(settings), clock, may_send, lag.now_s, request_signer(settings)) as fetcher,

@@ -27,6 +27,7 @@ from crawler.settings.values import (
     DEPTH,
     FACTOR,
     FLAG,
+    HEADERS,
     HOURS,
     MORE_THAN_0_SECONDS,
     NETWORKS,
@@ -216,6 +217,20 @@ _TABLE = (
         "role of the machine; AWS_ENDPOINT_URL names another server than Amazon's. Workers on several machines need "
         "one folder that all of them see.",
         "--bodies",
+    ),
+    Key(
+        "store.headers",
+        HEADERS,
+        "crawl.headers",
+        'The response headers of pages that the store keeps, by name; ["*"] keeps all but Set-Cookie.',
+        "Last-Modified and ETag have columns of their own and are always kept.",
+    ),
+    Key(
+        "store.resources",
+        FLAG,
+        "crawl.resources",
+        "Keep the hosts of the scripts, images, style sheets and frames that each page names.",
+        "The crawler does not request them. The view `resources` lists them with their registered domains.",
     ),
     Key(
         "store.min_free",

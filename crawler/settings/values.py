@@ -24,6 +24,7 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGT]?B)?", re.IGNORECASE)
 _SIZE_UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
 _AUTO = "auto"
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
+_HEADER = re.compile(r"\*|[a-z0-9!#$%&'*+.^_`|~-]+")
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _HOSTS = re.compile(r"\*|(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 _BETWEEN = re.compile(r",?\s+")
@@ -178,6 +179,13 @@ def _types(value: object) -> tuple[str, ...]:
     if not types or not all(_TYPE.fullmatch(text) for text in types):
         raise ValueError('must be a list of content types: ["text/html", "text/plain"]')
     return types
+
+
+def _headers(value: object) -> tuple[str, ...]:
+    names = tuple(text.lower() for text in _texts(value)) if isinstance(value, list | tuple) else ()
+    if not all(_HEADER.fullmatch(text) for text in names):
+        raise ValueError('must be a list of names of headers: ["server", "x-frame-options"], or ["*"] for all')
+    return names
 
 
 def _purposes(value: object) -> tuple[UsePurpose, ...]:
@@ -350,6 +358,7 @@ PURPOSES = ValueKind(
     "a list of " + ", ".join(f'"{purpose}"' for purpose in UsePurpose), Form.LIST, _purposes, list, metavar="PURPOSE"
 )
 PROXY = ValueKind("the URL of an HTTP proxy", Form.TEXT, _proxy, metavar="http://HOST:PORT")
+HEADERS = ValueKind("a list of names of headers", Form.LIST, _headers, metavar="HEADER")
 TYPES = ValueKind("a list of content types", Form.LIST, _types, metavar="TYPE")
 NETWORKS = ValueKind("a list of IP addresses and networks", Form.LIST, _networks, metavar="ADDRESS")
 RESOLVE = ValueKind(

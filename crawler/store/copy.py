@@ -29,6 +29,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "url": ("id",),
     "preference_set": ("id",),
     "tls": ("id",),
+    "answer": ("id",),
     "frontier": ("site_id", "due_at", "depth", "url_id"),
     "page": ("url_id",),
     "link": ("source", "target"),

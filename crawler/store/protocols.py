@@ -55,6 +55,7 @@ class RequestRow:
     location: str | None = None  # of a redirect, as received
     lag_s: float = 0.0  # of the own event loop, between started_at and finished_at
     tls: TlsFacts | None = None  # of the connection
+    address: str | None = None  # of the server; None: no connection, or only a proxy knows it
 
 
 @dataclass(frozen=True, slots=True)

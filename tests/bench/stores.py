@@ -124,7 +124,7 @@ def _add_sites(db: sqlite3.Connection, count: int) -> None:
         [(n, at - 1, at + _VALID_S) for n, at in enumerate(asked_at, 1)],
     )
     db.executemany(
-        "INSERT INTO site (id, name, group_id, robots_id) VALUES (?1, ?2, ?1, ?1)",
+        "INSERT INTO site (id, name, host, registered_domain, group_id, robots_id) VALUES (?1, ?2, ?2, ?2, ?1, ?1)",
         list(enumerate(names, 1)),
     )
 

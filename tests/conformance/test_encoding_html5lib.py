@@ -24,7 +24,7 @@ def test_all_cases_are_there() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_encoding_of_a_page(case: dict[str, str]) -> None:
     body = b64decode(case["html_b64"])
-    found = read_tags(body, None, hash_text=False).encoding
+    found = read_tags(body, None).encoding
     if found == "utf-8" and body.isascii():
         # A page that declares nothing is UTF-8 here if its bytes are, else windows-1252: most such pages are UTF-8
         # today, and the standard leaves the default to the reader. Of ASCII, both make the same text.

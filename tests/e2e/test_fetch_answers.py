@@ -95,6 +95,7 @@ async def test_a_page_in_full() -> None:
     assert isinstance(result, Fetched)
     assert (result.status, result.body, result.content_type, result.charset) == (200, PAGE, "text/html", "l1")
     assert result.wire_bytes == len(octets)
+    assert result.address == "127.0.0.1"
     assert result.started_at <= result.finished_at < result.started_at + 5
     assert [name for name, _ in result.headers] == [
         "Content-Type",

@@ -80,7 +80,7 @@ async def session(
             options.revisit,
             purposes=options.identity.purpose,
         )
-        reading = ReadingOptions(needs.token, options.robots.reading, hash_text=options.revisit.enabled)
+        reading = ReadingOptions(needs.token, options.robots.reading, options.crawl.resources)
         lease = Lease(store, clock, policy.longest_request_s)
         made = None if frame is None else frame(store)
         reader = ReaderInProcess(reading)

@@ -214,7 +214,7 @@ class Process:
             policy = CrawlPolicy(
                 limits, plan.politeness, plan.retry, needs, settings.revisit, longest_request_s=_LONGEST_REQUEST_S
             )
-            reader = ReaderInProcess(ReadingOptions(TOKEN, plan.robots.reading, hash_text=settings.revisit.enabled))
+            reader = ReaderInProcess(ReadingOptions(TOKEN, plan.robots.reading))
             self._lease = Lease(store, clock, policy.longest_request_s, clock.loop.time)
             yield Crawl(store, self, clock, policy, scope, reader, self._lease), store
         finally:

@@ -74,6 +74,13 @@ class PostgresCommitter(Committer):
     async def _insert_preferences(self, outcomes: Iterable[Outcome]) -> None:
         """No-op: :meth:`put_preferences` has stored them."""
 
+    async def put_answers(self, rows: list[Row]) -> None:
+        """As :meth:`put_preferences`, for what answers have in common."""
+        await self._sql.execute_many("insert_answer", rows)
+
+    async def _insert_answers(self, outcomes: Iterable[Outcome]) -> None:
+        """No-op: :meth:`put_answers` has stored them."""
+
     async def _insert_pages(self, rows: list[Row]) -> None:
         await super()._insert_pages([row | {"body_id": self._body(row["sha256"])} for row in rows])
 

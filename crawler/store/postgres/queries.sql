@@ -160,8 +160,10 @@ FROM (SELECT name, group_number(name) AS id FROM unnest(:name::text[]) AS name
 ORDER BY 1 ON CONFLICT DO NOTHING;
 
 -- name: add_sites
-INSERT INTO site (name, group_id)
-SELECT t.name, t.group_id FROM unnest(:name::text[], groups_named(:group_name)) AS t (name, group_id)
+INSERT INTO site (name, host, registered_domain, group_id)
+SELECT t.name, t.host, t.registered_domain, t.group_id
+FROM unnest(:name::text[], :host::text[], :registered_domain::text[], groups_named(:group_name))
+  AS t (name, host, registered_domain, group_id)
 WHERE NOT EXISTS (SELECT 1 FROM site s WHERE s.name = t.name) ORDER BY t.name ON CONFLICT DO NOTHING;
 
 -- name: sites_named
@@ -190,20 +192,24 @@ SELECT sha256, id FROM body WHERE sha256 = ANY(:hashes::bytea[]);
 -- name: insert_page
 INSERT INTO page AS p (group_id, url_id, status, content_type, charset, fetched_at, title, description, keywords,
   canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
-  other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id)
+  other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id, language, answer_id,
+  resources)
 SELECT t.group_id, t.url_id, t.status, t.content_type, t.charset, t.fetched_at, t.title, t.description, t.keywords,
   t.canonical_url, t.meta_url, t.document_state, t.noindex, t.nofollow, t.body_id, t.body_bytes, t.etag,
     t.last_modified,
-  t.other_schemes, t.directives, t.note, t.text_sha256, t.version, t.preferences_id, t.robots_preferences_id
+  t.other_schemes, t.directives, t.note, t.text_sha256, t.version, t.preferences_id, t.robots_preferences_id,
+  t.language, t.answer_id, t.resources
 FROM unnest(groups_of(:url_id), :url_id::bigint[], :status::int[], :content_type::text[], :charset::text[],
   :fetched_at::float8[], :title::text[], :description::text[], :keywords::text[],
   :canonical_url::text[], :meta_url::text[], :document_state::text[], :noindex::int[], :nofollow::int[],
     :body_id::bigint[], :body_bytes::bigint[], :etag::text[], :last_modified::text[],
   :other_schemes::text[], :directives::text[], :note::text[], :text_sha256::bytea[], :version::bigint[],
-  :preferences_id::bigint[], :robots_preferences_id::bigint[])
+  :preferences_id::bigint[], :robots_preferences_id::bigint[], :language::text[], :answer_id::bigint[],
+  :resources::text[])
     AS t (group_id, url_id, status, content_type, charset, fetched_at, title, description,
   keywords, canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
-  other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id)
+  other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id, language, answer_id,
+  resources)
 ON CONFLICT (url_id, group_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
   charset = excluded.charset, fetched_at = excluded.fetched_at, title = excluded.title,
   description = excluded.description, keywords = excluded.keywords, canonical_url = excluded.canonical_url,
@@ -211,7 +217,12 @@ ON CONFLICT (url_id, group_id) DO UPDATE SET status = excluded.status, content_t
   nofollow = excluded.nofollow, body_id = excluded.body_id, body_bytes = excluded.body_bytes, etag = excluded.etag,
   last_modified = excluded.last_modified, other_schemes = excluded.other_schemes, directives = excluded.directives,
   note = excluded.note, text_sha256 = excluded.text_sha256, version = excluded.version, last_seen_at = NULL,
-  gone_at = NULL, preferences_id = excluded.preferences_id, robots_preferences_id = excluded.robots_preferences_id;
+  gone_at = NULL, preferences_id = excluded.preferences_id, robots_preferences_id = excluded.robots_preferences_id,
+  language = excluded.language, answer_id = excluded.answer_id, resources = excluded.resources;
+
+-- name: insert_answer
+INSERT INTO answer (id, headers, address, tls_version)
+SELECT * FROM unnest(:id::bigint[], :headers::text[], :address::text[], :tls_version::text[]) ON CONFLICT DO NOTHING;
 
 -- name: insert_preferences
 INSERT INTO preference_set (id, said) SELECT * FROM unnest(:id::bigint[], :said::text[]) ON CONFLICT DO NOTHING;
@@ -232,20 +243,20 @@ ON CONFLICT DO NOTHING;
 WITH n AS (UPDATE request_number SET last = last + cardinality(:run_id::bigint[])
   RETURNING last - cardinality(:run_id::bigint[]) AS before)
 INSERT INTO request (group_id, id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error,
-  bytes, retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, tls_id)
+  bytes, retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address)
 SELECT t.group_id, n.before + t.ordinality, t.run_id, t.site_id, t.path, t.purpose, t.started_at, t.finished_at,
   t.status,
   t.error_kind, t.error, t.bytes, t.retry_after_s, t.robots_id, t.verdict_line, t.for_site_id, t.location, t.lag_s,
-  t.tls_id
+  t.tls_id, t.address
 FROM n, unnest(groups_of(:site_id), :run_id::bigint[], :site_id::bigint[], :path::text[], :purpose::text[],
   :started_at::float8[], :finished_at::float8[], :status::int[],
   :error_kind::text[], :error::text[], :bytes::bigint[], :retry_after_s::float8[], :robots_id::bigint[],
     :verdict_line::int[], :for_site_id::bigint[], :location::text[],
-    :lag_s::float8[], :tls_id::bigint[])
+    :lag_s::float8[], :tls_id::bigint[], :address::text[])
   WITH ORDINALITY
   AS t (group_id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
     retry_after_s,
-  robots_id, verdict_line, for_site_id, location, lag_s, tls_id, ordinality);
+  robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address, ordinality);
 
 -- name: count_fetched
 UPDATE site s SET fetched = s.fetched + t.n FROM unnest(groups_of(:site_id), :pages::bigint[],
@@ -621,10 +632,10 @@ UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id = ANY(:id::bigint
 -- name: keep_version
 INSERT INTO page_version (group_id, url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
   description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
-  robots_preferences_id)
+  robots_preferences_id, language, answer_id)
 SELECT p.group_id, p.url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at),
   title, description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
-  robots_preferences_id
+  robots_preferences_id, language, answer_id
 FROM unnest(groups_of(:id), :id::bigint[]) AS t (group_id, id) JOIN page p ON p.group_id = t.group_id
   AND p.url_id = t.id
 WHERE noindex = 0
@@ -633,7 +644,8 @@ ON CONFLICT (url_id, version, group_id) DO UPDATE SET status = excluded.status, 
   title = excluded.title, description = excluded.description, keywords = excluded.keywords,
   noindex = excluded.noindex, body_id = excluded.body_id, body_bytes = excluded.body_bytes,
   text_sha256 = excluded.text_sha256, etag = excluded.etag, last_modified = excluded.last_modified,
-  preferences_id = excluded.preferences_id, robots_preferences_id = excluded.robots_preferences_id;
+  preferences_id = excluded.preferences_id, robots_preferences_id = excluded.robots_preferences_id,
+  language = excluded.language, answer_id = excluded.answer_id;
 
 -- name: bodies_of
 INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page_version
@@ -641,7 +653,7 @@ WHERE url_id = ANY(:id::bigint[]) AND group_id = ANY(groups_of(:id)) AND body_id
 
 -- name: blank_versions
 UPDATE page_version SET title = NULL, description = NULL, keywords = NULL, body_id = NULL, text_sha256 = NULL,
-  noindex = 1
+  language = NULL, noindex = 1
 WHERE url_id = ANY(:id::bigint[]) AND group_id = ANY(groups_of(:id));
 
 -- name: drop_links

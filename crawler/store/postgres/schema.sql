@@ -96,6 +96,8 @@ CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR 
 CREATE TABLE site (
   id bigint GENERATED ALWAYS AS IDENTITY,
   name text COLLATE "C" NOT NULL,
+  host text COLLATE "C" NOT NULL,
+  registered_domain text COLLATE "C" NOT NULL,
   group_id bigint NOT NULL REFERENCES politeness_group(id),
   robots_id bigint,
   wait_until double precision NOT NULL DEFAULT 0,
@@ -223,6 +225,13 @@ CREATE TABLE preference_set (             -- distributed by content, as body
   said text NOT NULL
 );
 
+CREATE TABLE answer (                     -- distributed by content, as body
+  id bigint PRIMARY KEY,
+  headers text,
+  address text COLLATE "C",
+  tls_version text
+);
+
 CREATE TABLE page (
   group_id bigint NOT NULL,
   url_id bigint NOT NULL,
@@ -245,6 +254,9 @@ CREATE TABLE page (
   text_sha256 bytea,
   preferences_id bigint,
   robots_preferences_id bigint,
+  language text COLLATE "C",
+  answer_id bigint,
+  resources text,
   PRIMARY KEY (url_id, group_id)
 );
 CREATE INDEX page_body ON page(body_id);                  -- for deleting bodies
@@ -265,6 +277,7 @@ CREATE TABLE page_version (
   text_sha256 bytea,
   etag text, last_modified text,
   preferences_id bigint, robots_preferences_id bigint,
+  language text COLLATE "C", answer_id bigint,
   PRIMARY KEY (url_id, version, group_id)
 );
 CREATE INDEX page_version_body ON page_version(body_id);  -- for deleting bodies
@@ -330,6 +343,7 @@ CREATE TABLE request (
   location text,
   lag_s double precision NOT NULL DEFAULT 0,
   tls_id bigint,
+  address text COLLATE "C",
   PRIMARY KEY (id, group_id)
 );
 

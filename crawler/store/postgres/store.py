@@ -35,6 +35,7 @@ from crawler.store.protocols import Beat, ClaimLimits, CommitBatch, CommitResult
 from crawler.store.reconnect_policy import ReconnectPolicy
 from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
+from crawler.store.sql.answers import answer_rows
 from crawler.store.sql.control import SqlControl
 from crawler.store.sql.preferences import set_rows
 from crawler.store.sql.revisits import Revisits
@@ -180,6 +181,8 @@ class PostgresStore(SqlStore):
             await self._put(stored if self._outside is None else dict.fromkeys(stored))
         if preferences := set_rows(batch.outcomes):
             await self._put_preferences(preferences)
+        if answers := answer_rows(batch.outcomes):
+            await self._put_answers(answers)
         parts, results = await self._parts(batch), []
         for number, part in enumerate(parts):
             try:
@@ -259,6 +262,11 @@ class PostgresStore(SqlStore):
     async def _put(self, bodies: Mapping[bytes, bytes | None]) -> None:
         async with self._writing():
             await self._committer.put_bodies(bodies)
+
+    @retrying
+    async def _put_answers(self, rows: list[dict[str, object]]) -> None:
+        async with self._writing():
+            await self._committer.put_answers(rows)
 
     @retrying
     async def _put_preferences(self, rows: list[dict[str, object]]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import BACK
-from crawler.model import Body, Kind, RobotsAction, RobotsCopy, State
+from crawler.model import Body, Kind, Resource, RobotsAction, RobotsCopy, State
 from crawler.reasons import ReasonCode
 from crawler.robots.mirrors import Contradiction
 from crawler.store.protocols import (
@@ -26,6 +26,7 @@ from crawler.store.protocols import (
     RequestRow,
     RobotsNews,
 )
+from crawler.store.sql.answers import answer_id, answer_rows
 from crawler.store.sql.offers import FoundOffer, Offers, is_better, merge_sitemap_facts
 from crawler.store.sql.preferences import set_id, set_rows
 from crawler.store.sql.revisits import Revisits, seen_from
@@ -33,7 +34,7 @@ from crawler.store.sql.subscriptions import offer_row
 from crawler.store.sql.tls import tls_id, tls_rows
 from crawler.store.sql.workers import Workers, pace_of, pace_row
 from crawler.store.statements import Statements
-from crawler.url import split
+from crawler.url import registrable_domain, split
 
 _UNLIMITED = 1 << 62
 _MANY_GROUPS = 4000  # beyond this number of groups their distribution among workers does not matter
@@ -190,6 +191,7 @@ class Committer:
         numbers, touched = await self._offers.take(offers, max_depth, [o.queued.id for o in outcomes])
         outcomes = await self._without_stale(outcomes)
         await self._insert_preferences(outcomes)
+        await self._insert_answers(outcomes)
         await self._end_urls(outcomes, numbers)
         pages = [outcome for outcome in outcomes if outcome.page is not None]
         if pages:
@@ -276,6 +278,9 @@ class Committer:
                     "version": 1 if outcome.queued.seen is None else outcome.queued.seen.version + 1,
                     "preferences_id": set_id(outcome.own_preferences),
                     "robots_preferences_id": set_id(outcome.robots_preferences),
+                    "language": facts.language,
+                    "answer_id": answer_id(page.answer),
+                    "resources": _resources(facts.resources),
                 }
             )
             links += [
@@ -295,6 +300,9 @@ class Committer:
 
     async def _insert_preferences(self, outcomes: Iterable[Outcome]) -> None:
         await self._sql.execute_many("insert_preferences", set_rows(outcomes))
+
+    async def _insert_answers(self, outcomes: Iterable[Outcome]) -> None:
+        await self._sql.execute_many("insert_answer", answer_rows(outcomes))
 
     async def _insert_pages(self, rows: list[Row]) -> None:
         await self._sql.execute_many("insert_page", rows)
@@ -334,6 +342,7 @@ class Committer:
                     "location": r.location,
                     "lag_s": r.lag_s,
                     "tls_id": tls_id(r.tls),
+                    "address": r.address,
                 }
                 for r in requests
             ],
@@ -450,6 +459,11 @@ def _queued(url: dict[str, Any], site: Any) -> Queued:
         kind=Kind(url["kind"]),
         seen=seen_from(url["seen"]),
     )
+
+
+def _resources(resources: tuple[Resource, ...]) -> str | None:
+    named = [one._asdict() | {"registered_domain": registrable_domain(one.host)} for one in resources]
+    return json.dumps(named, ensure_ascii=False) if named else None
 
 
 def _restores(outcome: Outcome) -> bool:

@@ -13,7 +13,7 @@ from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of, url_number
 from crawler.store.statements import Statements
-from crawler.url import split
+from crawler.url import host_of, registrable_domain, split
 
 _NEW = Reason(ReasonCode.NEW)
 _GENERATION = 20_000
@@ -112,7 +112,10 @@ class Offers:
             await self._sql.execute_many("add_groups", [{"name": group} for group in dict.fromkeys(groups)])
             await self._sql.execute_many(
                 "add_sites",
-                [{"name": name, "group_name": group} for name, group in zip(missing, groups, strict=True)],
+                [
+                    {"name": name, "group_name": group, "host": host, "registered_domain": registrable_domain(host)}
+                    for name, group, host in zip(missing, groups, map(host_of, missing), strict=True)
+                ],
             )
             for row in await self._sql.fetch("sites_named", names=json.dumps(missing)):
                 self._sites[row.name] = SiteNumbers(row.id, row.group_id)

@@ -377,6 +377,11 @@ DELETE FROM preference_set
 WHERE id NOT IN (SELECT preferences_id FROM page WHERE preferences_id IS NOT NULL)
   AND id NOT IN (SELECT robots_preferences_id FROM page WHERE robots_preferences_id IS NOT NULL);
 
+-- name: drop_unused_answers
+DELETE FROM answer
+WHERE id NOT IN (SELECT answer_id FROM page WHERE answer_id IS NOT NULL)
+  AND id NOT IN (SELECT answer_id FROM page_version WHERE answer_id IS NOT NULL);
+
 -- name: drop_ranks_of_empty_sites
 DELETE FROM site_rank WHERE site_id NOT IN (SELECT site_id FROM rank);
 

@@ -450,6 +450,7 @@ class SqlStore(ABC):
         async with self._writing():
             await self._revisits.sweep()
             await self._sql.execute("drop_unused_preferences")
+            await self._sql.execute("drop_unused_answers")
             await self._sql.execute("drop_ranks_of_empty_sites")
         if self._outside is not None and (others := await self._delete_dropped(self._outside)):
             raise UsageError(

@@ -26,11 +26,22 @@ CREATE VIEW pages AS
          p.noindex, p.nofollow, as_hex(b.sha256) AS body_sha256, p.body_bytes,
          s.name AS site, p.charset, p.meta_url, p.etag, p.last_modified, p.other_schemes, p.directives, p.note,
          p.url_id, p.version, coalesce(p.last_seen_at, p.fetched_at) AS last_seen_at, p.gone_at,
-         as_hex(p.text_sha256) AS text_sha256, o.said AS preferences, r.said AS robots_preferences
+         as_hex(p.text_sha256) AS text_sha256, o.said AS preferences, r.said AS robots_preferences,
+         p.language, s.host, s.registered_domain, a.headers, a.address, a.tls_version
   FROM page p JOIN url u ON u.id = p.url_id JOIN site s ON s.id = site_of(p.url_id)
   LEFT JOIN body b ON b.id = p.body_id
   LEFT JOIN preference_set o ON o.id = p.preferences_id
-  LEFT JOIN preference_set r ON r.id = p.robots_preferences_id;
+  LEFT JOIN preference_set r ON r.id = p.robots_preferences_id
+  LEFT JOIN answer a ON a.id = p.answer_id;
+
+-- The hosts of the scripts, images, style sheets and frames that pages name, with store.resources.
+CREATE VIEW resources AS
+  SELECT s.name || u.path AS url, e.value ->> 'kind' AS kind, e.value ->> 'host' AS host,
+         e.value ->> 'registered_domain' AS registered_domain, whole(e.value ->> 'times') AS times,
+         s.name AS site, p.url_id
+  FROM page p JOIN url u ON u.id = p.url_id JOIN site s ON s.id = site_of(p.url_id)
+  CROSS JOIN elements(p.resources) e
+  WHERE p.resources IS NOT NULL;
 
 -- The preferences about use of each page, by the page itself and by the robots.txt in force at its last visit.
 CREATE VIEW preferences AS
@@ -66,15 +77,19 @@ CREATE VIEW page_versions AS
   SELECT s.name || u.path AS url, v.version, v.fetched_at, v.last_seen_at, v.status, v.content_type, v.charset,
          v.title, v.description, v.keywords, v.noindex, as_hex(b.sha256) AS body_sha256, v.body_bytes,
          as_hex(v.text_sha256) AS text_sha256, v.etag, v.last_modified, v.gone_at,
-         s.name AS site, v.url_id
+         s.name AS site, v.url_id, v.language, a.headers, a.address, a.tls_version
   FROM (
     SELECT url_id, version, fetched_at, last_seen_at, status, content_type, charset, title, description, keywords,
-           noindex, body_id, body_bytes, text_sha256, etag, last_modified, CAST(NULL AS double precision) AS gone_at
+           noindex, body_id, body_bytes, text_sha256, etag, last_modified, CAST(NULL AS double precision) AS gone_at,
+           language, answer_id
     FROM page_version
     UNION ALL
     SELECT url_id, version, fetched_at, coalesce(last_seen_at, fetched_at), status, content_type, charset, title,
-           description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, gone_at FROM page) v
-  JOIN url u ON u.id = v.url_id JOIN site s ON s.id = site_of(v.url_id) LEFT JOIN body b ON b.id = v.body_id;
+           description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, gone_at,
+           language, answer_id
+    FROM page) v
+  JOIN url u ON u.id = v.url_id JOIN site s ON s.id = site_of(v.url_id) LEFT JOIN body b ON b.id = v.body_id
+  LEFT JOIN answer a ON a.id = v.answer_id;
 
 CREATE VIEW links AS
   SELECT ss.name || su.path AS source, ts.name || tu.path AS target, l.anchor, l.rel,
@@ -89,7 +104,8 @@ CREATE VIEW sites AS
          (SELECT count(*) FROM frontier f WHERE f.site_id = s.id) AS queued, s.fetched,
          r.action AS robots_action, r.note AS robots_note, g.name AS politeness_group,
          CASE WHEN s.wait_until > g.next_at THEN 'robots' ELSE g.wait_code END AS wait_code,
-         CASE WHEN s.wait_until > g.next_at THEN 'robots.txt: ' || coalesce(nullif(r.note, ''), r.status) ELSE g.waits_for END AS waits_for
+         CASE WHEN s.wait_until > g.next_at THEN 'robots.txt: ' || coalesce(nullif(r.note, ''), r.status) ELSE g.waits_for END AS waits_for,
+         s.host, s.registered_domain
   FROM site s JOIN politeness_group g ON g.id = s.group_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
 
 -- Consecutive answers that mean the same are one version.
@@ -138,7 +154,7 @@ CREATE VIEW requests AS
   SELECT s.name || q.path AS url, s.name AS site, q.purpose, q.started_at, q.finished_at, q.status, q.error_kind,
          q.error, q.bytes, as_hex(t.sha256) AS robots_version, q.verdict_line, q.retry_after_s,
          q.run_id, q.robots_id AS robots_copy, q.lag_s, c.version AS tls_version, c.cipher AS tls_cipher,
-         c.certificate_until
+         c.certificate_until, q.address
   FROM request q JOIN site s ON s.id = q.site_id
   LEFT JOIN robots_copy r ON r.id = q.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
   LEFT JOIN tls c ON c.id = q.tls_id;
@@ -234,7 +250,7 @@ CREATE VIEW pages_by_id AS
   SELECT url_id, site_of(url_id) AS site_id, status, content_type, charset, fetched_at, title, description, keywords,
          canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
          other_schemes, directives, note, version, last_seen_at, gone_at, text_sha256, preferences_id,
-         robots_preferences_id
+         robots_preferences_id, language, answer_id, resources
   FROM page;
 
 CREATE VIEW links_by_id AS
@@ -244,12 +260,13 @@ CREATE VIEW links_by_id AS
 
 CREATE VIEW requests_by_id AS
   SELECT id AS request_id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
-         retry_after_s, robots_id AS robots_copy, verdict_line, for_site_id, location, lag_s
+         retry_after_s, robots_id AS robots_copy, verdict_line, for_site_id, location, lag_s,
+         address
   FROM request;
 
 CREATE VIEW sites_by_id AS
   SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, wait_until, crawl_delay_s, main_site, fetched,
-         first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id
+         first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id, host, registered_domain
   FROM site;
 
 CREATE VIEW groups_by_id AS

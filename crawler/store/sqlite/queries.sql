@@ -82,7 +82,8 @@ SELECT u.depth, u.target FROM json_each(:numbers) j JOIN url u ON u.id = j.value
 INSERT INTO politeness_group (name) VALUES (:name) ON CONFLICT DO NOTHING;
 
 -- name: add_sites
-INSERT INTO site (name, group_id) SELECT :name, id FROM politeness_group
+INSERT INTO site (name, host, registered_domain, group_id)
+  SELECT :name, :host, :registered_domain, id FROM politeness_group
   WHERE name = :group_name ON CONFLICT DO NOTHING;
 
 -- name: sites_named
@@ -103,11 +104,15 @@ VALUES (:sha256, coalesce(:gzipped, CASE WHEN :plain IS NOT NULL THEN zstd(:plai
 -- name: insert_page
 INSERT OR REPLACE INTO page (url_id, status, content_type, charset, fetched_at, title, description, keywords,
   canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
-  other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id)
+  other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id, language, answer_id,
+  resources)
 VALUES (:url_id, :status, :content_type, :charset, :fetched_at, :title, :description, :keywords, :canonical_url,
   :meta_url, :document_state, :noindex, :nofollow, (SELECT id FROM body WHERE sha256 = :sha256), :body_bytes, :etag,
     :last_modified, :other_schemes, :directives, :note, :text_sha256, :version, :preferences_id,
-    :robots_preferences_id);
+    :robots_preferences_id, :language, :answer_id, :resources);
+
+-- name: insert_answer
+INSERT OR IGNORE INTO answer (id, headers, address, tls_version) VALUES (:id, :headers, :address, :tls_version);
 
 -- name: insert_preferences
 INSERT OR IGNORE INTO preference_set (id, said) VALUES (:id, :said);
@@ -121,9 +126,9 @@ INSERT OR IGNORE INTO tls (id, version, cipher, certificate_until) VALUES (:id, 
 
 -- name: insert_request
 INSERT INTO request (run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
-  retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, tls_id) VALUES (:run_id, :site_id, :path, :purpose,
+  retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address) VALUES (:run_id, :site_id, :path, :purpose,
     :started_at, :finished_at, :status, :error_kind, :error, :bytes, :retry_after_s, :robots_id, :verdict_line,
-      :for_site_id, :location, :lag_s, :tls_id);
+      :for_site_id, :location, :lag_s, :tls_id, :address);
 
 -- name: count_fetched
 UPDATE site SET fetched = fetched + :pages WHERE id = :site_id;
@@ -477,10 +482,10 @@ UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id = :id;
 -- Keep the version that a page had so far, unless it was NOINDEX.
 INSERT OR REPLACE INTO page_version (url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
   description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
-  robots_preferences_id)
+  robots_preferences_id, language, answer_id)
 SELECT url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at), title,
   description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
-  robots_preferences_id
+  robots_preferences_id, language, answer_id
 FROM page WHERE url_id = :id AND NOT noindex;
 
 -- name: bodies_of
@@ -489,7 +494,7 @@ INSERT OR IGNORE INTO body_to_drop SELECT body_id FROM page_version WHERE url_id
 -- name: blank_versions
 -- A page says NOINDEX: remove what its earlier versions said.
 UPDATE page_version SET title = NULL, description = NULL, keywords = NULL, body_id = NULL, text_sha256 = NULL,
-  noindex = 1
+  language = NULL, noindex = 1
 WHERE url_id = :id;
 
 -- name: drop_links

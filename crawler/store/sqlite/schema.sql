@@ -93,6 +93,8 @@ CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR 
 CREATE TABLE site (                      -- scheme + host + port
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE,
+  host TEXT NOT NULL,
+  registered_domain TEXT NOT NULL,       -- of the host, by the Public Suffix List; the host if it has none
   group_id INTEGER NOT NULL REFERENCES politeness_group(id),
   robots_id INTEGER REFERENCES robots_copy(id),  -- the copy in force
   wait_until REAL NOT NULL DEFAULT 0,    -- the site's robots.txt is deferred until then
@@ -188,6 +190,13 @@ CREATE TABLE preference_set (            -- preferences about use; most pages st
   said TEXT NOT NULL                     -- JSON: a list of crawler.model.Preference
 );
 
+CREATE TABLE answer (                    -- what the answers that brought pages have in common
+  id INTEGER PRIMARY KEY,                -- made from the rest (crawler/store/sql/answers.py)
+  headers TEXT,                          -- JSON: those of store.headers, by lower-case name
+  address TEXT,                          -- of the server
+  tls_version TEXT
+);
+
 CREATE TABLE page (                      -- the newest version of each page
   url_id INTEGER PRIMARY KEY,
   status INTEGER NOT NULL,
@@ -206,9 +215,12 @@ CREATE TABLE page (                      -- the newest version of each page
   version INTEGER NOT NULL DEFAULT 1,
   last_seen_at REAL,                     -- when a revisit last found this version; NULL: fetched once
   gone_at REAL,                          -- since when the site answers that there is no such page
-  text_sha256 BLOB,                      -- of the text without markup and white space; NULL: not computed
+  text_sha256 BLOB,                      -- of the text without markup and white space; NULL: NOINDEX, or no HTML
   preferences_id INTEGER,                -- preference_set.id: what the page and its headers state; NULL: nothing
-  robots_preferences_id INTEGER          -- what robots.txt stated for the page at its last visit
+  robots_preferences_id INTEGER,         -- what robots.txt stated for the page at its last visit
+  language TEXT,                         -- as declared
+  answer_id INTEGER,                     -- answer.id
+  resources TEXT                         -- JSON: a list of crawler.model.Resource with registered domains
 );
 
 CREATE TABLE page_version (              -- the earlier versions of each page
@@ -226,6 +238,7 @@ CREATE TABLE page_version (              -- the earlier versions of each page
   text_sha256 BLOB,
   etag TEXT, last_modified TEXT,
   preferences_id INTEGER, robots_preferences_id INTEGER,  -- as in page
+  language TEXT, answer_id INTEGER,
   PRIMARY KEY (url_id, version)
 ) WITHOUT ROWID;
 
@@ -278,7 +291,8 @@ CREATE TABLE request (                   -- every request ever sent
   for_site_id INTEGER,                   -- of a robots.txt requested behind a redirect: the site that it is for
   location TEXT,                         -- of a redirect, as received
   lag_s REAL NOT NULL DEFAULT 0,         -- of the own event loop, between started_at and finished_at
-  tls_id INTEGER                         -- tls.id; NULL: no TLS, or no connection
+  tls_id INTEGER,                        -- tls.id; NULL: no TLS, or no connection
+  address TEXT                           -- of the server; NULL: no connection, or only a proxy knows it
 );
 
 -- ---- revisits

@@ -53,7 +53,11 @@ class Doctored:
 
     def site(self, name: str) -> int:
         self.db.execute("INSERT INTO politeness_group (name) VALUES (?)", (name,))
-        self.db.execute("INSERT INTO site (name, group_id) SELECT ?, max(id) FROM politeness_group", (name,))
+        self.db.execute(
+            "INSERT INTO site (name, host, registered_domain, group_id) "
+            "SELECT ?1, ?1, ?1, max(id) FROM politeness_group",
+            (name,),
+        )
         return int(self.db.execute("SELECT max(id) FROM site").fetchone()[0])
 
     def robots(self, site: int, at: float, body: bytes = BODY, run: int = 1) -> None:

@@ -119,7 +119,7 @@ def test_prescan(head: bytes, name: str | None) -> None:
 
 
 def read(body: bytes, charset: str | None = None) -> tuple[str, str | None]:
-    page = read_tags(body, charset, hash_text=False)
+    page = read_tags(body, charset)
     return page.encoding, page.title
 
 

@@ -37,7 +37,9 @@ async def store_of(
     numbers = {url: url_number(sites[split(url).site], split(url).path) for url in urls}
     with sqlite3.connect(path) as db:
         db.execute("INSERT INTO politeness_group (id, name) VALUES (1, 'test')")
-        db.executemany("INSERT INTO site (name, id, group_id) VALUES (?, ?, 1)", sites.items())
+        db.executemany(
+            "INSERT INTO site (name, host, registered_domain, id, group_id) VALUES (?1, ?1, ?1, ?2, 1)", sites.items()
+        )
         db.executemany(
             "INSERT INTO url (id, path, state, depth, target) VALUES (?, ?, ?, 0, ?)",
             [

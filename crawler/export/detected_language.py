@@ -1,0 +1,39 @@
+"""The language in which the text of a page is written, as a classifier sees it; pages declare others, or none.
+
+py3langid (Lui, Baldwin, *langid.py*, ACL 2012 Demo) tells 97 languages apart. Its model takes 2 s to load and 75 MB of
+memory, and the first 3,000 characters of a page about a millisecond. So an export detects languages, and the crawl does
+not.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from crawler.export.optional_libraries import load
+from crawler.search.page_text import page_text
+
+#: Characters of the main text that are classified. More change hardly any result.
+CLASSIFIED_CHARS = 3_000
+
+
+class DetectedLanguage(NamedTuple):
+    """An ISO 639 code, ``und`` if the text has no letters to tell by, and the classifier's confidence from 0 to 1."""
+
+    language: str
+    confidence: float
+
+
+class LanguageDetector:
+    """Classifies texts. Raises :class:`crawler.errors.UsageError` if py3langid is not installed."""
+
+    def __init__(self) -> None:
+        langid = load("py3langid.langid", "language")
+        self._classifier: Any = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+
+    def detect(self, body: bytes, charset: str | None, content_type: str) -> DetectedLanguage:
+        """The language of the main text of a document that the crawl decoded with ``charset``."""
+        text = page_text(body, charset, content_type).text[:CLASSIFIED_CHARS]
+        if not any(character.isalpha() for character in text):
+            return DetectedLanguage("und", 0.0)
+        language, confidence = self._classifier.classify(text)
+        return DetectedLanguage(str(language), round(float(confidence), 4))

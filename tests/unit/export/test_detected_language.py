@@ -1,0 +1,63 @@
+"""The languages that a classifier sees: only where the page has a text, and only in tables of pages."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from crawler.errors import UsageError
+from crawler.export.detected_language import DetectedLanguage, LanguageDetector
+from crawler.store.sqlite.store import SqliteStore
+from tests.unit.export.conftest import Exporter
+
+GERMAN = "<title>x</title><script>var the = of and</script><main>Wir gehen morgen mit den Kindern in den Wald.</main>"
+
+
+@pytest.fixture(scope="module")
+def detector() -> LanguageDetector:
+    return LanguageDetector()
+
+
+def test_the_text_is_classified_and_not_the_mark_up(detector: LanguageDetector) -> None:
+    found = detector.detect(GERMAN.encode(), "utf-8", "text/html")
+    assert found.language == "de"
+    assert 0.9 < found.confidence <= 1
+
+
+def test_the_charset_of_the_page_counts(detector: LanguageDetector) -> None:
+    russian = "<p>Мы пойдём завтра с детьми в лес".encode("koi8-r")
+    assert detector.detect(russian, "koi8-r", "text/html").language == "ru"
+
+
+def test_a_text_without_letters_has_no_language(detector: LanguageDetector) -> None:
+    assert detector.detect(b"<p>1 + 1 = 2", "utf-8", "text/html") == DetectedLanguage("und", 0.0)
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
+async def test_tables_of_pages_have_both_columns(
+    save: Exporter, store: SqliteStore, tmp_path: Path, format: str
+) -> None:
+    out = tmp_path / "pages"
+    await save(format, out, detect_language=True)
+    if format == "jsonl":
+        rows = [json.loads(line) for line in out.read_text("utf-8").split("\n")[:-1]]
+    elif format == "csv":
+        rows = list(csv.DictReader(out.open(newline="", encoding="utf-8")))
+    else:
+        rows = pq.read_table(out).to_pylist()
+    kept = {row["url"]: row["body_sha256"] for row in await store.query("SELECT url, body_sha256 FROM pages")}
+    assert len(rows) == len(kept) > 5
+    for row in rows:
+        assert bool(row["detected_language"]) == (kept[row["url"]] is not None)
+        assert (row["detection_confidence"] not in (None, "")) == (kept[row["url"]] is not None)
+
+
+async def test_other_tables_have_no_languages(save: Exporter, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="only the table pages has languages, in the formats jsonl, csv, parquet"):
+        await save("jsonl", tmp_path / "out", table="links", detect_language=True)
+    with pytest.raises(UsageError, match="only the table pages has languages"):
+        await save("warc", tmp_path / "out", detect_language=True)
