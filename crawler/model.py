@@ -266,7 +266,7 @@ class RobotsCopy:
     status: str  # for people: "200", "404", "timeout", "redirect loop"
     fetched_at: float
     expires_at: float
-    body: bytes = b""
+    body: bytes | None = b""  # None: it is large, and only the store has it
     sha256: bytes = b""  # of body; empty if there is none
     etag: str | None = None
     last_modified: str | None = None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from crawler.engine.page_messages import pack_answer, unpack_answer, unpack_question
+from crawler.engine.page_messages import unpack_answer
 from crawler.engine.parser_pool import ReadingOptions, question_about
-from crawler.engine.parser_process import read_document
-from crawler.model import Fetched, PageFacts
+from crawler.engine.parser_process import answer_to
+from crawler.engine.robots_messages import RobotsQuestion, unpack_question, unpack_rules
+from crawler.model import Fetched, PageFacts, Reading
+from crawler.robots.readings import SiteRules
 
 
 class ReaderInProcess:
     """A page reader as the engine wants it. Questions and answers pass through the messages of the parser process."""
 
-    def __init__(self, options: ReadingOptions) -> None:
-        self._options = options
+    def __init__(self, options: ReadingOptions | None = None) -> None:
+        self._options = options or ReadingOptions("", Reading.STRICT)
 
     def has_room(self, domain: str) -> bool:
         return True
@@ -25,6 +27,11 @@ class ReaderInProcess:
 
     async def read(self, document: Fetched) -> PageFacts:
         question = unpack_question(question_about(document, self._options).packed())
-        facts = unpack_answer(pack_answer(read_document(question)))
+        facts = unpack_answer(answer_to(question))
         assert isinstance(facts, PageFacts)
         return facts
+
+    async def read_robots(self, question: RobotsQuestion) -> SiteRules:
+        rules = unpack_rules(answer_to(unpack_question(question.packed())))
+        assert isinstance(rules, SiteRules)
+        return rules

@@ -136,6 +136,7 @@ class ClaimTask:
     async def _decide_and_fetch(self, queued: Queued, site: ClaimedSite, visit: Visit) -> None:
         assert site.copy is not None, "in_force has set it"
         context = self._context
+        context.robots.require_reader(site.name, site.copy, self._claim.group)
         rules = await context.robots.rules(site.name, site.copy, visit)
         main = None if rules is None or rules.main_site is None else context.robots.main_of(site.name)
         path, purposes = split(queued.url).path, context.policy.purposes

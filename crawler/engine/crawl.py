@@ -82,7 +82,7 @@ class Crawl:
         self._shutdown = shutdown = Shutdown(gate, alarm)
         intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)
         self._robots = robots = RobotsCache(
-            policy.robots, gate, store, clock, intake, outbox, progress, capacity.hold_s
+            policy.robots, gate, store, clock, intake, outbox, progress, reader, capacity.hold_s
         )
         answers = Answers(policy, scope, robots, store, reader, None if recorder is None else outbox)
         self._budget = budget = budget_for(

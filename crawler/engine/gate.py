@@ -64,6 +64,10 @@ class SlowLookUp(GiveBack):
     """The look-up of the host takes long. It goes on meanwhile."""
 
 
+class ReaderBusy(GiveBack):
+    """Other large robots.txt files are being read."""
+
+
 class OutOfHours(GiveBack):
     """The site is not to be asked at this time of the day."""
 
@@ -515,6 +519,15 @@ class Gate:
             wait = WaitReason(WaitCode.ADDRESS, address.name)
         live.pace = replace(live.pace, next_at=max(until, live.pace.next_at), waits_for=wait)
         raise QueueFull(f"{wait}", until)
+
+    def give_way_to_readings(self, group: str, until: float) -> NoReturn:
+        """Let a group that was entered wait in the store until its robots.txt may be read. Raises :class:`ReaderBusy`.
+
+        ``until`` is in seconds since the epoch.
+        """
+        live, wait = self._groups[group], WaitReason(WaitCode.READING)
+        live.pace = replace(live.pace, next_at=max(until, live.pace.next_at), waits_for=wait)
+        raise ReaderBusy(f"{wait}", until)
 
     def _settle(self, live: _Group, request: Request, permit: FetchPermit, answer: FetchResult) -> None:
         """Set the pace that follows from an answer, and log the request.

@@ -52,11 +52,6 @@ class Question(NamedTuple):
         return marshal.dumps(tuple(self))
 
 
-def unpack_question(message: bytes) -> Question:
-    """The question in a message."""
-    return Question(*marshal.loads(message))
-
-
 def pack_answer(answer: PageFacts | str) -> bytes:
     """The facts of a document, or the description of a bug that it brought to light, as one message."""
     if isinstance(answer, str):

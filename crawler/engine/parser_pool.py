@@ -30,9 +30,11 @@ from crawler.engine.page_messages import (
     Question,
     unpack_answer,
 )
+from crawler.engine.robots_messages import RobotsQuestion, unpack_rules
 from crawler.errors import CrawlerError, Fault
 from crawler.model import Fetched, Headers, PageFacts, Reading
 from crawler.page.headers import unread_page
+from crawler.robots.readings import SiteRules, unread_rules
 from crawler.url import host_of, registrable_domain
 
 _PROCESS = "crawler.engine.parser_process"
@@ -80,7 +82,15 @@ class ParserFailed(CrawlerError):
     """No parser process can be started on this machine."""
 
 
-class PageReader(Protocol):
+class RobotsReader(Protocol):
+    """The part of the pool that reads large robots.txt files."""
+
+    async def read_robots(self, question: RobotsQuestion) -> SiteRules:
+        """The rules of a file; closing ones if it is too costly to read."""
+        ...
+
+
+class PageReader(RobotsReader, Protocol):
     """The part of the pool that the engine uses."""
 
     def has_room(self, domain: str) -> bool:
@@ -200,6 +210,19 @@ class ParserPool:
             raise Fault(facts)
         return facts
 
+    async def read_robots(self, question: RobotsQuestion) -> SiteRules:
+        """The rules of a robots.txt, which is read as a slow document; closing ones if that exceeds the limits.
+
+        Raises as :meth:`read`.
+        """
+        answered = await self._ask(question)
+        if isinstance(answered, _Unread):
+            return unread_rules(Reading(question.reading), answered.why)
+        rules = await asyncio.to_thread(unpack_rules, answered)
+        if isinstance(rules, str):
+            raise Fault(rules)
+        return rules
+
     async def close(self) -> None:
         """Kill the processes and cancel the readers that still wait. No-op if the pool is closed."""
         self._is_closed = True
@@ -216,7 +239,7 @@ class ParserPool:
                 parser.kill()
             await asyncio.wait(ending, timeout=_END_WITHIN_S)
 
-    async def _ask(self, question: Question) -> bytes | _Unread:
+    async def _ask(self, question: Question | RobotsQuestion) -> bytes | _Unread:
         if self._is_closed:
             raise asyncio.CancelledError
         loop = asyncio.get_running_loop()
@@ -228,6 +251,8 @@ class ParserPool:
         self._send_waiting()
         try:
             answer = await document.answer
+            if document.is_robots:  # it says nothing about the pages of its domain
+                return answer
             is_fast = not document.is_slow or loop.time() - document.sent_at < FAST_CPU_S
             if is_fast and document.is_slow:
                 self._slow_domains.pop(domain, None)
@@ -239,6 +264,8 @@ class ParserPool:
             self._note_room()
 
     def _is_slow(self, document: _Document) -> bool:
+        if document.is_robots:
+            return True
         return document.domain in self._slow_domains or (bool(self._slow_domains) and document.bytes > _LARGE_BYTES)
 
     def _lane(self, document: _Document) -> _Lane:
@@ -333,7 +360,7 @@ class ParserPool:
     def _ended(self, parser: _Parser) -> None:
         """A process has ended: its documents are sent to another process, except one that may not be read again."""
         self._parsers.remove(parser)
-        documents, is_unread, is_slow = parser.documents, False, False
+        documents, is_unread, is_slow, why = parser.documents, False, False, parser.why_ended()
         if documents:
             current = documents[0]
             is_slow = parser.is_out_of_time() and not current.is_slow
@@ -341,14 +368,14 @@ class ParserPool:
             if is_unread := not is_slow and (parser.exceeded_limit() or current.deaths > _MAX_DEATHS):
                 documents.popleft()
                 if not current.answer.done():
-                    current.answer.set_result(_Unread(parser.why_ended()))
+                    current.answer.set_result(_Unread(why))
         for document in documents:
             assert document.place is not None
             self._lane(document).waiting.put_back(document.domain, document.place, document)
         if is_slow:
             self._note_slow(current.domain)
         elif not self._is_closed:
-            operator_log.parser_ended(parser.why_ended(), unread=is_unread)
+            operator_log.parser_ended(why, unread=is_unread)
         if not self._is_closed:
             self._send_waiting()
 
@@ -376,7 +403,7 @@ def _remember(domains: dict[str, None], domain: str) -> None:
 class _Document:
     """A document on its way to an answer."""
 
-    question: Question
+    question: Question | RobotsQuestion
     domain: str
     answer: asyncio.Future[bytes | _Unread]
     is_slow: bool = False
@@ -385,8 +412,17 @@ class _Document:
     place: Place | None = None  # in the queue of its lane
 
     @property
+    def is_robots(self) -> bool:
+        return isinstance(self.question, RobotsQuestion)
+
+    @property
     def bytes(self) -> int:
         return len(self.question.body)
+
+    @property
+    def max_cpu_s(self) -> float:
+        """The processor time that a process may take for the document, in seconds."""
+        return self.question.max_cpu_s if self.is_slow else FAST_CPU_S
 
     @property
     def cost(self) -> int:
@@ -502,8 +538,7 @@ class _Parser(asyncio.SubprocessProtocol):
         document.sent_at = asyncio.get_running_loop().time()
         self.documents.append(document)
         self._bytes += document.bytes
-        most_s = MAX_CPU_S if document.is_slow else FAST_CPU_S
-        self._stdin.write(framed(document.question._replace(max_cpu_s=most_s).packed()))
+        self._stdin.write(framed(document.question._replace(max_cpu_s=document.max_cpu_s).packed()))
 
     def kill(self) -> None:
         """End the process at once."""
@@ -526,7 +561,8 @@ class _Parser(asyncio.SubprocessProtocol):
         if code == OUT_OF_MEMORY:
             return f"the parser needed more than {MAX_MEMORY_BYTES >> 20} MB of memory"
         if code == _OUT_OF_TIME:
-            return f"the parser needed more than {MAX_CPU_S:g} s of processor time"
+            most_s = self.documents[0].max_cpu_s if self.documents else MAX_CPU_S
+            return f"the parser needed more than {most_s:g} s of processor time"
         if code is not None and code < 0:
             return f"the parser process was killed by {signal.Signals(-code).name}"
         return f"the parser process ended with exit code {code}"

@@ -1,8 +1,9 @@
-"""The child process that reads pages: ``python -m crawler.engine.parser_process``.
+"""The child process that reads pages and large robots.txt files: ``python -m crawler.engine.parser_process``.
 
-The process receives one :class:`~crawler.engine.page_messages.Question` for each document on standard input, and
-writes one answer to standard output, in the order of the questions. Its first message says that it is ready. It ends
-when standard input ends, so it outlives a killed crawler by the time of one page at most.
+The process receives one :class:`~crawler.engine.page_messages.Question` for each page, and one
+:class:`~crawler.engine.robots_messages.RobotsQuestion` for each robots.txt, on standard input. It writes one answer to
+standard output, in the order of the questions. Its first message says that it is ready. It ends when standard input
+ends, so it outlives a killed crawler by the time of one document at most.
 
 Each document is bounded:
 
@@ -33,8 +34,8 @@ from crawler.engine.page_messages import (
     READY,
     Question,
     pack_answer,
-    unpack_question,
 )
+from crawler.engine.robots_messages import RobotsQuestion, pack_rules, read_robots, unpack_question
 from crawler.errors import fault
 from crawler.gunzip import gunzip
 from crawler.model import PageFacts, Reading
@@ -59,6 +60,13 @@ def read_document(question: Question) -> PageFacts:
     return replace(header_facts(**about), body_sha256=sha256(body).digest(), body_bytes=len(body))
 
 
+def answer_to(question: Question | RobotsQuestion) -> bytes:
+    """The answer to a question, as one message. Raises :class:`MemoryError` if the parser runs out of memory."""
+    if isinstance(question, RobotsQuestion):
+        return pack_rules(read_robots(question))
+    return pack_answer(read_document(question))
+
+
 def main() -> None:
     """Answer questions until standard input ends."""
     questions, unpacker = sys.stdin.fileno(), Unpacker()
@@ -81,7 +89,7 @@ def _answer(message: bytes) -> bytes:
     try:
         question = unpack_question(message)
         _limit_time(question.max_cpu_s)
-        return pack_answer(read_document(question))
+        return answer_to(question)
     except (MemoryError, SelectolaxError):
         os._exit(OUT_OF_MEMORY)
     except Exception as error:

@@ -15,6 +15,7 @@ from crawler.engine.alarm import Alarm
 from crawler.engine.gate import Fetcher, FetchPermit, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
+from crawler.engine.parser_pool import RobotsReader
 from crawler.engine.permission import Closed, permission
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsCache, RobotsNeeds
@@ -44,8 +45,12 @@ class PoliteClient:
         robots: RobotsNeeds,
         lease: Lease,
         book: AddressBook | None,
+        reader: RobotsReader,
     ) -> None:
-        """``book`` has the addresses that requests are counted at; ``None`` for a fetcher without addresses."""
+        """``book`` has the addresses that requests are counted at; ``None`` for a fetcher without addresses.
+
+        ``reader`` reads large robots.txt files.
+        """
         self._store = store
         self._clock = clock
         self._group_by = politeness.group
@@ -54,7 +59,9 @@ class PoliteClient:
         # The operator starts an auxiliary run, at whatever hour.
         self._gate = Gate(fetcher, clock, replace(politeness, hours=()), 1, outbox, lease=lease, book=book)
         self._commits = _Commits(store, clock, outbox, self._gate)
-        self._robots = RobotsCache(robots, self._gate, store, clock, self._commits, outbox, Progress(clock.now()))
+        self._robots = RobotsCache(
+            robots, self._gate, store, clock, self._commits, outbox, Progress(clock.now()), reader
+        )
 
     async def send(self, request: Request) -> FetchResult | Closed:
         """Request robots.txt if that is due, wait until the site may be asked, send. Redirects are not followed.

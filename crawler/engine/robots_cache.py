@@ -14,19 +14,21 @@ from crawler.engine import operator_log
 from crawler.engine.caution import NORMAL, Visit
 from crawler.engine.claim_capacity import HOLD_S
 from crawler.engine.gate import Blocked, FetchPermit, Gate, GiveBack, Unsent
+from crawler.engine.limiter import Limiter
 from crawler.engine.outbox import Outbox
+from crawler.engine.parser_pool import RobotsReader
 from crawler.engine.permission import Closed, permission
 from crawler.engine.reservations import Busy, Reservations
+from crawler.engine.robots_messages import MAX_CPU_S, SMALL_BYTES, RobotsQuestion, read_robots
 from crawler.errors import CrawlerError, Fault
 from crawler.frontier.decide import Outcome
 from crawler.frontier.operator import BLOCKED
 from crawler.frontier.politeness import GroupBy, group_name
-from crawler.model import Failed, FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy, State
+from crawler.model import Failed, Fetched, FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy, State
 from crawler.reasons import ErrorKind
 from crawler.robots.mirrors import Contradiction, Cycle, Main, main_of
-from crawler.robots.readings import SiteRules, read
+from crawler.robots.readings import SiteRules
 from crawler.robots.response import Follow, RobotsSettings, interpret, is_usable, shared, unanswered
-from crawler.robots.text import parse
 from crawler.store.protocols import HORIZON_S, AgentLine, ClaimedSite, Frontier, Refuted, RobotsNews
 from crawler.url import ROBOTS_PATH, host_of, registrable_domain, split
 
@@ -35,8 +37,9 @@ _KEPT = frozenset(("cache-control", "expires", "date", "age", "retry-after", "co
 _RULES_KEPT = 10_000  # with many sites, each is claimed anew for every request
 _RULES_KEPT_BYTES = 64 << 20  # of memory, estimated: within a fifth for large files
 _BYTES_PER_FILE, _BYTES_PER_RULE, _BYTES_PER_OCTET = 2000, 256, 8
-_LARGE_BYTES = 32 << 10  # a larger file takes tens of milliseconds, one of 5 MiB up to 3.5 s: it is read in a thread
-_REST_PER_READ = 9  # such files are read in a tenth of the time at most, however many sites have them
+_READ_AT_ONCE = 2  # large files
+_READING_S = 1.0  # how long one reading is taken to last
+_UNREAD_KEPT = 10_000  # answers with large files that wait to be read
 _LOOK_EVERY_S = 10.0
 _UNREACHABLE_AFTER = 4  # failures of a main site's robots.txt, within some seven minutes: then its mirrors are crawled
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.1, 1.0  # the pauses between looks double
@@ -117,7 +120,7 @@ class RobotsNeeds:
     settings: RobotsSettings
     token: str
     group_by: GroupBy
-    knows_host: Callable[[str], bool]
+    known_hosts: tuple[str, ...] = ()  # patterns: a Host line may name such a host without a dot
 
 
 class RobotsIntake(Protocol):
@@ -157,7 +160,10 @@ class RobotsCache:
        site that this process asked it for, and serves all others that redirect there until it runs out. The pause of a
        site prolongs only a copy that was requested for it.
     4. A ``Host`` line that was contradicted is ignored until the file names another site: :meth:`rules` leaves it out.
-    5. A redirect never waits for another group longer than a claimed group may wait, and never stands before the pages
+    5. Memory holds the text of no large file (``SMALL_BYTES``) but of the two that a parser process reads now. Such a
+       text is put into the store when it has arrived. If two others are being read then, the group is given back, and
+       the file is read at a later claim. The answer is remembered until then, so the site is not asked again.
+    6. A redirect never waits for another group longer than a claimed group may wait, and never stands before the pages
        of that group (:class:`crawler.engine.reservations.Reservations`). Otherwise the site is deferred.
     """
 
@@ -170,6 +176,7 @@ class RobotsCache:
         intake: RobotsIntake,
         outbox: Outbox,
         faults: FaultCounter,
+        reader: RobotsReader,
         hold_s: Callable[[], float] = lambda: HOLD_S,
     ) -> None:
         self._needs = needs
@@ -180,6 +187,10 @@ class RobotsCache:
         self._outbox = outbox
         self._reservations = Reservations(gate, store, clock, outbox, hold_s)
         self._faults = faults
+        self._reader = reader
+        self._readings = asyncio.Semaphore(_READ_AT_ONCE)
+        self._turns = Limiter("readings", 0, _READING_S)
+        self._unread: OrderedDict[str, _Heard] = OrderedDict()  # by site, without the texts
         self._looked_at = -math.inf
         self._unsettled: set[str] = set()  # sites whose copies are being committed
         self._asking: dict[str, str] = {}  # by site, the URL elsewhere asked for it, until its copy is committed
@@ -187,8 +198,6 @@ class RobotsCache:
         self._mains = _MainSites()  # of few mirrors, compared with the sites crawled
         self._refuted: dict[str, Refuted] = {}  # by mirror: its Host line is ignored
         self._rules_bytes = 0
-        self._reads_large = asyncio.Lock()
-        self._reads_large_at = 0.0  # not before this time of the loop
         # With their size in bytes, by site, file, and the site whose Host line is ignored.
         self._rules: OrderedDict[tuple[str, bytes, str | None], tuple[SiteRules, int]] = OrderedDict()
 
@@ -387,45 +396,61 @@ class RobotsCache:
         """The rules of a copy that is a file, read as a part of ``visit``; ``None`` if the answer alone decides."""
         if copy.action is not RobotsAction.PARSE:
             return None
-        refuted = self._refuted.get(site)
-        ignored = None if refuted is None else refuted.main_site
-        key = (site, copy.sha256, ignored)
+        key = self._key(site, copy)
+        ignored = key[2]
         if key in self._rules:
             self._rules.move_to_end(key)
             return self._rules[key][0]
         await visit.begin_processing()
-        if len(copy.body) > _LARGE_BYTES:
-            rules = await self._read_large(key, copy)
-        else:
-            rules = self._read(site, copy, ignored)
-        if key in self._rules:  # another task read the file meanwhile
+        if copy.body is not None and len(copy.body) <= SMALL_BYTES:
+            rules = read_robots(self._question(site, copy.body, ignored))
+            self._keep_rules(key, rules, len(copy.body))
             return rules
-        size = _BYTES_PER_FILE + _BYTES_PER_RULE * rules.size + _BYTES_PER_OCTET * len(copy.body)
+        async with self._readings:
+            if key in self._rules:  # another task read it meanwhile
+                return self._rules[key][0]
+            text = await self._store.robots_text(copy.sha256) if copy.body is None else copy.body
+            rules = await self._reader.read_robots(self._question(site, text, ignored))
+        if key not in self._rules:
+            self._keep_rules(key, rules, 0 if rules.unread else len(text))
+        return rules
+
+    def _keep_rules(self, key: tuple[str, bytes, str | None], rules: SiteRules, octets: int) -> None:
+        size = _BYTES_PER_FILE + _BYTES_PER_RULE * rules.size + _BYTES_PER_OCTET * octets
         self._rules[key] = (rules, size)
         self._rules_bytes += size
         while len(self._rules) > _RULES_KEPT or (self._rules_bytes > _RULES_KEPT_BYTES and len(self._rules) > 1):
             _, (_, size) = self._rules.popitem(last=False)
             self._rules_bytes -= size
-        return rules
 
-    async def _read_large(self, key: tuple[str, bytes, str | None], copy: RobotsCopy) -> SiteRules:
-        """Read a large file in a thread: one at a time, each after a rest, because the thread holds the loop up."""
-        loop = asyncio.get_running_loop()
-        async with self._reads_large:
-            if key in self._rules:  # another task read it meanwhile
-                return self._rules[key][0]
-            await self._clock.sleep(max(0.0, self._reads_large_at - loop.time()))
-            began_at = loop.time()
-            try:
-                return await asyncio.to_thread(self._read, key[0], copy, key[2])
-            finally:
-                self._reads_large_at = loop.time() + _REST_PER_READ * (loop.time() - began_at)
+    def require_reader(self, site: str, copy: RobotsCopy, group: str) -> None:
+        """Raise :class:`crawler.engine.gate.ReaderBusy` if a large copy must be read, and others are being read.
 
-    def _read(self, site: str, copy: RobotsCopy, ignored: str | None) -> SiteRules:
+        ``group`` is the group of ``site``. The next claim of the group comes when its turn is likely to come.
+        """
+        is_small = copy.body is not None and len(copy.body) <= SMALL_BYTES
+        if copy.action is not RobotsAction.PARSE or is_small or self._key(site, copy) in self._rules:
+            return
+        if self._readings.locked():
+            domain = registrable_domain(host_of(site))
+            self._gate.give_way_to_readings(group, self._turns.book(domain, self._clock.now()))
+
+    def _key(self, site: str, copy: RobotsCopy) -> tuple[str, bytes, str | None]:
+        refuted = self._refuted.get(site)
+        return site, copy.sha256, None if refuted is None else refuted.main_site
+
+    def _question(self, site: str, text: bytes, ignored: str | None) -> RobotsQuestion:
         needs = self._needs
-        file = parse(copy.body, max_bytes=needs.settings.max_bytes)
-        return read(
-            file, token=needs.token, reading=self.reading, site=site, knows_host=needs.knows_host, refuted=ignored
+        return RobotsQuestion(
+            MAX_CPU_S,
+            f"{site}{ROBOTS_PATH}",
+            site,
+            needs.token,
+            self.reading.value,
+            needs.known_hosts,
+            ignored,
+            needs.settings.max_bytes,
+            text,
         )
 
     async def _must_ask(self, copy: RobotsCopy) -> bool:
@@ -442,8 +467,20 @@ class RobotsCache:
         """The copy, the last answer and the rules of robots.txt now. A bug that comes to light defers the site."""
         seen = [f"{site.name}{ROBOTS_PATH}"]
         try:
-            heard = await self._ask(site, way, seen, visit, siblings)
-            return heard, await self.rules(site.name, heard.copy, visit)
+            heard = self._unread.pop(site.name, None)
+            if heard is None or self._clock.now() >= heard.copy.expires_at:
+                heard = await self._without_large_text(await self._ask(site, way, seen, visit, siblings))
+            try:
+                self.require_reader(site.name, heard.copy, way[-1].group)
+            except GiveBack:
+                self._unread[site.name] = heard
+                if len(self._unread) > _UNREAD_KEPT:
+                    self._unread.popitem(last=False)
+                raise
+            rules = await self.rules(site.name, heard.copy, visit)
+            if rules is not None and rules.unread:
+                heard = heard._replace(copy=replace(heard.copy, note=f"{rules.unread}: the whole site is closed"))
+            return heard, rules
         except (CrawlerError, Unsent):
             raise
         except Exception as error:
@@ -453,6 +490,16 @@ class RobotsCache:
             unread = interpret(failed, settings=settings, previous=site.copy, hops=0, seen=(), now=now)
             assert isinstance(unread, RobotsCopy)
             return _Heard(unread, failed, failed.url), None
+
+    async def _without_large_text(self, heard: _Heard) -> _Heard:
+        """``heard`` without the text of a large file, which the store then has."""
+        copy, answer = heard.copy, heard.answer
+        if copy.body is None or len(copy.body) <= SMALL_BYTES:
+            return heard
+        await self._store.keep_robots_text(copy.sha256, copy.body)
+        if isinstance(answer, Fetched):
+            answer = replace(answer, plain=b"", gzipped=None, exchange=None)
+        return heard._replace(copy=replace(copy, body=None), answer=answer)
 
     async def _ask(
         self,

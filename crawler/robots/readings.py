@@ -45,6 +45,7 @@ class SiteRules:
     parts: tuple[Rules, ...]  # one for each reading asked; each may forbid
     servers: AgentServers
     preferences: PreferenceRules = NO_PREFERENCES  # the same in all readings
+    unread: str = ""  # why the file could not be read: then the whole site is closed
 
     @property
     def size(self) -> int:
@@ -128,6 +129,23 @@ def read(
         parts=tuple(parts),
         servers=agent_servers(file.lines, rfc_pattern if rfc else draft_pattern, rfc_form if rfc else draft_form),
         preferences=preference_rules(file.lines, token),
+    )
+
+
+def unread_rules(reading: Reading, why: str) -> SiteRules:
+    """The rules of a file that is too costly to read, for the reason ``why``: any line may close a path, so all do."""
+    closing = [Line(1, DISALLOW, "/", f"{why} (Disallow: / is implied)")]
+    return SiteRules(
+        reading=reading,
+        crawl_delay_s=None,
+        main_site=None,
+        host_line=None,
+        named_site=None,
+        sitemaps=(),
+        robots_tag="",
+        parts=(rules.rfc_rules(closing, reading, reading),),
+        servers=agent_servers((), rfc_pattern, rfc_form),
+        unread=why,
     )
 
 

@@ -233,7 +233,7 @@ class _Asked:
             failures=0,
             failing_since=None,
             retry_at=None,
-            note="; ".join(notes(self.previous.body)),
+            note=self.previous.note if self.previous.body is None else "; ".join(notes(self.previous.body)),
         )
 
     def follow(self, answer: Redirected, seen: Collection[str]) -> RobotsCopy | Follow:

@@ -32,6 +32,7 @@ MAX_LINES = 250_000
 MAX_EXTENSIONS = 1000
 
 _WHITE = " \t\x0b\x0c"
+_AGENTS_LOOKED_AT, _MOST_INDENTED = 100, 200
 _CONTENT = re.compile(rb"(?:\A|[\r\n])[ \t]*([^#\s])")  # of a line that is neither blank nor a comment
 _BOM = b"\xef\xbb\xbf"
 _HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
@@ -214,15 +215,31 @@ def whole_lines(body: bytes, max_bytes: int, *, cut: bool = False) -> bytes:
 
 def cut_note(whole: bytes, max_bytes: int) -> str:
     """The remark on a file of which only ``whole`` is read: where the last whole group ends."""
-    text = decoded(whole)
-    last = None
-    for number, content, _ in contents(text):
-        if (line := line_of(number, content)) is not None and line.field == USER_AGENT:
-            last = line
+    last = _last_agent(decoded(whole).replace("\r\n", "\n").replace("\r", "\n"))
     read = f"longer than {max_bytes} bytes; the rest is ignored"
     if last is None:
         return read
     return f"{read}, and the group that begins in line {last.number} ({last.shown}) may be incomplete"
+
+
+def _last_agent(text: str) -> Line | None:
+    """The last line that names an agent, looked for from the end: the event loop does this for files of any size."""
+    lower, end = text.lower(), len(text)
+    if len(lower) != len(text):  # a character whose lower case is longer
+        lower = text
+    for _ in range(_AGENTS_LOOKED_AT):
+        at = lower.rfind(USER_AGENT, 0, end)
+        if at < 0:
+            return None
+        before = text[max(0, at - _MOST_INDENTED) : at].rstrip(_WHITE)
+        if before.endswith("\n") or (not before and at <= _MOST_INDENTED):
+            line_end = text.find("\n", at)
+            content = text[at : line_end if line_end >= 0 else None].partition("#")[0].strip(_WHITE)
+            line = line_of(text.count("\n", 0, at) + 1, content)
+            if line is not None and line.field == USER_AGENT:
+                return line
+        end = at
+    return None
 
 
 def is_html(body: bytes) -> bool:

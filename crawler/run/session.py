@@ -428,7 +428,7 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
             settings=settings.robots,
             token=settings.identity.agent,
             group_by=settings.politeness.group,
-            knows_host=lambda host: address_for(host, settings.fetch.resolve) is not None,
+            known_hosts=tuple(pattern for pattern, _ in settings.fetch.resolve),
         ),
         longest_request_s=settings.fetch.total_timeout_s,
         revisit=settings.revisit,

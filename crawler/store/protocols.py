@@ -634,7 +634,18 @@ class Frontier(Overview, Protocol):
         ...
 
     async def site(self, name: str) -> ClaimedSite | None:
-        """A site with the robots copy of its last answer, whether still valid or not; ``None`` for an unknown one."""
+        """A site with the robots copy of its last answer, whether still valid or not; ``None`` for an unknown one.
+
+        Here and in a claim, a copy has no ``body`` if that is larger than 32 KiB: see :meth:`robots_text`.
+        """
+        ...
+
+    async def keep_robots_text(self, sha256: bytes, text: bytes) -> None:
+        """Store the text of a robots.txt before the copy that it belongs to, by its SHA-256. No-op if it is there."""
+        ...
+
+    async def robots_text(self, sha256: bytes) -> bytes:
+        """The text of a robots.txt that is stored."""
         ...
 
     async def expire_robots(self, now: float, *, unreached: bool = False) -> None:

@@ -24,6 +24,7 @@ from crawler.store.protocols import Beat
 from tests.contract.test_postgres import two_workers
 from tests.postgres import Cluster
 from tests.proxy import Proxy
+from tests.reading import ReaderInProcess
 
 
 async def test_a_supervisor_is_at_work_until_its_first_worker_is(postgres: Cluster) -> None:
@@ -175,7 +176,7 @@ async def test_an_auxiliary_run_that_loses_its_lease_ends_and_logs_its_requests(
         await store.start_run({"auxiliary_run": "rup"}, clock.now())
         policy = crawl_policy(Settings())
         lease = Lease(store, clock, policy.longest_request_s)
-        client = PoliteClient(store, Lost(), clock, policy.politeness, policy.robots, lease, None)
+        client = PoliteClient(store, Lost(), clock, policy.politeness, policy.robots, lease, None, ReaderInProcess())
         with pytest.raises(LeaseLost):
             async with kept(lease):
                 await client.send(Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000))

@@ -21,6 +21,7 @@ def _header(name: bytes, value: bytes) -> bytes:
 
 
 _START = {"/": Page("<title>Start</title>")}
+_RULES = plain("User-agent: *\n" + "".join(f"Disallow: /{n:x}\n" for n in range(300_000)))
 _STALLED = sends(OK + (b"X-A: " + b"y" * 30_000 + b"\r\n") * 256, hang=True)
 _LINK = _header(b"Link", b'</a>; rel="x", ')
 _TAG = _header(b"X-Robots-Tag", b"noindex, ")
@@ -37,6 +38,11 @@ SCENARIOS: Mapping[str, tuple[Behaviour, ...]] = MappingProxyType(
         "domains": tuple(
             Behaviour(f"silent{n}", "300 hosts of 300 domains accept and never answer", {}, at_accept=sends(hang=True))
             for n in range(300)
+        ),
+        "robots": tuple(
+            Behaviour(f"rules{n}", "100 hosts of 100 domains have a robots.txt of 5 MiB of rules", {},
+                      {**_START, "/robots.txt": _RULES})
+            for n in range(100)
         ),
         "aim": (
             _zone("aim", "500 hosts redirect robots.txt to the healthy site", 500,

@@ -19,6 +19,7 @@ from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
 from crawler.model import Fetched, FetchResult, Reading, Request
 from crawler.robots import RobotsSettings, SiteRules, check_case, doubts_about, parse, read
 from crawler.store.protocols import ClaimedSite, RobotsNews
+from tests.reading import ReaderInProcess
 from tests.virtual_time import VirtualClock, run_virtual
 
 SITE = "http://a.test"
@@ -68,8 +69,8 @@ def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
         outbox = Outbox(clock, Alarm())
         gate = Gate(Served(body, header, clock), clock, PolitenessSettings(), 1, outbox)
         gate.enter("a.test", Pace())
-        needs = RobotsNeeds(RobotsSettings(reading), "fig", GroupBy.HOST, lambda _: False)
-        keeper = RobotsCache(needs, gate, None, clock, Intake(), outbox, Progress(0.0))
+        needs = RobotsNeeds(RobotsSettings(reading), "fig", GroupBy.HOST)
+        keeper = RobotsCache(needs, gate, None, clock, Intake(), outbox, Progress(0.0), ReaderInProcess())
         await keeper.in_force(ClaimedSite(1, SITE, None, None), "a.test")
 
     run_virtual(main)

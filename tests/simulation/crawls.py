@@ -18,7 +18,7 @@ from crawler.engine.disk_reserve import DiskReserve
 from crawler.engine.driver import OnPages
 from crawler.engine.gate import Connections, Fetcher
 from crawler.engine.lease import Lease
-from crawler.engine.parser_pool import ReadingOptions
+from crawler.engine.parser_pool import PageReader, ReadingOptions
 from crawler.engine.recording import Recorder
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.sampling_frame import SamplingFrame
@@ -62,6 +62,7 @@ async def session(
     frame: Callable[[CrawlStore], SamplingFrame] | None = None,
     reserve: DiskReserve | None = None,
     connections: Connections | None = None,
+    reader: PageReader | None = None,
 ) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
     """A crawl ready to run on an opened store."""
     store = await SqliteStore.open(path, options.politeness)
@@ -71,7 +72,7 @@ async def session(
         fresh = sorted(set(seeds) - set(known))
         limit = options.crawl.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit)
-        needs = RobotsNeeds(options.robots, options.identity.agent, options.politeness.group, lambda host: False)
+        needs = RobotsNeeds(options.robots, options.identity.agent, options.politeness.group)
         policy = CrawlPolicy(
             options.crawl,
             options.politeness,
@@ -83,7 +84,6 @@ async def session(
         reading = ReadingOptions(needs.token, options.robots.reading, options.crawl.resources)
         lease = Lease(store, clock, policy.longest_request_s)
         made = None if frame is None else frame(store)
-        reader = ReaderInProcess(reading)
         book = fetcher if isinstance(fetcher, SimulatedWeb) else None
         run = Crawl(
             store,
@@ -91,7 +91,7 @@ async def session(
             clock,
             policy,
             scope,
-            reader,
+            reader or ReaderInProcess(reading),
             lease,
             on_pages,
             made,
@@ -132,9 +132,10 @@ async def crawl_for(
     seconds: float,
     *,
     crash: bool,
+    reader: PageReader | None = None,
 ) -> bool:
     """Crawl for ``seconds`` at most, then stop, or crash without a commit. Returns whether it ended by itself."""
-    async with session(clock, path, fetcher, seeds, options) as (run, _):
+    async with session(clock, path, fetcher, seeds, options, reader=reader) as (run, _):
         task = asyncio.create_task(run.run())
         done, _ = await asyncio.wait([task], timeout=seconds)
         if not done and crash:

@@ -26,6 +26,7 @@ from crawler.robots.response import RobotsSettings
 from crawler.settings.loading import settings_from
 from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore
+from tests.reading import ReaderInProcess
 from tests.simulation.crawls import Options, crawl_for, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -124,14 +125,14 @@ def test_an_auxiliary_run_reports_that_nothing_can_be_requested_now(
 ) -> None:
     async def main(clock: VirtualClock) -> None:
         options = Options()
-        needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
+        needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group)
         store = await SqliteStore.open(db_path)
         try:
             await store.start_run({"auxiliary_run": "rup"}, clock.now())
             at_work(store, "http://www.test", monkeypatch)
             lease = Lease(store, clock, 60.0)
             web = SimulatedWeb(clock, SITES)
-            client = PoliteClient(store, web, clock, options.politeness, needs, lease, web)
+            client = PoliteClient(store, web, clock, options.politeness, needs, lease, web, ReaderInProcess())
             said = await client.send(Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000))
         finally:
             await store.close()

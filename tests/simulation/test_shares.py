@@ -28,17 +28,20 @@ from crawler.engine.limiter import Limiter
 from crawler.engine.outbox import Outbox
 from crawler.engine.polite_client import PoliteClient
 from crawler.engine.robots_cache import RobotsNeeds
+from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.slots import Slots
 from crawler.fetch.name_servers import Addresses as NamedAddresses
 from crawler.fetch.name_servers import NameServers
 from crawler.fetch.resolver import Resolver
 from crawler.frontier.politeness import Pace, PolitenessSettings
-from crawler.model import Failed, FetchResult, Purpose, Request
+from crawler.model import Failed, FetchResult, Purpose, Reading, Request
 from crawler.reasons import ErrorKind, RequestError
+from crawler.robots.readings import SiteRules, unread_rules
 from crawler.store.protocols import Claim
 from crawler.store.sqlite.store import SqliteStore
 from crawler.url import host_of, split
 from tests.judge import Manners, violations
+from tests.reading import ReaderInProcess
 from tests.simulation.crawls import Options, crawl_for, rows
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
@@ -60,6 +63,7 @@ def crawled(
     addresses: Callable[[str], str] = lambda host: "",
     seeds: int | None = None,
     look_up_s: Callable[[str], float] = lambda host: 0.01,
+    reader: Callable[[VirtualClock], ReaderInProcess] = lambda clock: ReaderInProcess(),
 ) -> list[Hit]:
     """The requests of a crawl of all ``sites`` for at most so many seconds. A tarpit is given up after 60 s.
 
@@ -69,7 +73,7 @@ def crawled(
     async def main(clock: VirtualClock) -> list[Hit]:
         web = SimulatedWeb(clock, sites, latency_s=0.01, addresses=addresses, look_up_s=look_up_s)
         start = [f"http://{host}/" for host in list(sites)[:seeds]]
-        await crawl_for(clock, path, web, start, options, seconds, crash=False)
+        await crawl_for(clock, path, web, start, options, seconds, crash=False, reader=reader(clock))
         return web.log
 
     return run_virtual(main)
@@ -83,6 +87,54 @@ def most_at_once(hits: Iterable[Hit]) -> int:
         now += change
         most = max(most, now)
     return most
+
+
+# --- large robots.txt -------------------------------------------------------------------------
+
+
+class SlowReader(ReaderInProcess):
+    """A reader in which one robots.txt after the other takes two seconds, and is found too costly."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self._clock = clock
+        self._process = asyncio.Lock()
+        self.read_at: list[tuple[str, float]] = []
+        self.held = self.most_held = 0
+
+    async def read_robots(self, question: RobotsQuestion) -> SiteRules:
+        self.held += 1
+        self.most_held = max(self.most_held, self.held)
+        async with self._process:
+            await self._clock.sleep(2.0)
+        self.held -= 1
+        self.read_at.append((host_of(question.url), self._clock.now()))
+        return unread_rules(Reading(question.reading), "a file that is too costly")
+
+
+@pytest.mark.parametrize("zones", [1, 250])
+def test_huge_robots_files_leave_a_healthy_site_whole(zones: int, db_path: Path) -> None:
+    """250 hosts have a robots.txt that takes two seconds to read. The healthy site is the last seed.
+
+    A hundred groups are claimed at once.
+    """
+    huge = plain("User-agent: *\n" + "Disallow: /private\n" * 2_000)
+    sites: dict[str, Site] = {f"h{n}.z{n % zones}.test": {"/robots.txt": huge, "/": Page("x")} for n in range(250)}
+    sites["whole.test"] = healthy(50)
+    readers: list[SlowReader] = []
+
+    def reader(clock: VirtualClock) -> SlowReader:
+        readers.append(SlowReader(clock))
+        return readers[-1]
+
+    options = Options(crawl=CrawlSettings(claimed_groups=100), politeness=PolitenessSettings(delay_s=0.1))
+    log = crawled(db_path, sites, 20.0, options, reader=reader)
+    good = [hit for hit in log if hit.host == "whole.test"]
+    assert len(good) == 51
+    assert violations(good, Manners(delay_s=0.1)) == []
+    asked = Counter((hit.host, hit.path) for hit in log)
+    assert max(asked.values()) == 1, "the file waits in the store, and is not requested again"
+    assert readers[0].most_held <= 2
 
 
 # --- slots ------------------------------------------------------------------------------------
@@ -638,12 +690,12 @@ def test_requests_outside_a_crawl_are_counted_by_address_too(db_path: Path) -> N
         options = Options(politeness=PolitenessSettings(delay_s=1.0))
         sites = {f"n{n}.test": {"/robots.txt": plain(""), "/": Page("x")} for n in range(8)}
         web = SimulatedWeb(clock, sites, addresses=lambda host: SHARED)
-        needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group, lambda host: False)
+        needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group)
         store = await SqliteStore.open(db_path)
         try:
             await store.start_run({"auxiliary_run": "rup"}, clock.now())
             lease = Lease(store, clock, 60.0)
-            client = PoliteClient(store, web, clock, options.politeness, needs, lease, web)
+            client = PoliteClient(store, web, clock, options.politeness, needs, lease, web, ReaderInProcess())
             for name in sites:
                 await client.send(Request(f"http://{name}/", Purpose.RUP, 1000))
         finally:

@@ -209,7 +209,7 @@ class Process:
             else:
                 await adopt_known(store, scope)
                 await store.join_run(self._team.run_id, clock.now())
-            needs = RobotsNeeds(plan.robots, TOKEN, plan.politeness.group, lambda host: False)
+            needs = RobotsNeeds(plan.robots, TOKEN, plan.politeness.group)
             limits = CrawlSettings(concurrency=plan.concurrency)
             policy = CrawlPolicy(
                 limits, plan.politeness, plan.retry, needs, settings.revisit, longest_request_s=_LONGEST_REQUEST_S

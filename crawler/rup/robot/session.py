@@ -10,6 +10,7 @@ from typing import Any
 
 from crawler.clock import SystemClock
 from crawler.engine.lease import Lease, kept
+from crawler.engine.parser_pool import ParserPool, ReadingOptions
 from crawler.engine.polite_client import PoliteClient
 from crawler.errors import NoStore, UsageError
 from crawler.fetch.client import HttpFetcher
@@ -83,8 +84,11 @@ async def robot(
             async with (
                 HttpFetcher(fetch_settings(settings), clock, may_send, signer=signer) as fetcher,
                 kept(lease),
+                ParserPool(ReadingOptions(policy.robots.token, policy.robots.settings.reading)) as reader,
             ):
-                client = PoliteClient(store, fetcher, clock, policy.politeness, policy.robots, lease, fetcher.book)
+                client = PoliteClient(
+                    store, fetcher, clock, policy.politeness, policy.robots, lease, fetcher.book, reader
+                )
                 hints = StoreHints(store, settings.revisit, settings.crawl.max_pages_per_site, scope.refusal)
                 elsewhere = settings.updates.cgi_elsewhere
                 yield Subscriber(store.rup, hints, client, clock, tell, cgi_elsewhere=elsewhere, db=settings.output.db)

@@ -352,7 +352,7 @@ class Committer:
         """Put a robots copy in force; the copy before it ends when this one begins. Returns its number."""
         copy, site = news.copy, news.site_id
         is_kept = copy.action is RobotsAction.PARSE
-        if is_kept:
+        if is_kept and copy.body is not None:
             await self._sql.execute("insert_robots_text", sha256=copy.sha256, body=copy.body)
         await self._sql.execute("close_robots_copy", now=copy.fetched_at, site_id=site)
         inserted = await self._sql.fetch_one(
@@ -507,7 +507,7 @@ def _robots_copy(row: Any) -> RobotsCopy | None:
         status=row.status,
         fetched_at=row.fetched_at,
         expires_at=row.valid_until,
-        body=row.body or b"",
+        body=row.body if row.sha256 else b"",
         sha256=row.sha256 or b"",
         etag=row.etag,
         last_modified=row.last_modified,

@@ -1,6 +1,10 @@
 -- Named queries that run on SQLite and PostgreSQL alike. A line "-- name: N" starts a query; a comment below it says
 -- what the query is for. Parameters are named.
 
+-- name: robots_text
+-- The text of a robots.txt by its SHA-256.
+SELECT body FROM robots_text WHERE sha256 = :sha256;
+
 -- name: insert_robots_text
 INSERT INTO robots_text (sha256, body) VALUES (:sha256, :body) ON CONFLICT DO NOTHING;
 
@@ -104,7 +108,8 @@ WHERE u.id > :after AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT :l
 -- name: site_named
 -- A site with its robots copy, as in claimed_sites.
 SELECT s.id, s.name, s.robots_id, s.crawl_delay_s,
-  r.action, r.status, r.fetched_at, r.valid_until, t.body, t.sha256, r.etag, r.last_modified,
+  r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= 32768 THEN t.body END AS body, t.sha256,
+  r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note
 FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
 WHERE s.name = :name;

@@ -481,6 +481,16 @@ class SqlStore(ABC):
         row = await self._read.fetch_one("site_named", name=name)
         return None if row is None else claimed_site(row)
 
+    @retrying
+    async def keep_robots_text(self, sha256: bytes, text: bytes) -> None:
+        async with self._writing():
+            await self._sql.execute("insert_robots_text", sha256=sha256, body=text)
+
+    async def robots_text(self, sha256: bytes) -> bytes:
+        row = await self._read.fetch_one("robots_text", sha256=sha256)
+        assert row is not None, "it was put there when the file arrived"
+        return bytes(row.body)
+
     async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
         async with self._writing():
             await self._sql.execute("end_robots_wait", unreached=unreached)

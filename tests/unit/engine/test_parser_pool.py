@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
+import marshal
 import os
+import pickle
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, cast
 
 import pytest
@@ -26,8 +30,10 @@ from crawler.engine.parser_pool import (
     default_parsers,
     question_about,
 )
+from crawler.engine.robots_messages import RobotsQuestion, read_robots, unpack_rules
 from crawler.errors import Fault
 from crawler.model import Fetched, Reading
+from crawler.robots.response import RobotsSettings
 from tests.command import ROOT
 
 OPTIONS = ReadingOptions("figtree", Reading.STRICT)
@@ -132,6 +138,66 @@ async def test_a_page_that_takes_too_much_memory_is_unread(pool: ParserPool, mon
     facts = await pool.read(document("wide", b"<p>x" * 2_000_000))
     assert facts.note == "not parsed: the parser needed more than 512 MB of memory"
     assert (await pool.read(document("next"))).title == "next"
+
+
+def robots(body: bytes, known_hosts: tuple[str, ...] = (), max_cpu_s: float = 10.0) -> RobotsQuestion:
+    site = "http://a.example"
+    max_bytes = RobotsSettings().max_bytes
+    return RobotsQuestion(
+        max_cpu_s, f"{site}/robots.txt", site, "figtree", "strict", known_hosts, None, max_bytes, body
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Disallow: /*%d*x$\nAllow: /%d\n",
+        b"disalow: /caf\xc3\xa9\xe9\xe2\x80\x8b%d?%d\nSitemap: /map\n",
+        b"Mobile-agent-server: /%d http://b.example:%d\n",
+        b"Content-Usage: /%d train-ai=n\nContent-Signal: search=%d\nLicense: http://l.example/\nRobots-Tag: noindex\n",
+        b"Crawl-delay: %d\nHost: intranet\n# %d\n",
+    ],
+)
+async def test_the_rules_of_a_file_are_those_of_its_reading_here(pool: ParserPool, line: bytes) -> None:
+    body = b"User-agent: *\n" + b"".join(line.replace(b"%d", str(n).encode()) for n in range(2_000))
+    question = robots(body, ("intra*",))
+    there, here = await pool.read_robots(question), read_robots(question)
+    assert replace(there, parts=()) == replace(here, parts=())
+    assert there.size == here.size
+    paths = ("/", "/7", "/3x4x", "/caf%C3%A9%E912?12", "/robots.txt")
+    assert [there.verdict(path) for path in paths] == [here.verdict(path) for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("rule", "rules", "max_cpu_s", "why"),
+    [
+        (b"Disallow: /%x\n", 20_000, 0.05, "the parser needed more than 0.05 s of processor time"),
+        (b"Disallow: /%x\n", 130_000, 100.0, "more than 250,000 rules"),
+    ],
+)
+async def test_a_robots_txt_beyond_the_limits_closes_its_site(
+    pool: ParserPool, rule: bytes, rules: int, max_cpu_s: float, why: str
+) -> None:
+    body = b"User-agent: *\n" + b"".join(rule.replace(b"%x", b"%x" % n) for n in range(rules))
+    reading, page = asyncio.create_task(pool.read_robots(robots(body, max_cpu_s=max_cpu_s))), document("b")
+    assert (await pool.read(page)).title == "b"
+    found = await reading
+    assert found.unread == why
+    verdict = found.verdict("/a")
+    assert (verdict.allowed, verdict.text) == (False, f"{why} (Disallow: / is implied)")
+    assert found.verdict("/robots.txt").allowed
+
+
+async def test_a_slow_robots_txt_does_not_make_the_pages_of_its_domain_slow(pool: ParserPool) -> None:
+    await pool.read_robots(robots(b"User-agent: *\n" + b"Disallow: /x\n" * 30_000))
+    assert not pool._slow_domains
+    assert pool.has_room("a.example")
+
+
+def test_an_answer_names_nothing_but_parts_of_rules() -> None:
+    for evil in (os.system, subprocess.Popen, parser_pool.ParserPool, getattr):
+        with pytest.raises(UnpicklingError, match="is no part of rules"):
+            unpack_rules(marshal.dumps(pickle.dumps(evil)))
 
 
 async def test_slow_pages_do_not_hold_up_the_pages_of_other_domains(

@@ -1,38 +1,31 @@
-"""The rules of robots.txt files in the cache: their memory, and the thread that reads large files."""
+"""The rules of robots.txt files in the cache: their memory, and the reading of large files."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import threading
 import tracemalloc
+from dataclasses import replace
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
-from crawler.clock import Clock, SystemClock
+from crawler.clock import SystemClock
 from crawler.engine import robots_cache as robots
+from crawler.engine.parser_pool import RobotsReader
 from crawler.engine.robots_cache import RobotsCache, RobotsNeeds
+from crawler.engine.robots_messages import SMALL_BYTES, RobotsQuestion
 from crawler.frontier.politeness import GroupBy
 from crawler.model import RobotsAction, RobotsCopy
-from crawler.robots import RobotsSettings, SiteRules, read
+from crawler.robots import RobotsSettings, SiteRules
+from tests.reading import ReaderInProcess
 
 
-class Restless(SystemClock):
-    """A clock that notes how long it should sleep, and does not."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.slept: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-
-
-def keeper(clock: Clock | None = None) -> RobotsCache:
+def keeper(reader: RobotsReader | None = None, store: Any = None) -> RobotsCache:
     """A cache that only reads files."""
-    needs = RobotsNeeds(RobotsSettings(), "fig", GroupBy.HOST, lambda _: False)
-    return RobotsCache(needs, None, None, clock or Restless(), None, None, None)
+    needs = RobotsNeeds(RobotsSettings(), "fig", GroupBy.HOST)
+    return RobotsCache(needs, None, store, SystemClock(), None, None, None, reader or ReaderInProcess())
 
 
 def copy_of(body: bytes) -> RobotsCopy:
@@ -75,36 +68,57 @@ async def test_many_small_files_are_cached() -> None:
     assert held < robots._RULES_KEPT_BYTES
 
 
-async def test_a_large_file_is_read_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    readers: list[bool] = []
+class Busy(ReaderInProcess):
+    """A reader that takes a moment, and notes the sites whose files it reads."""
 
-    def noting(*args: object, **asked: object) -> SiteRules:
-        readers.append(threading.current_thread() is threading.main_thread())
-        return read(*args, **asked)  # type: ignore[arg-type]
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.at_once = self.most_at_once = 0
 
-    monkeypatch.setattr(robots, "read", noting)
-    keeping = keeper()
-    for body in (file_of("disallow:/%x", 10), file_of("disallow:/%x", 30_000)):
+    async def read_robots(self, question: RobotsQuestion) -> SiteRules:
+        self.asked.append(question.site)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
+        return await super().read_robots(question)
+
+
+LARGE = file_of("disallow:/%x", 5_000)
+
+
+async def test_a_large_file_is_read_by_the_reader_once() -> None:
+    reader = Busy()
+    keeping = keeper(reader)
+    assert len(LARGE) > SMALL_BYTES
+    for body in (file_of("disallow:/%x", 10), LARGE):
         for _ in range(2):  # the second time it is known
             rules = await keeping.rules("http://a.test", copy_of(body))
             assert rules is not None
             assert not rules.verdict("/1").allowed
-    assert readers == [True, False]
+            assert rules.verdict("/x").allowed
+    assert reader.asked == ["http://a.test"]
 
 
-async def test_large_files_are_read_in_a_tenth_of_the_time() -> None:
-    clock = Restless()
-    keeping, body = keeper(clock), file_of("disallow:/%x", 30_000)
-    loop = asyncio.get_running_loop()
-    await keeping.rules("http://a.test", copy_of(body))
-    began_at, expected = loop.time(), keeping._reads_large_at
-    await keeping.rules("http://b.test", copy_of(body))
-    assert clock.slept[0] == 0.0
-    assert 0 <= expected - began_at - clock.slept[1] < 1.0
-    assert clock.slept[1] > 0, "the other file waits nine times as long as the first one took"
-    keeping._reads_large_at = 0.0
-    await asyncio.gather(*(keeping.rules("http://c.test", copy_of(body)) for _ in range(3)))
-    assert len(clock.slept) == 3, "all three get what one has read"
+async def test_two_large_files_are_read_at_once() -> None:
+    reader = Busy()
+    keeping = keeper(reader)
+    await asyncio.gather(*(keeping.rules(f"http://a{n}.test", copy_of(LARGE)) for n in range(9)))
+    assert sorted(reader.asked) == [f"http://a{n}.test" for n in range(9)]
+    assert reader.most_at_once == 2
+
+
+async def test_a_large_text_comes_from_the_store_if_the_copy_has_none() -> None:
+    class Store:
+        async def robots_text(self, sha256: bytes) -> bytes:
+            assert sha256 == copy_of(LARGE).sha256
+            return LARGE
+
+    keeping = keeper(Busy(), Store())
+    rules = await keeping.rules("http://a.test", replace(copy_of(LARGE), body=None))
+    assert rules is not None
+    assert not rules.verdict("/1").allowed
 
 
 def test_a_site_is_a_main_site_while_it_has_a_mirror() -> None:
