@@ -8,8 +8,12 @@ units were drawn together. Sampling within a cluster is the second stage.
 An interval is first computed for draws with replacement, then narrowed by the share of the variance that remains in a
 finite population (H. Burstein, JASA 70, 1975). An interval of plus or minus two standard errors would be wrong, because
 quantities on the web are skewed, and shares are near 0 or 1. For means and totals, a cubic transformation removes the
-skewness (P. Hall, JRSS B 54, 1992). For shares, the interval is the exact binomial interval for the effective sample
-size (E. L. Korn, B. I. Graubard, Survey Methodology 24, 1998).
+skewness (P. Hall, JRSS B 54, 1992). Small samples underestimate variance and skewness, because they lack the end of the
+tail. So the interval is that of a sample with one more unit, as far from the mean as the farthest. The few units of a
+small stratum do not determine skewness and kurtosis; small strata have those of the deviations from the mean of the
+whole. For shares, the interval is the exact binomial interval (C. J. Clopper, E. S. Pearson, Biometrika 26, 1934) for
+the effective sample size (E. L. Korn, B. I. Graubard, Survey Methodology 24, 1998). If no unit is of a kind, its upper
+end is the bound for the share of that kind.
 
 No interval accounts for what is in no drawn unit. An interval contains the true value less often than stated if one
 page in a thousand holds a third of the total (as with links to a page), or if a few large sites hold most pages and
@@ -18,6 +22,7 @@ only about fifty sites are drawn.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,12 +31,14 @@ from scipy.special import betaincinv, stdtrit
 
 CONFIDENCE = 0.95
 
-#: A sample of fewer units may lack a rare kind that dominates a mean or total: one sample of 150 units in twenty lacks
-#: a kind that is 2 % of the population (the rule of three: J. A. Hanley, A. Lippman-Hand, JAMA 249, 1983).
-ENOUGH_UNITS = 150
-#: The skewness of an estimator above which its interval is unreliable. It corresponds to n > 25 G² for units drawn
-#: individually, whose mean has the skewness G / √n (W. G. Cochran, Sampling Techniques, 3rd edition, 1977, 2.15).
-MAX_SKEWNESS = 0.2
+#: A sample of fewer units may lack a rare kind that dominates a mean or total: one sample of 400 units in fifty lacks a
+#: kind that is 1 % of the population. Whether a sample lacks it cannot be seen in the sample, which then looks regular.
+#: So the mark depends on the design alone (`python -m tests.bench coverage`).
+ENOUGH_UNITS = 400
+#: The number of clusters, of which the same holds: their number bounds what a sample tells about kinds of cluster.
+ENOUGH_CLUSTERS = 40
+#: Strata with fewer clusters are too small for a third and a fourth moment of their own.
+_SMALL_STRATUM = 10
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -48,7 +55,13 @@ class Estimate:
     units: int
     """The number of units with a value."""
     may_be_too_narrow: bool = False
-    """Whether the interval of a mean or total may be unreliable, see ``ENOUGH_UNITS`` and ``MAX_SKEWNESS``."""
+    """Whether the interval may contain the true value less often: units are missing, or a mean or total has too few
+    (``ENOUGH_UNITS``)."""
+    missing: int = 0
+    """The number of units whose value is unknown because they have not answered."""
+    lowest: float | None = None
+    highest: float | None = None
+    """For shares with missing units: the interval that holds whatever these would have answered."""
 
 
 class Sample:
@@ -59,6 +72,8 @@ class Sample:
     sampled separately. ``clusters`` are the labels of clusters (sites, or walks) that were drawn whole, or drawn first
     with units drawn from them; a cluster lies within one stratum. ``cluster_probability`` is the probability with which
     the cluster was drawn; 0, for draws with replacement or an unknown probability, makes intervals too wide at worst.
+    ``answered`` says of each unit whether its value is known; by default, all are. In each stratum, the units that
+    answered stand for those that did not.
 
     Raises :class:`ValueError` for an invalid probability.
     """
@@ -70,6 +85,7 @@ class Sample:
         strata: ArrayLike | None = None,
         clusters: ArrayLike | None = None,
         cluster_probability: ArrayLike = 0.0,
+        answered: ArrayLike | None = None,
     ) -> None:
         drawn = np.asarray(probability, np.float64)
         #: The cluster of each unit, and the stratum and the sampling fraction of each cluster.
@@ -84,18 +100,36 @@ class Sample:
             if not ((share >= 0) & (share <= 1 + 1e-9)).all() or not (drawn > 0).all():
                 raise ValueError("a probability must be above 0 and at most 1")
         self.weight: Floats = 1 / drawn
+        self.answered = np.ones(len(drawn), bool) if answered is None else np.asarray(answered, bool)
+        self.given = self if self.answered.all() else self._given_response(drawn, whole, clusters is None)
+
+    def _given_response(self, drawn: Floats, whole: Floats, is_single: bool) -> Sample:
+        known, stratum = self.answered, self.stratum[self.cluster]
+        rate = np.bincount(stratum, known) / np.bincount(stratum)
+        return Sample(
+            (drawn * rate[stratum])[known],
+            strata=stratum[known],
+            clusters=None if is_single else self.cluster[known],
+            cluster_probability=whole[known],
+        )
 
     def total(self, values: ArrayLike) -> Estimate:
         """The sum over the population. ``values`` has the value of each drawn unit, NaN if it has none."""
         y = np.asarray(values, np.float64)
+        if self.given is not self:
+            return self._unlike(self.given.total(y[self.answered]))
         linear = np.where(np.isnan(y), 0, self.weight * y)
-        spread = self._spread(linear, np.zeros_like(linear))
-        return _skewed(float(linear.sum()), spread, int((~np.isnan(y)).sum()))
+        mean = linear.sum() / self.weight.sum() if len(y) else 0.0
+        spread = self._spread(linear, np.zeros_like(linear), self.weight * (np.nan_to_num(y) - mean))
+        return self._skewed(float(linear.sum()), spread, ~np.isnan(y))
 
     def mean(self, values: ArrayLike) -> Estimate:
         """The mean over all units with a value; ``values`` as for :meth:`total`."""
-        value, spread, units = self._ratio(np.asarray(values, np.float64))
-        return _skewed(value, spread, units)
+        y = np.asarray(values, np.float64)
+        if self.given is not self:
+            return self._unlike(self.given.mean(y[self.answered]))
+        value, spread, _ = self._ratio(y)
+        return self._skewed(value, spread, ~np.isnan(y))
 
     def share(self, values: ArrayLike, *, open_ended: bool = False) -> Estimate:
         """The share of ones among all units with a value; ``values`` are 0, 1 or NaN.
@@ -103,18 +137,21 @@ class Sample:
         ``open_ended``: the frame may lack units, so a share of 0 or 1 gets an interval even if all units were drawn.
         """
         y = np.asarray(values, np.float64)
+        if self.given is not self:
+            whole = copy(self)
+            whole.given = whole
+            least, most = (whole.share(np.where(self.answered, y, rest)) for rest in (0.0, 1.0))
+            made = self.given.share(y[self.answered], open_ended=open_ended)
+            return replace(self._unlike(made), lowest=least.low, highest=most.high)
         value, spread, units = self._ratio(y)
         if not units or spread.is_unknown:
             return Estimate(value, 0.0, 1.0, np.inf, units)
         # A stratum whose few drawn units are all equal seems to have no variance. Its contribution must not be lost,
         # above all if the whole observed variance comes from a stratum that was drawn completely.
-        squares = self.weight[~np.isnan(y)] ** 2
-        most = float(np.sqrt(squares).sum() ** 2 / squares.sum())  # L. Kish's effective size, Survey Sampling, 1965
-        left = 1 - float(
-            np.sqrt(squares).sum() / squares.sum()
-        )  # the remaining share of the variance, if all strata had the same
+        weight = self.weight[~np.isnan(y)]
+        left = 1 - float(weight.sum() / (weight**2).sum())  # the rest of the variance, if all strata had the same
         spread = replace(spread, left=max(spread.left, left))
-        size = self._effective_size(value, min(units, most), spread)
+        size = self._effective_size(value, min(units, _effective(weight)), spread)
         ones, tail = value * size, (1 - CONFIDENCE) / 2
         low = betaincinv(ones, size - ones + 1, tail) if ones > 0 else 0.0
         high = betaincinv(ones + 1, size - ones, 1 - tail) if ones < size else 1.0
@@ -122,15 +159,31 @@ class Sample:
             return Estimate(value, float(low), float(high), 0.0, units)
         return _in_finite_population(value, float(low), float(high), spread, units)
 
+    def _unlike(self, estimate: Estimate) -> Estimate:
+        """An estimate from the units that answered: the others may be unlike them, so it is marked."""
+        return replace(estimate, missing=int((~self.answered).sum()), may_be_too_narrow=True)
+
     def _ratio(self, y: Floats) -> tuple[float, _Spread, int]:
         """The Hájek mean, its spread, and its number of units."""
         weight = np.where(np.isnan(y), 0, self.weight)
         units, size = int((~np.isnan(y)).sum()), weight.sum()
         if not units:
-            return np.nan, self._spread(weight, weight), 0
+            return np.nan, self._spread(weight, weight, weight), 0
         y = np.nan_to_num(y)
         value = float(weight @ y / size)
-        return value, self._spread(weight * (y - value) / size, weight / size), units
+        linear = weight * (y - value) / size
+        return value, self._spread(linear, weight / size, linear), units
+
+    def _skewed(self, value: float, spread: _Spread, known: NDArray[np.bool_]) -> Estimate:
+        units = int(known.sum())
+        if not units or spread.is_unknown:
+            return Estimate(value, -np.inf, np.inf, np.inf, units)
+        error, skewness = spread.with_one_more
+        t = float(stdtrit(max(spread.degrees, 1), (1 + CONFIDENCE) / 2))
+        low, high = (value - error * _unskewed(x, skewness) for x in (t, -t))
+        are_few = _effective(self.weight[known]) < ENOUGH_UNITS or len(self.fraction) < ENOUGH_CLUSTERS
+        made = _in_finite_population(value, low, high, spread, units)
+        return replace(made, may_be_too_narrow=spread.left > 0 and are_few)
 
     def _effective_size(self, share: float, units: float, spread: _Spread) -> float:
         """The size of a simple random sample with the same precision, at most ``units``."""
@@ -140,11 +193,11 @@ class Sample:
         wider = stdtrit(max(units - 1, 1), tail) / stdtrit(max(spread.degrees, 1), tail)
         return float(min(units, share * (1 - share) / spread.variance) * wider**2)
 
-    def _spread(self, linear: Floats, size: Floats) -> _Spread:
+    def _spread(self, linear: Floats, size: Floats, overall: Floats) -> _Spread:
         """The spread of an estimator.
 
         ``linear`` is the first-order contribution of each unit to the error, ``size`` the share of each unit in the
-        denominator of a ratio.
+        denominator of a ratio, ``overall`` the contribution as a deviation from the mean of the whole.
         """
         sums = _sums(self.cluster, linear)
         n = np.bincount(self.stratum)[self.stratum]
@@ -153,15 +206,19 @@ class Sample:
         )  # a single cluster is compared with all
         # As in the jackknife, correct for a large cluster, which draws the mean towards its own value.
         without = 1 - self._from_mean(_sums(self.cluster, size)) * n / np.maximum(n - 1, 1)
-        away /= np.where(without > 0, without, 1)
+        without = np.where(without > 0, without, 1)
+        away /= without
         squares = away**2 * n / np.maximum(n - 1, 1)
         variance, free = float(squares.sum()), len(sums) - len(np.unique(self.stratum))
         if not variance:
-            return _Spread(0.0, 1 - float(self.fraction.mean()) if len(n) else 0.0, 0.0, free)
+            return _Spread(0.0, 1 - float(self.fraction.mean()) if len(n) else 0.0, free)
         finite = float(((1 - self.fraction) * squares).sum()) + self._second_stage(linear)
-        cubes = away**3 * np.where(n < 3, 0, n**2 / np.maximum((n - 1) * (n - 2), 1))
-        degrees = _degrees(self.stratum, away, squares) if free else 0.0
-        return _Spread(variance, max(finite / variance, 0.0), float(cubes.sum() / variance**1.5), degrees)
+        is_small = n < _SMALL_STRATUM
+        wide = np.where(is_small, _sums(self.cluster, overall) / without, away)
+        cubes = wide**3 * np.where(is_small, 1, n**2 / np.maximum((n - 1) * (n - 2), 1))
+        degrees = _degrees(self.stratum, away, squares, wide) if free else 0.0
+        farthest = float(wide[np.argmax(np.abs(wide))])
+        return _Spread(variance, max(finite / variance, 0.0), degrees, float(cubes.sum()), farthest)
 
     def _from_mean(self, sums: Floats) -> Floats:
         """The deviation of each cluster from the mean of its stratum."""
@@ -179,17 +236,27 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """``variance`` for draws with replacement; ``left`` is the share of it that remains in a finite population."""
+    """The ``variance`` and the third moment (``cubes``) of an estimator for draws with replacement.
+
+    ``left`` is the share of the variance that remains in a finite population, ``farthest`` the greatest contribution.
+    """
 
     variance: float
     left: float
-    skewness: float
     degrees: float
+    cubes: float = 0.0
+    farthest: float = 0.0
 
     @property
     def is_unknown(self) -> bool:
         """Whether the spread is undetermined: one draw does not determine it, unless it was the whole population."""
         return self.degrees < 1 and self.left > 0
+
+    @property
+    def with_one_more(self) -> tuple[float, float]:
+        """The standard error and the skewness if the sample had one more unit, as far away as the farthest."""
+        variance = self.variance + self.farthest**2
+        return float(np.sqrt(variance)), (self.cubes + self.farthest**3) / variance**1.5 if variance else 0.0
 
 
 def _sums(labels: Labels, values: Floats) -> Floats:
@@ -201,16 +268,26 @@ def _labels(labels: ArrayLike) -> Labels:
     return np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64)
 
 
-def _degrees(stratum: Labels, away: Floats, squares: Floats) -> float:
+def _effective(weight: Floats) -> float:
+    """The effective number of units with unequal weights (L. Kish, Survey Sampling, 1965)."""
+    return float(weight.sum() ** 2 / (weight**2).sum())
+
+
+def _degrees(stratum: Labels, away: Floats, squares: Floats, wide: Floats) -> float:
     """The degrees of freedom of a variance over strata, which a few strata, and a few of their units, may dominate.
 
-    Source: F. E. Satterthwaite, Biometrics Bulletin 2, 1946, with the kurtosis of each stratum.
+    Source: F. E. Satterthwaite, Biometrics Bulletin 2, 1946, with the kurtosis of each stratum; for small strata, with
+    that of all deviations in ``wide``.
     """
     n = np.bincount(stratum)
     variance = _sums(stratum, squares)
     second, fourth = (_sums(stratum, away**power) / n for power in (2, 4))
-    kurtosis = np.divide(fourth, second**2, out=np.full(len(n), 3.0), where=second > 0) - 3
-    uncertain = variance**2 * (2 / np.maximum(n - 1, 1) + np.maximum(kurtosis, 0) / n)
+    own = np.divide(fourth, second**2, out=np.full(len(n), 3.0), where=second > 0)
+    is_small = n < _SMALL_STRATUM
+    kurtosis = np.where(is_small, len(wide) * (wide**4).sum() / (wide**2).sum() ** 2, own) - 3
+    uncertain = 2 / np.maximum(n - 1, 1) + np.maximum(kurtosis, 0) / n  # the relative variance of each variance
+    # The expected square of an estimated variance exceeds the square of the true one by the relative variance.
+    uncertain = variance**2 * uncertain / np.where(is_small, 1 + uncertain, 1)
     return float(max(1.0, 2 * variance.sum() ** 2 / uncertain.sum()))
 
 
@@ -219,16 +296,6 @@ def _unskewed(x: float, skewness: float) -> float:
     if abs(skewness) < 1e-6:
         return x
     return float(3 / skewness * (np.cbrt(1 + skewness * (x - skewness / 6)) - 1))
-
-
-def _skewed(value: float, spread: _Spread, units: int) -> Estimate:
-    if not units or spread.is_unknown:
-        return Estimate(value, -np.inf, np.inf, np.inf, units)
-    error = np.sqrt(spread.variance)
-    t = float(stdtrit(max(spread.degrees, 1), (1 + CONFIDENCE) / 2))
-    low, high = (value - error * _unskewed(x, spread.skewness) for x in (t, -t))
-    doubtful = spread.left > 0 and (units < ENOUGH_UNITS or abs(spread.skewness) > MAX_SKEWNESS)
-    return replace(_in_finite_population(value, low, high, spread, units), may_be_too_narrow=doubtful)
 
 
 def _in_finite_population(value: float, low: float, high: float, spread: _Spread, units: int) -> Estimate:

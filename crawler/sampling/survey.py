@@ -61,19 +61,12 @@ NONRESPONSE = (Outcome.WAITING, Outcome.OVER_BUDGET, Outcome.BLOCKED)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One estimate: ``what`` is estimated, ``among`` which URLs.
-
-    ``missing`` is the number of drawn units whose value is unknown because they have not answered. For a share,
-    ``lowest`` and ``highest`` are the bounds if all of these differed, or none, with the sampling error; else ``None``.
-    """
+    """One estimate: ``what`` is estimated, ``among`` which URLs."""
 
     what: str
     among: str
     unit: Unit
     estimate: Estimate
-    missing: int = 0
-    lowest: float | None = None
-    highest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +76,7 @@ class Survey:
     ``draws`` counts URLs as often as they were drawn; ``waiting`` those not yet asked for, ``over_budget`` apart, whose
     site has had its pages; ``blocked`` those that the operator has blocked since. ``left_out`` is how many known URLs
     of blocked sites are not in the frame. ``outcomes`` counts the drawn URLs, each once, by what became of them.
+    ``unseen_at_most`` is the upper bound for the share of a kind of URL that the sample does not contain.
     """
 
     draw: SampleDraw
@@ -94,19 +88,21 @@ class Survey:
     left_out: int
     figures: Sequence[Figure]
     outcomes: Mapping[Outcome, int]
+    unseen_at_most: float
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object. A bound that the sample does not determine is ``None``."""
         counted = ("draws", "urls", "waiting", "over_budget", "blocked", "left_out")
         made = asdict(self.draw) | {name: getattr(self, name) for name in counted}
         made["outcomes"] = {outcome.value: self.outcomes.get(outcome, 0) for outcome in Outcome}
+        made["unseen_at_most"] = self.unseen_at_most
         return made | {"estimates": [_plain(figure) for figure in self.figures]}
 
 
 def _plain(figure: Figure) -> dict[str, Any]:
-    numbers = {name: value if isfinite(value) else None for name, value in asdict(figure.estimate).items()}
-    bounds = {"missing": figure.missing, "lowest": figure.lowest, "highest": figure.highest}
-    return {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | numbers | bounds
+    estimate = asdict(figure.estimate).items()
+    numbers = {name: value if value is None or isfinite(value) else None for name, value in estimate}
+    return {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | numbers
 
 
 async def survey(store: StoreReader, now: float) -> Survey:
@@ -124,10 +120,24 @@ async def survey(store: StoreReader, now: float) -> Survey:
     over_budget = sum(limit is not None and row["fetched"] >= limit for row in queued)
     blocked = sum(_is_blocked(row) for row in _once(rows))
     (outside,) = await store.query(_SQL["blocked_outside"])
-    figures = tuple(_figures(draw, rows, languages)) if rows else ()
+    design = _sample(draw, rows)
+    figures = tuple(_figures(design, rows, languages)) if rows else ()
+    unseen = design.share(np.zeros(len(rows)), open_ended=True)
+    unseen_at_most = unseen.high if unseen.highest is None else unseen.highest
     waiting = len(queued) - over_budget
     outcomes = Counter(_outcome(row, limit) for row in _once(rows))
-    return Survey(draw, len(rows), len(_once(rows)), waiting, over_budget, blocked, outside["urls"], figures, outcomes)
+    return Survey(
+        draw,
+        len(rows),
+        len(_once(rows)),
+        waiting,
+        over_budget,
+        blocked,
+        outside["urls"],
+        figures,
+        outcomes,
+        unseen_at_most,
+    )
 
 
 def _outcome(row: Mapping[str, Any], limit: int | None) -> Outcome:
@@ -162,48 +172,28 @@ def _is_unknown(row: Mapping[str, Any]) -> bool:
     return row["state"] == State.QUEUED or _is_blocked(row)
 
 
-def _response(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, float]:
-    """The share of the draws from each stratum that has answered."""
-    drawn = Counter(row["stratum"] for row in rows)
-    answered = Counter(row["stratum"] for row in rows if not _is_unknown(row))
-    return {stratum: answered[stratum] / n for stratum, n in drawn.items()}
-
-
-def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]], response: Mapping[str, float] | None = None) -> Sample:
-    """The sample and its design. With ``response``, the units that answered stand for their whole stratum."""
+def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]]) -> Sample:
+    """The sample and its design."""
     strata = [row["stratum"] for row in rows] if draw.method == Method.STRATIFIED or draw.per == Per.SITE else None
     walks = [f"{row['walk']} {row['stratum']}" for row in rows] if draw.method == Method.RANDOM_WALK else None
-    rates = [1.0 if response is None else response[row["stratum"]] for row in rows]
-    drawn = [row["probability"] * rate for row, rate in zip(rows, rates, strict=True)]
-    return Sample(drawn, strata=strata, clusters=walks)
+    answered = [not _is_unknown(row) for row in rows]
+    return Sample([row["probability"] for row in rows], strata=strata, clusters=walks, answered=answered)
 
 
 def _figures(
-    draw: SampleDraw, rows: Sequence[Mapping[str, Any]], languages: Mapping[str, str | None]
+    sample: Sample, rows: Sequence[Mapping[str, Any]], languages: Mapping[str, str | None]
 ) -> Iterable[Figure]:
     """The estimates. A URL has no value in an estimate that is not about it, or if it is queued or blocked."""
-    sample = _sample(draw, rows)
 
     def values(of: Callable[[Mapping[str, Any]], float | None]) -> list[float]:
         found = (of(row) for row in rows)
         return [nan if value is None else float(value) for value in found]
 
-    unknown = np.array([_is_unknown(row) for row in rows])
-    missing = int(unknown.sum())
-    answered = ~unknown
-    given = _sample(draw, [row for row, is_known in zip(rows, answered, strict=True) if is_known], _response(rows))
-
     def share(what: str, among: str, ones: Sequence[float]) -> Figure:
-        known = np.asarray(ones)
-        if not missing:
-            return Figure(what, among, Unit.SHARE, given.share(known, open_ended=True))
-        least, most = (sample.share(np.where(unknown, rest, known)) for rest in (0.0, 1.0))
-        return Figure(
-            what, among, Unit.SHARE, given.share(known[answered], open_ended=True), missing, least.low, most.high
-        )
+        return Figure(what, among, Unit.SHARE, sample.share(ones, open_ended=True))
 
     def mean(what: str, among: str, unit: Unit, numbers: Sequence[float]) -> Figure:
-        return Figure(what, among, unit, _from_none(given.mean(np.asarray(numbers)[answered])), missing)
+        return Figure(what, among, unit, _from_none(sample.mean(numbers)))
 
     said = values(lambda row: None if _is_unknown(row) else _is_disallowed(row))
     yield share("disallowed by robots.txt", "URLs", said)

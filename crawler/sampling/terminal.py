@@ -8,6 +8,7 @@ from rich.table import Table
 
 from crawler.cli.output import PrintableConsole
 from crawler.formatting import many, size
+from crawler.sampling.estimators import ENOUGH_UNITS
 from crawler.sampling.survey import NONRESPONSE, Figure, Outcome, Survey, Unit
 
 
@@ -16,12 +17,12 @@ def render(survey: Survey, console: PrintableConsole) -> None:
     for line in told(survey):
         console.print(line, soft_wrap=True)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    has_missing = any(figure.missing for figure in survey.figures)
+    has_missing = any(figure.estimate.missing for figure in survey.figures)
     for name in ("", "estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ())):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     table.add_column("among", overflow="fold")
     for figure in survey.figures:
-        missing = (f"{figure.missing:,}", bounds(figure)) if has_missing else ()
+        missing = (f"{figure.estimate.missing:,}", bounds(figure)) if has_missing else ()
         table.add_row(
             figure.what, value(figure), interval(figure), f"{figure.estimate.units:,}", *missing, figure.among
         )
@@ -72,16 +73,22 @@ def told(survey: Survey) -> list[str]:
 
 
 def doubts(survey: Survey) -> list[str]:
-    """Limitations of the intervals, in sentences."""
+    """Limitations of the sample, in sentences."""
     notes = []
-    if any(figure.missing for figure in survey.figures):
+    if any(figure.estimate.missing for figure in survey.figures):
         notes.append(
             "missing: units that have not answered; the interval is that of the units that have. bounds: the interval "
             "whatever the missing units would answer; a size or number of links has none"
         )
     if any(figure.estimate.may_be_too_narrow for figure in survey.figures):
         notes.append(
-            "or wider: few units or skewed values, so the interval may miss the true value more than 5 times in 100"
+            "or wider: the interval may miss the true value more than 5 times in 100, because of missing units or, for "
+            f"sizes and links, a sample of fewer than {ENOUGH_UNITS} units, which may lack a rare kind of page"
+        )
+    if survey.draws:
+        notes.append(
+            "A kind of URL that the sample does not contain: at most "
+            f"{shown(survey.unseen_at_most, Unit.SHARE)} of the URLs"
         )
     return notes
 
@@ -102,9 +109,10 @@ def interval(figure: Figure) -> str:
 
 def bounds(figure: Figure) -> str:
     """The worst-case bounds over what has not answered; ``-`` if there are none."""
-    if figure.lowest is None or figure.highest is None:
+    lowest, highest = figure.estimate.lowest, figure.estimate.highest
+    if lowest is None or highest is None:
         return "-"
-    return f"{shown(figure.lowest, figure.unit)} to {shown(figure.highest, figure.unit)}"
+    return f"{shown(lowest, figure.unit)} to {shown(highest, figure.unit)}"
 
 
 def shown(number: float, unit: Unit) -> str:

@@ -27,6 +27,7 @@ BENCHES = {
     "revisit": "the changes that a budget of revisits finds, against other policies",
     "hostile": "the cost of pages that are made to tie up the parser",
     "wire": "the cost of servers that send without end",
+    "coverage": "how often the intervals of samples contain the true value, for each design",
     "robots": "what only `strict` refuses or opens in a folder of robots.txt files (`--files`)",
 }
 OTHERS = {
