@@ -160,7 +160,7 @@ class NotModified(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Redirected(Answer):
-    """A 301, 302, 303, 307 or 308 with a ``Location``.
+    """A 301, 302, 303, 307 or 308 with a ``Location``, or a page with an instant refresh (HTML, 4.2.5.3).
 
     ``location`` is as received, but with octets above 0x7f as %xx, and with ``***`` for a user name and password.
     """
@@ -308,6 +308,7 @@ class PageFacts:
     document_state: str | None = None
     canonical_url: str | None = None  # rel=canonical, otherwise META URL
     meta_url: str | None = None
+    refresh_url: str | None = None  # the target of an instant refresh (HTML, 4.2.5.3), outside <noscript>
     base_url: str = ""
     charset: str | None = None
     links: tuple[Link, ...] = ()

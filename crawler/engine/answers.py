@@ -25,6 +25,7 @@ from crawler.model import (
     PageFacts,
     Preference,
     Purpose,
+    Redirected,
     Request,
     State,
 )
@@ -95,6 +96,8 @@ class Answers:
             if isinstance(result, Fetched):
                 facts = withheld(_supplemented(await self._reader.read(result), filed), self._policy.purposes)
                 self._record(queued, result, facts, stated)
+                if facts.refresh_url is not None:
+                    result, facts = _as_redirect(result, facts.refresh_url), None
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = withheld(_supplemented(self._header_facts(result), filed), self._policy.purposes)
             outcome = self._with_answer(after_fetch(queued, result, facts, self._scope, self._policy.retry), result)
@@ -135,6 +138,22 @@ class Answers:
     def _takes_feeds(self) -> bool:
         """Whether feeds are queued: they tell of changes, so they serve a crawl with revisits."""
         return self._policy.revisit.enabled and self._policy.crawl.sitemaps
+
+
+def _as_redirect(result: Fetched, target: str) -> Redirected:
+    """A page that an instant refresh replaces by ``target``, as the redirect that it is to a reader."""
+    return Redirected(
+        result.url,
+        result.started_at,
+        result.finished_at,
+        result.headers,
+        result.wire_bytes,
+        result.status,
+        target,
+        exchange=result.exchange,
+        tls=result.tls,
+        address=result.address,
+    )
 
 
 def _tagged(result: FetchResult, rules: SiteRules | None) -> FetchResult:

@@ -372,7 +372,8 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetryS
         queued.seed and (refusal is None or refusal.code is ReasonCode.BLOCKED),
         queued.kind,
     )
-    reason = Reason(ReasonCode.REDIRECT, f"{result.status} to {target}")
+    how = ", refresh" if 200 <= result.status < 300 else ""
+    reason = Reason(ReasonCode.REDIRECT, f"{result.status}{how} to {target}")
     return Outcome(queued, State.REDIRECTED, reason, offers=(offer,), target=target)
 
 

@@ -73,6 +73,7 @@ def read_page(
         document_state=_document_state(page),
         canonical_url=_first_canonical(canonicals, base) or canonical_in_headers(headers, url) or meta_url,
         meta_url=meta_url,
+        refresh_url=_refresh_url(page, url, base) if said.follow else None,
         base_url=base,
         charset=page.encoding,
         links=links,
@@ -98,6 +99,12 @@ def _resources(page: Said, base: str) -> tuple[Resource, ...]:
             hosts[kind, host_of(url)] += count
     found = sorted(hosts.items())[:MAX_RESOURCE_HOSTS]
     return tuple(Resource(kind, host, count) for (kind, host), count in found)
+
+
+def _refresh_url(page: Said, url: str, base: str) -> str | None:
+    """The canonical URL to which an instant refresh leads; ``None`` if it is the page itself."""
+    target = _canonical_or_none(page.refresh and in_encoding(page.refresh, page.encoding), base)
+    return None if target == url else target
 
 
 def _metas_named(page: Said, name: str) -> Iterator[str]:

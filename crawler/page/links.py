@@ -90,6 +90,11 @@ def collapse(text: str, keep_chars: int) -> str:
     return " ".join(text.split())
 
 
+def is_instant(content: str) -> bool:
+    """Whether a ``<meta http-equiv=refresh>`` with a target takes effect at once: a fraction of its time is ignored."""
+    return not content.lstrip().lstrip("0")[:1].isdigit()
+
+
 def refresh_target(content: str) -> str | None:
     """The target of ``<meta http-equiv=refresh>`` as written; ``None`` if it is the page itself (HTML, 4.2.5.3)."""
     match = _REFRESH.match(content)

@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborAttributes, LexborDocumentOptions, LexborHTM
 
 from crawler.page.charset import changed, in_utf8, meta_encoding, sniffed
 from crawler.page.headers import language_tag
-from crawler.page.links import LinkTable, collapse, refresh_target
+from crawler.page.links import LinkTable, collapse, is_instant, refresh_target
 from crawler.page.targets import Use, rel_words
 
 MAX_TITLE_CHARS = 1_000
@@ -45,6 +45,7 @@ class Said(NamedTuple):
     title: str | None
     metas: list[tuple[str, str]]  # name in lower case, content
     canonicals: list[str]
+    refresh: str | None  # the target of an instant refresh
     feeds: list[str]
     links: dict[str, list[Use]]  # the uses of each target, without fragments
     note: str  # empty unless links were left out
@@ -70,6 +71,7 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False) -> S
         title=tags.title,
         metas=tags.metas,
         canonicals=tags.canonicals,
+        refresh=tags.refresh,
         feeds=tags.feeds,
         links=tags.links.uses,
         note=tags.links.note,
@@ -88,13 +90,25 @@ def _parsed(body: bytes, encoding: str) -> tuple[LexborHTMLParser, _Tags]:
 class _Tags:
     """Collects by one walk over the tree."""
 
-    __slots__ = ("_titles", "base", "canonicals", "declared", "feeds", "links", "metas", "pragma_language", "title")
+    __slots__ = (
+        "_titles",
+        "base",
+        "canonicals",
+        "declared",
+        "feeds",
+        "links",
+        "metas",
+        "pragma_language",
+        "refresh",
+        "title",
+    )
 
     def __init__(self, tree: LexborHTMLParser) -> None:
         self.links = LinkTable()
         self.base: str | None = None
         self.declared: str | None = None  # the first encoding that a <meta> declares
         self.canonicals: list[str] = []
+        self.refresh: str | None = None
         self.metas: list[tuple[str, str]] = []
         self.pragma_language: str | None = None
         self.title: str | None = None
@@ -117,7 +131,7 @@ class _Tags:
                     said = map(attributes.get, ("charset", "http-equiv", "content"))
                     self.declared = meta_encoding(*said)
                 if "content" in attributes:
-                    self._meta(attributes)
+                    self._meta(node, attributes)
             elif tag == "title":
                 self._title(node)
             elif tag == "base":
@@ -135,7 +149,7 @@ class _Tags:
         if "next" in rel:
             self.links.add(href, "next nofollow" if "nofollow" in rel else "next", None)
 
-    def _meta(self, attributes: dict[str, str | None]) -> None:
+    def _meta(self, node: LexborNode, attributes: dict[str, str | None]) -> None:
         content = attributes["content"] or ""
         self.metas.append(((attributes.get("name") or "").strip().lower(), content))
         pragma = (attributes.get("http-equiv") or "").strip().lower()
@@ -145,12 +159,14 @@ class _Tags:
             target = refresh_target(content)
             if target:
                 self.links.add(target, "refresh", None)
+                if self.refresh is None and is_instant(content) and not _is_within(node, "noscript"):
+                    self.refresh = target
 
     def _title(self, node: LexborNode) -> None:
         if self.title is not None or self._titles >= MAX_TITLES:
             return
         self._titles += 1
-        if not _in_drawing(node):
+        if not _is_within(node, "svg", "math"):
             self.title = collapse(node.text(), MAX_TITLE_CHARS)
 
 
@@ -185,11 +201,11 @@ def _href_in_drawing(attributes: LexborAttributes) -> str:
     return "" if "href" in attributes else attributes.get("xlink:href") or ""
 
 
-def _in_drawing(node: LexborNode) -> bool:
-    """Whether a title belongs to a drawing or formula in the page."""
+def _is_within(node: LexborNode, *tags: str) -> bool:
+    """Whether a node belongs to an element of these names, such as a title to a drawing or formula in the page."""
     above = node.parent
     while above is not None:
-        if above.tag in ("svg", "math"):
+        if above.tag in tags:
             return True
         above = above.parent
     return False

@@ -284,6 +284,25 @@ class TestLinks:
         assert urls(page(f'<meta http-equiv=refresh content="{content}">')) == ([target] if target else [])
 
 
+@pytest.mark.parametrize(
+    ("html", "target"),
+    [
+        ("<meta http-equiv=refresh content='0; url=b'>", "http://a.test/dir/b"),
+        ("<meta http-equiv=refresh content='00.9;b'><meta http-equiv=refresh content='0;c'>", "http://a.test/dir/b"),
+        ("<base href=/x/><meta http-equiv=refresh content='0;b'>", "http://a.test/x/b"),
+        ("<meta http-equiv=refresh content='1;b'>", None),
+        ("<meta http-equiv=refresh content='10;b'>", None),
+        ("<meta http-equiv=refresh content='0'>", None),
+        (f"<meta http-equiv=refresh content='0;{URL}'>", None),
+        ("<meta http-equiv=refresh content='0;mailto:x'>", None),
+        ("<noscript><meta http-equiv=refresh content='0;b'></noscript>", None),
+        ("<meta name=robots content=nofollow><meta http-equiv=refresh content='0;b'>", None),
+    ],
+)
+def test_an_instant_refresh(html: str, target: str | None) -> None:
+    assert page(html).refresh_url == target
+
+
 def test_the_charset_is_decided_and_told() -> None:
     body = "<meta charset=windows-1251><title>мир</title>".encode("cp1251")
     facts = read_page(body, url=URL, headers=(), charset=None, token="f", reading=Reading.STRICT, now=0.0)
