@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from crawler.errors import (
     ConfigError,
     CrawlerError,
+    HookError,
     SeedError,
     StatementError,
     StoreError,
@@ -23,6 +24,8 @@ from crawler.version import VERSION as __version__  # noqa: N811 - the usual nam
 __all__ = [
     "ConfigError",
     "CrawlerError",
+    "FoundLink",
+    "HookError",
     "Link",
     "OpenCrawl",
     "Page",
@@ -39,6 +42,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from crawler.api import OpenCrawl, open
+    from crawler.engine.hooks import FoundLink
     from crawler.model import Link
     from crawler.stored_pages import Page, PageLink
 else:  # if a type checker saw __getattr__, it would accept any name
@@ -48,8 +52,9 @@ else:  # if a type checker saw __getattr__, it would accept any name
         if name in __all__:
             from crawler import api, model
             from crawler import stored_pages as pages
+            from crawler.engine import hooks
 
-            home = next(module for module in (api, pages, model) if name in vars(module))
+            home = next(module for module in (api, pages, model, hooks) if name in vars(module))
             return getattr(home, name)
         raise AttributeError(f"module 'crawler' has no attribute {name!r}")
 

@@ -15,10 +15,11 @@ from weakref import ref
 from crawler import validation as arguments
 from crawler.clock import SystemClock
 from crawler.engine.crawl import Crawl
+from crawler.engine.hooks import FoundLink, Hooks, name_of
 from crawler.errors import Argument, StoreInUse, UsageError
 from crawler.frontier.decide import Outcome
-from crawler.reasons import EndCode, RunEnd
-from crawler.run.session import crawl_session, run_to_end
+from crawler.reasons import EndCode, ReasonCode, RunEnd
+from crawler.run.session import crawl_session, require_contact, run_to_end
 from crawler.settings.keys import KEYS
 from crawler.settings.loading import apply, load_file, settings_from
 from crawler.settings.seeds import Seeds, all_seeds, read_seeds
@@ -103,7 +104,13 @@ class OpenCrawl:
             _raise_first(failures)
 
     def run(
-        self, seeds: Iterable[str] | Mapping[str, str] = (), **limits: Unpack[RunLimits]
+        self,
+        seeds: Iterable[str] | Mapping[str, str] = (),
+        *,
+        follow: Callable[[FoundLink], bool] | None = None,
+        keep: Callable[[Page], bool] | None = None,
+        headers: Mapping[str, str] | None = None,
+        **limits: Unpack[RunLimits],
     ) -> AsyncGenerator[Page, None]:
         """Crawl, and yield each page that this run fetches, after its commit and at most once.
 
@@ -112,10 +119,20 @@ class OpenCrawl:
         crawler skips a bad seed and logs a warning to the logger ``crawler``. ``limits`` are keys of the section
         ``limits`` (``max_pages=100``). After the run, ``ended_by`` says why it ended.
 
+        ``follow`` says for each link that the rules allow whether to follow it; the URLs of the other links are
+        excluded. ``keep`` says for each page whether to keep it; the body and texts of the others are not stored, and
+        the loop does not get them, but their links are followed. Both are plain functions that return True or False
+        quickly. If one raises, the crawl ends in order, the URL of the page stays queued, and the loop raises
+        :class:`~crawler.errors.HookError`. ``headers`` are sent with every request. None of them overrides robots.txt,
+        the pauses, or a header that the crawler sets itself.
+
         If the caller leaves the loop early, the crawl stops in order within 6 s. Pages that were fetched ahead stay in
         the store, where :meth:`pages` finds them; no later run yields them (see ``docs/python.md``).
         """
-        run = _Run()
+        arguments.function("follow", follow)
+        arguments.function("keep", keep)
+        hooks = Hooks(follow, *_keeping(keep), arguments.headers("headers", headers))
+        run = _Run(hooks)
         pages = self._pages_of(run, seeds, limits)
         run.taker = ref(pages)
         return pages
@@ -137,6 +154,24 @@ class OpenCrawl:
         finally:
             if await run.end() is None:
                 self._runs.discard(run)
+
+    async def add(self, urls: Iterable[str]) -> None:
+        """Queue URLs while :meth:`run` is under way, as further seeds; the run fetches them before it ends.
+
+        Returns when they are stored. Raises :class:`UsageError` if no run is under way, and for a URL that is bad or
+        out of scope; then none is queued.
+        """
+        crawl = next((run.crawl for run in self._runs if run.crawl is not None and not run.stop.is_set()), None)
+        if crawl is None:
+            raise UsageError("add(): no run() is under way; give the URLs to run(seeds=…)")
+        if self._settings.sample.size is not None:
+            raise UsageError("add(): a sample is drawn from what the seeds lead to, so nothing is added to it")
+        texts = arguments.urls("urls", urls)
+        good = all_seeds(texts, "", source="add(urls=…)", skip_bad=False, tell=_LOG.warning).urls
+        require_contact(self._settings, good)
+        for run in self._runs:
+            run.added = True
+        await crawl.add(good)
 
     async def _settle(self) -> None:
         """Wait for the end of each run whose loop was left, because Python closes such a generator only later."""
@@ -318,12 +353,15 @@ class OpenCrawl:
     async def _crawl(self, settings: Settings, seeds: Seeds, run: _Run) -> None:
         async def hand_over(outcomes: list[Outcome]) -> None:
             for outcome in outcomes:
-                if not run.stop.is_set():
-                    await run.pages.put(page_of(outcome))
+                if not run.stop.is_set() and outcome.reason.code is not ReasonCode.NOT_KEPT:
+                    await run.hand_over(page_of(outcome))
 
         clock, strata = SystemClock(), seeds.strata
-        session = crawl_session(settings, seeds.urls, strata=strata, clock=clock, on_pages=hand_over)
+        session = crawl_session(
+            settings, seeds.urls, strata=strata, clock=clock, on_pages=hand_over, hooks=run.hooks, settled=run.settled
+        )
         async with session as (crawl, store):
+            run.crawl = crawl
             stopper = asyncio.create_task(_stop_when(run.stop, crawl))
             try:
                 end = await run_to_end(crawl, store, clock)
@@ -331,7 +369,13 @@ class OpenCrawl:
                 if not (crawl.progress.pages or crawl.progress.revisits):
                     _LOG.warning("no page was fetched: %s", end.sentence)
             finally:
+                run.crawl = None
                 stopper.cancel()
+
+
+def _keeping(keep: Callable[[Page], bool] | None) -> tuple[Callable[[Outcome], bool] | None, str]:
+    """``keep`` as the engine calls it, and its name."""
+    return (None, "") if keep is None else (lambda outcome: keep(page_of(outcome)), name_of(keep))
 
 
 def _canonical(url: str) -> str:
@@ -348,19 +392,44 @@ async def _stop_when(asked: asyncio.Event, crawl: Crawl) -> None:
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """A crawl in a task of its own. ``taker`` is the generator that takes its pages."""
+    """A crawl in a task of its own. ``taker`` is the generator that takes its pages.
 
+    ``crawl`` is the engine while it runs. ``added`` says that URLs were added since the last :meth:`settled`.
+    """
+
+    hooks: Hooks
     pages: asyncio.Queue[Page] = field(default_factory=lambda: asyncio.Queue(_BUFFER))
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] = field(init=False)
+    crawl: Crawl | None = None
+    added: bool = False
+    _asked: asyncio.Event = field(default_factory=asyncio.Event)  # the caller has handled all pages that it took
     taker: ref[AsyncGenerator[Page, None]] = field(init=False)
 
     def is_left(self) -> bool:
         """Whether no caller can take pages any more, because the generator is closed or gone."""
         return self.stop.is_set() or self.taker() is None
 
+    async def hand_over(self, page: Page) -> None:
+        """Give a page to the caller; waits while the caller has not taken the one before."""
+        await self.pages.put(page)
+        self._asked.clear()  # at once: the caller cannot have handled the page yet
+
+    async def settled(self) -> bool:
+        """Wait until the caller has handled all pages, or has left; returns whether it has added URLs meanwhile."""
+        stop, asked = asyncio.create_task(self.stop.wait()), asyncio.create_task(self._asked.wait())
+        try:
+            await asyncio.wait([stop, asked], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stop.cancel()
+            asked.cancel()
+        added, self.added = self.added, False
+        return added
+
     async def next_page(self) -> Page | None:
         """The next page, or ``None`` once the crawl has ended and every page was taken."""
+        if self.pages.empty():
+            self._asked.set()
         if self.pages.empty() and not self.task.done():
             getter = asyncio.create_task(self.pages.get())
             try:

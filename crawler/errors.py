@@ -107,6 +107,10 @@ class SeedError(UsageError):
     """Seeds are invalid. The sentence lists the bad lines with their numbers."""
 
 
+class HookError(CrawlerError):
+    """A function that the caller gave to ``run()`` failed. ``__cause__`` is its exception, if it raised one."""
+
+
 class StoreError(CrawlerError):
     """The store failed: the disk is full, the file is damaged, or the database is lost. Committed work is kept."""
 

@@ -324,3 +324,4 @@ class PageFacts:
     feeds: tuple[str, ...] = ()  # the RSS and Atom feeds that the page names
     preferences: tuple[Preference, ...] = ()  # about use, in the page and its headers
     withheld: str = ""  # the preference because of which the page is not kept; empty if there is none
+    unkept: str = ""  # why the caller does not want to keep the page; empty if the page is kept

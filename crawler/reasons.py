@@ -110,6 +110,7 @@ class ReasonCode(Code):
         "{}: body and texts not kept",
         "fetched, but not kept, because the page refuses a declared purpose",
     )
+    NOT_KEPT = "not_kept", "{}; body and texts not kept", "fetched, but not kept: the caller's function keep said no"
     UNREAD = "unread", "{}; body and texts not kept", "fetched; it could not be read, and is not kept"
     SITEMAP = "sitemap", "{}", "a sitemap that was read"
     RUPINFO = "rupinfo", "{}", "an offer of updates (RUP) that was read"
@@ -135,6 +136,7 @@ class ReasonCode(Code):
     )
     DEPTH = "depth", "depth: {}", "too many links away from the seeds", ("limits.max_depth",)
     NOFOLLOW = "nofollow", 'nofollow: linked only with rel="nofollow"', "linked to only with rel=nofollow"
+    NOT_FOLLOWED = "not_followed", "not followed: {} said no", "left out by the caller's function follow"
     TRAP = "trap", "trap: {}", "looks like part of an endless series of URLs"
     BLOCKED = "blocked", "blocked by the operator", "blocked by the operator"
     FORGOTTEN = "forgotten", "forgotten by the operator{}", "forgotten by the operator: its content was taken out"
@@ -388,6 +390,7 @@ class EndCode(Code):
         "the store was unreachable for longer than the lease, and another crawl began meanwhile",
     )
     STORE_FAILED = "store_failed", "the store failed: {}"
+    HOOK = "hook", "{}", "a function of the caller failed"
     FAILURE = "failure", "a failure"
     BUG = "bug", "a bug"
 

@@ -6,6 +6,7 @@ Each function returns the argument, and raises :class:`UsageError` with its name
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -27,7 +28,7 @@ class RunLimits(TypedDict, total=False):
 
 def require_limits(given: Iterable[str]) -> None:
     """Raise :class:`UsageError` for an argument that ``run()`` does not take; it suggests one that ``run()`` takes."""
-    known = ["seeds", *RunLimits.__annotations__]
+    known = ["seeds", "follow", "keep", "headers", *RunLimits.__annotations__]
     for name in given:
         if name not in known:
             near = get_close_matches(name, known, n=1)
@@ -82,6 +83,43 @@ def output(name: str, value: object) -> Path | BinaryIO:
     if isinstance(value, io.TextIOBase) or not hasattr(value, "write"):
         raise _wrong(name, value, 'a path, "-", or a file open in binary ("wb")')
     return cast(BinaryIO, value)
+
+
+def function(name: str, value: object) -> None:
+    """A function, or ``None``."""
+    if value is not None and not callable(value):
+        raise _wrong(name, value, "a function")
+
+
+#: Headers that the crawler sets itself: who it is, what it reads, how the connection works, and what it has seen.
+_OWN_HEADERS = frozenset(
+    {"accept", "accept-encoding", "connection", "date", "expect", "from", "host", "keep-alive", "max-forwards", "range"}
+    | {"content-encoding", "content-length", "content-type", "te", "trailer", "transfer-encoding", "upgrade", "via"}
+    | {"if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "user-agent"}
+    | {"proxy-authorization", "proxy-connection", "signature", "signature-agent", "signature-input"}
+)
+#: Headers with credentials: every site of the crawl would get them.
+_SECRET_HEADERS = frozenset({"authorization", "cookie"})
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
+_VALUE = re.compile(r"[\t\x20-\x7e]*")
+
+
+def headers(name: str, value: object) -> tuple[tuple[str, str], ...]:
+    """Request headers: a mapping of names to values that leaves out the headers that the crawler sets itself."""
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        raise _wrong(name, value, 'a mapping of names to values, like {"Accept-Language": "de"}')
+    for field, content in value.items():
+        if not isinstance(field, str) or not _TOKEN.fullmatch(field):
+            raise _wrong(name, field, "a mapping whose keys are names of headers")
+        if not isinstance(content, str) or not _VALUE.fullmatch(content):
+            raise _wrong(f"{name}[{field!r}]", content, "one line of ASCII text")
+        if field.lower() in _OWN_HEADERS:
+            raise UsageError(f"{name}: {field} is set by the crawler; the settings and robots.txt decide it")
+        if field.lower() in _SECRET_HEADERS:
+            raise UsageError(f"{name}: {field} would go to every site of the crawl; the crawler sends no credentials")
+    return tuple(value.items())
 
 
 def _wrong(name: str, value: object, wanted: str) -> UsageError:

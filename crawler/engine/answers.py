@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from crawler.engine import sitemaps
 from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.hooks import Hooks
 from crawler.engine.outbox import Outbox
 from crawler.engine.parser_pool import PageReader
 from crawler.engine.recording import of_document
 from crawler.engine.robots_cache import RobotsCache
 from crawler.errors import Fault
-from crawler.frontier.decide import Outcome, Queued, after_fetch, withheld
+from crawler.frontier.decide import Outcome, Queued, after_fetch, unkept, withheld
 from crawler.frontier.revisit_outcome import after_revisit, feeds_of, same_sitemap
 from crawler.frontier.rup_offer import RUPINFO_BYTES, after_rupinfo
 from crawler.frontier.scope import Scope
@@ -48,6 +49,7 @@ class Answers:
         store: Overview,
         reader: PageReader,
         archive: Outbox | None,
+        hooks: Hooks | None = None,
     ) -> None:
         self._policy = policy
         self._scope = scope
@@ -55,6 +57,7 @@ class Answers:
         self._store = store
         self._archive = archive
         self._reader = reader
+        self._hooks = hooks
 
     def request(self, queued: Queued) -> Request:
         """The request for a URL; conditional if the URL was fetched before."""
@@ -81,7 +84,8 @@ class Answers:
         ``rules`` are those of the robots.txt under which it was sent: its Robots-Tag lines bind every page. ``stated``
         are the preferences about use in that robots.txt, and ``filed`` those of the site's tdmrep.json for this URL.
 
-        Raises :class:`crawler.errors.Fault` for a bug that the answer brought to light, and
+        Raises :class:`crawler.errors.Fault` for a bug that the answer brought to light,
+        :class:`crawler.errors.HookError` for a function of the caller that failed, and
         :class:`crawler.errors.StoreError`.
         """
         facts: PageFacts | None = None
@@ -95,12 +99,16 @@ class Answers:
         else:
             if isinstance(result, Fetched):
                 facts = withheld(_supplemented(await self._reader.read(result), filed), self._policy.purposes)
+                if self._hooks is not None:
+                    facts = self._kept(queued, result, facts)
                 self._record(queued, result, facts, stated)
                 if facts.refresh_url is not None:
                     result, facts = _as_redirect(result, facts.refresh_url), None
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = withheld(_supplemented(self._header_facts(result), filed), self._policy.purposes)
             outcome = self._with_answer(after_fetch(queued, result, facts, self._scope, self._policy.retry), result)
+            if self._hooks is not None:
+                outcome = self._hooks.choose(outcome)
         if self._takes_feeds() and facts is not None and outcome.page is not None:
             feeds = feeds_of(facts, queued.depth, self._scope)
             outcome = replace(outcome, offers=(*outcome.offers, *feeds))
@@ -124,6 +132,12 @@ class Answers:
             return Outcome(queued, State.FETCHED, Reason(ReasonCode.FETCHED))
         hinting = self._policy.revisit.enabled
         return await sitemaps.read(queued, result, self._robots, self._scope, self._store, hinting=hinting)
+
+    def _kept(self, queued: Queued, result: Fetched, facts: PageFacts) -> PageFacts:
+        """The facts to keep of a page: without its content if the caller does not want it."""
+        assert self._hooks is not None
+        refused = self._hooks.refuses(after_fetch(queued, result, facts, self._scope, self._policy.retry))
+        return unkept(facts, refused) if refused else facts
 
     def _record(self, queued: Queued, result: Fetched, facts: PageFacts, stated: tuple[Preference, ...] = ()) -> None:
         if self._archive is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
 from crawler.clock import Clock
@@ -13,8 +14,9 @@ from crawler.engine.claim_capacity import ClaimCapacity
 from crawler.engine.claim_task import ClaimContext, ClaimTasks
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.disk_reserve import DiskReserve, DiskWatch
-from crawler.engine.driver import Driver, OnPages
+from crawler.engine.driver import Driver, OnPages, Settled
 from crawler.engine.gate import Connections, Fetcher, Gate
+from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag, loop_lag_measured
 from crawler.engine.operator import OperatorListener
@@ -28,9 +30,10 @@ from crawler.engine.robots_intake import CrawlRobotsIntake
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.engine.shutdown import Shutdown
 from crawler.engine.tdmrep_cache import TdmrepCache
+from crawler.errors import UsageError
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
-from crawler.reasons import RunEnd
+from crawler.reasons import ReasonCode, RunEnd
 from crawler.store.protocols import EngineStore
 
 
@@ -39,7 +42,8 @@ class Crawl:
 
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``frame``
     is closed, and its sample drawn, when nothing is left but the pages that it holds back. The crawl pauses while a
-    disk has less free space than ``reserve``.
+    disk has less free space than ``reserve``. ``hooks`` has the functions of the caller; ``settled`` waits until the
+    caller is done with all pages, and says whether it has added URLs since.
     """
 
     def __init__(
@@ -58,6 +62,8 @@ class Crawl:
         reserve: DiskReserve | None = None,
         book: AddressBook | None = None,
         connections: Connections | None = None,
+        hooks: Hooks | None = None,
+        settled: Settled | None = None,
     ) -> None:
         self._lag = lag or LoopLag(clock)
         alarm, capacity = Alarm(), ClaimCapacity(clock)
@@ -84,7 +90,7 @@ class Crawl:
         self._robots = robots = RobotsCache(
             policy.robots, gate, store, clock, intake, outbox, progress, reader, capacity.hold_s
         )
-        answers = Answers(policy, scope, robots, store, reader, None if recorder is None else outbox)
+        answers = Answers(policy, scope, robots, store, reader, None if recorder is None else outbox, hooks)
         self._budget = budget = budget_for(
             limits.max_pages, policy.politeness.delay_s, is_shared=store.lease_s is not None
         )
@@ -126,7 +132,9 @@ class Crawl:
             frame=frame,
             recorder=recorder,
             on_pages=on_pages,
+            settled=settled,
         )
+        self._store, self._scope, self._alarm = store, scope, alarm
 
     @property
     def progress(self) -> Progress:
@@ -169,6 +177,18 @@ class Crawl:
     def stop(self, end: RunEnd) -> None:
         """End soon: send nothing new, and give requests in flight six seconds. Only the first call counts."""
         self._shutdown.request(end)
+
+    async def add(self, urls: Sequence[str]) -> None:
+        """Queue canonical URLs as seeds of the crawl, before it ends.
+
+        Raises :class:`crawler.errors.UsageError` if one is out of scope; then none is queued.
+        """
+        refused = [(url, self._scope.refusal(url, 0, is_seed=True)) for url in urls]
+        for url, refusal in refused:
+            if refusal is not None and refusal.code is not ReasonCode.BLOCKED:
+                raise UsageError(f"{url} is out of scope: {refusal.sentence}; name it as a seed of a new run")
+        await self._store.add_seeds(refused)
+        self._alarm.ring()
 
     async def settle(self) -> None:
         """Wait until every decision so far is committed. The run must be under way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -34,6 +35,8 @@ from crawler.store.protocols import ClaimLimits, EngineStore, RequestRow
 
 #: Takes the pages of a commit that has landed. The crawl waits for it: a slow consumer slows the crawl.
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
+#: Waits until the consumer of pages has handled all that it got; returns whether URLs were added since the last call.
+Settled = Callable[[], Awaitable[bool]]
 
 
 class Driver:
@@ -69,6 +72,7 @@ class Driver:
         frame: SamplingFrame | None,
         recorder: Recorder | None,
         on_pages: OnPages | None,
+        settled: Settled | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -87,6 +91,7 @@ class Driver:
         self._frame = frame
         self._recorder = recorder
         self._on_pages = on_pages
+        self._settled = settled
         self._end: RunEnd | None = None  # that the crawl came to by itself
         self._last_commit_at = -math.inf  # when it was over
 
@@ -157,6 +162,8 @@ class Driver:
                     await self._frame.close()
                 return scheduler.SampleDrawn()
             case scheduler.Conclude():
+                if await self._is_added_to():
+                    return scheduler.Concluded(False)
                 self._end = await conclude(self._store, self._policy, self._budget, self._progress)
                 return scheduler.Concluded(self._end is not None)
             case scheduler.Drain(grace_s):
@@ -166,6 +173,18 @@ class Driver:
                 return await self._rejoin()
             case _:
                 assert_never(action)
+
+    async def _is_added_to(self) -> bool:
+        """Whether the consumer of pages added URLs since the last call. Waits until it is idle, or until a stop."""
+        if self._settled is None:
+            return False
+        settled, stopped = asyncio.ensure_future(self._settled()), asyncio.create_task(self._shutdown.wait())
+        try:
+            await asyncio.wait([settled, stopped], return_when=asyncio.FIRST_COMPLETED)
+            return settled.done() and settled.result()
+        finally:
+            settled.cancel()
+            stopped.cancel()
 
     def _observe(self) -> Situation:
         budget, frame = self._budget, self._frame

@@ -89,6 +89,7 @@ class FetchSettings:
     unverified: tuple[str, ...] = ()  # patterns of hosts whose certificates are not verified
     loopback_only: bool = False
     concurrency: int = 64  # requests in flight in all
+    headers: tuple[tuple[str, str], ...] = ()  # sent with every request; see ``request_headers.checked``
     keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
 
 
@@ -145,7 +146,7 @@ class HttpFetcher:
             use_dns_cache=False,  # the resolver has one
             socket_factory=self._new_socket,
         )
-        headers = {
+        headers = dict(self._settings.headers) | {
             "User-Agent": self._settings.user_agent,
             "Accept": ", ".join(self._settings.accept_types),
             "Accept-Encoding": ACCEPT_ENCODING,

@@ -233,7 +233,15 @@ def withheld(facts: PageFacts, purposes: Collection[UsePurpose]) -> PageFacts:
     refused = first_refusal(facts.preferences, purposes)
     if refused is None:
         return facts
-    why = sentence_of(refused)
+    return replace(_without_content(facts), withheld=sentence_of(refused))
+
+
+def unkept(facts: PageFacts, why: str) -> PageFacts:
+    """The facts to keep of a page that the caller does not want, because of ``why``; as :func:`withheld`."""
+    return replace(_without_content(facts), unkept=why)
+
+
+def _without_content(facts: PageFacts) -> PageFacts:
     return replace(
         facts,
         index=False,
@@ -243,7 +251,6 @@ def withheld(facts: PageFacts, purposes: Collection[UsePurpose]) -> PageFacts:
         text_sha256=None,
         language=None,
         resources=(),
-        withheld=why,
     )
 
 
@@ -312,6 +319,8 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
 def _why_fetched(result: Fetched, facts: PageFacts) -> Reason:
     if not facts.is_read:
         return Reason(ReasonCode.UNREAD, f"{result.status}, {facts.note}")
+    if facts.unkept:
+        return Reason(ReasonCode.NOT_KEPT, f"{result.status}, {facts.unkept}")
     if facts.withheld:
         return Reason(ReasonCode.WITHHELD, f"{result.status}, {facts.withheld}")
     return Reason(ReasonCode.FETCHED if facts.index else ReasonCode.NOINDEX, str(result.status))

@@ -8,12 +8,13 @@ from typing import NamedTuple
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode
 
-#: Exclusions that depend on how the URL was found. A better offer lifts them: a link that may be followed, a shorter
-#: path, a path outside a redirect chain that was too long, a scope that admits the URL now (a main site was adopted, or
-#: a seed redirects to it), a link from a URL that was drawn, or a site that is no longer blocked.
+#: Exclusions that depend on how the URL was found. A better offer lifts them: a link that may and shall be followed, a
+#: shorter path, a path outside a redirect chain that was too long, a scope that admits the URL now (a main site was
+#: adopted, or a seed redirects to it), a link from a URL that was drawn, or a site that is no longer blocked.
 LIFTED_BY_BETTER_OFFER = frozenset(
     {
         ReasonCode.NOFOLLOW,
+        ReasonCode.NOT_FOLLOWED,
         ReasonCode.DEPTH,
         ReasonCode.REDIRECTS,
         ReasonCode.SCOPE,

@@ -355,6 +355,8 @@ def _about_page(page: dict[str, Any] | None, reason: str | None) -> list[Fact]:
     for key, value in (page or {}).items():
         if key == "noindex" and reason == ReasonCode.WITHHELD:
             rows.append(("page", "withheld: it refuses a declared purpose, so its body and texts are not kept"))
+        elif key == "noindex" and reason == ReasonCode.NOT_KEPT:
+            rows.append(("page", "not kept: the caller's function keep said no, so its body and texts are not kept"))
         elif key in _FLAGS:
             rows += [("page", f"{key}: " + _FLAGS[key])] if value else []
         elif key == "body_bytes":

@@ -85,7 +85,7 @@ async def gather(store: StoreReader, name: str, now: float) -> Facts:
             answers=await _answers(store),
             types=[(what or "not stated", n) for what, n in await _counted(store, "content_types")],
             page_bytes=totals["page_bytes"],
-            noindex=totals["not_kept"] - totals["withheld"] - totals["unread"],
+            noindex=totals["not_kept"] - totals["withheld"] - totals["unread"] - totals["unwanted"],
             withheld=totals["withheld"],
             sizes=await _distribution(store, "page_size"),
             answer_times=await _distribution(store, "response_time"),

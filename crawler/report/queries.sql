@@ -5,6 +5,7 @@ SELECT (SELECT count(*) FROM urls_by_id WHERE seed = 1) AS seeds, (SELECT count(
   coalesce(sum(body_bytes), 0) AS page_bytes, coalesce(sum(noindex), 0) AS not_kept,
   (SELECT count(*) FROM urls_by_id WHERE state = 'fetched' AND reason_code = 'withheld') AS withheld,
   (SELECT count(*) FROM urls_by_id WHERE state = 'fetched' AND reason_code = 'unread') AS unread,
+  (SELECT count(*) FROM urls_by_id WHERE state = 'fetched' AND reason_code = 'not_kept') AS unwanted,
   (SELECT count(*) FROM sites_by_id WHERE fetched > 0) AS fetched_sites
 FROM pages_by_id
 

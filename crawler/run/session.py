@@ -15,14 +15,15 @@ from crawler.engine.changed_options import adopt_known, begin, require_same_craw
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.disk_reserve import DiskReserve
-from crawler.engine.driver import OnPages
+from crawler.engine.driver import OnPages, Settled
+from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.sampling_frame import SamplingFrame
-from crawler.errors import ConnectionLost, Setting, StoreError, UsageError
+from crawler.errors import ConnectionLost, HookError, Setting, StoreError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
 from crawler.fetch.resolver import address_for
 from crawler.formatting import duration
@@ -58,6 +59,8 @@ async def crawl_session(
     strata: Mapping[str, str] | None = None,
     clock: Clock | None = None,
     on_pages: OnPages | None = None,
+    hooks: Hooks | None = None,
+    settled: Settled | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[tuple[Crawl, CrawlStore]]:
     """A crawl ready to run, on an opened store that knows the seeds.
@@ -78,7 +81,7 @@ async def crawl_session(
             limit = settings.crawl.max_pages_per_site
             await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
         frame = await _frame(store, settings, clock, tell, is_drawn=drawn is not None)
-        async with _fetching(settings, store, scope, clock, on_pages, frame, recorder) as crawl:
+        async with _fetching(settings, store, scope, clock, on_pages, frame, recorder, hooks, settled) as crawl:
             yield crawl, store
 
 
@@ -158,6 +161,8 @@ async def _fetching(
     on_pages: OnPages | None = None,
     frame: SamplingFrame | None = None,
     recorder: WarcFolder | None = None,
+    hooks: Hooks | None = None,
+    settled: Settled | None = None,
 ) -> AsyncIterator[Crawl]:
     """A crawl with connections and parsers of its own. They send nothing when the lease is over."""
     policy = crawl_policy(settings)
@@ -166,8 +171,9 @@ async def _fetching(
     may_send = None if store.lease_s is None else lease.is_valid
     reading = ReadingOptions(settings.identity.agent, settings.robots.reading, settings.crawl.resources)
     parsers = settings.team.parsers or default_parsers(settings.team.workers)
+    fetching = replace(fetch_settings(settings), headers=() if hooks is None else hooks.headers)
     async with (
-        HttpFetcher(fetch_settings(settings), clock, may_send, lag.now_s, request_signer(settings)) as fetcher,
+        HttpFetcher(fetching, clock, may_send, lag.now_s, request_signer(settings)) as fetcher,
         ParserPool(reading, parsers) as reader,
     ):
         reader.start()
@@ -187,6 +193,8 @@ async def _fetching(
             reserve,
             fetcher.book,
             fetcher.connections,
+            hooks,
+            settled,
         )
 
 
@@ -331,6 +339,8 @@ async def run_to_end(crawl: Crawl, store: EngineStore, clock: Clock, *, look_alo
     except BaseException as error:
         if isinstance(error, asyncio.CancelledError):
             end = RunEnd(EndCode.CUT_SHORT)
+        elif isinstance(error, HookError):
+            end = RunEnd(EndCode.HOOK, str(error))
         log_end(end)
         await store.end_run(end, clock.now())
         raise

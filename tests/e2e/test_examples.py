@@ -28,6 +28,11 @@ exec {python} -m crawler "$@"
 """
 
 
+#: The settings of a crawl from Python, and those that take their place here.
+_SETTINGS = '{"identity.contact": "you@example.org"}'
+_SETTINGS_HERE = '{"fetch.resolve": ["*=127.0.0.1"], "fetch.allow_private": True, "politeness.delay": 0.05}'
+
+
 def site(title: str, **pages: str) -> Site:
     """A site whose start page links to its pages. Each page is ``title|text``; ``#name`` in the text is a link."""
     start = "".join(f'<li><a href="/{name}">{text.partition("|")[0]}</a>' for name, text in pages.items())
@@ -53,7 +58,23 @@ def journal(articles: int, words: int) -> Site:
     return {**made, "/robots.txt": plain("User-agent: *\nDisallow: /3\n")}
 
 
+def shop(*items: tuple[str, str, str]) -> Site:
+    """A shop with a page for each of ``items``, (name, title, price), sorted views, and a calendar of events."""
+    listed = "".join(f"<li><a href=/item/{name}>{title}</a>" for name, title, _ in items)
+    views = "<a href=/?sort=price>by price</a><a href=/events>Events</a><a href=/terms>Terms</a>"
+    start = Page(f"<title>Shop</title><ul>{listed}</ul>{views}")
+    pages = {
+        f"/item/{name}": Page(f"<title>{title}</title><h1>{title}</h1><b class=price>{price}</b><a href=/>Shop</a>")
+        for name, title, price in items
+    }
+    rest = {"/?sort=price": start, "/events": Page("<title>Events</title>"), "/terms": Page("<title>Terms</title>")}
+    return {"/": start, **pages, **rest, "/robots.txt": plain("User-agent: *\nDisallow: /item/secret\n")}
+
+
 WEB: dict[str, Site] = {
+    "shop.example": shop(
+        ("kettle", "Copper kettle", "39.50"), ("lamp", "Desk lamp", "24.00"), ("secret", "Not yet on sale", "1.00")
+    ),
     "weekly.example": journal(40, 20),
     "daily.example": journal(120, 5),
     "books.example": {
@@ -86,6 +107,7 @@ def test_the_commands_of_a_page_print_what_it_shows(page: Path, loopback: Loopba
 
 def _run(kind: str, code: str, port: int, folder: Path) -> str:
     """The output of a block on both streams. Its exit code must be 0."""
+    code = code.replace(_SETTINGS, _SETTINGS_HERE)
     code = re.sub(r"(?<=[a-z])\.example\b(?!\.)", f".example:{port}", code)
     bin_ = folder / ".bin"
     bin_.mkdir(exist_ok=True)

@@ -164,6 +164,7 @@ NOT_REFUSED = [
     "unchanged",
     "unreached",
     "unread",
+    "not_kept",
     "redirect",
 ]
 FAILED_FOR_GOOD = [
@@ -188,6 +189,7 @@ FAILED_FOR_GOOD = [
 ]
 #: The codes that no setting decides: a URL keeps its state when settings change.
 NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "forgotten", "no_sitemap", "no_rupinfo"}
+NO_SETTING_DECIDES.add("not_followed")  # by a function of the caller
 #: The codes of exclusions and failures that stand whatever other page offers the URL.
 NO_OFFER_LIFTS = {
     *FAILED_FOR_GOOD,

@@ -1,0 +1,85 @@
+"""The functions of a caller from Python that choose links and pages. The rules of sites apply before and after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from crawler.errors import HookError
+from crawler.frontier.decide import Outcome
+from crawler.frontier.offers import Offer
+from crawler.model import Link
+from crawler.reasons import Reason, ReasonCode
+
+
+class FoundLink(NamedTuple):
+    """A link on a page of a running crawl, which the rules allow to follow.
+
+    ``rel`` is "canonical" for the canonical URL of the page. ``depth`` counts the links from a seed to ``target``.
+    """
+
+    source: str
+    target: str
+    anchor: str
+    rel: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """``follow`` says whether to follow a link, ``keep`` whether to keep the page of an outcome.
+
+    ``headers`` are sent with every request. Raises nothing itself: a function that fails is a :class:`HookError`.
+    """
+
+    follow: Callable[[FoundLink], bool] | None = None
+    keep: Callable[[Outcome], bool] | None = None
+    keep_name: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def refuses(self, outcome: Outcome) -> str:
+        """Why the caller does not want the page of ``outcome``; "" if it is wanted. Raises :class:`HookError`."""
+        if self.keep is None or outcome.page is None or not outcome.page.facts.is_read:
+            return ""
+        wanted = _asked("keep", self.keep_name, lambda: self.keep(outcome), outcome.queued.url)  # type: ignore[misc]
+        return "" if wanted else f"keep ({self.keep_name}) said no"
+
+    def choose(self, outcome: Outcome) -> Outcome:
+        """``outcome`` without the links that the caller does not want to follow. Raises :class:`HookError`."""
+        if self.follow is None or outcome.page is None:
+            return outcome
+        links = {link.url: link for link in outcome.links}
+        return replace(outcome, offers=tuple(self._weigh(outcome, links, offer) for offer in outcome.offers))
+
+    def _weigh(self, outcome: Outcome, links: dict[str, Link], offer: Offer) -> Offer:
+        follow, source = self.follow, outcome.queued.url
+        if follow is None or not offer.is_good:
+            return offer
+        link = links.get(offer.url) or Link(offer.url, "", "canonical", True)
+        found = FoundLink(source, link.url, link.anchor, link.rel, offer.depth)
+        name = name_of(follow)
+        if _asked("follow", name, lambda: follow(found), source):
+            return offer
+        return offer._replace(refusal=Reason(ReasonCode.NOT_FOLLOWED, f"follow ({name})"))
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """The name of a function of the caller, for messages."""
+    return getattr(function, "__qualname__", None) or type(function).__name__
+
+
+def _asked(role: str, name: str, call: Callable[[], object], url: str) -> bool:
+    """The answer of a function of the caller about the page ``url``."""
+    try:
+        answer = call()
+    except Exception as error:
+        raise HookError(
+            f"{role} ({name}) raised {type(error).__name__} on {url}: {error}; the URL stays queued"
+        ) from error
+    if not isinstance(answer, bool):
+        if hasattr(answer, "close") and hasattr(answer, "__await__"):
+            answer.close()
+            raise HookError(f"{role} ({name}) is async; give a plain function, which returns True or False")
+        raise HookError(f"{role} ({name}) returned {answer!r:.100} on {url}; it must return True or False")
+    return answer
