@@ -334,11 +334,11 @@ class OpenCrawl:
 
     async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> SearchResult:
         """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`."""
-        from crawler.search.results import search
+        from crawler.search.results import Filters, search
 
         limit = arguments.count("limit", limit)
         async with self._store() as store:
-            return await search(store, words, now=SystemClock().now(), limit=limit, site=site)
+            return await search(store, words, now=SystemClock().now(), limit=limit, filters=Filters(site))
 
     async def report(self, out: str | Path) -> None:
         """Write the crawl as one HTML page. Raises :class:`UsageError` if ``out`` cannot be written."""

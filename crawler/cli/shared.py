@@ -11,6 +11,7 @@ import gc
 import io
 import logging
 import os
+import socket
 import sys
 from collections.abc import Coroutine, Mapping
 from importlib import import_module
@@ -60,6 +61,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "report": CommandEntry("report.commands", "Write the crawl as one HTML page."),
         "index": CommandEntry("search.commands", "Build or update the search index."),
         "search": CommandEntry("search.commands", "Search the pages."),
+        "serve-search": CommandEntry("search.serve_command", "Serve a search page for browsers and programs."),
         "rank": CommandEntry("rank.commands", "Rank pages and sites by the links between them."),
         "sample": CommandEntry("sampling.commands", "Estimate the whole from a random sample."),
     },
@@ -180,6 +182,21 @@ def host_and_port(text: str) -> tuple[str, int] | None:
     if not (port.isascii() and port.isdigit()) or int(port) > 65535:
         return None
     return bare, int(port)
+
+
+def listen_address(listen: str) -> tuple[str, int]:
+    """The host and the port in the value of ``--listen``. Raises :class:`UsageError` for any other text."""
+    address = host_and_port(listen)
+    if address is None:
+        raise UsageError(f"--listen {listen[:200]}: write HOST:PORT, like 127.0.0.1:8787 or [::1]:8787")
+    return address
+
+
+def browsable(host: str) -> str:
+    """``host`` as it is written in an address that a browser can open."""
+    if host in ("0.0.0.0", "::"):
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host
 
 
 def store_at(db: str) -> Settings:

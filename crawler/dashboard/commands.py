@@ -6,14 +6,13 @@ import asyncio
 import os
 import secrets
 import signal
-import socket
 from pathlib import Path
 
 import click
 
 from crawler.cli.options import log_options
 from crawler.cli.output import console
-from crawler.cli.shared import cli, db_option, host_and_port, run_async, store_at
+from crawler.cli.shared import browsable, cli, db_option, listen_address, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.dashboard.server import serving
 from crawler.errors import UsageError
@@ -44,7 +43,7 @@ def dashboard(db: str, listen: str, token_file: Path | None) -> int:
 
     It can be started before, during or after the crawl. Prometheus reads /metrics.
     """
-    host, port = _address(listen)
+    host, port = listen_address(listen)
     if (token := _token(token_file)) is not None:
         return run_async(_serve(db, host, port, token, shown=""))
     token = secrets.token_urlsafe(24)
@@ -56,17 +55,10 @@ async def _serve(db: str, host: str, port: int, token: str, *, shown: str) -> in
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, over.set)
     async with serving(store_at(db), host, port, token, SystemClock()) as taken:
-        console.print(f"{shown_db(db)}: http://{_shown(host)}:{taken}/{shown}", soft_wrap=True)
+        console.print(f"{shown_db(db)}: http://{browsable(host)}:{taken}/{shown}", soft_wrap=True)
         console.print("Ctrl-C ends the dashboard; the crawl continues without it", style="dim")
         await over.wait()
     return 0
-
-
-def _address(listen: str) -> tuple[str, int]:
-    address = host_and_port(listen)
-    if address is None:
-        raise UsageError(f"--listen {listen[:200]}: write HOST:PORT, like 127.0.0.1:8787 or [::1]:8787")
-    return address
 
 
 def _token(file: Path | None) -> str | None:
@@ -86,10 +78,3 @@ def _token(file: Path | None) -> str | None:
             f"{source}: a token has {_MIN_TOKEN_CHARS} letters, digits or punctuation marks at least, and no blanks"
         )
     return token
-
-
-def _shown(host: str) -> str:
-    """``host`` as it is written in an address that a browser can open."""
-    if host in ("0.0.0.0", "::"):
-        return socket.gethostname()
-    return f"[{host}]" if ":" in host else host

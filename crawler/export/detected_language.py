@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from crawler.export.optional_libraries import load
-from crawler.search.page_text import page_text
+from crawler.page.main_text import main_text
 
 #: Characters of the main text that are classified. More change hardly any result.
 CLASSIFIED_CHARS = 3_000
@@ -32,7 +32,7 @@ class LanguageDetector:
 
     def detect(self, body: bytes, charset: str | None, content_type: str) -> DetectedLanguage:
         """The language of the main text of a document that the crawl decoded with ``charset``."""
-        text = page_text(body, charset, content_type).text[:CLASSIFIED_CHARS]
+        text = main_text(body, charset, content_type).text[:CLASSIFIED_CHARS]
         if not any(character.isalpha() for character in text):
             return DetectedLanguage("und", 0.0)
         language, confidence = self._classifier.classify(text)

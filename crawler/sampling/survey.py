@@ -16,9 +16,9 @@ from crawler.errors import UsageError
 from crawler.frontier.sample_design import Method, Per
 from crawler.inspect.sampling_frame import open_frame
 from crawler.model import State
+from crawler.page.language import language
 from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
-from crawler.sampling.page_language import language
 from crawler.store.location import db_argument
 from crawler.store.protocols import SampleDraw, StoreReader
 from crawler.store.statements import load_statements

@@ -17,9 +17,9 @@ from typing import Any
 
 import xxhash
 
+from crawler.page.main_text import clean, main_text
 from crawler.search.deduplicate import plan
-from crawler.search.index_backend import SQL, IndexBackend, IndexEntry, LinkCounts
-from crawler.search.page_text import clean, page_text
+from crawler.search.index_backend import SQL, IndexBackend, IndexEntry, PageFigures
 from crawler.store.location import is_url
 from crawler.store.protocols import StoreReader
 
@@ -29,7 +29,9 @@ _MAX_BATCH_BYTES = 16_000_000  # of the documents in memory
 #: Called with how many pages have been processed, and how many there are.
 OnProgress = Callable[[int, int], None]
 
-#: The columns that an entry is made of, besides the link counts.
+_indexed = itemgetter("indexed_in_links", "indexed_in_sites", "indexed_depth", "indexed_fetched_at")
+
+#: The columns that an entry is made of, besides the figures.
 _digested = itemgetter("title", "description", "keywords", "body_id", "charset", "content_type", "anchors")
 
 
@@ -57,7 +59,7 @@ async def build_index(db: str, store: StoreReader, on_progress: OnProgress = lam
         while rows := await index.query(SQL["next_pages"], {"after": after, "limit": _BATCH}):
             batch = _Batch(rows)
             entries = await _entries(store, batch.changed)
-            await index.put(entries, batch.links)
+            await index.put(entries, batch.figures)
             after, done, changed = batch.last_url_id, done + batch.size, changed + len(entries)
             on_progress(done, total)
         return IndexSummary(total, changed, await index.end())
@@ -96,18 +98,18 @@ class _Batch:
 
     def __init__(self, rows: Iterable[Any]) -> None:
         self.changed: list[_ChangedPage] = []
-        self.links: list[LinkCounts] = []  # pages of which only the link counts changed
+        self.figures: list[PageFigures] = []  # of pages whose content is that of the index
         self.last_url_id, self.size, size_bytes = -1, 0, 0
         for row in rows:
             digest = _digest(_digested(row))
-            links = LinkCounts(row["in_links"], row["in_sites"], row["url_id"])
+            figures = _figures(row)
             if digest != row["indexed_digest"]:
                 size_bytes += row["body_bytes"]
                 if self.changed and size_bytes > _MAX_BATCH_BYTES:
                     break
                 self.changed.append(_ChangedPage(row, digest))
-            elif (links.in_links, links.in_sites) != (row["indexed_in_links"], row["indexed_in_sites"]):
-                self.links.append(links)
+            elif figures[:-1] != _indexed(row):
+                self.figures.append(figures)
             self.last_url_id, self.size = row["url_id"], self.size + 1
 
 
@@ -120,10 +122,14 @@ async def _entries(store: StoreReader, changed: Sequence[_ChangedPage]) -> list[
 
 def _entry(page: _ChangedPage, body: bytes) -> IndexEntry:
     row = page.row
-    text = page_text(body, row["charset"], row["content_type"])
+    text = main_text(body, row["charset"], row["content_type"])
     short = [clean(row[name] or "") for name in ("title", "anchors", "description", "keywords")]
     texts = (*short, text.headings, text.text)
-    return IndexEntry(row["url_id"], page.digest, row["in_links"], row["in_sites"], texts)
+    return IndexEntry(_figures(row), page.digest, row["site_id"], text.language or "", row["anchors"], texts)
+
+
+def _figures(row: Any) -> PageFigures:
+    return PageFigures(row["in_links"], row["in_sites"], row["depth"], row["fetched_at"], row["url_id"])
 
 
 def _digest(values: Sequence[Any]) -> int:

@@ -17,7 +17,7 @@ from crawler.clock import SystemClock
 from crawler.formatting import many
 from crawler.search.build_index import build_index
 from crawler.search.excerpt import Marked
-from crawler.search.results import SearchResult, search
+from crawler.search.results import Filters, SearchResult, search
 from crawler.settings.stores import existing_store
 from crawler.store.location import db_argument
 
@@ -83,7 +83,7 @@ def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, s
 
     async def look() -> int:
         async with existing_store(store_at(db)) as store:
-            found = await search(store, query, now=SystemClock().now(), limit=limit, site=site)
+            found = await search(store, query, now=SystemClock().now(), limit=limit, filters=Filters(site))
         if found.note:
             tell(found.note)
         if as_json:

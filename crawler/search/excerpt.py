@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from crawler.search.page_text import clean
+from crawler.page.main_text import clean
 from crawler.search.tokenizer import TOKENIZER, join_separated, separate_unspaced
 from crawler.store.statements import load_statements
 

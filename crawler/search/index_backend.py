@@ -1,7 +1,7 @@
 """The database side of building the index: a connection of its own, and the SQL in which the databases differ.
 
-The tables of the index (``search_page``, ``search_text``, ``search_state``) stand in the schema of the store, and only
-this package reads and writes them. The crawl is read through views.
+The tables of the index (``search_page``, ``search_text``, ``search_anchors``, ``search_state``) stand in the schema of
+the store, and only this package reads and writes them. The crawl is read through views.
 """
 
 from __future__ import annotations
@@ -15,34 +15,45 @@ from typing import Any, ClassVar, NamedTuple
 from crawler.store.statements import Database, load_statements
 
 #: The version of the index. Increase it when the same page would be indexed differently: the index is then rebuilt.
-VERSION = 1
+VERSION = 2
 #: How many linking pages a linking site counts as, in the popularity of a page.
 SITE_WEIGHT = 10
 
 SQL = load_statements("crawler.search")
 
 
+class PageFigures(NamedTuple):
+    """The figures of a page that change without a change of its content.
+
+    ``in_links`` counts the pages that link to it, ``in_sites`` the other sites of these pages; ``fetched_at`` is in
+    seconds since the epoch.
+    """
+
+    in_links: int
+    in_sites: int
+    depth: int
+    fetched_at: float
+    url_id: int
+
+
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
     """A page as it is indexed.
 
-    ``texts`` are title, anchors, description, keywords, headings and body, each on one line. ``in_links`` counts the
-    pages that link to it, ``in_sites`` the other sites of these pages.
+    ``texts`` are title, anchors, description, keywords, headings and body, each on one line. ``anchors`` has the
+    anchors one a line. ``language`` is the one that the page states, or empty.
     """
 
-    url_id: int
+    figures: PageFigures
     digest: int
-    in_links: int
-    in_sites: int
+    site_id: int
+    language: str
+    anchors: str
     texts: tuple[str, ...]
 
-
-class LinkCounts(NamedTuple):
-    """How many pages, and how many other sites, link to a page."""
-
-    in_links: int
-    in_sites: int
-    url_id: int
+    @property
+    def url_id(self) -> int:
+        return self.figures.url_id
 
 
 class Inbound(NamedTuple):
@@ -88,12 +99,15 @@ class IndexBackend(ABC):
             await self._db.execute(SQL["forget_state"])
         return there
 
-    async def put(self, entries: Sequence[IndexEntry], links: Sequence[LinkCounts]) -> None:
-        """Replace the entries of pages, and set the link counts of others, in one transaction."""
+    async def put(self, entries: Sequence[IndexEntry], figures: Sequence[PageFigures]) -> None:
+        """Replace the entries of pages, and set the figures of others, in one transaction."""
         rows = await self._rows(entries)
         async with self.transaction(self.BEGIN):
             await self._insert(entries, rows)
-            await self._db.executemany(self.SQL["set_links"], links)
+            await self._db.executemany(
+                self.SQL["insert_anchors"], [(entry.url_id, entry.anchors) for entry in entries if entry.anchors]
+            )
+            await self._db.executemany(self.SQL["set_figures"], figures)
 
     async def end(self) -> int:
         """Remove the entries of pages that are no longer chosen, and mark the index as complete.
@@ -102,6 +116,7 @@ class IndexBackend(ABC):
         """
         async with self.transaction(self.BEGIN):
             removed = await self.query(SQL["remove_unchosen"])
+            await self._db.execute(SQL["remove_unchosen_anchors"])
             await self._db.execute(SQL["end_state"].format(site_weight=SITE_WEIGHT))
         return len(removed)
 

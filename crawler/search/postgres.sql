@@ -1,7 +1,7 @@
 -- The index in PostgreSQL: its text search (manual, chapter 12), ranked as FTS5 ranks (postgres_text_search.py).
 
--- name: matching
--- The pages that match :match, with their BM25 scores. :match is a JSON array of [group, tsquery]. A page must match a
+-- name: candidates
+-- The pages that match :match. :match is a JSON array of [group, tsquery]. A page must match a
 -- term of each group from 1 up. Terms of group 0 only add to the score. A page must match no term of group -1.
 term AS MATERIALIZED (
   SELECT row_number() OVER () AS n, (t ->> 0)::int AS term_group, (t ->> 1)::tsquery AS query
@@ -9,9 +9,14 @@ term AS MATERIALIZED (
 place AS MATERIALIZED (
   SELECT t.n, t.term_group, x.url_id, x.part FROM term t JOIN search_text x ON x.words @@ t.query),
 candidate AS MATERIALIZED (
-  SELECT url_id FROM place GROUP BY url_id
-  HAVING count(DISTINCT term_group) FILTER (WHERE term_group > 0) = (SELECT max(term_group) FROM term)
-    AND count(*) FILTER (WHERE term_group < 0) = 0),
+  SELECT i.url_id FROM search_page i JOIN (
+    SELECT url_id FROM place GROUP BY url_id
+    HAVING count(DISTINCT term_group) FILTER (WHERE term_group > 0) = (SELECT max(term_group) FROM term)
+      AND count(*) FILTER (WHERE term_group < 0) = 0) AS p ON p.url_id = i.url_id
+  WHERE {filters})
+
+-- name: matching
+-- The candidates with their BM25 scores.
 collection AS MATERIALIZED (SELECT count(*) AS pages, avg(size)::double precision AS size FROM search_page),
 rarity AS MATERIALIZED (
   SELECT n, greatest(ln((pages - have + 0.5) / (have + 0.5)), 1e-6) AS idf
@@ -28,27 +33,35 @@ matching AS MATERIALIZED (
   FROM frequency f JOIN rarity r USING (n) JOIN search_page s USING (url_id) CROSS JOIN collection c
   GROUP BY f.url_id)
 
+-- name: matching_pages
+matching AS (SELECT url_id FROM candidate)
+
 -- name: try_lock
 -- Whether this process has got the lock of the one that builds the index.
 SELECT pg_try_advisory_lock(:key) AS is_locked
 
 -- name: delete_index
-TRUNCATE search_page, search_text
+TRUNCATE search_page, search_text, search_anchors
 
 -- name: delete_page
 DELETE FROM search_page WHERE url_id = ANY($1::bigint[])
 
 -- name: insert_page
-INSERT INTO search_page (url_id, digest, in_links, in_sites, size)
-SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+INSERT INTO search_page (url_id, digest, in_links, in_sites, depth, fetched_at, site_id, language, size)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::double precision[], $7::bigint[],
+  $8::text[], $9::bigint[])
+
+-- name: insert_anchors
+INSERT INTO search_anchors (url_id, anchors) SELECT * FROM unnest($1::bigint[], $2::text[])
 
 -- name: insert_text
 INSERT INTO search_text (url_id, part, words)
 SELECT url_id, part, words::tsvector FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS t (url_id, part, words)
 
--- name: set_links
-UPDATE search_page s SET in_links = t.in_links, in_sites = t.in_sites
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS t (in_links, in_sites, url_id) WHERE s.url_id = t.url_id
+-- name: set_figures
+UPDATE search_page s SET in_links = t.in_links, in_sites = t.in_sites, depth = t.depth, fetched_at = t.fetched_at
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::double precision[], $5::bigint[])
+  AS t (in_links, in_sites, depth, fetched_at, url_id) WHERE s.url_id = t.url_id
 
 -- name: insert_inbound
 INSERT INTO inbound (url_id, anchors, in_links, in_sites)

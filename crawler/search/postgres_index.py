@@ -49,7 +49,8 @@ class PostgresIndex(IndexBackend):
         pages = list(zip(entries, rows, strict=True))
         await self._db.executemany(self.SQL["delete_page"], [(entry.url_id,) for entry in entries])
         await self._db.executemany(
-            self.SQL["insert_page"], [(e.url_id, e.digest, e.in_links, e.in_sites, row.size) for e, row in pages]
+            self.SQL["insert_page"],
+            [(e.url_id, e.digest, *e.figures[:-1], e.site_id, e.language, row.size) for e, row in pages],
         )
         await self._db.executemany(
             self.SQL["insert_text"],

@@ -73,7 +73,7 @@ def vectors(texts: Sequence[str]) -> PageVectors:
     """The words of a page as ``tsvector`` values.
 
     ``texts`` are title, anchors, description, keywords, headings and body, each
-    :func:`clean <crawler.search.page_text.clean>`.
+    :func:`clean <crawler.page.main_text.clean>`.
     """
     fields = [tokenize(text) for text in texts]
     return PageVectors(sum(map(len, fields)), list(_vectors((fields[field], label) for field, label in _FIELDS)))

@@ -14,44 +14,77 @@ WHERE instr(site || ':', '://' || :host || ':') > 0 OR instr(site || ':', '.' ||
 LIMIT 1
 
 -- name: find
--- The best of the pages that match :match on the host :host or below it (NULL: on all sites), with their scores.
--- {matching} defines the table "matching" (url_id, text_score). total counts all these pages.
-WITH {matching},
+-- The best of the pages that match :match and the filters, with their scores. {matching} defines the table "matching"
+-- (url_id, text_score). total counts all these pages.
+WITH {wanted},
+{matching},
 average AS MATERIALIZED (
   SELECT (SELECT count(*) FROM ranks_by_id) AS ranked, mean_inbound FROM search_state),
 scored AS (
-  SELECT i.url_id, m.text_score, i.in_links, i.in_sites,
+  SELECT i.url_id, i.site_id, i.language, i.depth, m.text_score, i.in_links, i.in_sites,
     (SELECT r.pagerank FROM ranks_by_id r WHERE r.url_id = i.url_id) AS pagerank, ranked, mean_inbound
   FROM matching m JOIN search_page i ON i.url_id = m.url_id CROSS JOIN average),
 weighed AS (
-  SELECT url_id, text_score, in_links, in_sites, pagerank,
+  SELECT url_id, site_id, language, depth, text_score, in_links, in_sites, pagerank,
     CASE WHEN ranked > 0 THEN coalesce(pagerank * ranked, 0)
          WHEN mean_inbound > 0 THEN (in_links + {site_weight} * in_sites) / mean_inbound
          ELSE 0 END AS popularity
-  FROM scored)
+  FROM scored),
+best AS MATERIALIZED (
+  SELECT url_id, site_id, language, depth, in_links, in_sites, pagerank,
+    text_score * (1 + {popularity_share} * popularity / (popularity + {popularity_half})) AS score,
+    count(*) OVER () AS total
+  FROM weighed ORDER BY score DESC, url_id LIMIT :limit)
 SELECT w.url_id, s.site || u.path AS url, s.site, p.title, p.description, p.fetched_at, p.body_id, p.charset,
-  p.content_type, p.directives, w.in_links, w.in_sites, w.pagerank,
-  text_score * (1 + {popularity_share} * popularity / (popularity + {popularity_half})) AS score,
-  count(*) OVER () AS total
-FROM weighed w JOIN pages_by_id p ON p.url_id = w.url_id AND p.noindex = 0 AND p.body_id IS NOT NULL
-JOIN urls_by_id u ON u.url_id = w.url_id JOIN sites_by_id s ON s.site_id = u.site_id
-WHERE (CAST(:host AS TEXT) IS NULL OR instr(s.site || ':', '://' || :host || ':') > 0
-    OR instr(s.site || ':', '.' || :host || ':') > 0)
-  AND CASE u.state WHEN 'queued'
-    THEN coalesce((SELECT v.state_before FROM revisits_by_id v WHERE v.url_id = u.url_id), 'fetched') ELSE u.state END = 'fetched'
-ORDER BY score DESC, w.url_id LIMIT :limit
+  p.content_type, p.directives, w.in_links, w.in_sites, w.pagerank, w.language, w.depth, w.score, w.total,
+  p.noindex = 0 AND p.body_id IS NOT NULL AND CASE u.state WHEN 'queued'
+    THEN coalesce((SELECT v.state_before FROM revisits_by_id v WHERE v.url_id = u.url_id), 'fetched') ELSE u.state END
+    = 'fetched' AS is_page
+FROM best w JOIN pages_by_id p ON p.url_id = w.url_id
+JOIN urls_by_id u ON u.url_id = w.url_id JOIN sites_by_id s ON s.site_id = w.site_id
+ORDER BY w.score DESC, w.url_id
+
+-- name: wanted
+-- The sites of the host :host and below it.
+wanted AS MATERIALIZED (
+  SELECT site_id FROM sites_by_id
+  WHERE instr(site || ':', '://' || :host || ':') > 0 OR instr(site || ':', '.' || :host || ':') > 0)
+
+-- name: filters
+-- Whether the page i of the index passes the filters; a filter that is NULL lets all pages pass.
+(CAST(:host AS TEXT) IS NULL OR i.site_id IN (SELECT site_id FROM wanted))
+  AND (CAST(:language AS TEXT) IS NULL OR i.language = :language)
+  AND (CAST(:depth AS BIGINT) IS NULL OR i.depth = :depth)
+  AND (CAST(:since AS DOUBLE PRECISION) IS NULL OR i.fetched_at >= :since)
+
+-- name: facets
+-- How many of the pages that match have which site (the most frequent ones), language and depth, and how many were
+-- fetched within the last day, week, month and year before :now.
+WITH {wanted},
+{matching},
+hit AS MATERIALIZED (
+  SELECT i.site_id, i.language, i.depth, i.fetched_at
+  FROM matching m JOIN search_page i ON i.url_id = m.url_id)
+SELECT 'site' AS facet, s.site AS value, n AS pages FROM (
+  SELECT site_id, count(*) AS n FROM hit GROUP BY site_id ORDER BY n DESC, site_id LIMIT :most) AS g
+JOIN sites_by_id s ON s.site_id = g.site_id
+UNION ALL SELECT 'language', language, n FROM (
+  SELECT language, count(*) AS n FROM hit WHERE language <> '' GROUP BY language ORDER BY n DESC, language LIMIT :most)
+  AS g
+UNION ALL SELECT 'depth', CAST(depth AS TEXT), n FROM (
+  SELECT depth, count(*) AS n FROM hit GROUP BY depth ORDER BY depth LIMIT :most) AS g
+UNION ALL SELECT 'since', 'day', count(*) FROM hit WHERE fetched_at >= :now - 86400
+UNION ALL SELECT 'since', 'week', count(*) FROM hit WHERE fetched_at >= :now - 7 * 86400
+UNION ALL SELECT 'since', 'month', count(*) FROM hit WHERE fetched_at >= :now - 30 * 86400
+UNION ALL SELECT 'since', 'year', count(*) FROM hit WHERE fetched_at >= :now - 365 * 86400
 
 -- name: anchors
--- The anchors of links to pages, or to URLs that lead to them, with how many links have each. {pages} is a list of
--- parameters. Only links that the index counts: those that may be followed, on pages that may be indexed.
-WITH via AS MATERIALIZED (
-  SELECT url_id, url_id AS page_id FROM urls_by_id WHERE url_id IN ({pages})
-  UNION SELECT url_id, target_id FROM urls_by_id WHERE target_id IN ({pages}))
-SELECT d.page_id, l.anchor, count(*) AS times
-FROM links_by_id l JOIN via d ON d.url_id = l.target_id
-JOIN pages_by_id p ON p.url_id = l.source_id AND p.noindex = 0
-WHERE l.target_id IN (SELECT url_id FROM via) AND l.follow = 1 AND l.anchor <> ''
-GROUP BY d.page_id, l.anchor ORDER BY times DESC, l.anchor LIMIT :limit
+-- The anchors of links to pages, one a line, the most frequent first. {pages} is a list of parameters.
+SELECT url_id, anchors FROM search_anchors WHERE url_id IN ({pages})
+
+-- name: count_pages
+-- The pages in the index, and their sites.
+SELECT count(*) AS pages, count(DISTINCT site_id) AS sites FROM search_page
 
 -- ---- planning the index -----------------------------------------------------------------------------------------
 
@@ -128,8 +161,10 @@ ORDER BY 1, 3, 5
 -- A batch of the chosen pages with all that their index entries are made of, and what the index holds for them now.
 SELECT c.url_id, p.title, p.description, p.keywords, p.body_id, p.charset, p.content_type,
   coalesce(i.anchors, '') AS anchors, coalesce(i.in_links, 0) AS in_links, coalesce(i.in_sites, 0) AS in_sites,
-  e.digest AS indexed_digest, e.in_links AS indexed_in_links, e.in_sites AS indexed_in_sites, p.body_bytes
-FROM chosen c JOIN pages_by_id p ON p.url_id = c.url_id AND p.noindex = 0 AND p.body_id IS NOT NULL
+  u.depth, p.fetched_at, c.site_id, e.digest AS indexed_digest, e.in_links AS indexed_in_links,
+  e.in_sites AS indexed_in_sites, e.depth AS indexed_depth, e.fetched_at AS indexed_fetched_at, p.body_bytes
+FROM chosen c JOIN urls_by_id u ON u.url_id = c.url_id
+JOIN pages_by_id p ON p.url_id = c.url_id AND p.noindex = 0 AND p.body_id IS NOT NULL
 LEFT JOIN inbound i ON i.url_id = c.url_id LEFT JOIN search_page e ON e.url_id = c.url_id
 WHERE c.url_id > :after ORDER BY c.url_id LIMIT :limit
 
@@ -149,6 +184,9 @@ SELECT 1, {version}, coalesce(max(request_id), 0), 0, 0 FROM requests_by_id
 -- name: remove_unchosen
 -- Remove the entries of pages that are no longer indexed.
 DELETE FROM search_page WHERE NOT EXISTS (SELECT 1 FROM chosen c WHERE c.url_id = search_page.url_id) RETURNING url_id
+
+-- name: remove_unchosen_anchors
+DELETE FROM search_anchors WHERE NOT EXISTS (SELECT 1 FROM search_page p WHERE p.url_id = search_anchors.url_id)
 
 -- name: end_state
 -- The index is complete.

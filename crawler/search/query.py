@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from crawler.errors import UsageError
-from crawler.search.page_text import clean
+from crawler.page.main_text import clean
 from crawler.search.tokenizer import separate_unspaced
 
 MAX_QUERY_CHARS = 2_000
@@ -45,25 +45,30 @@ class Query:
     excluded: tuple[Phrase, ...]
     in_a_row: Phrase | None = None
 
-    def with_all(self) -> str:
-        """The expression for pages that contain everything. BM25 ranks pages with the words in a row higher."""
+    def with_all(self, fields: str = "") -> str:
+        """The expression for pages that contain everything. BM25 ranks pages with the words in a row higher.
+
+        ``fields`` are the columns of FTS5 in which the words are to be; excluded words are in none.
+        """
         words = " AND ".join(map(_any, self.words))
         if self.in_a_row is not None:
             words = f"({words} OR {self.in_a_row})"
-        return self._without_excluded(" AND ".join(filter(None, (*map(str, self.phrases), words))))
+        return self._restricted(" AND ".join(filter(None, (*map(str, self.phrases), words))), fields)
 
-    def with_some(self) -> str | None:
+    def with_some(self, fields: str = "") -> str | None:
         """The expression for pages with all phrases and some words; ``None`` if it would match no other pages."""
         if len(self.words) < 2:
             return None
         some = " OR ".join(map(_any, self.words))
-        return self._without_excluded(" AND ".join((*map(str, self.phrases), f"({some})")))
+        return self._restricted(" AND ".join((*map(str, self.phrases), f"({some})")), fields)
 
     def with_any(self) -> str:
         """The expression that matches everything to be marked."""
         return " OR ".join((*map(str, self.phrases), *map(_any, self.words)))
 
-    def _without_excluded(self, expression: str) -> str:
+    def _restricted(self, expression: str, fields: str) -> str:
+        if fields:
+            expression = f"{{{fields}}} : ({expression})"
         return f"({expression}) NOT ({' OR '.join(map(str, self.excluded))})" if self.excluded else expression
 
 

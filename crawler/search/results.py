@@ -7,6 +7,9 @@ SIGIR 2005). The popularity ``x`` is relative to the average page: the PageRank,
 numbers of linking pages and sites that the index counted. The third raises the best pages by these two whose title
 contains little besides the words of the query. BM25 cannot see that, because it considers the length of the whole page
 only.
+
+BM25 costs about 2 µs for each page that matches. So if more than ``BROAD`` pages match, only those that have the words
+in fewer fields are ranked, where they weigh most: title, anchors, headings.
 """
 
 from __future__ import annotations
@@ -15,14 +18,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote
 
 from crawler.errors import Action, Argument, UsageError
 from crawler.page.directives import asked_of
+from crawler.page.main_text import MainText, main_text
 from crawler.search import postgres_text_search
 from crawler.search.anchors import matching_anchors
 from crawler.search.excerpt import Marked, mark, within
 from crawler.search.index_backend import SITE_WEIGHT, SQL
-from crawler.search.page_text import page_text
 from crawler.search.query import Query, parse_query
 from crawler.store.location import db_argument
 from crawler.store.protocols import StoreReader
@@ -38,29 +42,86 @@ POPULARITY_HALF = 1.0
 TITLE_SHARE = 1.0
 #: How many of the best pages by text and popularity are compared by their titles.
 CANDIDATES = 200
+#: If more pages match, those are ranked that have the words in the fields of FIELDS, the first ones that few enough
+#: have.
+BROAD = 5_000
+FIELDS = ("title anchors description keywords headings", "title anchors", "title")
 _TEXTS_IN_MEMORY = 20
+_MOST_VALUES = 12  # of a facet
+_ALL = 1 << 60
+_ELLIPSIS = "…"
+_IN_FRAGMENTS = "!$&'()*+,;=:@/?-._~%"  # RFC 3986, 3.5; a percent sign may begin an escape that the page wrote
 
-_MATCHING_SQLITE = load_statements("crawler.search", "sqlite.sql")["matching"]
-_MATCHING_POSTGRES = load_statements("crawler.search", "postgres.sql")["matching"]
+_SQLITE = load_statements("crawler.search", "sqlite.sql")
+_POSTGRES = load_statements("crawler.search", "postgres.sql")
+
+
+#: The value of ``:match`` for a query, with the words in these fields (empty: in any); ``None`` if it would match no
+#: page.
+_Expression = Callable[[Query, str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """How a database is searched: the definition of the table ``matching``, and the value of ``:match``."""
+    """How a database is searched: the definition of the table ``matching``, and the value of ``:match``.
+
+    ``count`` has the statements that count matches, without and with filters. A database without them ranks all pages
+    that match.
+    """
 
     matching: str
-    with_all: Callable[[Query], str]
-    with_some: Callable[[Query], str | None]
+    matching_pages: str
+    with_all: _Expression
+    with_some: _Expression
+    count: tuple[str, str] | None = None
 
 
-_DIALECTS = {
-    "sqlite": _Dialect(_MATCHING_SQLITE.format(weights=", ".join(map(str, WEIGHTS))), Query.with_all, Query.with_some),
-    "postgres": _Dialect(
-        _MATCHING_POSTGRES.format(heaviest=postgres_text_search.HEAVIEST),
-        postgres_text_search.with_all,
-        postgres_text_search.with_some,
-    ),
-}
+def _dialects() -> dict[str, _Dialect]:
+    sqlite = load_statements("crawler.search", "sqlite.sql")
+    postgres = load_statements("crawler.search", "postgres.sql")
+    parts = {"filters": SQL["filters"], "wanted": SQL["wanted"]}
+    candidates = postgres["candidates"].format(**parts)
+    return {
+        "sqlite": _Dialect(
+            sqlite["matching"].format(weights=", ".join(map(str, WEIGHTS)), **parts),
+            sqlite["matching_pages"].format(**parts),
+            Query.with_all,
+            Query.with_some,
+            (sqlite["count_rows"], sqlite["count_filtered"].format(**parts)),
+        ),
+        "postgres": _Dialect(
+            f"{candidates},\n{postgres['matching'].format(heaviest=postgres_text_search.HEAVIEST)}",
+            f"{candidates},\n{postgres['matching_pages']}",
+            lambda query, fields: postgres_text_search.with_all(query),
+            lambda query, fields: postgres_text_search.with_some(query),
+        ),
+    }
+
+
+_DIALECTS = _dialects()
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which pages are searched; ``None`` is any.
+
+    ``site`` is a host (with or without port) and the hosts below it, ``language`` a primary subtag (BCP 47) that the
+    page states, ``depth`` the exact distance from the seeds, and ``since`` the earliest time of the fetch, in seconds
+    since the epoch.
+    """
+
+    site: str | None = None
+    language: str | None = None
+    depth: int | None = None
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSection:
+    """The section of a page that the excerpt is from: its heading, and the address that leads there."""
+
+    heading: str
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +131,8 @@ class SearchHit:
     ``score`` compares the hits of one search. ``pagerank`` is ``None`` if ``crawler rank`` was not run. ``in_links``
     counts the pages that link to it, ``in_sites`` the other sites of these pages. ``all_words`` says whether it
     contains all words and phrases of the query. If neither title nor excerpt shows a match, ``anchor`` is the anchor of
-    a link to it that does.
+    a link to it that does. ``section`` is ``None`` if the excerpt shows no match, or the page names no element near the
+    heading. ``language`` is empty if the page states none.
     """
 
     url: str
@@ -83,59 +145,157 @@ class SearchHit:
     in_links: int
     in_sites: int
     pagerank: float | None
+    language: str
+    depth: int
     anchor: Marked | None = None
+    section: SearchSection | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A value by which the pages found can be narrowed, and how many of them have it.
+
+    ``facet`` is ``site``, ``language``, ``depth`` or ``since``; a value of ``since`` is ``day``, ``week``, ``month`` or
+    ``year``.
+    """
+
+    facet: str
+    value: str
+    pages: int
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The best hits, and how many pages contain all words. ``note`` says if the index is incomplete or out of date."""
+    """The best hits, and how many pages contain all words.
+
+    ``some`` counts the pages that contain only some of the words, if they were searched for. ``ranked`` is less than
+    ``total`` if so many pages match that only those with the words in title, anchors or headings were ranked. ``note``
+    says if the index is incomplete or out of date. ``facets`` are those of the ranked pages, if asked for.
+    """
 
     total: int
     hits: tuple[SearchHit, ...]
     note: str
+    ranked: int = 0
+    some: int = 0
+    facets: tuple[Facet, ...] = ()
 
 
 async def search(
-    store: StoreReader, words: str, *, now: float, limit: int = 10, site: str | None = None
+    store: StoreReader,
+    words: str,
+    *,
+    now: float,
+    limit: int = 10,
+    offset: int = 0,
+    filters: Filters | None = None,
+    facets: bool = False,
 ) -> SearchResult:
-    """Search for ``words`` (see :mod:`crawler.search.query`) on all sites, or on ``site`` and the sites below it.
+    """Search for ``words`` (see :mod:`crawler.search.query`) among the pages that pass ``filters``.
 
-    Pages with all words come first. If these are fewer than ``limit``, pages with some of the words follow. Pages whose
-    ``unavailable_after`` is not later than ``now`` (seconds since the epoch) are omitted. Raises :class:`UsageError`
-    for a query without words, an unknown site, or a store without an index.
+    Pages with all words come first. If these are fewer than ``limit``, pages with some of the words follow. ``offset``
+    is how many of the best hits are left out. Pages whose ``unavailable_after`` is not later than ``now`` (seconds
+    since the epoch) are omitted. Raises :class:`UsageError` for a query without words, an unknown site, or a store
+    without an index.
     """
     query = parse_query(words)
     note = await _state(store)
-    host = None if site is None else await _known_site(store, site)
+    search = _Search(store, query, await _values(store, filters or Filters()), now, offset + limit)
     dialect = _DIALECTS[store.dialect]
-    total, best = await _find(store, query, dialect.with_all(query), host, limit, now)
-    hits = await _hits(store, query, best, all_words=True)
-    some = dialect.with_some(query)
-    if len(hits) < limit and some is not None:
-        _, more = await _find(store, query, some, host, limit, now)
-        known = {hit.url for hit in hits}
-        rest = [row for row in more if row["url"] not in known][: limit - len(hits)]
-        hits += await _hits(store, query, rest, all_words=False)
-    return SearchResult(total, tuple(hits), note)
+    found = await search.find(dialect.with_all)
+    hits = await _hits(store, query, found.best[offset:], all_words=True)
+    more = 0
+    if len(hits) < limit and dialect.with_some(query, "") is not None:
+        others = await search.find(dialect.with_some)
+        known = {row["url_id"] for row in found.best}
+        rest = [row for row in others.best if row["url_id"] not in known]
+        more = max(others.ranked - len(known), len(rest))
+        start = max(0, offset - len(found.best))
+        hits += await _hits(store, query, rest[start : start + limit - len(hits)], all_words=False)
+    counted = await search.facets(found.match) if facets else ()
+    return SearchResult(found.total, tuple(hits), note, found.ranked, more, counted)
 
 
-async def _find(
-    store: StoreReader, query: Query, match: str, host: str | None, limit: int, now: float
-) -> tuple[int, list[dict[str, Any]]]:
-    """How many pages match, and the rows of the best of them with their final ``score``."""
-    sql = SQL["find"].format(
-        matching=_DIALECTS[store.dialect].matching,
-        site_weight=SITE_WEIGHT,
-        popularity_share=POPULARITY_SHARE,
-        popularity_half=POPULARITY_HALF,
-    )
-    found = await store.query(sql, {"match": match, "host": host, "limit": max(limit, CANDIDATES)})
-    rows = [row for row in found if asked_of(row["directives"]).until > now]
-    titles = await asyncio.to_thread(mark, query.with_any(), [(row["title"] or "", "") for row in rows])
-    for row, (title, _) in zip(rows, titles, strict=True):
-        row["score"] *= 1 + TITLE_SHARE * title.share()
-    best = sorted(rows, key=lambda row: (-row["score"], row["url_id"]))[:limit]
-    return rows[0]["total"] - (len(found) - len(rows)) if rows else 0, best
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The best pages that match an expression, with their final ``score``.
+
+    ``ranked`` pages match ``match``, the expression that was ranked; ``total`` pages match it in any field.
+    """
+
+    match: str
+    ranked: int
+    total: int
+    best: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The statements of one search. ``values`` are those of the filters, ``depth`` is how many hits are wanted."""
+
+    store: StoreReader
+    query: Query
+    values: dict[str, object]
+    now: float
+    depth: int
+
+    @property
+    def _dialect(self) -> _Dialect:
+        return _DIALECTS[self.store.dialect]
+
+    async def find(self, expression: _Expression) -> _Found:
+        """The best pages that match."""
+        match, count = await self._narrowed(expression)
+        sql = SQL["find"].format(
+            matching=self._dialect.matching,
+            wanted=SQL["wanted"],
+            site_weight=SITE_WEIGHT,
+            popularity_share=POPULARITY_SHARE,
+            popularity_half=POPULARITY_HALF,
+        )
+        values = {"match": match, "limit": max(self.depth, CANDIDATES), **self.values}
+        found = await self.store.query(sql, values)
+        rows = [row for row in found if row["is_page"] and asked_of(row["directives"]).until > self.now]
+        candidates = rows[:CANDIDATES]
+        titles = await asyncio.to_thread(mark, self.query.with_any(), [(row["title"] or "", "") for row in candidates])
+        for row, (title, _) in zip(candidates, titles, strict=True):
+            row["score"] *= 1 + TITLE_SHARE * title.share()
+        best = sorted(candidates, key=lambda row: (-row["score"], row["url_id"])) + rows[CANDIDATES:]
+        ranked = found[0]["total"] - (len(found) - len(rows)) if found else 0
+        return _Found(match, ranked, count or ranked, best[: self.depth])
+
+    async def facets(self, match: str) -> tuple[Facet, ...]:
+        """The facets of the pages that match."""
+        sql = SQL["facets"].format(matching=self._dialect.matching_pages, wanted=SQL["wanted"])
+        rows = await self.store.query(sql, {"match": match, "now": self.now, "most": _MOST_VALUES, **self.values})
+        return tuple(Facet(row["facet"], row["value"], row["pages"]) for row in rows if row["pages"])
+
+    async def _narrowed(self, expression: _Expression) -> tuple[str, int]:
+        """The expression to rank, and how many pages match in any field if it is a narrower one, else 0."""
+        match = expression(self.query, "") or ""
+        if self._dialect.count is None or (total := await self._count(match, _ALL)) <= BROAD:
+            return match, 0
+        for fields in FIELDS:
+            tried = expression(self.query, fields) or ""
+            narrower = await self._count(tried, BROAD + 1)
+            if narrower < self.depth:
+                break
+            match = tried
+            if narrower <= BROAD:
+                break
+        return match, total
+
+    async def _count(self, match: str, most: int) -> int:
+        """How many pages match and pass the filters, up to ``most``."""
+        assert self._dialect.count is not None
+        filters = self.values if any(value is not None for value in self.values.values()) else {}
+        (row,) = await self.store.query(self._dialect.count[bool(filters)], {"match": match, "most": most, **filters})
+        return int(row["n"])
+
+
+async def require_index(store: StoreReader) -> None:
+    """Raise :class:`UsageError` if the store has no index."""
+    await _state(store)
 
 
 async def _state(store: StoreReader) -> str:
@@ -149,6 +309,12 @@ async def _state(store: StoreReader) -> str:
     if rows[0]["is_behind"]:
         return f"the crawl has continued since the index was built; `crawler index{db_argument(store.name)}` updates it"
     return ""
+
+
+async def _values(store: StoreReader, filters: Filters) -> dict[str, object]:
+    """The parameters of the filters. Raises :class:`UsageError` for an unknown site."""
+    host = None if filters.site is None else await _known_site(store, filters.site)
+    return {"host": host, "language": filters.language, "depth": filters.depth, "since": filters.since}
 
 
 async def _known_site(store: StoreReader, site: str) -> str:
@@ -169,10 +335,10 @@ async def _hits(
         batch = rows[start : start + _TEXTS_IN_MEMORY]
         bodies = await store.bodies(row["body_id"] for row in batch)
         texts = [bodies[row["body_id"]] for row in batch]
-        marked = await asyncio.to_thread(_marked_texts, query.with_any(), batch, texts)
+        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, texts)
         hits += [
-            SearchHit(title=title, excerpt=excerpt, all_words=all_words, **{name: row[name] for name in _COPIED})
-            for row, (title, excerpt) in zip(batch, marked, strict=True)
+            SearchHit(**parts, all_words=all_words, **{name: row[name] for name in _COPIED})
+            for row, parts in zip(batch, shown, strict=True)
         ]
     return await _with_anchors(store, query, rows, hits)
 
@@ -188,20 +354,34 @@ async def _with_anchors(
     return [replace(hit, anchor=anchors.get(row["url_id"])) for row, hit in zip(rows, hits, strict=True)]
 
 
-_COPIED = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagerank")
+_COPIED = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagerank", "language", "depth")
 
 
-def _marked_texts(match: str, rows: Sequence[dict[str, Any]], bodies: Sequence[bytes]) -> list[tuple[Marked, Marked]]:
-    """The title and an excerpt of each page, from its text or description; else the beginning of the text.
+def _shown_texts(match: str, rows: Sequence[dict[str, Any]], bodies: Sequence[bytes]) -> list[dict[str, Any]]:
+    """The title, an excerpt and its section of each page: from its text or description; else the beginning of the text.
 
     NOSNIPPET and ``max-snippet`` of the page bound the excerpt; the title is no part of it.
     """
-    texts = [page_text(body, row["charset"], row["content_type"]).text for row, body in zip(rows, bodies, strict=True)]
-    titles = [row["title"] or "" for row in rows]
-    from_text = mark(match, list(zip(titles, texts, strict=True)))
+    pages = [main_text(body, row["charset"], row["content_type"]) for row, body in zip(rows, bodies, strict=True)]
+    from_text = mark(match, [(row["title"] or "", page.text) for row, page in zip(rows, pages, strict=True)])
     from_description = mark(match, [("", row["description"] or "") for row in rows])
-    limits = [asked_of(row["directives"]).snippet_chars for row in rows]
-    return [
-        (title, within(said if said.marks and not excerpt.marks else excerpt, limit))
-        for (title, excerpt), (_, said), limit in zip(from_text, from_description, limits, strict=True)
-    ]
+    shown = []
+    for row, page, (title, excerpt), (_, said) in zip(rows, pages, from_text, from_description, strict=True):
+        limit = asked_of(row["directives"]).snippet_chars
+        is_said = bool(said.marks and not excerpt.marks)
+        section = None if is_said or not limit else _section(row["url"], page, excerpt)
+        shown.append({"title": title, "excerpt": within(said if is_said else excerpt, limit), "section": section})
+    return shown
+
+
+def _section(url: str, page: MainText, excerpt: Marked) -> SearchSection | None:
+    """The section of the first match in an excerpt of the text of a page."""
+    if not excerpt.marks:
+        return None
+    start = page.text.find(excerpt.text.strip(_ELLIPSIS))
+    first = excerpt.marks[0][0] - (len(excerpt.text) - len(excerpt.text.lstrip(_ELLIPSIS)))
+    above = [section for section in page.sections if section.start <= start + first] if start >= 0 else []
+    named = next((section for section in reversed(above) if section.anchor), None)
+    if named is None:
+        return None
+    return SearchSection(named.heading, f"{url}#{quote(named.anchor, safe=_IN_FRAGMENTS)}")

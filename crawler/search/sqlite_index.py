@@ -47,7 +47,7 @@ class SqliteIndex(IndexBackend):
         return await super().clear()
 
     async def _empty(self) -> None:
-        for name in ("delete_texts", "delete_pages", "set_hash_size"):
+        for name in ("delete_texts", "delete_pages", "delete_anchors", "set_hash_size"):
             await self._db.execute(self.SQL[name])
 
     async def _rows(self, entries: Sequence[IndexEntry]) -> list[list[str]]:
@@ -60,8 +60,12 @@ class SqliteIndex(IndexBackend):
         )
         await self._db.executemany(
             self.SQL["insert_page"],
-            [(row_id, e.url_id, e.digest, e.in_links, e.in_sites) for row_id, e in enumerate(entries, first)],
+            [
+                (row_id, e.url_id, e.digest, *e.figures[:-1], e.site_id, e.language)
+                for row_id, e in enumerate(entries, first)
+            ],
         )
+        await self._db.executemany(self.SQL["delete_anchors_of"], [(entry.url_id,) for entry in entries])
 
     async def _highest_row(self) -> int:
         rows = await self.query(self.SQL["highest_row"])

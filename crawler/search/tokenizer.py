@@ -25,7 +25,7 @@ _ZERO_WIDTH_SPACE = "\u200b"  # separates words for the tokenizer
 
 
 def separate_unspaced(text: str) -> str:
-    """A :func:`clean <crawler.search.page_text.clean>` text in which each character of an unspaced script is a word.
+    """A :func:`clean <crawler.page.main_text.clean>` text in which each character of an unspaced script is a word.
 
     A word of such a script is then found as a phrase of its characters. :func:`join_separated` undoes it.
     """
@@ -40,7 +40,7 @@ def join_separated(text: str) -> str:
 
 
 def tokenize(text: str) -> list[str]:
-    """The words of a :func:`clean <crawler.search.page_text.clean>` text, in order, without case and diacritics."""
+    """The words of a :func:`clean <crawler.page.main_text.clean>` text, in order, without case and diacritics."""
     return separate_unspaced(text).translate(_FOLDED).split()
 
 

@@ -59,6 +59,7 @@ NOT_COPIED = frozenset(
         "store_copy",
         "body_place",
         "object_to_delete",
+        "search_anchors",
         "search_page",
         "search_state",
         "search_text",

@@ -23,6 +23,7 @@ BENCHES = {
     "finish": "how soon a crawl ends after its largest site",
     "start": "how long a crawl takes to begin",
     "rank": "the time and memory to rank a large store",
+    "search": "how long a search takes in a large store",
     "rup": "the load of a site that is kept up to date by reports, by polling or by a new crawl",
     "revisit": "the changes that a budget of revisits finds, against other policies",
     "hostile": "the cost of pages that are made to tie up the parser",

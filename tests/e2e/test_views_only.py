@@ -21,7 +21,7 @@ from tests.web import LoopbackWeb
 
 SOURCES = Path(__file__).parents[2] / "crawler"
 #: The index is the own table of the search.
-INDEX = re.compile(r"search_(page|state|text\w*)")
+INDEX = re.compile(r"search_(page|state|anchors|text\w*)")
 WRITES = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
 
 
@@ -143,7 +143,7 @@ def test_the_search_index_is_built_from_views(guard: Guard) -> None:
     dialect = load_statements("crawler.search", "sqlite.sql")
     for name in ("inbound_links", "next_pages", "count_chosen", "begin_state", "end_state", "remove_unchosen"):
         assert not guard.violations(SEARCH[name].format(version=1, site_weight=1)), name
-    for name in ("insert_text", "insert_page", "set_links", "insert_inbound"):
+    for name in ("insert_text", "insert_page", "set_figures", "insert_inbound"):
         assert not guard.violations(dialect[name]), name
 
 

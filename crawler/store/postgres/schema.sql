@@ -485,7 +485,16 @@ CREATE TABLE search_page (
   digest bigint NOT NULL,
   in_links bigint NOT NULL,
   in_sites bigint NOT NULL,
-  size bigint NOT NULL                   -- in words
+  size bigint NOT NULL,                  -- in words
+  site_id bigint NOT NULL,
+  language text COLLATE "C" NOT NULL,
+  depth bigint NOT NULL,
+  fetched_at double precision NOT NULL
+);
+
+CREATE TABLE search_anchors (
+  url_id bigint PRIMARY KEY REFERENCES search_page ON DELETE CASCADE,
+  anchors text NOT NULL
 );
 
 CREATE TABLE search_text (               -- the words of a page, without its text; a long page has several rows

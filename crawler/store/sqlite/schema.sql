@@ -432,7 +432,16 @@ CREATE TABLE search_page (               -- one row per page in the index
   url_id INTEGER NOT NULL UNIQUE,        -- the main address; mirrors and duplicates have no row
   digest INTEGER NOT NULL,               -- of everything that the row was made of
   in_links INTEGER NOT NULL,             -- pages that link to the page
-  in_sites INTEGER NOT NULL              -- sites of these pages, its own left out
+  in_sites INTEGER NOT NULL,             -- sites of these pages, its own left out
+  site_id INTEGER NOT NULL,
+  language TEXT NOT NULL,                -- that the page states, as `en`; empty: none
+  depth INTEGER NOT NULL,                -- as in url, when the index was built
+  fetched_at REAL NOT NULL               -- as in page, when the index was built
+);
+
+CREATE TABLE search_anchors (            -- the anchors of links to the page that the index has, one a line
+  url_id INTEGER PRIMARY KEY,
+  anchors TEXT NOT NULL
 );
 
 CREATE TABLE search_state (              -- one row, once there is an index

@@ -12,7 +12,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.model import Link
 from crawler.search.build_index import IndexSummary, OnProgress, build_index
-from crawler.search.results import SearchResult, search
+from crawler.search.results import Filters, SearchResult, search
 from crawler.store.location import is_url
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sqlite.store import SqliteStore
@@ -75,7 +75,7 @@ class Crawled:
         return await build_index(self.db, self.harness.store, on_progress)
 
     async def search(self, words: str, *, limit: int = 10, site: str | None = None, now: float = NOW) -> SearchResult:
-        return await search(self.harness.store, words, now=now, limit=limit, site=site)
+        return await search(self.harness.store, words, now=now, limit=limit, filters=Filters(site))
 
     async def urls(self, words: str, *, limit: int = 10, site: str | None = None) -> list[str]:
         """Of the pages with all the words, best first."""

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import UsageError
+from crawler.page.main_text import clean
 from crawler.search import postgres_text_search
-from crawler.search.page_text import clean
 from crawler.search.postgres_text_search import vectors
 from crawler.search.query import Phrase, Query, parse_query
 from crawler.search.results import WEIGHTS
@@ -35,7 +35,10 @@ CREATE INDEX ON search_text USING gin(words);
 VOCABULARY = ["red", "green", "greens", "blue", "Größe", "grosse", "数", "数据库", "x86", "write-ahead", "Ελλάς", "и"]
 
 
-MATCHING = load_statements("crawler.search", "postgres.sql")["matching"].format(heaviest=postgres_text_search.HEAVIEST)
+_SQL = load_statements("crawler.search", "postgres.sql")
+MATCHING = (
+    f"{_SQL['candidates'].format(filters='TRUE')},\n{_SQL['matching'].format(heaviest=postgres_text_search.HEAVIEST)}"
+)
 
 
 class Both:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import UsageError
-from crawler.search.page_text import clean
+from crawler.page.main_text import clean
 from crawler.search.query import MAX_ITEMS, MAX_QUERY_CHARS, parse_query
 from crawler.search.tokenizer import separate_unspaced
 

@@ -18,7 +18,11 @@ def language(body: bytes, charset: str | None) -> str | None:
     The language is that of ``<html lang>``, else of its ``xml:lang``, else of ``<meta http-equiv=content-language>``
     (HTML Standard, 3.2.6.1). ``charset`` is the one in the Content-Type header.
     """
-    page = LexborHTMLParser(to_utf8(body[:_HEAD_BYTES], charset)[1])
+    return language_of(LexborHTMLParser(to_utf8(body[:_HEAD_BYTES], charset)[1]))
+
+
+def language_of(page: LexborHTMLParser) -> str | None:
+    """The same of a parsed page."""
     root = page.root
     said = [] if root is None else [root.attributes.get("lang"), root.attributes.get("xml:lang")]
     metas = [node.attributes for node in page.css("meta[http-equiv][content]")]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.sampling.page_language import language
+from crawler.page.language import language
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.search.page_text import MAX_TEXT_CHARS, PageText, clean, page_text
+from crawler.page.main_text import MAX_TEXT_CHARS, clean, main_text
 from crawler.search.tokenizer import join_separated, separate_unspaced
 
 
@@ -26,30 +26,56 @@ from crawler.search.tokenizer import join_separated, separate_unspaced
     ],
 )
 def test_main_text(html: str, text: str) -> None:
-    assert page_text(html.encode(), "utf-8").text == text
+    assert main_text(html.encode(), "utf-8").text == text
 
 
 def test_headings_are_read_in_their_order() -> None:
     html = b"<header><h1>Site</h1></header><h1>Page <em>one</em></h1><p>x<h3>Deep</h3><h2>Later</h2>"
-    assert page_text(html, None) == PageText("Page one Deep Later", "Page one x Deep Later")
+    found = main_text(html, None)
+    assert (found.headings, found.text) == ("Page one Deep Later", "Page one x Deep Later")
 
 
 def test_other_encodings_and_types() -> None:
-    assert page_text("<p>Größe".encode("latin-1"), "windows-1252").text == "Größe"
-    assert page_text(b"<p>a\r\nb", None, "text/plain").text == "<p>a b"
+    assert main_text("<p>Größe".encode("latin-1"), "windows-1252").text == "Größe"
+    assert main_text(b"<p>a\r\nb", None, "text/plain").text == "<p>a b"
 
 
 @pytest.mark.parametrize("nest", [b"<nav>", b"<svg>", b"<button>", b"<h1><b>", b"<h2><object>", b"<main>"])
 def test_a_deep_nest_ends(nest: bytes) -> None:
     """Each takes a fraction of a second; were it quadratic in what is left out, minutes."""
-    assert page_text(nest * 7_000 + b"x", None).text in ("", "x")
+    assert main_text(nest * 7_000 + b"x", None).text in ("", "x")
 
 
 @pytest.mark.slow
 def test_a_long_text_is_cut() -> None:
-    assert len(page_text(b"<p>a" * MAX_TEXT_CHARS, None).text) <= MAX_TEXT_CHARS
+    assert len(main_text(b"<p>a" * MAX_TEXT_CHARS, None).text) <= MAX_TEXT_CHARS
 
 
 @pytest.mark.parametrize("text", ["plain", "Apacheの仮想ホスト", "数据库", "ภาษา", "데이터베이스"])
 def test_parted_words_are_joined_again(text: str) -> None:
     assert join_separated(separate_unspaced(text)) == clean(text) == text
+
+
+@pytest.mark.parametrize(
+    ("html", "anchor"),
+    [
+        ('<h2 id="own">H</h2>', "own"),
+        ('<section id="around"><h2>H</h2>text</section>', "around"),
+        ('<div id="docbook"><div><div><div><h2>H</h2></div></div></div>text</div>', "docbook"),
+        ('<h2><a name="inside"></a>H</h2>', "inside"),
+        ('<a id="before"></a> <h2>H</h2>', "before"),
+        ('<section id="around">text <h2>H</h2></section>', ""),  # it begins with a text
+        ('<p id="text">text</p><h2>H</h2>', ""),
+    ],
+)
+def test_a_section_is_named_by_the_element_at_its_heading(html: str, anchor: str) -> None:
+    (section,) = main_text(html.encode(), None).sections
+    assert (section.heading, section.anchor) == ("H", anchor)
+
+
+def test_sections_begin_at_their_headings_in_the_text() -> None:
+    html = b"<body><p>before</p><h1 id=a>One\x02 </h1><p>x</p><nav><h2>Menu</h2></nav><h3 id=c>Two \xc2\xb6</h3>end"
+    found = main_text(html, "utf-8")
+    assert [(s.level, s.heading, s.anchor) for s in found.sections] == [(1, "One", "a"), (3, "Two", "c")]
+    assert [found.text[s.start : s.start + 3] for s in found.sections] == ["One", "Two"]
+    assert main_text(b"<p>a&#x1e;b<h1>One</h1>", None).sections == ()  # the page contains the separator itself

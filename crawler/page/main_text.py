@@ -1,0 +1,166 @@
+"""Extracts the main text of a page, its headings, and the sections that the headings begin.
+
+The main text is the content of ``<main>``, or of ``<body>`` without header, footer and asides; navigation and scripts
+are removed from either. More elaborate extraction loses more of the text. On 200 pages of 25 manuals this one keeps 95
+% of the five-word sequences that only one page has, and 19 % of those that half of a manual's pages share, in 0.5 ms a
+page; resiliparse keeps 86 and 5 % in 1.0 ms, trafilatura 85 and 3 % in 17 ms. Lost text cannot be found, while text
+that all pages share weighs little in the ranking.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+
+from crawler.page.charset import to_utf8
+from crawler.page.language import language_of
+
+#: The beginning of a longer page is indexed.
+MAX_TEXT_CHARS = 1_000_000
+MAX_HEADINGS_CHARS = 20_000
+
+_HTML_TYPES = ("", "text/html", "application/xhtml+xml")
+_OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
+_MAIN = "main,[role=main]"
+_NOT_TEXT = "script,style,template,noscript,svg,select,button,nav,[role=navigation],[role=search]"
+_AROUND_MAIN = f"{_NOT_TEXT},header,footer,aside,[role=banner],[role=contentinfo]"
+_HEADINGS = "h1,h2,h3,h4,h5,h6"
+# A word ends at the tags of these elements, with or without a blank. Other tags may stand within a word.
+_BLOCKS = (
+    "address,article,aside,blockquote,br,caption,dd,details,div,dl,dt,fieldset,figcaption,figure,footer,form,"
+    f"{_HEADINGS},header,hr,legend,li,main,ol,option,p,pre,section,summary,table,td,th,tr,ul"
+)
+
+# Characters that a line of text must not contain: controls, and invisible ones such as direction marks.
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_UNSEEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+")
+
+
+_SECTION = "\x1e"  # stands before each heading while the text is collected
+_LINK_SIGNS = "¶🔗 "  # the text of the links that manuals put behind a heading
+_LEVELS_UP = 4  # from a heading to the element of its section: DocBook puts three between them
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what follows it, up to the next heading.
+
+    ``start`` is the position of the heading in the text of the page, in characters. ``level`` is 1 to 6. ``anchor`` is
+    the fragment that leads there, empty if the page names no element near the heading.
+    """
+
+    start: int
+    level: int
+    heading: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class MainText:
+    """The main text of a page. The text includes the headings; ``language`` is the one that the page states."""
+
+    headings: str
+    text: str
+    sections: tuple[Section, ...] = ()
+    language: str | None = None
+
+
+def main_text(body: bytes, charset: str | None, content_type: str = "") -> MainText:
+    """The main text of a fetched document, on one line. Raises nothing, whatever ``body`` contains.
+
+    ``charset`` is the one that the crawl decoded the page with. The crawl has parsed every stored page within its
+    limits of time and memory, so this can parse it again.
+    """
+    _, utf8 = to_utf8(body, charset)
+    if content_type not in _HTML_TYPES:
+        return MainText("", clean(utf8.decode(errors="replace")[:MAX_TEXT_CHARS]))
+    tree = LexborHTMLParser(utf8, options=_OPTIONS)
+    language = language_of(tree)
+    main = tree.css_first(_MAIN)
+    found = None if main is None else _read(main, _NOT_TEXT, language)
+    if (found is None or not found.text) and tree.body is not None:
+        found = _read(tree.body, _AROUND_MAIN, language)
+    return found or MainText("", "", (), language)
+
+
+def _read(root: LexborNode, left_out: str, language: str | None) -> MainText:
+    for node in _outermost(root, left_out):
+        node.replace_with(" ")
+    headings = list(_outermost(root, _HEADINGS))
+    anchors = [_anchor(node) for node in headings]
+    for node in root.css(_BLOCKS):
+        node.insert_before(" ")
+        node.insert_after(" ")
+    texts = [node.text() for node in headings]
+    for node in headings:
+        node.insert_before(_SECTION)
+    whole = root.text()
+    # A page that contains the separator itself has no sections.
+    raw = whole[:MAX_TEXT_CHARS]
+    parts = [clean(part) for part in (raw.split(_SECTION) if whole.count(_SECTION) == len(headings) else [raw])]
+    sections, position = [], 0
+    for node, said, anchor, before in zip(headings, texts, anchors, parts[:-1], strict=False):
+        position += len(before) + 1 if before else 0
+        sections.append(Section(position, int((node.tag or "h6")[1]), clean(said).rstrip(_LINK_SIGNS), anchor))
+    text = " ".join(filter(None, parts))
+    return MainText(clean(" ".join(texts)[:MAX_HEADINGS_CHARS]), text, tuple(sections), language)
+
+
+def _anchor(heading: LexborNode) -> str:
+    """The fragment of the element that names the place of a heading; empty if there is none.
+
+    That is the heading, an element in it, an element that begins with it, or an empty element before it.
+    """
+    inside = heading.css_first("[id],a[name]")
+    place: LexborNode | None = heading
+    named = [heading, inside]
+    for _ in range(_LEVELS_UP):
+        if place is None or _element_before(place) is not None:
+            break
+        place = place.parent
+        named.append(place)
+    before = _element_before(heading)
+    if before is not None and not before.text().strip():
+        named.append(before)
+    names = (_name(node) for node in named if node is not None)
+    return next(filter(None, names), "")
+
+
+def _name(node: LexborNode) -> str:
+    """The fragment that leads to an element (HTML Standard, 7.4.6.3)."""
+    return node.attributes.get("id") or (node.attributes.get("name") if node.tag == "a" else None) or ""
+
+
+def _element_before(node: LexborNode) -> LexborNode | None:
+    """The element before a node within the same parent, if only white space stands between them; else that text."""
+    before = node.prev
+    while before is not None and before.tag in ("-text", "-comment") and not (before.text() or "").strip():
+        before = before.prev
+    return before
+
+
+def _outermost(root: LexborNode, selector: str) -> Iterator[LexborNode]:
+    """The matching elements below ``root`` that are not inside another one.
+
+    Processing every element of a deeply nested page would take quadratic time.
+    """
+    inside = 0
+    for node in root.css(selector):
+        if inside:
+            inside -= 1
+        elif node.mem_id != root.mem_id:
+            inside = sum(
+                other.mem_id != node.mem_id for other in node.css(selector)
+            )  # these come next in document order
+            yield node
+
+
+def clean(text: str) -> str:
+    """A text on one line, without controls and invisible characters."""
+    line = " ".join(text.split())
+    if line.isprintable():  # nearly always true, and fast
+        return line
+    return " ".join(_UNSEEN.sub("", _CONTROLS.sub(" ", line)).split())

@@ -1,0 +1,194 @@
+"""The search page as HTML: what a request asks for, and its results rendered. Needs the extra ``search``.
+
+Jinja2 escapes every value that a template prints, so no text of a crawled site becomes markup. As a second defence the
+page has a Content-Security-Policy that allows nothing but its own style sheet and its own form.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from math import ceil
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from crawler.clock import iso
+from crawler.formatting import many
+from crawler.search.excerpt import Marked
+from crawler.search.query import MAX_QUERY_CHARS
+from crawler.search.results import Filters, SearchResult
+from crawler.version import VERSION
+
+#: Hits on one page, and how many pages of hits can be asked for.
+PAGE_HITS = 10
+MAX_PAGE = 50
+_PAGES_AROUND = 4
+
+_DAY_S = 86_400
+#: The values of ``since``: their text, and the time before now in seconds.
+SINCE = {
+    "day": ("last 24 hours", _DAY_S),
+    "week": ("last 7 days", 7 * _DAY_S),
+    "month": ("last 30 days", 30 * _DAY_S),
+    "year": ("last 365 days", 365 * _DAY_S),
+}
+_TITLES = {"site": "Site", "language": "Language", "depth": "Links from the seeds", "since": "Fetched"}
+_MAX_VALUE_CHARS = 300
+_MAX_DEPTH = 10**9
+
+_STYLE = (files("crawler.search") / "style.css").read_text(encoding="utf-8")
+_STYLE_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
+#: The Content-Security-Policy of the page (CSP Level 3).
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+# Control characters, lone surrogates, and characters that change the direction of the text after them.
+_UNFIT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request asks for. A value that cannot be meant, such as ``depth=x``, is ignored."""
+
+    words: str = ""
+    page: int = 1
+    site: str = ""
+    language: str = ""
+    depth: str = ""
+    since: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Asked:
+        """What the query of a URL asks for."""
+        value = {name: query.get(name, "").strip()[:_MAX_VALUE_CHARS] for name in (*_TITLES, "page")}
+        return cls(
+            words=query.get("q", "").strip()[: MAX_QUERY_CHARS + 1],
+            page=max(1, min(_number(value["page"]) or 1, MAX_PAGE)),
+            site=value["site"],
+            language=value["language"].lower(),
+            depth=value["depth"] if _number(value["depth"]) is not None else "",
+            since=value["since"] if value["since"] in SINCE else "",
+        )
+
+    def filters(self, now: float) -> Filters:
+        """The filters; ``now`` is in seconds since the epoch."""
+        return Filters(
+            site=self.site or None,
+            language=self.language or None,
+            depth=_number(self.depth),
+            since=now - SINCE[self.since][1] if self.since else None,
+        )
+
+    def active(self) -> list[tuple[str, str, str]]:
+        """The filters that are set: name, value, and text."""
+        said = {
+            "site": self.site.partition("://")[2] or self.site,
+            "language": f"language: {self.language}",
+            "depth": f"links from the seeds: {self.depth}",
+            "since": SINCE[self.since][0] if self.since else "",
+        }
+        return [(name, getattr(self, name), text) for name, text in said.items() if getattr(self, name)]
+
+    def link(self, *, page: int = 1, without: str = "", changes: Mapping[str, str] | None = None) -> str:
+        """A relative link to the same search with changes."""
+        values = {"q": self.words} | {name: value for name, value, _ in self.active()} | dict(changes or {})
+        values.pop(without, None)
+        if page > 1:
+            values["page"] = str(page)
+        return f"?{urlencode(values)}"
+
+
+def _number(text: str) -> int | None:
+    """The natural number in a text, if it is one of a plausible size."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < len(str(_MAX_DEPTH)) else None
+
+
+def render(asked: Asked, result: SearchResult | None, *, name: str, pages: int, sites: int, error: str = "") -> str:
+    """The page: the results, or without ``result`` the start page, or the ``error``.
+
+    ``name`` is the title of the page; ``pages`` and ``sites`` are those in the index.
+    """
+    found = 0 if result is None else (result.ranked + result.some)
+    last_page = min(ceil(found / PAGE_HITS), MAX_PAGE)
+    around = range(max(1, asked.page - _PAGES_AROUND), min(last_page, asked.page + _PAGES_AROUND) + 1)
+    return _ENVIRONMENT.get_template("search.html.j2").render(
+        asked=asked,
+        result=result,
+        is_behind=bool(result and result.note),
+        facets=[] if result is None else _facets(asked, result),
+        first=(asked.page - 1) * PAGE_HITS + 1,
+        last_page=last_page,
+        shown_pages=list(around),
+        name=name,
+        pages=pages,
+        sites=sites,
+        error=error,
+    )
+
+
+def description(name: str, base_url: str) -> str:
+    """The OpenSearch description (OpenSearch 1.1, draft 6) of the search page at ``base_url``."""
+    return _ENVIRONMENT.get_template("opensearch.xml.j2").render(name=name, base_url=base_url)
+
+
+def _facets(asked: Asked, result: SearchResult) -> list[tuple[str, list[tuple[str, int, str, bool]]]]:
+    """The facets by title; each value with its text, its pages, the link that changes it, and whether it is set."""
+    shown = []
+    for facet, title in _TITLES.items():
+        values = []
+        for one in result.facets:
+            if one.facet == facet:
+                is_on = getattr(asked, facet) == one.value
+                said = SINCE[one.value][0] if facet == "since" else one.value.removeprefix("https://")
+                link = asked.link(without=facet) if is_on else asked.link(changes={facet: one.value})
+                values.append((said, one.pages, link, is_on))
+        if values:
+            shown.append((title, values))
+    return shown
+
+
+def _marked(text: Marked) -> Markup:
+    """A text with its matches in ``<mark>``, escaped."""
+    html, end_before = Markup(""), 0
+    for start, end in text.marks:
+        html += escape(_printable(text.text[end_before:start]))
+        html += Markup("<mark>{}</mark>").format(_printable(text.text[start:end]))
+        end_before = end
+    return html + escape(_printable(text.text[end_before:]))
+
+
+def _printable(value: object) -> object:
+    """``value`` as a template prints it: each character in ``_UNFIT`` is replaced by U+FFFD."""
+    return _UNFIT.sub("\ufffd", value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _day(epoch_s: float) -> str:
+    return iso(epoch_s)[:10]
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("crawler.search"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.globals.update(
+        marked=_marked, many=many, day=_day, style=Markup(_STYLE), version=VERSION, max_chars=MAX_QUERY_CHARS
+    )
+    return environment
+
+
+_ENVIRONMENT = _environment()

@@ -1,0 +1,150 @@
+"""Measures how long a search takes in a large store, with the facets that the search page shows.
+
+The store has pages of words drawn by Zipf's law from a made-up vocabulary, 200 sites, and ten links a page. The
+questions have one to three words: rare ones, words of the middle, and words that half of the pages have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import random
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+
+from crawler.search.build_index import build_index
+from crawler.search.results import search
+from crawler.store.bodies import compress
+from crawler.store.keys import url_number
+from crawler.store.sql.schema import schema
+from crawler.store.sqlite.store import SqliteStore
+from tests.bench.table import Row
+
+_SITES, _WORDS_A_PAGE, _VOCABULARY, _LINKS = 200, 400, 60_000, 10
+_TARGET_S = 0.05
+_AT = 1_750_000_000.0
+_LANGUAGES = ("en", "de", "fr", "")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    default = Path(tempfile.gettempdir()) / "crawler-bench-stores"
+    parser.add_argument("--stores", type=Path, default=default, metavar="DIR", help=f"keep the store here [{default}]")
+    parser.add_argument("--pages", type=int, default=100_000, metavar="N", help="pages of the store [100000]")
+
+
+def run(options: argparse.Namespace) -> list[Row]:
+    return asyncio.run(_run(_kept(options.stores, options.pages), options.pages))
+
+
+async def _run(path: Path, pages: int) -> list[Row]:
+    rows = []
+    store = await SqliteStore.open(path, read_only=True)
+    try:
+        for name, questions in _questions().items():
+            times = []
+            for words in questions:
+                start = time.perf_counter()
+                await search(store, words, now=_AT, facets=True)
+                times.append(time.perf_counter() - start)
+            times.sort()
+            median, worst = times[len(times) // 2], times[-1]
+            must = f"≤ {_TARGET_S * 1000:.0f} ms"
+            rows.append(Row(f"{name}, median of {len(times)}", median * 1000, "ms", must=must, ok=median <= _TARGET_S))
+            rows.append(Row(f"{name}, slowest", worst * 1000, "ms"))
+    finally:
+        await store.close()
+    return rows
+
+
+def _questions() -> dict[str, list[str]]:
+    """Words by their place in the vocabulary, the most frequent first."""
+    chance = random.Random(3)
+    word = _word
+    return {
+        "one word on 0.1 % of the pages": [word(chance.randrange(15_000, 25_000)) for _ in range(20)],
+        "one word on some percent": [word(chance.randrange(300, 1500)) for _ in range(20)],
+        "two words": [f"{word(chance.randrange(100, 1500))} {word(chance.randrange(100, 1500))}" for _ in range(20)],
+        "three words": [" ".join(word(chance.randrange(50, 1500)) for _ in range(3)) for _ in range(20)],
+        "one word on half of the pages": [word(n) for n in range(40, 60)],
+        "two words on nearly all pages": [f"{word(n)} {word(n + 1)}" for n in range(10)],
+    }
+
+
+def _word(n: int) -> str:
+    """The word of this number, made of syllables."""
+    made, n = "", n + 30
+    while n:
+        n, k = divmod(n, 30)
+        made += "bdklmn"[k // 5] + "aeiou"[k % 5]
+    return made
+
+
+def _kept(folder: Path, pages: int) -> Path:
+    shape = hashlib.sha256(repr((pages, schema("sqlite"))).encode()).hexdigest()[:8]
+    path = folder / f"search-{pages}-{shape}.db"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        half = path.with_suffix(".half")
+        half.unlink(missing_ok=True)
+        asyncio.run(_make(half, pages))
+        half.rename(path)
+    return path
+
+
+async def _make(path: Path, pages: int) -> None:
+    store = await SqliteStore.open(path)
+    await store.close()
+    db = sqlite3.connect(path)
+    db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+    db.execute(
+        "INSERT INTO politeness_group (id, name, next_at, pause_s, wait_code, waits_for) "
+        "VALUES (1, 'all', 0, 1, 'delay', 'delay')"
+    )
+    db.executemany(
+        "INSERT INTO site (id, name, group_id) VALUES (?, ?, 1)", [(n + 1, f"http://s{n}.test") for n in range(_SITES)]
+    )
+    ids = [url_number(n % _SITES + 1, f"/{n}") for n in range(pages)]
+    for n, title, body in _texts(pages):
+        data = body.encode()
+        db.execute(
+            "INSERT INTO body (id, sha256, data) VALUES (?, ?, ?)",
+            (n + 1, hashlib.sha256(data).digest(), compress(data)),
+        )
+        db.execute("INSERT INTO url (id, path, state, depth) VALUES (?, ?, 'fetched', ?)", (ids[n], f"/{n}", n % 7))
+        db.execute(
+            "INSERT INTO page (url_id, status, content_type, fetched_at, title, noindex, nofollow, body_id, "
+            "body_bytes) VALUES (?, 200, 'text/html', ?, ?, 0, 0, ?, ?)",
+            (ids[n], _AT - 3600 * (n % 5000), title, n + 1, len(data)),
+        )
+        chance = random.Random(n)
+        links = {ids[int(pages * chance.random() ** 3)] for _ in range(_LINKS)}
+        db.executemany(
+            "INSERT INTO link (source, target, anchor, rel, follow) VALUES (?, ?, ?, '', 1)",
+            [(ids[n], target, title) for target in links],
+        )
+    db.commit()
+    db.close()
+    store = await SqliteStore.open(path)
+    try:
+        await build_index(str(path), store)
+    finally:
+        await store.close()
+
+
+def _texts(pages: int) -> Iterator[tuple[int, str, str]]:
+    """Number, title and body of each page."""
+    chance = random.Random(7)
+    words = [_word(n) for n in range(_VOCABULARY)]
+    weights = list(accumulate(1 / (n + 20) for n in range(_VOCABULARY)))
+    for n in range(pages):
+        said = chance.choices(words, cum_weights=weights, k=_WORDS_A_PAGE)
+        title = " ".join(said[:4])
+        parts = [said[k : k + 80] for k in range(0, len(said), 80)]
+        sections = "".join(f'<h2 id="s{k}">{" ".join(p[:3])}</h2><p>{" ".join(p)}</p>' for k, p in enumerate(parts))
+        language = _LANGUAGES[n % len(_LANGUAGES)]
+        yield n, title, f'<!doctype html><html lang="{language}"><title>{title}</title><main>{sections}</main></html>'

@@ -1,0 +1,70 @@
+"""Filters, facets, pages of results, sections, and queries that match very many pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.search import results
+from crawler.search.results import Facet, Filters, search
+from tests.contract.visits import NOW
+from tests.unit.search.crawled import Crawled, Said
+
+A, B = "http://a.test", "http://b.test"
+
+
+async def test_filters_and_facets_agree(crawl: Crawled) -> None:
+    pages: dict[str, Said | str] = {
+        f"{A}/{n}": Said(f'<html lang="{"de" if n else "en-GB"}"><p>word {n}') for n in range(3)
+    }
+    await crawl.visit({**pages, f"{B}/": Said("word of b")})
+    await crawl.index()
+    store = crawl.harness.store
+    found = await search(store, "word", now=NOW + 100, facets=True)
+    assert found.total == found.ranked == 4
+    assert set(found.facets) == {
+        Facet("site", A, 3), Facet("site", B, 1), Facet("language", "de", 2), Facet("language", "en", 1),
+        Facet("depth", "0", 4), *(Facet("since", span, 4) for span in ("day", "week", "month", "year")),
+    }  # fmt: skip
+    for filters, total in [
+        (Filters(language="de"), 2), (Filters(site=B), 1), (Filters(site=A, language="en"), 1),
+        (Filters(depth=1), 0), (Filters(since=NOW - 1), 4), (Filters(since=NOW + 1e6), 0),
+    ]:  # fmt: skip
+        assert (await search(store, "word", now=NOW, filters=filters)).total == total
+
+
+async def test_pages_of_results_have_every_hit_once(crawl: Crawled) -> None:
+    await crawl.visit({f"{A}/{n}": Said(f"{'red' if n < 5 else ''} green {n}") for n in range(12)})
+    await crawl.index()
+    store = crawl.harness.store
+    whole = await search(store, "red green", now=NOW, limit=12)
+    parts = [await search(store, "red green", now=NOW, limit=4, offset=offset) for offset in (0, 4, 8, 12)]
+    assert [hit.url for part in parts for hit in part.hits] == [hit.url for hit in whole.hits]
+    assert (whole.total, whole.some, parts[1].some, len(whole.hits)) == (5, 7, 7, 12)
+
+
+async def test_a_hit_leads_to_the_section_of_its_excerpt(crawl: Crawled) -> None:
+    filler = "filler " * 80
+    body = f"<h1>Page</h1><p>{filler}<h2 id='the part'>A part</h2><p>{filler} needle</p><h2 id=z>Last</h2><p>{filler}"
+    await crawl.visit({f"{A}/page": Said(body)})
+    await crawl.index()
+    (hit,) = (await crawl.search("needle")).hits
+    assert hit.section is not None
+    assert (hit.section.heading, hit.section.url) == ("A part", f"{A}/page#the%20part")
+    (hit,) = (await crawl.search("page")).hits
+    assert hit.section is None, "this heading has no name"
+
+
+async def test_of_very_many_pages_those_with_the_words_in_the_title_are_ranked(
+    crawl: Crawled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "BROAD", 5)
+    pages: dict[str, Said | str] = {f"{A}/{n}": Said(f"word {n}", "word" if n < 3 else "Other") for n in range(9)}
+    await crawl.visit({**pages, f"{A}/not": Said("word but excluded", "word")})
+    await crawl.index()
+    store = crawl.harness.store
+    found = await search(store, "word -excluded", now=NOW, limit=2, facets=True)
+    is_narrow = store.dialect == "sqlite"
+    assert (found.total, found.ranked) == (9, 3 if is_narrow else 9)
+    assert {hit.title.text for hit in found.hits} == {"word"}
+    assert Facet("site", A, found.ranked) in found.facets
+    assert (await search(store, "word -excluded", now=NOW, limit=9)).ranked == 9, "as many are asked for"
