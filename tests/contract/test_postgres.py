@@ -123,10 +123,12 @@ async def test_an_invalid_statement_is_a_statement_error(postgres: Cluster) -> N
         await store.close()
 
 
-async def two_workers(url: str, lease_s: float = 60.0) -> tuple[PostgresStore, PostgresStore, float]:
-    """Two workers of a run that knows two sites, and the time."""
+async def two_workers(
+    url: str, lease_s: float = 60.0, *, reconnect_s: float = 120.0
+) -> tuple[PostgresStore, PostgresStore, float]:
+    """Two workers of a run that knows two sites, and the time. The first waits ``reconnect_s`` for the database."""
     clock = SystemClock()
-    first = await PostgresStore.open(url, lease_s=lease_s, clock=clock)
+    first = await PostgresStore.open(url, lease_s=lease_s, reconnect_s=reconnect_s, clock=clock)
     second = await PostgresStore.open(url, lease_s=lease_s)
     await first.add_seeds([(A, None), (B, None)])
     await first.prepare(None)
@@ -465,9 +467,8 @@ async def test_a_worker_that_lost_its_lease_knows_whether_its_last_batch_was_com
 
 
 async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(postgres.make_database(), reconnect_s=0.3)
     try:
-        first._patience_s = 0.3
         tried = []
 
         async def refused() -> Any:
@@ -490,13 +491,19 @@ async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monk
         await second.close()
 
 
-async def test_a_report_may_take_longer_than_the_timeout_of_a_crawl(postgres: Cluster) -> None:
-    first, second, _ = await two_workers(postgres.make_database())
+async def test_a_report_may_take_longer_than_the_timeout_of_a_crawl(
+    postgres: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, _ = await two_workers(postgres.make_database(), reconnect_s=0.3)
     try:
-        first._patience_s = 0.3
         first._db.timeout_s = first._reader.timeout_s = 0.2
-        first._sql = {"counts": "SELECT 3, 2, '{}', 0, 0, 0, 0 FROM pg_sleep(1)"}
+        counts = first._sql_of["counts"].rstrip(";\n ")
+        slow = {"counts": f"SELECT n.* FROM ({counts}) AS n, pg_sleep(1)"}
+        monkeypatch.setattr(first._slow, "_statements", slow)
+        monkeypatch.setattr(first._read, "_statements", slow)
         assert (await first.counts()).states[State.QUEUED] == 2
+        with pytest.raises(ConnectionLost):
+            await first._read.fetch_one("counts")
     finally:
         await first.close()
         await second.close()

@@ -16,6 +16,7 @@ import pytest
 
 from crawler.clock import SystemClock
 from crawler.demo.pages import Page, plain
+from crawler.run.nothing_crawled import NOTHING_CRAWLED
 from crawler.run.worker import REPORT_EVERY_S, Part
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
@@ -108,7 +109,7 @@ def test_max_time_is_of_the_command_whoever_takes_a_workers_place(command: list[
         for worker in children(process)[:1]:
             os.kill(worker, signal.SIGKILL)
     ended = finish(process)
-    assert ended.code == 0
+    assert ended.code in (0, NOTHING_CRAWLED)  # on a busy machine none had come so far as to fetch a page
     assert "--max-time is over" in ended.out
     assert ended_by(command) <= {"killed", "limits.max_time is over"}  # those that had come so far as to work
 

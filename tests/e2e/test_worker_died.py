@@ -56,7 +56,7 @@ async def faulty(self, queued, result, *more):
         taken = []
         try:
             while True:
-                taken.append(bytearray(256 << 20))
+                taken.append(bytes(256 << 20))  # zeros that the system need not give before they are written
         except MemoryError:
             os._exit(9)
     return await outcome(self, queued, result, *more)

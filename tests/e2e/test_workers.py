@@ -328,7 +328,7 @@ def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_word(
 def test_a_database_that_is_away_is_told_of_once_and_a_second_signal_does_not_wait_for_it(
     workers: str, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
-    kill.serve(loopback, 5, hosts=4, pages_per_host=200)
+    kill.serve(loopback, 5, hosts=4, pages_per_host=50)
     (tmp_path / "c.toml").write_text(WORKERS_SETTINGS.replace("patience = 2", "patience = 60"))
 
     def asked(more: int) -> None:
