@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from crawler.page.main_text import clean
-from crawler.search.tokenizer import TOKENIZER, join_separated, separate_unspaced
+from crawler.search.tokenizer import TOKENIZER, as_shown, for_tokenizer
 from crawler.store.statements import load_statements
 
 #: The approximate number of words in an excerpt.
@@ -43,7 +43,7 @@ class Marked:
 
 def mark(match: str, texts: Sequence[tuple[str, str]]) -> list[tuple[Marked, Marked]]:
     """Mark the matches of an FTS5 expression in pairs of texts: in the first, and in an excerpt of the second."""
-    ready = [(separate_unspaced(clean(short)), separate_unspaced(clean(long))) for short, long in texts]
+    ready = [(for_tokenizer(clean(short)), for_tokenizer(clean(long))) for short, long in texts]
     places = {n * len(ready) + k: (k, piece) for k, (_, long) in enumerate(ready) for n, piece in _pieces(long)}
     excerpts: dict[int, str] = {}
     with closing(sqlite3.connect(":memory:")) as db:
@@ -81,7 +81,7 @@ def _beginning(text: str) -> str:
 def _marked(text: str) -> Marked:
     plain = ""
     marks: list[tuple[int, int]] = []
-    for part in join_separated(text).split(_ON):
+    for part in as_shown(text).split(_ON):
         inside, off, outside = part.partition(_OFF)
         if off:
             marks.append((len(plain), len(plain) + len(inside)))

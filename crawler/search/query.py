@@ -1,8 +1,8 @@
 """Parses a query, and writes it as an FTS5 expression (https://www.sqlite.org/fts5.html, section 3).
 
 A query consists of ``word`` (matches with and without the *s* of a plural), ``wor*``, ``"a phrase"``, ``-word``
-(matches exactly), and ``-"a phrase"``. A word that contains punctuation is a phrase of its parts. The expression quotes
-all input, so none of it is read as syntax.
+(matches exactly), and ``-"a phrase"``. A word that contains punctuation is a phrase of its parts; C++, C# and .NET are
+words. The expression quotes all input, so none of it is read as syntax.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from crawler.errors import UsageError
 from crawler.page.main_text import clean
-from crawler.search.tokenizer import separate_unspaced
+from crawler.search.tokenizer import for_tokenizer
 
 MAX_QUERY_CHARS = 2_000
 MAX_ITEMS = 64
@@ -30,7 +30,7 @@ class Phrase:
 
     def __str__(self) -> str:
         """The phrase as an FTS5 expression."""
-        return f'"{separate_unspaced(self.text)}"' + "*" * self.is_prefix
+        return f'"{for_tokenizer(self.text)}"' + "*" * self.is_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,8 @@ def parse_query(text: str) -> Query:
 
 def _forms(word: str) -> tuple[Phrase, ...]:
     """A word with and without the *s* of a plural. A stemmer would serve one language only, and break prefixes."""
+    if word.lower() == "net":
+        return Phrase(word), Phrase(".NET")
     if not (word.isascii() and word.isalpha() and len(word) > 3) or word.lower().endswith("ss"):
         return (Phrase(word),)
     lower = word.lower()

@@ -12,7 +12,7 @@ from typing import Any
 import aiosqlite
 
 from crawler.search.index_backend import IndexBackend, IndexEntry
-from crawler.search.tokenizer import separate_unspaced
+from crawler.search.tokenizer import for_tokenizer
 from crawler.store.sqlite.connection import reading
 from crawler.store.statements import load_statements
 
@@ -51,7 +51,7 @@ class SqliteIndex(IndexBackend):
             await self._db.execute(self.SQL[name])
 
     async def _rows(self, entries: Sequence[IndexEntry]) -> list[list[str]]:
-        return await asyncio.to_thread(lambda: [[separate_unspaced(text) for text in entry.texts] for entry in entries])
+        return await asyncio.to_thread(lambda: [[for_tokenizer(text) for text in entry.texts] for entry in entries])
 
     async def _insert(self, entries: Sequence[IndexEntry], rows: Sequence[list[str]]) -> None:
         first = await self._highest_row() + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.page.main_text import MAX_TEXT_CHARS, clean, main_text
-from crawler.search.tokenizer import join_separated, separate_unspaced
+from crawler.search.tokenizer import as_shown, for_tokenizer
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_a_long_text_is_cut() -> None:
     assert len(main_text(b"<p>a" * MAX_TEXT_CHARS, None).text) <= MAX_TEXT_CHARS
 
 
-@pytest.mark.parametrize("text", ["plain", "Apacheの仮想ホスト", "数据库", "ภาษา", "데이터베이스"])
+@pytest.mark.parametrize("text", ["plain", "C++ and C#, .NET", "Apacheの仮想ホスト", "数据库", "ภาษา", "데이터베이스"])
 def test_parted_words_are_joined_again(text: str) -> None:
-    assert join_separated(separate_unspaced(text)) == clean(text) == text
+    assert as_shown(for_tokenizer(text)) == clean(text) == text
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from crawler.search import postgres_text_search
 from crawler.search.postgres_text_search import vectors
 from crawler.search.query import Phrase, Query, parse_query
 from crawler.search.results import WEIGHTS
-from crawler.search.tokenizer import TOKENIZER, separate_unspaced, tokenize
+from crawler.search.tokenizer import TOKENIZER, for_tokenizer, tokenize
 from crawler.store.postgres.connection import INDEXING, Postgres
 from crawler.store.statements import load_statements
 from tests.postgres import Cluster
@@ -54,7 +54,7 @@ class Both:
             texts = [clean(text) for text in page]
             self.sqlite.execute(
                 f"INSERT INTO search_text (rowid, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (number, *map(separate_unspaced, texts)),
+                (number, *map(for_tokenizer, texts)),
             )
             size, parts = vectors(texts)
             await self.postgres.execute("INSERT INTO search_page VALUES (?, ?)", (number, size))
@@ -142,7 +142,7 @@ def test_words_are_told_apart_as_fts5_does(texts: list[str]) -> None:
         for text in texts:
             readable = clean(text)
             db.execute("DELETE FROM t")
-            db.execute("INSERT INTO t VALUES (?)", (separate_unspaced(readable),))
+            db.execute("INSERT INTO t VALUES (?)", (for_tokenizer(readable),))
             rows = db.execute("SELECT term FROM v ORDER BY offset").fetchall()
             assert tokenize(readable) == [row[0] for row in rows]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crawler.errors import UsageError
 from crawler.page.main_text import clean
 from crawler.search.query import MAX_ITEMS, MAX_QUERY_CHARS, parse_query
-from crawler.search.tokenizer import separate_unspaced
+from crawler.search.tokenizer import for_tokenizer
 
 TEXTS = {
     "lexer": "A lexer splits source text into tokens. A good lexer is fast.",
@@ -23,6 +23,9 @@ TEXTS = {
     "chinese": "如何使用数据库",
     "thai": "ภาษาไทยเขียนติดกัน",
     "korean": "데이터베이스는 빠르다",
+    "c": "Plain C, c-ares, example.net and a+b#c.",
+    "sharp": "C#7 on .NET Core, after F#.",
+    "c17": "What C++17 brought (C++, not C+++).",
 }
 
 
@@ -30,7 +33,7 @@ def matching(expression: str) -> set[str]:
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute("CREATE VIRTUAL TABLE t USING fts5(x, content = '', tokenize = 'unicode61 remove_diacritics 2')")
         names = list(TEXTS)
-        rows = [(number, separate_unspaced(clean(text))) for number, text in enumerate(TEXTS.values())]
+        rows = [(number, for_tokenizer(clean(text))) for number, text in enumerate(TEXTS.values())]
         db.executemany("INSERT INTO t (rowid, x) VALUES (?, ?)", rows)
         return {names[row[0]] for row in db.execute("SELECT rowid FROM t WHERE t MATCH ?", (expression,))}
 
@@ -63,7 +66,16 @@ def with_all(query: str) -> set[str]:
         ("write-logging", set()),  # one word with punctuation is a phrase
         ("std::vector", {"wal"}),
         ("journal_mode", {"wal"}),
-        ("c++", {"wal"}),
+        ("c++", {"wal", "c17"}),
+        ("C++17", {"c17"}),
+        ("C#", {"sharp"}),
+        ("f#", {"sharp"}),
+        ("c", {"c", "c17"}),  # C+++ is no name
+        (".NET", {"sharp"}),
+        ("net core", {"sharp"}),
+        ("net", {"c", "sharp"}),
+        ("example.net", {"c"}),
+        ("c++ -17", {"wal"}),
         ("lexer & + ** -", {"lexer", "parser"}),  # what has no letter asks for nothing
         ("lexer OR birds", set()),  # "or" is a word
         ("x:lexer", set()),
