@@ -23,6 +23,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+from crawler.store.keys import render_keys
 from crawler.store.postgres.store import PostgresStore
 from tests import judge, kill
 from tests.command import HASTY, LOOPBACK
@@ -187,7 +188,7 @@ async def _differences(whole: Path, url: str) -> list[str]:
             wrong += [f"lost: {row}" for row in set(expected) - set(found)]
             wrong += [f"new: {row}" for row in set(found) - set(expected)]
         for check in _CONSISTENT:
-            wrong += [f"inconsistent: {row}" for row in await store.query(check)]
+            wrong += [f"inconsistent: {row}" for row in await store.query(render_keys(check))]
     finally:
         await store.close()
     return wrong
@@ -196,11 +197,11 @@ async def _differences(whole: Path, url: str) -> list[str]:
 #: Queries that must give no row.
 _CONSISTENT = (
     "SELECT id FROM url WHERE (state = 'queued') <> EXISTS (SELECT 1 FROM frontier WHERE url_id = id)",
-    "SELECT s.name, s.fetched, n FROM site s, LATERAL (SELECT count(*) AS n FROM page WHERE url_id >> 39 = s.id) AS p"
-    " WHERE s.fetched <> n",
+    "SELECT s.name, s.fetched, n FROM site s, LATERAL (SELECT count(*) AS n FROM page WHERE site_of(url_id) = s.id)"
+    " AS p WHERE s.fetched <> n",
     "SELECT id FROM offer",
     "SELECT name FROM site GROUP BY name HAVING count(*) > 1",
-    "SELECT u.id FROM url u JOIN site s ON s.id = u.id >> 39 WHERE u.group_id <> s.group_id",
+    "SELECT u.id FROM url u JOIN site s ON s.id = site_of(u.id) WHERE u.group_id <> s.group_id",
     "SELECT url_id FROM page WHERE body_id NOT IN (SELECT id FROM body)",
     "SELECT name FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL",
     "SELECT max(id) AS last, count(*) AS n FROM request HAVING max(id) <> count(*)",

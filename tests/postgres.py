@@ -28,9 +28,12 @@ def binaries() -> Path | None:
 
 
 class Cluster:
-    """A private server on a private socket; it listens on TCP only if it gets a port."""
+    """A private server on a private socket; it listens on TCP only if it gets a port.
 
-    def __init__(self, folder: Path, port: int | None = None) -> None:
+    It does not flush unless it is ``durable``: a crash of the server loses nothing, only one of the machine would.
+    """
+
+    def __init__(self, folder: Path, port: int | None = None, *, durable: bool = False) -> None:
         found = binaries()
         assert found is not None, "PostgreSQL is not installed"
         self._binaries = found
@@ -47,6 +50,7 @@ unix_socket_directories = '{folder}'
 shared_buffers = 128MB
 max_connections = 100
 max_wal_size = 2GB
+fsync = {"on" if durable else "off"}
 log_line_prefix = '%m [%p] %q%a '
 """)
         self.start()
@@ -94,11 +98,11 @@ log_line_prefix = '%m [%p] %q%a '
 
 
 @contextmanager
-def cluster(port: int | None = None) -> Iterator[Cluster]:
+def cluster(port: int | None = None, *, durable: bool = False) -> Iterator[Cluster]:
     """A server that runs inside the context."""
     with tempfile.TemporaryDirectory(prefix="crawler-pg-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
-        server = Cluster(Path(folder), port)
+        server = Cluster(Path(folder), port, durable=durable)
         try:
             yield server
         finally:

@@ -1,6 +1,7 @@
 """How the number of a URL packs its site and its path; no other module knows it.
 
-The number is ``site << 39 | hash``: the number of the site, then 39 bits of a hash of the path. SQL says
+The number is ``site << 32 | hash``: 31 bits for the number of the site, then 32 bits of a hash of the path
+(docs/decisions/0012-number-urls-by-site.md). SQL says
 ``site_of(x)``, ``first_url_of(x)``, ``last_url_of(x)`` and ``path_hash_of(x)``. :func:`render_keys` writes them out as
 arithmetic for both databases: any client can read a view, and an index on the number serves it.
 """
@@ -11,7 +12,7 @@ from xxhash import xxh3_64_intdigest
 
 from crawler.store.statements import render_calls
 
-_HASH_BITS = 39
+_HASH_BITS = 32
 _HASH_MASK = (1 << _HASH_BITS) - 1
 
 _FUNCTIONS = {
@@ -23,8 +24,13 @@ _FUNCTIONS = {
 
 
 def url_number(site_id: int, path: str) -> int:
-    """The number of a URL, unless another path of its site has the same hash; then the next free number is taken."""
+    """The number of a URL, unless another path of its site has it; then :func:`number_after` gives the next one."""
     return first_url_of(site_id) | xxh3_64_intdigest(path.encode()) >> (64 - _HASH_BITS)
+
+
+def number_after(number: int) -> int:
+    """The number that a URL gets if another path of its site has ``number``: the next one of the same site."""
+    return first_url_of(site_of(number)) | (number + 1) & _HASH_MASK
 
 
 def site_of(number: int) -> int:

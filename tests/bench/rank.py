@@ -18,6 +18,7 @@ import numpy as np
 
 from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import pagerank
+from crawler.store.keys import site_of
 from crawler.store.sqlite.store import SqliteStore
 from tests.bench import stores
 from tests.bench.spend import spend
@@ -85,7 +86,7 @@ def _link(db: sqlite3.Connection, links: int) -> None:
     db.execute("UPDATE url SET state = 'fetched'")
     db.execute("DELETE FROM frontier")
     ids = np.array([row[0] for row in db.execute("SELECT id FROM url ORDER BY id")])
-    sites = ids >> 39
+    sites = np.array([site_of(number) for number in ids.tolist()])
     first, last = np.searchsorted(sites, sites), np.searchsorted(sites, sites, side="right")
     copies = np.arange(1, len(ids), DUPLICATES)
     originals = np.maximum(first[copies], copies - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import asyncpg
@@ -22,7 +22,7 @@ from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.protocols import ClaimLimits, CommitBatch, PageGrant
 from tests.contract.visits import NOW, fetched, request
-from tests.postgres import Cluster
+from tests.postgres import Cluster, binaries, cluster
 from tests.proxy import Proxy
 
 A, B = "http://a.test/", "http://b.test/"
@@ -104,8 +104,6 @@ def test_a_url_of_another_database_is_refused_without_its_password() -> None:
         ),
         ("CAST(a / ? AS INTEGER)", "trunc(a / $1)::bigint"),
         ("group_concat(target)", "string_agg((target)::text, ',')"),
-        ("(f.main << 39) + (u.id & (1 << 39) - 1)", "(f.main << 39) + (u.id & (1::bigint << 39) - 1)"),
-        ("(s.id + 1 << 39) - 1", "(s.id + 1::bigint << 39) - 1"),
     ],
 )
 def test_sql_is_translated(sqlite: str, postgres: str) -> None:
@@ -206,7 +204,7 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
     await other.execute("UPDATE url SET depth = -1")
     await other.execute(
         "INSERT INTO frontier (group_id, site_id, due_at, depth, url_id)"
-        " SELECT group_id, id >> 39, due_at, depth, id FROM url"
+        " SELECT group_id, (SELECT id FROM site), due_at, depth, id FROM url"
     )
     turn = asyncio.create_task(
         store.commit(CommitBatch(NOW, ClaimLimits(1), [fetched(claim.urls[0], [])], released=[claim.group_id]))
@@ -333,6 +331,15 @@ async def test_each_operation_of_a_worker_survives_an_outage_of_the_database(
             await other.close()
 
 
+@pytest.fixture(scope="module")
+def short_lived() -> Iterator[Cluster]:
+    """A server of its own, for tests that end it: with few databases it recovers at once."""
+    if binaries() is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    with cluster() as server:
+        yield server
+
+
 def kill_a_backend(server: Cluster) -> None:
     """The server ends all its sessions, and recovers."""
     sql = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() LIMIT 1"
@@ -357,14 +364,14 @@ def restart(server: Cluster, how: str) -> None:
     ids=["crashed server", "stopped server", "killed backend", "ended sessions"],
 )
 async def test_a_worker_reconnects_to_a_server_that_closed_its_connections(
-    postgres: Cluster, end: Callable[[Cluster], None]
+    short_lived: Cluster, end: Callable[[Cluster], None]
 ) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(short_lived.make_database())
     try:
         (claim, *_) = (await first.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims
         sleeping = asyncio.create_task(second.query("SELECT 1 AS one FROM pg_sleep(0.5)"))
         await asyncio.sleep(0.1)  # for the statement to begin
-        await asyncio.to_thread(end, postgres)
+        await asyncio.to_thread(end, short_lived)
         await first.commit(CommitBatch(now, ClaimLimits(0), [fetched(claim.urls[0])]))
         assert await sleeping == [{"one": 1}]
         assert await second.fetched_count() == 1

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
+from crawler.store.keys import first_url_of
 from crawler.store.protocols import Beat
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sql import store as sqlite
@@ -146,7 +147,7 @@ async def test_a_full_disk_is_a_store_error_and_keeps_earlier_commits(db_path: P
 
 async def test_urls_with_equal_hashes_have_different_numbers(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def colliding(site_id: int, path: str) -> int:
-        return site_id << 39 | len(path) % 3
+        return first_url_of(site_id + 1) - 1 - len(path) % 3  # numbers go on within the site
 
     monkeypatch.setattr(sqlite_offers, "url_number", colliding)
     monkeypatch.setattr(sqlite, "url_number", colliding)

@@ -20,8 +20,7 @@ _TOKEN = re.compile(
     r"|\?(?P<number>\d*)"
     r"|(?<!\w):(?P<name>[A-Za-z_]\w*)"
     r"|\bCAST\((?P<cast>[^()]*) AS INTEGER\)"
-    r"|\bgroup_concat\((?P<concat>[^()]*)\)"
-    r"|(?P<one>\b1)(?= << 39)",
+    r"|\bgroup_concat\((?P<concat>[^()]*)\)",
     re.DOTALL | re.IGNORECASE,
 )
 
@@ -59,7 +58,7 @@ def translate(sql: str) -> Translated:
             return f"trunc({inner})::bigint"
         if token["concat"] is not None:
             return f"string_agg(({token['concat']})::text, ',')"
-        return "1::bigint" if token["one"] else token[0]
+        return token[0]
 
     return Translated(_TOKEN.sub(translated, sql), tuple(names))
 

@@ -11,7 +11,7 @@ from crawler.frontier.offers import Known, Offer, UrlChange, passed_on, weigh
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode, StoredReason
-from crawler.store.keys import site_of, url_number
+from crawler.store.keys import number_after, site_of, url_number
 from crawler.store.statements import Statements
 from crawler.url import host_of, registrable_domain, split
 
@@ -131,7 +131,9 @@ class Offers:
         while wanted:  # more than once only if paths have the same hash
             paths = {row.id: row.path for row in await self._stored(wanted.values())}
             found |= {url: number for url, number in wanted.items() if paths.get(number) == places[url].path}
-            wanted = {url: number + 1 for url, number in wanted.items() if number in paths and url not in found}
+            wanted = {
+                url: number_after(number) for url, number in wanted.items() if number in paths and url not in found
+            }
         return found
 
     async def take(
@@ -209,7 +211,7 @@ class Offers:
         for url, (offer, found_on) in fresh.items():
             number, path = wanted[url], places[url].path
             while taken.get(number, path) != path or (number in stored and stored[number].path != path):
-                number += 1  # another path of this site has the same hash
+                number = number_after(number)  # another path of this site has the same hash
                 if number not in stored:
                     stored |= {row.id: row for row in await self._stored([number])}
             numbers[url] = number

@@ -24,7 +24,7 @@ from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.robots.tdmrep import TdmrepFile
 from crawler.store.bodies import decompress, stored_form
-from crawler.store.keys import url_number
+from crawler.store.keys import number_after, url_number
 from crawler.store.location import absolute, db_argument
 from crawler.store.outside_bodies import OutsideBodies
 from crawler.store.protocols import (
@@ -615,7 +615,7 @@ class SqlStore(ABC):
             row = await self._read.fetch_one("path", id=number)
             if row is not None and row.path == path:
                 return number
-            number = None if row is None else number + 1
+            number = None if row is None else number_after(number)
         return None
 
     async def way_to(self, number: int) -> list[str]:

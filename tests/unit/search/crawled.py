@@ -13,6 +13,7 @@ from crawler.frontier.offers import Offer
 from crawler.model import Link
 from crawler.search.build_index import IndexSummary, OnProgress, build_index
 from crawler.search.results import Filters, SearchResult, search
+from crawler.store.keys import render_keys
 from crawler.store.location import is_url
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sqlite.store import SqliteStore
@@ -66,7 +67,7 @@ class Crawled:
     async def change(self, sql: str, *parameters: object) -> None:
         """Change the store as a crawl might have."""
         async with self.harness.store._writing():
-            await self.harness.store._db.execute(sql, parameters)
+            await self.harness.store._db.execute(render_keys(sql), parameters)
 
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for row in await self.harness.store.query(sql)]

@@ -11,6 +11,7 @@ from crawler.errors import UsageError
 from crawler.search import build_index as index_module
 from crawler.search import index_backend, sqlite_index
 from crawler.search.build_index import IndexSummary
+from crawler.store.keys import render_keys
 from tests.contract.visits import request, robots
 from tests.unit.search.crawled import Crawled, Said, crawled
 
@@ -19,8 +20,8 @@ A, B, C = "http://a.test", "http://b.test", "http://c.test"
 
 async def inbound(crawl: Crawled) -> dict[str, tuple[int, int]]:
     sql = """SELECT s.name || u.path AS url, i.in_links, i.in_sites FROM search_page i
-             JOIN url u ON u.id = i.url_id JOIN site s ON s.id = i.url_id >> 39"""
-    return {url: (links, sites) for url, links, sites in await crawl.rows(sql)}
+             JOIN url u ON u.id = i.url_id JOIN site s ON s.id = site_of(i.url_id)"""
+    return {url: (links, sites) for url, links, sites in await crawl.rows(render_keys(sql))}
 
 
 async def test_every_field_is_found(crawl: Crawled) -> None:
