@@ -23,7 +23,7 @@ from crawler.errors import UsageError
 from crawler.export import FORMATS, VIEWS, ExportProgress
 from crawler.export import export as export_to
 from crawler.export.job import SQL
-from crawler.formatting import duration, many
+from crawler.formatting import counted, duration, many
 from crawler.preferences.purposes import UsePurpose
 from crawler.settings.stores import existing_store
 from crawler.store.location import db_argument
@@ -59,7 +59,11 @@ def _help() -> str:
 @click.option("--table", type=click.Choice(list(VIEWS)), metavar="VIEW", help=f"One of {', '.join(VIEWS)}.")
 @click.option("--where", metavar="SQL", help="Only the rows of that view that meet a condition.")
 @click.option("--bodies", is_flag=True, help=f"{_BODIES}: with the pages' bodies.")
-@click.option("--base-url", metavar="URL", help="sitemap in several files: where their folder will be served.")
+@click.option(
+    "--base-url",
+    metavar="URL",
+    help="sitemap in several files: where they will be served, if not at the root of their site.",
+)
 @click.option(
     "--allowed-for",
     multiple=True,
@@ -103,7 +107,8 @@ def export(
                 tally=tally,
             )
             unranked = table in _OF_RANK and not await store.query(SQL["any_row"].format(view=table))
-        left_out = f" ({many(tally.left_out, 'page')} left out: {_LEFT_OUT})" if tally.left_out else ""
+        why = counted((reason, n) for reason, n in tally.left_out_for.items()) or _LEFT_OUT
+        left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
         tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
         if unranked:
             tell(f"the view {table} is empty: run `crawler rank{db_argument(db)}` first")

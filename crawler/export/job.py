@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -38,6 +39,8 @@ class ExportProgress:
     #: Pages that may no longer be shown, and rows about pages that refuse the use of the export; in a format of bodies,
     #: also pages without one.
     left_out: int = 0
+    #: How many pages are left out for each reason, if the format counts them so.
+    left_out_for: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)

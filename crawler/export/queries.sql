@@ -58,12 +58,24 @@ SELECT source_id, target_id, rel FROM {kept} AS kept
 SELECT source, target FROM {kept} AS kept
 
 -- name: sitemap
--- The pages that still exist, may be indexed and are not duplicates.
-SELECT p.url, u.lastmod, p.last_modified, p.directives AS page_directives
+-- The pages that still exist, may be indexed and are not duplicates, those of one site together.
+SELECT p.site, p.url, u.lastmod, p.last_modified, p.directives AS page_directives
 FROM {kept} p
 JOIN urls_by_id u ON u.url_id = p.url_id LEFT JOIN revisits_by_id r ON r.url_id = u.url_id
 WHERE p.noindex = 0 AND p.gone_at IS NULL AND coalesce(p.canonical_url, p.url) = p.url
   AND CASE u.state WHEN 'queued' THEN coalesce(r.state_before, 'fetched') ELSE u.state END = 'fetched'
+ORDER BY p.url_id
+
+-- name: not_in_sitemap
+-- How many pages are not in a sitemap, by the reason.
+SELECT why, count(*) AS pages FROM (
+  SELECT CASE WHEN p.noindex <> 0 THEN 'noindex' WHEN p.gone_at IS NOT NULL THEN 'gone'
+    WHEN coalesce(p.canonical_url, p.url) <> p.url THEN 'canonical'
+    WHEN CASE u.state WHEN 'queued' THEN coalesce(r.state_before, 'fetched') ELSE u.state END <> 'fetched' THEN 'moved'
+    END AS why
+  FROM {kept} p
+  JOIN urls_by_id u ON u.url_id = p.url_id LEFT JOIN revisits_by_id r ON r.url_id = u.url_id) AS w
+WHERE why IS NOT NULL GROUP BY why ORDER BY why
 
 -- name: archived_pages
 -- The pages that have a body, each with the request that fetched it.

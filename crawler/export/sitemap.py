@@ -5,10 +5,14 @@ Source: https://www.sitemaps.org/protocol.html.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
@@ -17,6 +21,7 @@ from crawler.errors import Argument, UsageError
 from crawler.export.job import Job
 
 URLS_PER_FILE = 50_000
+SITEMAPS_PER_INDEX = 50_000
 BYTES_PER_FILE = 50 * 1024 * 1024
 
 _NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -24,60 +29,102 @@ _HEAD = f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="{_NAMESPACE}">\
 _TAIL = b"</urlset>\n"
 
 
+#: Why a page is in no sitemap, by the codes of the statement ``not_in_sitemap``.
+_LEFT_OUT = {
+    "noindex": "NOINDEX",
+    "gone": "gone",
+    "canonical": "naming another page as canonical",
+    "moved": "redirected or failed at the last visit",
+}
+_REFUSED = "refusing the use"
+_EXPIRED = "past the date until which they may be shown"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    site: str
+    file: AtomicFile
+
+
 async def write_sitemap(job: Job) -> None:
-    """Write one file if the limits of the protocol allow it, else an index and files ``OUT-1.xml`` … beside it."""
-    parts = [_begin(job, job.out)]
-    urls, size = 0, len(_HEAD) + len(_TAIL)
+    """Write one file, or an index and several files beside it: each within the limits of the protocol, and of one site.
+
+    The files of several sites have the names ``OUT-HOST.xml``, several files of a site ``OUT-1.xml`` or
+    ``OUT-HOST-1.xml``. The index expects them below ``job.base_url``, or at the root of their sites, because a sitemap
+    speaks for the host that serves it. A file replaces another only when all are written.
+    """
+    tally = job.tally
+    if tally.left_out:
+        tally.left_out_for[_REFUSED] = tally.left_out
+    for row in await job.store.query(job.sql("not_in_sitemap")):
+        tally.left_out_for[_LEFT_OUT[row["why"]]] = row["pages"]
+        tally.left_out += row["pages"]
+    before = tally.left_out
+    parts: list[_Part] = []
+    urls = size = 0
     async for row in job.rows(job.sql("sitemap"), job.is_shown):
         entry = _entry(row.url, _iso_or_none(row.lastmod) or _iso_or_none(_http_date(row.last_modified)))
-        if urls == URLS_PER_FILE or size + len(entry) > BYTES_PER_FILE:
-            parts.append(_next(job, parts))
+        is_full = urls == URLS_PER_FILE or size + len(entry) > BYTES_PER_FILE
+        if not parts or is_full or row.site != parts[-1].site:
+            parts.append(_next(job, parts, row.site))
             urls, size = 0, len(_HEAD) + len(_TAIL)
-        parts[-1].file.write(entry)
+        parts[-1].file.file.write(entry)
         urls, size = urls + 1, size + len(entry)
+    if tally.left_out > before:
+        tally.left_out_for[_EXPIRED] = tally.left_out - before
+    if not parts:
+        parts.append(_next(job, parts, ""))
     _end(parts[-1])
     if len(parts) > 1:
         _write_index(job, parts)
 
 
-def _begin(job: Job, out: Path | BinaryIO) -> AtomicFile:
-    file = job.files.open(out)
-    file.file.write(_HEAD)
-    return file
-
-
-def _next(job: Job, parts: list[AtomicFile]) -> AtomicFile:
-    """Begin another file. When the second begins, the first gets a numbered name too."""
-    if not isinstance(job.out, Path) or job.base_url is None:
+def _next(job: Job, parts: list[_Part], site: str) -> _Part:
+    """Begin another file. Its name is known at the end only."""
+    if parts and not isinstance(job.out, Path):
         raise UsageError(
-            f"{URLS_PER_FILE:,} URLs or {BYTES_PER_FILE >> 20} MiB are the limit of a sitemap: name a file, and for an "
-            "index of several sitemaps the address at which its folder will be served, with ",
-            Argument("base_url"),
+            f"{URLS_PER_FILE:,} URLs or {BYTES_PER_FILE >> 20} MiB of one site are the limit of a sitemap: name a "
+            "file, so that several can stand beside it, or choose a site with ",
+            Argument("where", f"site = '{parts[0].site}'"),
         )
-    _end(parts[-1])
-    if len(parts) == 1:
-        parts[0].place = _part(job.out, 1)
-    return _begin(job, _part(job.out, len(parts) + 1))
+    if len(parts) == SITEMAPS_PER_INDEX:
+        raise UsageError(
+            f"an index names {SITEMAPS_PER_INDEX:,} sitemaps at most: choose sites with ", Argument("where")
+        )
+    if parts:
+        _end(parts[-1])
+    part = _Part(site, job.files.open(job.out))
+    part.file.file.write(_HEAD)
+    return part
 
 
-def _part(out: Path, number: int) -> Path:
-    out = out.resolve()
-    return out.with_name(f"{out.stem}-{number}{out.suffix}")
+def _end(part: _Part) -> None:
+    part.file.file.write(_TAIL)
+    part.file.finish()
 
 
-def _end(part: AtomicFile) -> None:
-    part.file.write(_TAIL)
-    part.finish()
-
-
-def _write_index(job: Job, parts: list[AtomicFile]) -> None:
+def _write_index(job: Job, parts: list[_Part]) -> None:
+    """Name the files, and write the index of them."""
+    assert isinstance(job.out, Path)
+    out = job.out.resolve()
     file = job.open()
-    base = f"{job.base_url}".rstrip("/")
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<sitemapindex xmlns="{_NAMESPACE}">\n'.encode())
-    for part in parts:
-        assert part.place is not None
-        file.write(f"<sitemap><loc>{escape(f'{base}/{quote(part.place.name)}')}</loc></sitemap>\n".encode())
+    sites = {site: list(of_site) for site, of_site in groupby(parts, key=lambda part: part.site)}
+    for site, name in zip(sites, _names(list(sites)), strict=True):
+        base = (job.base_url or site).rstrip("/")
+        for number, part in enumerate(sites[site], 1):
+            words = [out.stem, *([name] if len(sites) > 1 else []), *([str(number)] if len(sites[site]) > 1 else [])]
+            part.file.place = out.with_name("-".join(words) + out.suffix)
+            file.write(f"<sitemap><loc>{escape(f'{base}/{quote(part.file.place.name)}')}</loc></sitemap>\n".encode())
     file.write(b"</sitemapindex>\n")
+
+
+def _names(sites: Sequence[str]) -> Iterator[str]:
+    """A name for each site that a file can have: its host and port; with the scheme if two sites have the same."""
+    hosts = Counter(site.partition("://")[2] for site in sites)
+    for site in sites:
+        host = site.partition("://")[2]
+        yield re.sub(r"[^\w.]+", "-", host if hosts[host] == 1 else site).strip("-")
 
 
 def _entry(url: str, lastmod: str | None) -> bytes:

@@ -11,6 +11,7 @@ import pytest
 
 from crawler.errors import UsageError
 from crawler.export import sitemap
+from crawler.store.keys import url_number
 from tests.unit.export.conftest import PAGES, A, Exporter
 
 NAME = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
@@ -74,12 +75,63 @@ async def test_no_file_is_larger_than_allowed(save: Exporter, tmp_path: Path, mo
     assert max(part.stat().st_size for part in parts) <= 300
 
 
-async def test_several_files_need_to_know_where_they_will_be(
-    save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_several_files_need_names(save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sitemap, "URLS_PER_FILE", 4)
-    with pytest.raises(UsageError, match="base_url"):
-        await save("sitemap", tmp_path / "all.xml")
     with pytest.raises(UsageError, match="name a file"):
         await save("sitemap", io.BytesIO(), base_url="https://me.test/")
     assert [path for path in tmp_path.iterdir() if "all" in path.name or "part" in path.name] == []
+
+
+def spread(filled: Path, *sites: str) -> None:
+    """Put one page each on further sites."""
+    with sqlite3.connect(filled) as db:
+        db.row_factory = sqlite3.Row
+        site = dict(db.execute("SELECT * FROM site ORDER BY id").fetchone())
+        moved = [row[0] for row in db.execute("SELECT url_id FROM page WHERE noindex = 0 ORDER BY url_id DESC")]
+        for n, (name, number) in enumerate(zip(sites, moved, strict=False), 1000):
+            other = site | {"id": site["id"] + n, "name": name, "host": f"{n}"}
+            marks = ", ".join("?" * len(other))
+            db.execute(f"INSERT INTO site ({', '.join(other)}) VALUES ({marks})", tuple(other.values()))
+            there = url_number(other["id"], f"/{n}")
+            db.execute("UPDATE url SET id = ?, path = ? WHERE id = ?", (there, f"/{n}", number))
+            db.execute("UPDATE page SET url_id = ?, canonical_url = NULL WHERE url_id = ?", (there, number))
+    db.close()
+
+
+async def test_each_of_several_sites_has_its_own_file(
+    save: Exporter, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await save("sitemap", tmp_path / "all.xml")
+    before = len(entries(tmp_path / "all.xml"))
+    spread(filled, "http://b.test:81", "https://b.test:81", "http://[::1]")
+    await save("sitemap", tmp_path / "all.xml")
+    own = A.partition("://")[2].rstrip("/").replace(":", "-")
+    named = {f"all-{own}.xml", "all-http-b.test-81.xml", "all-https-b.test-81.xml", "all-1.xml"}
+    assert {path.name for path in tmp_path.glob("all-*")} == named
+    assert set(entries(tmp_path / "all.xml", "sitemap")) == {
+        f"{A}all-{own}.xml",
+        "http://b.test:81/all-http-b.test-81.xml",
+        "https://b.test:81/all-https-b.test-81.xml",
+        "http://[::1]/all-1.xml",
+    }
+    assert [len(entries(tmp_path / name)) for name in sorted(named)] == [1, before - 3, 1, 1]
+    monkeypatch.setattr(sitemap, "URLS_PER_FILE", 4)
+    await save("sitemap", tmp_path / "more.xml", base_url="https://me.test/")
+    assert f"https://me.test/more-{own}-2.xml" in entries(tmp_path / "more.xml", "sitemap")
+    with pytest.raises(UsageError, match="name a file"):
+        await save("sitemap", io.BytesIO())
+
+
+async def test_what_is_left_out_is_counted_by_its_reason(save: Exporter, filled: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(filled) as db:
+        db.execute("UPDATE url SET state = 'redirected' WHERE path = '/plain'")
+        db.execute("UPDATE page SET gone_at = 1 WHERE url_id = (SELECT id FROM url WHERE path = '/told')")
+    db.close()
+    tally = await save("sitemap", tmp_path / "all.xml")
+    assert dict(tally.left_out_for) == {
+        "NOINDEX": 1,
+        "gone": 1,
+        "naming another page as canonical": 1,
+        "redirected or failed at the last visit": 1,
+    }
+    assert tally.left_out == 4
