@@ -135,7 +135,8 @@ def _fetched(
     changed = content != seen.content and (text is None or seen.text is None or text != seen.text)
     again = _seen(seen, result, changed, settings) if known else _seen(seen, result, None, settings)
     kept = content if page is None or page.body is None else None
-    if page is not None and known and seen.version and not _was_unread(seen):
+    is_withheld = outcome.reason.code is ReasonCode.WITHHELD  # and stays so, whether or not it has changed
+    if page is not None and known and seen.version and not _was_unread(seen) and not is_withheld:
         code = ReasonCode.CHANGED if changed else ReasonCode.MARKUP_CHANGED
         outcome = replace(outcome, reason=Reason(code, outcome.reason.sentence))
     return replace(outcome, again=replace(again, found=VisitResult.CHANGED, content=kept))
@@ -148,7 +149,10 @@ def _unchanged(
     again = _seen(seen, result, False, settings)
     again = replace(again, content=seen.content if seen.noindex or not seen.version else None)
     reason = seen.reason  # the reason of a sitemap says what it lists
-    if seen.version and not _was_unread(seen):
+    first = seen.reason if isinstance(result, NotModified) else outcome.reason
+    if first.code is ReasonCode.WITHHELD:
+        reason = first
+    elif seen.version and not _was_unread(seen):
         reason = Reason(ReasonCode.UNCHANGED, f"{seen.status}{', noindex' * seen.noindex}, unchanged ({how})")
     return Outcome(
         outcome.queued,

@@ -205,6 +205,7 @@ class Facts:
     failed: Sequence[ReasonGroup]
     broken: BrokenLinks
     robots: Sequence[tuple[str, int]]  # (meaning of the robots.txt in force, sites)
+    disallowed: Sequence[tuple[str, int]]  # (site, URLs that its robots.txt disallows), of all sites
     doubtful: Sequence[DoubtfulSite]
     all_doubtful: int  # ``doubtful`` has the first of these
     sites: Sequence[SiteRow]

@@ -51,6 +51,7 @@ MAX_GRAPH_SITES = 60
 MAX_SEEDS = 10
 _MAX_LINKING_PAGES = 3
 _MAX_GROUPS = 12
+_OTHERS = "all others"
 _MAX_SLOTS = 72
 
 #: The widths of slots, in seconds.
@@ -93,6 +94,7 @@ async def gather(store: StoreReader, name: str, now: float) -> Facts:
             failed=await _reasons(store, State.FAILED),
             broken=await _broken_links(store),
             robots=await _counted(store, "robots_actions"),
+            disallowed=await _counted(store, "disallowed"),
             doubtful=doubtful,
             all_doubtful=all_doubtful,
             sites=await _sites(store),
@@ -124,7 +126,11 @@ async def _survey(store: StoreReader, now: float) -> Survey | str | None:
 
 
 async def _counted(store: StoreReader, statement: str) -> list[tuple[str, int]]:
-    return [(row["what"], row["n"]) for row in await store.query(_SQL[statement], {"limit": _MAX_GROUPS})]
+    """The largest groups, and the sum of the others, so that a share of the list is a share of all."""
+    rows = await store.query(_SQL[statement], {"limit": _MAX_GROUPS})
+    counted = [(row["what"], row["n"]) for row in rows]
+    others = rows[0]["total"] - sum(n for _, n in counted) if rows else 0
+    return [*counted, (_OTHERS, others)] if others else counted
 
 
 async def _answers(store: StoreReader) -> list[tuple[str, int]]:
@@ -134,7 +140,7 @@ async def _answers(store: StoreReader) -> list[tuple[str, int]]:
 
 
 async def _reasons(store: StoreReader, state: State) -> list[ReasonGroup]:
-    rows = await store.query(_SQL["reasons"], {"state": state, "limit": _MAX_GROUPS})
+    rows = await store.query(_SQL["reasons"], {"state": state})
     return [ReasonGroup(ReasonCode(row["code"]), row["urls"], row["example_url"], row["example"]) for row in rows]
 
 

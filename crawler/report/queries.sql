@@ -43,12 +43,13 @@ FROM requests_by_id GROUP BY 1, 2
 SELECT depth, state, count(*) AS urls FROM urls_by_id WHERE kind = 'page' GROUP BY 1, 2 ORDER BY 1
 
 -- name: answers
--- Requests for pages by status, or by the kind of their error if there was no answer.
-SELECT coalesce(CAST(status AS TEXT), error_kind, '') AS what, count(*) AS n
+-- Requests for pages by status, or by the kind of their error if there was no answer, and the number of all.
+SELECT coalesce(CAST(status AS TEXT), error_kind, '') AS what, count(*) AS n,
+  CAST(sum(count(*)) OVER () AS bigint) AS total
 FROM requests_by_id WHERE purpose = 'page' GROUP BY 1 ORDER BY n DESC, what LIMIT :limit
 
 -- name: content_types
-SELECT coalesce(content_type, '') AS what, count(*) AS n
+SELECT coalesce(content_type, '') AS what, count(*) AS n, CAST(sum(count(*)) OVER () AS bigint) AS total
 FROM pages_by_id GROUP BY 1 ORDER BY n DESC, what LIMIT :limit
 
 -- name: page_size_classes
@@ -93,11 +94,11 @@ FROM (
 WHERE place IN (:half, :most, :nearly_all, :all) ORDER BY place
 
 -- name: reasons
--- URLs in a state by the code of their reason, most first, with one URL of each.
+-- URLs in a state by the code of their reason, most first, with one URL of each. There are few codes.
 SELECT g.reason_code AS code, g.urls, s.site || u.path AS example_url, u.reason AS example
 FROM (
   SELECT reason_code, count(*) AS urls, min(url_id) AS url_id FROM urls_by_id
-  WHERE state = :state GROUP BY 1 ORDER BY urls DESC, reason_code LIMIT :limit) AS g
+  WHERE state = :state GROUP BY 1) AS g
 JOIN urls_by_id u ON u.url_id = g.url_id JOIN sites_by_id s ON s.site_id = u.site_id
 ORDER BY g.urls DESC, g.reason_code
 
@@ -129,8 +130,16 @@ ORDER BY f.pages DESC, f.url_id, f.place
 
 -- name: robots_actions
 -- The meaning of the robots.txt in force, and the number of sites.
-SELECT r.action AS what, count(*) AS n FROM sites_by_id s JOIN robots_by_id r ON r.robots_copy = s.robots_copy
-GROUP BY 1 ORDER BY n DESC, what LIMIT :limit
+SELECT r.action AS what, count(*) AS n, CAST(sum(count(*)) OVER () AS bigint) AS total
+FROM sites_by_id s JOIN robots_by_id r ON r.robots_copy = s.robots_copy GROUP BY 1 ORDER BY n DESC, what LIMIT :limit
+
+-- name: disallowed
+-- The sites with most URLs that their robots.txt disallows, and the number of these URLs on all sites.
+SELECT s.site AS what, d.n, d.total
+FROM (
+  SELECT site_id, count(*) AS n, CAST(sum(count(*)) OVER () AS bigint) AS total FROM urls_by_id
+  WHERE state = 'excluded' AND reason_code = 'robots' GROUP BY 1 ORDER BY n DESC, site_id LIMIT :limit) AS d
+JOIN sites_by_id s ON s.site_id = d.site_id ORDER BY d.n DESC, d.site_id
 
 -- name: robots_files
 -- Sites with a robots.txt in force, in the order of its text.

@@ -75,11 +75,6 @@ def _states_with_urls(sites: Sequence[SiteRow]) -> list[State]:
     return [state for state in STATES if any(site.states[state] for site in sites)]
 
 
-def _pairs(rows: Sequence[object], *names: str) -> list[tuple[Any, ...]]:
-    """The attributes of these names, for each row."""
-    return [tuple(getattr(row, name) for name in names) for row in rows]
-
-
 _ROBOTS_MEANINGS: Mapping[str, str] = {action: action.meaning for action in RobotsAction}
 
 
@@ -128,7 +123,6 @@ def _environment() -> Environment:
         estimates=lambda: load("terminal"),
         db_argument=db_argument,
         many=many,
-        pairs=_pairs,
         picture=picture,
         remedy=remedy,
         robots_meanings=_robots_meanings,

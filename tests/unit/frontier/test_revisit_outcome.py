@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -56,3 +57,15 @@ def test_it_is_unread_if_it_has_not_changed() -> None:
 def test_it_is_fetched_if_it_can_be_read_now() -> None:
     found = reason_of(Fetched(URL, 9.0, 9.0, status=200, plain=BODY), PageFacts(body_sha256=sha256(BODY).digest()))
     assert (found.code, found.sentence) == (ReasonCode.FETCHED, "200")
+
+
+@pytest.mark.parametrize("body", [BODY, b"<p>changed"])
+def test_it_is_withheld_whether_or_not_it_has_changed(body: bytes) -> None:
+    """Otherwise the report would count it as a page that asks for NOINDEX."""
+    facts = PageFacts(index=False, follow=False, withheld="noai", body_sha256=sha256(body).digest())
+    withheld = Reason(ReasonCode.WITHHELD, "200, noai")
+    seen = replace(SEEN, reason=withheld)
+    queued = Queued(1, URL, 1, 0, seen=seen)
+    for answer, said in ((Fetched(URL, 9.0, 9.0, status=200, plain=body), facts), (NotModified(URL, 9.0, 9.0), None)):
+        outcome = after_fetch(queued, answer, said, SCOPE, RetrySettings())
+        assert after_revisit(outcome, answer, said, SETTINGS).reason == withheld

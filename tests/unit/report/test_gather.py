@@ -184,7 +184,7 @@ async def test_closed_urls_are_counted_by_site(harness: Harness) -> None:
     await harness.finish(claim, *(excluded(queued, "robots: line 2, Disallow: /") for queued in claim.urls))
     facts = await gathered(harness)
     assert [(site.site, site.disallowed) for site in facts.sites] == [("http://a.test", 2)]
-    assert b"URLs closed by robots.txt" in render(facts)
+    assert b"URLs disallowed by robots.txt" in render(facts)
 
 
 async def test_mirrors_have_their_evidence(harness: Harness) -> None:
