@@ -29,14 +29,17 @@ _MOST_WAITING = 16
 #: A domain whose request has held a slot for longer is slow, for so many times as long as that request has taken.
 _SLOW_AFTER_S = 5.0
 _SLOW_FOR = 20
+#: A domain is proven when so many requests in a row have not been slow: its robots.txt and three pages.
+_PROVEN_BY = 4
 
 
 class _Kind(IntEnum):
     """For how long a request of a domain is likely to hold its slot."""
 
-    QUICK = 0  # not for long, judging by its recent requests
-    NEW = 1  # nobody knows: none of its requests has ended
-    SLOW = 2  # for long, judging by one of its recent requests
+    PROVEN = 0  # not for long, judging by several requests
+    QUICK = 1  # not for long, judging by few requests
+    NEW = 2  # nobody knows: none of its requests has ended
+    SLOW = 3  # for long, judging by one of its recent requests
 
 
 @dataclass(slots=True, eq=False)
@@ -45,9 +48,15 @@ class _Domain(Limiter):
 
     kind: _Kind = _Kind.NEW
     slow_until: float = 0.0  # in seconds since the epoch
+    quick: int = 0  # requests in a row that were not slow
     held: int = 0  # slots
     turn: int = 0  # while it waits: domains with lower numbers are served first
     by_address: dict[Address | None, deque[Waiter]] = field(default_factory=dict)  # in the order of their turns
+
+    @property
+    def kind_if_not_slow(self) -> _Kind:
+        """Its kind, if one of its requests has ended, and none was slow lately."""
+        return _Kind.PROVEN if self.quick >= _PROVEN_BY else _Kind.QUICK
 
 
 class Slots:
@@ -70,21 +79,22 @@ class Slots:
     8. The starts of requests of a domain to addresses with a limit are ``delay_s`` seconds, divided by the slots that a
        domain may hold, apart. So a domain gets as many requests as that many hosts, however many it has.
     9. No more than 16 requests of a domain, and 64 to an address, wait, if :meth:`full` is asked before each wait.
-    10. Slow domains hold at most half of the slots, and slow and new ones together three quarters. So a quarter of the
-        slots is left to domains whose recent requests held a slot for 5 s at most, even if many others never answer.
+    10. Slow domains hold at most half of the slots, slow and new ones together three quarters, and all that are not
+        proven seven eighths. So a quarter of the slots is left to domains whose recent requests held a slot for 5 s at
+        most, even if many others never answer, and an eighth to those with several such requests, even if many others
+        answer once and then no more.
 
     The third invariant holds for a domain that is alone, too: its slots could not be taken back for another one.
     """
 
     def __init__(self, slots: int, clock: Clock, delay_s: float = 0.0) -> None:
         self._free = slots
-        self._held = [0, 0, 0]  # by kind
-        self._most_slow = slots - slots // 2
-        self._most_unproven = slots - slots // 4  # slow and new
+        self._held = [0] * len(_Kind)  # by kind
+        self._most = (slots, slots - slots // 8, slots - slots // 4, slots - slots // 2)  # of a kind and those below it
         self._clock = clock
         self._pause_s = delay_s / max(1, slots // (_FREE_PER_HELD + 1))
         self._domains: dict[str, _Domain] = {}  # those of late
-        self._waiting: tuple[dict[str, _Domain], ...] = ({}, {}, {})  # by kind, in the order of their turns
+        self._waiting: tuple[dict[str, _Domain], ...] = ({}, {}, {}, {})  # by kind, in the order of their turns
         self._turns = count()
 
     def take(self, domain: str, address: Address | None = None) -> bool:
@@ -100,7 +110,7 @@ class Slots:
             forget_some(self._domains, now)
             domain = self._domains[name] = _Domain(name, _MOST_WAITING, self._pause_s)
         elif domain.kind is _Kind.SLOW and now >= domain.slow_until:
-            self._sort(domain, _Kind.QUICK)
+            self._sort(domain, domain.kind_if_not_slow)
         return domain
 
     def _take(self, domain: _Domain, address: Address | None, now: float) -> bool:
@@ -156,10 +166,12 @@ class Slots:
         now = self._clock.now()
         known = self._domain(domain, now)
         if took_s > _SLOW_AFTER_S:
-            known.slow_until = max(known.slow_until, now + _SLOW_FOR * took_s)
+            known.slow_until, known.quick = max(known.slow_until, now + _SLOW_FOR * took_s), 0
             self._sort(known, _Kind.SLOW)
-        elif now >= known.slow_until:
-            self._sort(known, _Kind.QUICK)
+        else:
+            known.quick += 1
+            if now >= known.slow_until:
+                self._sort(known, known.kind_if_not_slow)
         self._serve()
 
     def _sort(self, domain: _Domain, kind: _Kind) -> None:
@@ -205,11 +217,7 @@ class Slots:
 
     def _is_open(self, kind: _Kind) -> bool:
         """Whether a slot is free for domains of this kind."""
-        if kind is _Kind.QUICK or self._free <= 0:
-            return self._free > 0
-        slow = self._held[_Kind.SLOW]
-        is_open = slow + self._held[_Kind.NEW] < self._most_unproven
-        return is_open and (kind is _Kind.NEW or slow < self._most_slow)
+        return all(sum(self._held[upper:]) < self._most[upper] for upper in range(kind + 1))
 
     def _serve(self) -> None:
         if not any(self._waiting):
