@@ -153,10 +153,12 @@ def read_list(lines: Iterable[str]) -> tuple[list[Listed], list[BadRow]]:
     Either the first row names the columns, which include ``url`` and ``stratum``. Or each row is a rank and a domain,
     as in the Tranco list (https://tranco-list.eu/), after an optional first row ``rank,domain``. Then the seed is
     ``https://domain/``, and the strata are the ranks up to 1,000, 10,000, 100,000, 1,000,000, and beyond.
+    A URL that an earlier row puts into another stratum is no seed: it would have two probabilities.
     """
     reader = csv.reader(lines, strict=True)
     listed: list[Listed] = []
     bad: list[BadRow] = []
+    first: dict[str, tuple[str, int]] = {}  # the stratum of each URL, and the line that says so
     columns: tuple[int, int] | None = None
     try:
         for n, row in enumerate(reader):
@@ -169,7 +171,12 @@ def read_list(lines: Iterable[str]) -> tuple[list[Listed], list[BadRow]]:
                 continue
             elif any(cells):
                 try:
-                    listed.append(_ranked(cells) if columns is None else _named(cells, *columns))
+                    seed = _ranked(cells) if columns is None else _named(cells, *columns)
+                    stratum, line = first.setdefault(seed.url, (seed.stratum, reader.line_num))
+                    if stratum != seed.stratum:
+                        where = f"{stratum!r} (line {line}) and {seed.stratum!r}"
+                        raise NotCrawlable(f"{seed.url} is in two strata: {where}")
+                    listed.append(seed)
                 except NotCrawlable as error:
                     bad.append(BadRow(reader.line_num, str(error)))
     except csv.Error as error:

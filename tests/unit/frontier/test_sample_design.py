@@ -108,6 +108,12 @@ def test_lists_are_read(text: str, rows: list[Listed]) -> None:
         ("1,user@a.test\n", 1, "user name"),
         ("²,a.test\n", 1, "url,stratum"),
         ('1,"a.test\n', 1, "not CSV"),
+        (
+            "url,stratum\nhttp://a.test,x\nhttp://A.test/,x\nhttp://a.test/,y\n",
+            4,
+            "http://a.test/ is in two strata: 'x' (line 2) and 'y'",
+        ),
+        ("1,a.test\n2000,a.test\n", 2, "https://a.test/ is in two strata: '1-1000' (line 1) and '1001-10000'"),
     ],
 )
 def test_bad_rows_are_told_with_their_lines(text: str, line: int, reason: str) -> None:
