@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from crawler.errors import LeaseLost, StoreError, UsageError
+from crawler.errors import StoreError, UsageError
 from crawler.frontier.offers import Offer
-from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
-from crawler.reasons import EndCode, RunEnd, WaitCode, WaitReason
+from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.reasons import EndCode, RunEnd
 from crawler.store.copy import TABLES, copy_store
 from crawler.store.postgres.connection import Postgres
 from crawler.store.postgres.groups import GROUPED, Mark, marked
@@ -58,14 +58,6 @@ async def harness(url: str) -> AsyncIterator[Harness]:
 
 async def look(harness: Harness) -> list[set[tuple[Any, ...]]]:
     return [{tuple(row.values()) for row in await harness.store.query(sql)} for sql in LOOKS]
-
-
-def spread(postgres: Cluster, url: str) -> None:
-    """From now on every group counts as on a node of its own."""
-    postgres.psql(
-        "CREATE OR REPLACE FUNCTION node_of(group_id bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT $1'",
-        postgres.name_in(url),
-    )
 
 
 def random_web(seed: int) -> dict[str, list[Any]]:
@@ -162,41 +154,21 @@ def test_marks_become_parameters(sql: str, placed: str, marks: tuple[Mark, ...])
     assert marked(sql) == (placed, marks)
 
 
-# --- transactions -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("seed", range(3))
-async def test_each_transaction_is_of_one_group_where_each_group_is_a_node(
-    postgres: Cluster, url: str, harness: Harness, db_path: Path, seed: int
-) -> None:
-    spread(postgres, url)
-    await harness.reopen()
+async def test_a_random_web_gives_the_rows_of_sqlite(harness: Harness, db_path: Path, seed: int) -> None:
     web = random_web(seed)
     one = Harness(lambda: SqliteStore.open(db_path))
     await one.reopen()
-    begun = 0
     for each in (one, harness):
         each.max_depth = 4
         await each.seed(*(page for page in web if page.endswith("/0")))
-        if each is harness:
-            begun = int(postgres.psql("SELECT txid_current()", postgres.name_in(url)))
         chance = random.Random(seed)
         while claims := [claim for _ in range(5) for claim in await each.claim(groups=1)]:
             visits = [chance.choice(claim.urls) for claim in claims]
-            asked = [request(queued.site_id, "/", requests) for requests, queued in enumerate(visits)]
             outcomes = [fetched(queued, web.get(queued.url, []), max_depth=4) for queued in visits]
-            await each.commit(*outcomes, requests=asked, released=[claim.group_id for claim in claims])
+            await each.commit(*outcomes, released=[claim.group_id for claim in claims])
     assert await look(harness) == await look(one)
     await one.close()
-    rows = " UNION ALL ".join(
-        f"SELECT xmin::text::bigint AS x, {column} AS g, '{table}' AS t FROM {table}"
-        for table, column in DISTRIBUTED.items()
-        if column != "sha256"
-    )
-    mixed = await harness.store.query(
-        f"SELECT x, array_agg(DISTINCT t) FROM ({rows}) AS r WHERE x > {begun} GROUP BY x HAVING count(DISTINCT g) > 1"
-    )
-    assert mixed == []
 
 
 # --- carrying over ----------------------------------------------------------------------------
@@ -373,39 +345,6 @@ async def nothing(*_: object) -> None:
 
 
 # --- leases and sweeping ----------------------------------------------------------------------
-
-
-async def test_a_lease_lost_between_the_parts_of_a_turn_drops_no_request_and_no_pause(
-    postgres: Cluster, url: str, harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spread(postgres, url)
-    await harness.reopen()
-    await harness.seed(A, B, C)
-    claims = await harness.claim()
-    store, turns = harness.store, iter(range(9))
-    workers = store._workers  # type: ignore[attr-defined]
-    renew = workers.renew
-
-    async def lost_at_the_second(turn: CommitBatch | None, now: float) -> None:
-        if next(turns) == 1:
-            postgres.psql("UPDATE worker SET ended_at = 1, ended_by = 'lease ran out'", postgres.name_in(url))
-        await renew(turn, now)
-
-    monkeypatch.setattr(workers, "renew", lost_at_the_second)
-    with pytest.raises(LeaseLost) as lost:
-        await harness.commit(
-            *(fetched(claim.urls[0]) for claim in claims),
-            requests=[request(claim.urls[0].site_id, f"/{n}") for n, claim in enumerate(claims)],
-            paces={claim.group: Pace(NOW + 100, 100.0, 0.0, WaitReason(WaitCode.DELAY)) for claim in claims},
-        )
-    assert lost.value.committed
-    await store.commit_late(
-        CommitBatch(NOW, ClaimLimits(0), requests=[request(claims[0].urls[0].site_id, "/meanwhile")])
-    )
-    rows = await store.query("SELECT url FROM requests")
-    assert sorted(row["url"].rpartition("/")[2] for row in rows) == ["0", "1", "2", "meanwhile"]
-    assert await store.query("SELECT sum(requests) AS counted FROM worker") == [{"counted": 4}]
-    assert {row["next_at"] for row in await store.query("SELECT next_at FROM politeness_group")} == {NOW + 100}
 
 
 async def test_no_run_begins_while_bodies_are_deleted(

@@ -55,8 +55,6 @@ class GroupedPostgres(Postgres):
         super().__init__(url, crawling=crawling)
         self._of_site: dict[int, int] = {}
         self._of_name: dict[str, int] = {}
-        self._nodes: dict[int, int] = {}
-        self.is_spread = False  # whether the groups are distributed over several nodes
 
     def forget(self) -> None:
         """Forget all groups, after a rollback or after sites were regrouped."""
@@ -80,19 +78,6 @@ class GroupedPostgres(Postgres):
             "SELECT name AS key, id AS value FROM politeness_group WHERE name = ANY(:keys::text[])",
         )
         return [self._of_name.get(name) for name in wanted]
-
-    async def groups_to_be(self, names: Iterable[str]) -> dict[str, int]:
-        """The numbers of groups by name, also of groups that do not exist yet."""
-        sql = """SELECT n AS name,
-                   coalesce((SELECT min(id) FROM politeness_group WHERE name = n), group_number(n)) AS id
-                 FROM unnest(:names::text[]) n"""
-        return {row.name: row.id for row in await super().execute_fetchall(sql, {"names": list(set(names))})}
-
-    async def nodes_of(self, groups: Iterable[int]) -> dict[int, int]:
-        """The node that holds the rows of each group."""
-        wanted = set(groups)
-        await self._learn(self._nodes, wanted, "SELECT n AS key, node_of(n) AS value FROM unnest(:keys::bigint[]) n")
-        return {group: self._nodes[group] for group in wanted}
 
     async def _learn(self, known: dict[Any, int], wanted: set[Any], sql: str) -> None:
         if wanted <= known.keys():

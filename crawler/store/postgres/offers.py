@@ -206,24 +206,20 @@ class Carrier:
 
     def __init__(
         self,
-        db: GroupedPostgres,
         sql: Statements,
         read: Queries,
         offers: PostgresOffers,
         writing: Callable[[], AbstractAsyncContextManager[None]],
         retry: Retry,
     ) -> None:
-        self._db, self._sql, self._read, self._offers = db, sql, read, offers
+        self._sql, self._read, self._offers = sql, read, offers
         self._writing, self._retry = writing, retry
 
     async def carry(self, worker: int | None, refresh: Refresh) -> None:
         """Carry over the offers of this worker (``None``: of every worker), and those of workers that have ended."""
         while left := await self._read.fetch("offers_left", worker=worker, limit=_AT_ONCE):
-            numbers: dict[str, int] = {}
-            for part in await self._by_node(left, self._groups_offered_to):
-                numbers |= await self._take_in(part, worker, refresh)
-            for part in await self._by_node(left, _groups_of_pages):
-                await self._settle(part, numbers, worker, refresh)
+            numbers = await self._take_in(left, worker, refresh)
+            await self._settle(left, numbers, worker, refresh)
         self._offers.has_left = False
 
     async def _require_lease(self, worker: int | None) -> None:
@@ -231,29 +227,6 @@ class Carrier:
         if worker is not None and not await self._sql.fetch("still_at_work", worker=worker):
             message = "the lease of this worker ran out, and other workers carry over what it left"
             raise LeaseLost(message, committed=True)
-
-    @retrying
-    async def _by_node(
-        self, left: Sequence[Any], groups_of: Callable[[Sequence[Any]], Awaitable[list[int]]]
-    ) -> Iterable[Sequence[Any]]:
-        """The rows by the nodes that hold these groups."""
-        if not self._db.is_spread:
-            return [left]
-        async with self._writing():
-            groups = await groups_of(left)
-            nodes = await self._db.nodes_of(groups)
-        parts: dict[int, list[Any]] = {}
-        for row, group in zip(left, groups, strict=True):
-            parts.setdefault(nodes[group], []).append(row)
-        return parts.values()
-
-    async def _groups_offered_to(self, left: Sequence[Any]) -> list[int]:
-        names = {row.url: self._offers.group_name(row.url) for row in left if row.url is not None}
-        named = await self._db.groups_to_be(names.values())
-        known = await self._db.groups_of([row.target or 0 for row in left])
-        return [
-            named[names[row.url]] if row.url is not None else group or 0 for row, group in zip(left, known, strict=True)
-        ]
 
     @retrying
     async def _take_in(self, left: Sequence[Any], worker: int | None, refresh: Refresh) -> dict[str, int]:
@@ -307,10 +280,6 @@ class Carrier:
                 if moved:
                     touched |= await self._offers.settle(await self._offers.entailed(moved, max_depth), max_depth)
             await refresh(touched)
-
-
-async def _groups_of_pages(left: Sequence[Any]) -> list[int]:
-    return [row.group_id for row in left]
 
 
 def _refusal(row: Any) -> Reason | None:

@@ -711,10 +711,6 @@ WHERE u.id = ANY(numbers(:numbers)) AND u.state = 'queued' AND u.kind = 'page' A
   AND (u.depth >= (SELECT held_from FROM sample_draw)
     OR NOT EXISTS (SELECT 1 FROM revisit r WHERE r.group_id = u.group_id AND r.url_id = u.id));
 
--- name: nodes
--- The number of nodes that groups are distributed over.
-SELECT count(DISTINCT node_of(n)) AS n FROM generate_series(1, 100) AS n;
-
 -- name: offer_left
 SELECT 1 AS n FROM offer LIMIT 1;
 

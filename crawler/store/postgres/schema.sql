@@ -521,9 +521,6 @@ CREATE FUNCTION instr(text, text) RETURNS integer LANGUAGE sql IMMUTABLE STRICT 
 -- The number of a politeness group: 62 bits of a hash of its name.
 CREATE FUNCTION group_number(text) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS
   $$ SELECT ('x' || left(md5($1), 16))::bit(64)::bigint & 4611686018427387903 $$;
--- The node of a cluster that holds the rows of a group. One database holds all groups; a cluster replaces this function
--- (docs/scale.md). No transaction of a commit goes beyond one node.
-CREATE FUNCTION node_of(group_id bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 0::bigint $$;
 -- Lists of numbers and of texts are parameters in JSON, as for json_each in SQLite.
 CREATE FUNCTION numbers(text) RETURNS bigint[] LANGUAGE sql IMMUTABLE STRICT AS
   $$ SELECT coalesce(array_agg(value::bigint), '{}') FROM json_array_elements_text($1::json) $$;

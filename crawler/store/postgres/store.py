@@ -4,9 +4,8 @@ Unlike SQLite, other workers write at the same time. A commit takes its locks in
 groups, each by number), and is retried if it conflicts nevertheless. A broken connection is reopened; the number of
 commits in the worker's row tells whether a commit whose answer was lost took place.
 
-The tables can be distributed by politeness group: every row that a commit writes carries its group, bodies are stored
-before the commit that names them, and what concerns other groups is carried over after it
-(:mod:`crawler.store.postgres.offers`).
+A commit writes rows of the groups that its worker holds: bodies are stored before the commit that names them, and
+offers to other groups are carried over after it (:mod:`crawler.store.postgres.offers`).
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 from crawler.clock import SystemClock, boot_s, monotonic_s
-from crawler.errors import ConnectionLost, LeaseLost, StoreError, UsageError
+from crawler.errors import ConnectionLost, StoreError, UsageError
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.reasons import RunEnd
 from crawler.store.keys import render_keys
@@ -29,7 +27,6 @@ from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, 
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.groups import GROUPED, GroupedPostgres
 from crawler.store.postgres.offers import Carrier, PostgresOffers
-from crawler.store.postgres.parts import parts_of
 from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
 from crawler.store.protocols import Beat, ClaimLimits, CommitBatch, CommitResult
 from crawler.store.reconnect_policy import ReconnectPolicy
@@ -117,9 +114,8 @@ class PostgresStore(SqlStore):
         self._workers = _Workers(self._sql, politeness, lease_s)
         self._revisits = _Revisits(self._sql, self._offers)
         self._committer = self._make_committer()
-        self._carrier = Carrier(self._db, self._sql, self._read, self._offers, self._writing, self._retry)
+        self._carrier = Carrier(self._sql, self._read, self._offers, self._writing, self._retry)
         self._notified_at = self._carried_at = 0.0
-        self._late: list[CommitBatch] = []  # parts of the last batch that were not committed
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
         self.rup = SqlSubscriptions(self._sql, self._read, self._writing, self._retry)
@@ -151,7 +147,6 @@ class PostgresStore(SqlStore):
         store._waits_at_start = waits_at_start
         try:
             await store._retry(lambda: ensure_schema(store._reader, may_make=may_make and not read_only))
-            store._db.is_spread = (await store._read.fetch_one("nodes")).n > 1
             store._clock = clock
             await store._follow_clock()
         except BaseException:
@@ -183,15 +178,7 @@ class PostgresStore(SqlStore):
             await self._put_preferences(preferences)
         if answers := answer_rows(batch.outcomes):
             await self._put_answers(answers)
-        parts, results = await self._parts(batch), []
-        for number, part in enumerate(parts):
-            try:
-                results.append(await super().commit(part))
-            except LeaseLost as lost:
-                if number:  # the parts that are left are committed late
-                    self._late = parts[number + lost.committed :]
-                    lost.committed = True
-                raise
+        result = await super().commit(batch)
         now = monotonic_s()
         if self._offers.has_left or now - self._carried_at > _CARRY_EVERY_S:
             self._carried_at = now
@@ -199,22 +186,7 @@ class PostgresStore(SqlStore):
         if (batch.outcomes or batch.released) and now - self._notified_at > _NOTIFY_EVERY_S:
             self._notified_at = now
             await self._notify()
-        robots_ids = {site: number for result in results for site, number in result.robots_ids.items()}
-        mirrors = [pair for result in results for pair in result.mirrors]
-        refuted = [each for result in results for each in result.refuted]
-        return replace(results[-1], robots_ids=robots_ids, mirrors=mirrors, refuted=refuted)
-
-    @retrying
-    async def _parts(self, batch: CommitBatch) -> list[CommitBatch]:
-        async with self._mutex:
-            return await parts_of(batch, self._db)
-
-    async def commit_late(self, late: CommitBatch) -> None:
-        """Also commits the parts of the last batch that were not committed."""
-        batches, self._late = [*self._late, late], []
-        requests = [row for batch in batches for row in batch.requests]
-        paces = {name: pace for batch in batches for name, pace in batch.paces.items()}
-        await super().commit_late(replace(late, requests=requests, paces=paces))
+        return result
 
     async def recover(self, now: float) -> None:
         await super().recover(now)
