@@ -237,9 +237,12 @@ class HttpFetcher:
             problem = before_answer(error, host, self._timeouts, transfer.attempts)
             if request.form is None and was_closing(error, transfer):
                 problem = CLOSING
+                self._idle.note_use(transfer.key, is_lost=True)
             times = (request.url, started_at, self._clock.now())
             unsent = transfer.attempts.full and not transfer.begun
             return Failed(*times, wire_bytes=transfer.received, kind=problem.kind, detail=problem.detail, unsent=unsent)
+        if transfer.reused:
+            self._idle.note_use(transfer.key, is_lost=False)
         try:
             return await self._answer(request, started_at, response, transfer)
         finally:

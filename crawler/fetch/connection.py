@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -72,6 +72,7 @@ class Transfer:
 
     def __init__(self, max_bytes: int) -> None:
         self.attempts = Attempts()
+        self.key: Hashable = None  # of the connector, for connections to the origin
         self.begun = False  # whether there is a connection for the request
         self.reused = False  # whether that connection has carried a request before
         self.tls: TlsFacts | None = None  # of that connection

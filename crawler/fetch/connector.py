@@ -58,7 +58,9 @@ class Connector(aiohttp.TCPConnector):
         self._factory = partial(connection_type, loop=self._loop, lag_now_s=lag_now_s)
 
     async def _get(self, key: Any, traces: Any) -> Any:
-        if current_transfer().fresh:
+        transfer = current_transfer()
+        transfer.key = key
+        if transfer.fresh:
             return None
         while (idle := self.idle.take(key)) is not None:
             transport = idle.transport

@@ -25,6 +25,9 @@ UNKNOWN_S = 4.0
 MARGIN_S = 1.0
 #: The most idle connections. With TLS, each takes some 80 kB of memory.
 MOST_IDLE = 1000
+#: When so many requests in a row were lost on idle connections to an origin, it closes them at will: none is kept.
+MOST_LOST = 2
+_KEYS_KEPT = 10_000
 _LOOK_EVERY_S = 1.0
 _CLOSED_AT_ONCE = 8  # of the least useful connections, if there are too many
 
@@ -50,13 +53,18 @@ class IdleConnections:
         self._by_key: dict[Hashable, list[_Idle]] = {}
         self._by_group: dict[str, list[_Idle]] = {}
         self._count = 0
+        self._lost: dict[Hashable, int] = {}  # by key, requests in a row
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, key: Hashable, connection: Connection) -> None:
-        """Keep a connection whose request is over. The request names the group."""
+        """Keep a connection whose request is over, unless such are lost. The request names the group."""
+        if self._lost.get(key, 0) >= MOST_LOST:
+            connection.end_tls(resumable=True)
+            connection.close()
+            return
         now = self._loop.time()
         idle = _Idle(key, connection, now, now + UNKNOWN_S)
         self._by_key.setdefault(key, []).append(idle)
@@ -75,6 +83,14 @@ class IdleConnections:
         newest = idle[-1]
         self._remove(newest)
         return newest.connection
+
+    def note_use(self, key: Hashable, *, is_lost: bool) -> None:
+        """A request was sent on an idle connection of ``key``. ``is_lost``: the server was closing that connection."""
+        lost = self._lost.pop(key, 0)
+        if is_lost:
+            self._lost[key] = lost + 1
+            if len(self._lost) > _KEYS_KEPT:
+                del self._lost[next(iter(self._lost))]
 
     def expect(self, group: str, wait_s: float) -> None:
         """The next request to ``group`` may be sent in ``wait_s`` seconds: keep its connections until a little later.

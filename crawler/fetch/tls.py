@@ -6,6 +6,7 @@ Reasons and figures: ``docs/decisions/0043-resume-tls-sessions.md``.
 from __future__ import annotations
 
 import ssl
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,12 @@ def facts_of(connection: ssl.SSLObject) -> TlsFacts:
     """The facts about a connection for the request log. A certificate that was not verified is not read."""
     cipher = connection.cipher()
     ends = (connection.getpeercert() or {}).get("notAfter")
-    until = ssl.cert_time_to_seconds(ends) if isinstance(ends, str) else None
+    until = _seconds(ends) if isinstance(ends, str) else None
     return TlsFacts(connection.version() or "", cipher[0] if cipher else "", until)
+
+
+#: It takes some 70 microseconds, and hosts have few certificates.
+_seconds = lru_cache(maxsize=1000)(ssl.cert_time_to_seconds)
 
 
 class Tls:

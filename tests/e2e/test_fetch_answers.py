@@ -203,6 +203,24 @@ async def test_a_request_lost_to_a_closing_connection_is_told_from_others_and_se
         assert len(server.heads) == 9
 
 
+async def test_no_connection_is_kept_to_a_server_that_drops_the_second_request_of_each() -> None:
+    async def drop_second(head: bytes, writer: asyncio.StreamWriter) -> None:
+        if writer in answered:
+            writer.close()
+        else:
+            answered.append(writer)
+            writer.write(answer())
+
+    answered: list[asyncio.StreamWriter] = []
+    async with serving(drop_second) as server, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
+        kinds = []
+        for _ in range(6):
+            result = await fetcher.fetch(Request(f"{server.origin}/", Purpose.PAGE, 100_000))
+            kinds.append(result.kind if isinstance(result, Failed) else None)
+        assert kinds == [None, ErrorKind.CLOSING, None, ErrorKind.CLOSING, None, None]
+        assert len(server.heads) == 6
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirects_are_reported_not_followed(status: int) -> None:
     result = await fetch_from(answer(b"moved", "Location: //b.test/x y?z#f", status=f"{status} Go"))

@@ -97,3 +97,19 @@ def test_connections_that_servers_have_closed_are_forgotten() -> None:
         assert len(idle) == 0
 
     run_virtual(main)
+
+
+def test_no_connection_is_kept_after_two_losses_in_a_row() -> None:
+    async def main(clock: VirtualClock) -> None:
+        idle, key = IdleConnections(clock.loop), "a.test:80"
+        kept = []
+        for lost in (True, False, True, True, True):
+            idle.note_use(key, is_lost=lost)
+            idle.add(key, one := connection())
+            kept.append(idle.take(key) is one)
+            assert one.close.called is not kept[-1]
+        assert kept == [True, True, True, False, False]
+        idle.add("b.test:80", one := connection())
+        assert idle.take("b.test:80") is one
+
+    run_virtual(main)
