@@ -73,6 +73,8 @@ def _option(key: Key) -> Callable[[Command], Command]:
     kind = key.kind
     text = (key.option_help or key.help) + _default(key)
     match kind.form:
+        case Form.FLAG if key.is_remembered:
+            return click.option(f"{key.option}/{_OFF}{key.option[2:]}", names[1], default=None, help=text)
         case Form.FLAG:
             return click.option(*names, is_flag=True, default=None, help=text)
         case Form.CHOICE:

@@ -54,6 +54,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "why": CommandEntry("inspect.commands", "Show what was decided about a URL, with the evidence."),
         "audit": CommandEntry("audit.commands", "Prove that no request broke robots.txt or the pace."),
         "dashboard": CommandEntry("dashboard.commands", "Watch and control a crawl in a browser."),
+        "settings": CommandEntry("inspect.settings_commands", "Show the settings that a store remembers of its crawl."),
         "store": CommandEntry("inspect.store_commands", "Take content out of a store, copy it, or let a role read it."),
     },
     "Use the results": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,9 @@ from crawler.run.refresh import queue_refresh
 from crawler.run.session import begun, crawl_session, log_end, look_back, require_alone, run_to_end
 from crawler.run.team import Team, require_shares
 from crawler.sampling import load
-from crawler.settings.keys import KEYS, terminal_name
+from crawler.settings.keys import KEYS, Key, terminal_name
 from crawler.settings.loading import apply, load_file
+from crawler.settings.remembered import differing, remembered
 from crawler.settings.seeds import Seeds, all_seeds
 from crawler.settings.settings import Settings
 from crawler.store.location import db_argument, shown
@@ -54,20 +55,65 @@ _OPTIONS = tuple(key.name for key in KEYS.values() if key.option)
     is_flag=True,
     help="Visit again what the crawl has visited: each SITE or URL that is named in place of SEEDs, or all.",
 )
-def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: Any) -> int:
-    """Start a crawl from SEEDs, or continue the crawl in the store."""
-    settings = load_file(Settings(), config) if config else Settings()
+@click.option("--defaults", is_flag=True, help="Begin from the default settings, not from those of the last run.")
+def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, defaults: bool, **options: Any) -> int:
+    """Start a crawl from SEEDs, or continue the crawl in the store.
+
+    A run goes on with the settings of the last run into its store; `crawler settings show` lists them. Options and
+    the configuration file change them.
+    """
     given = given_settings(options)
-    settings = apply(settings, given, source="command line")
-    _require_sample_size(settings, given)
-    if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
-        tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
-    output = settings.output
+
+    def with_given(settings: Settings) -> Settings:
+        settings = load_file(settings, config) if config else settings
+        return apply(settings, given, source="command line")
+
+    output = with_given(Settings()).output
     set_up_logging(output.log_level, output.log_format)
-    if refresh:
-        return run_async(_refresh(settings, seeds))
-    taken = all_seeds(seeds, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
-    return run_async(_run(settings, taken))
+
+    async def run_crawl() -> int:
+        settings = await _as_begun(with_given, defaults=defaults)
+        _require_sample_size(settings, given)
+        if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
+            tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
+        if refresh:
+            return await _refresh(settings, seeds)
+        taken = all_seeds(seeds, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
+        return await _run(settings, taken)
+
+    return run_async(run_crawl())
+
+
+async def _as_begun(with_given: Callable[[Settings], Settings], *, defaults: bool) -> Settings:
+    """The settings of a run: those that the store remembers, changed by what is given. Says which these are.
+
+    ``with_given`` puts what is given in place of settings; ``defaults``: the store's are left out.
+    """
+    fresh = with_given(Settings())
+    before = await remembered(fresh)
+    if before is None:
+        return fresh
+    settings = fresh if defaults else with_given(before)
+    argument = db_argument(settings.output.db)
+    if begun_with := [_told(key, key.value(settings)) for key in differing(settings, fresh)]:
+        tell(
+            f"goes on with {', '.join(begun_with)}, as the crawl was begun "
+            f"(`crawler settings show{argument}` lists all settings, --defaults leaves them out)"
+        )
+    if changes := [
+        f"{_told(key, key.value(settings))} in place of {_value(key, before)}" for key in differing(settings, before)
+    ]:
+        tell(f"changes the crawl: {', '.join(changes)}")
+    return settings
+
+
+def _told(key: Key, value: Any) -> str:
+    name = terminal_name(Setting(key.name))
+    return name if value is True and key.option else f"{name} {key.kind.toml(value)}"
+
+
+def _value(key: Key, settings: Settings) -> str:
+    return key.kind.toml(key.value(settings))
 
 
 @cli.command(cls=SectionedCommand)
@@ -95,7 +141,10 @@ def plan(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
 async def _refresh(settings: Settings, names: tuple[str, ...]) -> int:
     """Visit what is named again, and go on with the crawl."""
     if settings.sample.size is not None:
-        raise UsageError("--refresh visits pages again, and a sample is of first visits; leave one of them out")
+        raise UsageError(
+            "--refresh visits pages again, and a sample is of first visits: give no --refresh, or ",
+            Setting("sample.size", 0),
+        )
     queued = await queue_refresh(settings, names)
     tell(f"{many(queued, 'visit')} queued by --refresh")
     return await _run(settings, Seeds([], {}))
@@ -103,7 +152,7 @@ async def _refresh(settings: Settings, names: tuple[str, ...]) -> int:
 
 def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
     """Raise :class:`UsageError` for options about a sample if no sample is to be drawn."""
-    idle = [Setting(key) for key in given if key.startswith("sample.")]
+    idle = [Setting(key) for key in given if key.startswith("sample.") and key != "sample.size"]
     if idle and settings.sample.size is None:
         listed = [part for setting in idle for part in (", ", setting)][1:]
         raise UsageError(

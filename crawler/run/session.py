@@ -71,7 +71,7 @@ async def crawl_session(
     drawn: list[Drawn] | None = None
     if settings.sample.size is not None:
         _require_drawable(settings, seeds, strata or {})
-        if settings.sample.method is Method.STRATIFIED:
+        if settings.sample.method is Method.STRATIFIED and strata:
             settings, drawn = _draw_seeds(settings, strata or {})
             seeds = [each.url for each in drawn]
     clock = clock or SystemClock()
@@ -265,16 +265,20 @@ def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[
         )
     if sample.method is Method.STRATIFIED and sample.per is Per.SITE:
         raise UsageError("a stratified sample is drawn from the whole list: leave out ", Setting("sample.per", "site"))
-    if sample.method is Method.STRATIFIED and not strata:
-        raise UsageError(
-            "a stratified sample needs seeds with strata: a CSV file with the columns url,stratum or rank,domain, in ",
-            Setting("seeds.file"),
-        )
+    if sample.method is Method.STRATIFIED and seeds and not strata:
+        raise _without_strata()
     unlisted = next((url for url in seeds if url not in strata), None)
     if sample.method is Method.STRATIFIED and unlisted is not None:
         raise UsageError(
             f"{unlisted} has no stratum, and the sample is stratified; add a stratum, or leave the URL out"
         )
+
+
+def _without_strata() -> UsageError:
+    return UsageError(
+        "a stratified sample needs seeds with strata: a CSV file with the columns url,stratum or rank,domain, in ",
+        Setting("seeds.file"),
+    )
 
 
 def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:
@@ -306,7 +310,9 @@ async def _frame(
 
     last = await store.sample_draw()
     if last is not None and last.stands:
-        return SamplingFrame(depth, draw, is_closed=True)
+        return SamplingFrame(depth, None if sample.method is Method.STRATIFIED else draw, is_closed=True)
+    if sample.method is Method.STRATIFIED:
+        raise _without_strata()
     answered_at = await frame_answered_at(store, clock.now())
     tell(
         f"The sample is drawn when its sampling frame is known, and {duration(sample.frame_patience_s)} after the last "

@@ -51,6 +51,22 @@ from crawler.settings.values import (
 )
 
 _DEFAULTS = Settings()
+#: The store has the place of its bodies and its seeds itself. The other keys are about a process or the end of a run.
+_OF_ONE_RUN = frozenset(
+    {
+        "store.db",
+        "store.bodies",
+        "seeds.file",
+        "seeds.skip_bad",
+        "output.progress",
+        "output.json",
+        "output.log_level",
+        "output.log_format",
+        "limits.max_time",
+        "workers.count",
+        "workers.parsers",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +97,11 @@ class Key:
     def word(self) -> str:
         """The key within its section."""
         return self.name.partition(".")[2]
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether the store remembers the value for the next run: not if it is about one run or process."""
+        return self.name not in _OF_ONE_RUN
 
     @property
     def default(self) -> Any:

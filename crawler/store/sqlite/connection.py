@@ -14,7 +14,7 @@ from typing import Any, cast
 import aiosqlite
 from filelock import FileLock, Timeout
 
-from crawler.errors import Action, Setting, StatementError, StoreError, StoreInUse, UsageError
+from crawler.errors import Action, NoStore, Setting, StatementError, StoreError, StoreInUse, UsageError
 from crawler.private_files import PRIVATE, make_private
 from crawler.store.bodies import compress
 from crawler.store.rows import Parameters, named_rows
@@ -49,7 +49,7 @@ def require_usable(path: Path, read_only: bool) -> None:
     if path.is_dir():
         raise UsageError(f"{path}: a folder, not a store; name a file in it")
     if read_only and path.stat().st_size == 0:
-        raise UsageError(f"{path}: an empty file, no crawl store; choose another ", Setting("store.db"))
+        raise NoStore(f"{path}: an empty file, no crawl store; choose another ", Setting("store.db"))
     if path.exists() and not os.access(path, os.R_OK if read_only else os.R_OK | os.W_OK):
         raise UsageError(f"{path}: cannot be {'read' if read_only else 'written'}: Permission denied")
 
@@ -79,7 +79,7 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
     try:
         is_made = await _is_made(db, path)
         if not is_made and (read_only or not may_make):
-            raise UsageError(f"{path}: an empty file, no crawl store; choose another ", Setting("store.db"))
+            raise NoStore(f"{path}: an empty file, no crawl store; choose another ", Setting("store.db"))
         if not read_only:
             await db.executescript(_PRAGMAS)
         if not is_made:

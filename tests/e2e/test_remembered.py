@@ -1,0 +1,130 @@
+"""A store remembers the settings of its crawl: what the next run takes from it, and what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.pages import Page
+from crawler.engine.crawl_settings import CrawlSettings
+from crawler.settings.keys import KEYS
+from crawler.settings.remembered import remembered, remembered_by
+from crawler.settings.settings import Settings
+from crawler.store.sqlite.store import SqliteStore
+from tests.command import HASTY, LOOPBACK, Ended, here
+from tests.web import LoopbackWeb
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "c.toml").write_text(HASTY)
+    return tmp_path / "c.toml"
+
+
+@pytest.fixture
+def begun(loopback: LoopbackWeb, config: Path, db_path: Path) -> LoopbackWeb:
+    """A crawl of the seed alone, which was given all that it needs on the command line."""
+    loopback.sites["a.test"] = {
+        "/": Page("<a href=/1>1</a> <a href=/left-out>2</a>"),
+        "/1": Page("<a href=/2>2</a>"),
+        "/2": Page("x"),
+    }
+    options = ("--max-depth", "0", "--exclude", "left-out", "--max-time", "600")
+    ended = here("run", loopback.url("a.test"), "--config", config, *LOOPBACK, *options, "--db", db_path)
+    assert (ended.code, ended.err) == (0, "")
+    return loopback
+
+
+def paths(web: LoopbackWeb) -> set[str]:
+    return {hit.path for hit in web.log} - {"/robots.txt"}
+
+
+def value(ended: Ended, name: str) -> object:
+    return json.loads(ended.out)[name]
+
+
+def test_a_run_without_options_goes_on_as_the_crawl_was_begun(begun: LoopbackWeb, db_path: Path) -> None:
+    sent = len(begun.log)
+    ended = here("run", "--no-progress", "--db", db_path)
+    assert (ended.code, len(begun.log)) == (0, sent)
+    assert ended.err.startswith("crawler: goes on with ")
+    assert all(part in ended.err for part in ('--exclude ["left-out"]', "--max-depth 0", "--allow-private", "--delay"))
+    assert "--max-time" not in ended.err, "it is about one run"
+    assert f"`crawler settings show --db {db_path}` lists all settings" in ended.err
+
+
+def test_an_option_changes_the_crawl_and_is_remembered_in_its_turn(begun: LoopbackWeb, db_path: Path) -> None:
+    ended = here("run", "--max-depth", "1", "--no-progress", "--db", db_path)
+    assert "crawler: changes the crawl: --max-depth 1 in place of 0\n" in ended.err
+    assert "crawler: queued again under the new options or seeds: 1 URL\n" in ended.err
+    assert paths(begun) == {"/", "/1"}, "--exclude still holds"
+    show = here("settings", "show", "--json", "--db", db_path)
+    assert (value(show, "limits.max_depth"), value(show, "scope.exclude")) == (1, ["left-out"])
+
+
+def test_nothing_is_said_of_options_that_are_repeated(begun: LoopbackWeb, config: Path, db_path: Path) -> None:
+    again = ("run", "--config", config, *LOOPBACK, "--max-depth", "0", "--exclude", "left-out", "--db", db_path)
+    assert here(*again).err == ""
+
+
+def test_defaults_leave_out_what_the_store_remembers(begun: LoopbackWeb, config: Path, db_path: Path) -> None:
+    ended = here("run", "--defaults", "--config", config, *LOOPBACK, "--db", db_path)
+    assert '--exclude [] in place of ["left-out"]' in ended.err
+    assert "--max-depth -1 in place of 0" in ended.err
+    assert paths(begun) == {"/", "/1", "/2", "/left-out"}
+
+
+def test_a_flag_is_switched_off_by_its_opposite(begun: LoopbackWeb, db_path: Path) -> None:
+    assert "--revisit in place of false" in here("run", "--revisit", "--no-progress", "--db", db_path).err
+    assert "--revisit," in here("run", "--no-progress", "--db", db_path).err
+    assert "--revisit false in place of true" in here("run", "--no-revisit", "--no-progress", "--db", db_path).err
+
+
+def test_show_prints_a_file_that_changes_nothing(begun: LoopbackWeb, tmp_path: Path, db_path: Path) -> None:
+    shown = here("settings", "show", "--db", db_path).out
+    (tmp_path / "shown.toml").write_text(shown)
+    assert here("settings", "diff", "--config", tmp_path / "shown.toml", "--db", db_path).out == ""
+    assert str(db_path) not in shown
+
+
+def test_diff_names_what_differs(begun: LoopbackWeb, tmp_path: Path, db_path: Path) -> None:
+    differs = here("settings", "diff", "--db", db_path).out
+    assert "[limits]\nmax_depth = 0  # default: -1\n" in differs
+    assert "concurrency" not in differs
+    (tmp_path / "new.toml").write_text("[limits]\nmax_depth = 3\n[fetch]\nallow_private = true\n")
+    against = ("settings", "diff", "--config", tmp_path / "new.toml", "--db", db_path)
+    assert here(*against).out == "[limits]\nmax_depth = 3  # now: 0\n"
+    assert json.loads(here(*against, "--json").out) == {"limits.max_depth": {"value": 3, "now": 0}}
+
+
+def test_a_store_without_a_crawl_remembers_nothing(tmp_path: Path) -> None:
+    ended = here("settings", "show", "--db", tmp_path / "none.db")
+    assert ended.code == 2
+    assert asyncio.run(remembered(Settings())) is None
+
+
+def test_a_crash_while_options_change_forgets_no_settings(begun: LoopbackWeb, db_path: Path) -> None:
+    """Until the next run has applied its options, the store conforms to none; it still remembers the last ones."""
+
+    async def main() -> Settings | None:
+        store = await SqliteStore.open(db_path)
+        try:
+            await store.unsettle(0.0)
+            return await remembered_by(store)
+        finally:
+            await store.close()
+
+    kept = asyncio.run(main())
+    assert kept is not None
+    assert (kept.scope.max_depth, kept.scope.exclude, kept.crawl.max_time_s) == (0, ("left-out",), None)
+
+
+def test_each_key_is_remembered_unless_it_is_about_one_run() -> None:
+    assert {name for name, key in KEYS.items() if not key.is_remembered} == {
+        *("store.db", "store.bodies", "seeds.file", "seeds.skip_bad", "limits.max_time", "workers.count"),
+        *("workers.parsers", "output.progress", "output.json", "output.log_level", "output.log_format"),
+    }
+    assert CrawlSettings().max_time_s is None
