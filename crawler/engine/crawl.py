@@ -112,7 +112,7 @@ class Crawl:
                 caution=Caution(store, gate, outbox, reader),
             )
         )
-        self._disk_watch = DiskWatch(reserve or DiskReserve(()), clock, gate, progress)
+        self._disk_watch = DiskWatch(reserve or DiskReserve(()), clock, gate, progress, shutdown.request)
         self._operator = OperatorListener(store, clock, gate, scope.blocks, outbox, shutdown, progress, frame)
         self._driver = Driver(
             store=store,

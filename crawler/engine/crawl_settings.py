@@ -25,6 +25,7 @@ class CrawlSettings:
     max_pages: int | None = None
     max_pages_per_site: int | None = None
     max_time_s: float | None = None
+    max_disk_bytes: int | None = None  # of the files of the crawl on this machine
     max_body_bytes: int = 10 * 1024 * 1024
     sitemaps: bool = False  # ask for the sitemaps that robots.txt names, or for /sitemap.xml
     claimed_groups: int = 2000

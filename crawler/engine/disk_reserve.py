@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import os
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,6 +18,7 @@ from crawler.engine.gate import Gate, Hold
 from crawler.engine.progress import Progress
 from crawler.engine.tasks import background_task
 from crawler.formatting import size
+from crawler.reasons import EndCode, RunEnd
 
 #: The reserve in bytes if the user names none: this, or a share of the disk if that is less.
 DEFAULT_BYTES = 1_000_000_000
@@ -24,6 +27,7 @@ DEFAULT_SHARE = 0.05
 GOES_ON_AT = 1.1
 
 _LOOK_EVERY_S = 1.0
+_MEASURE_EVERY_S = 10.0  # a folder of many files takes a while
 
 
 class Space(Protocol):
@@ -41,11 +45,14 @@ class DiskReserve:
     """The free space that a crawl leaves on the disks of the folders that it writes to.
 
     ``min_free`` is in bytes. ``None`` stands for :data:`DEFAULT_BYTES`, or :data:`DEFAULT_SHARE` of a smaller disk.
+    ``used`` are the files and folders of the crawl, which may take ``max_used`` bytes; ``None`` is no limit.
     """
 
     folders: tuple[Path, ...]
     min_free: int | None = None
     space_of: Callable[[Path], Space] = shutil.disk_usage
+    max_used: int | None = None
+    used: tuple[Path, ...] = ()
 
     def shortage(self, *, is_paused: bool) -> str | None:
         """Which disk has too little free space, as a part of a sentence; ``None`` if all have enough.
@@ -62,23 +69,51 @@ class DiskReserve:
                 return f"the disk of {folder} has {size(space.free)} free; {size(reserve)} are to stay free"
         return None
 
+    def excess(self) -> str | None:
+        """How much the files of the crawl take, as a part of a sentence, if that is more than allowed."""
+        if self.max_used is None:
+            return None
+        taken = sum(map(_size_of, self.used))
+        return f"{size(taken)} of {size(self.max_used)}" if taken > self.max_used else None
+
+
+def _size_of(path: Path) -> int:
+    """The bytes in a file, or in the files below a folder; what goes away meanwhile, or cannot be read, is 0."""
+    try:
+        if path.is_dir():
+            with os.scandir(path) as entries:
+                return sum(_size_of(Path(entry.path)) for entry in entries)
+        return path.stat().st_size
+    except OSError:
+        return 0
+
 
 class DiskWatch:
     """Holds the gate while a disk has too little free space.
 
-    Requests in flight, their commits and heartbeats use the reserve. A stop of the crawl does not wait for space.
+    Requests in flight, their commits and heartbeats use the reserve. A stop of the crawl does not wait for space. It
+    calls ``stop`` once the files of the crawl take more than they may.
     """
 
-    def __init__(self, reserve: DiskReserve, clock: Clock, gate: Gate, progress: Progress) -> None:
+    def __init__(
+        self,
+        reserve: DiskReserve,
+        clock: Clock,
+        gate: Gate,
+        progress: Progress,
+        stop: Callable[[RunEnd], None] = lambda end: None,
+    ) -> None:
         self._reserve = reserve
         self._clock = clock
         self._gate = gate
         self._progress = progress
+        self._stop = stop
+        self._measured_at = -math.inf
 
     @asynccontextmanager
     async def watching(self, failed: Callable[[BaseException], None]) -> AsyncIterator[None]:
         """Watch the disks inside the context, first before it is entered. ``failed`` gets an error of the watch."""
-        if not self._reserve.folders:
+        if not self._reserve.folders and self._reserve.max_used is None:
             yield
             return
         await self._look()
@@ -98,3 +133,7 @@ class DiskWatch:
         if (shortage is None) != (before is None):
             operator_log.disk_is_short(shortage)
             self._gate.hold(shortage is not None, Hold.DISK)
+        if self._clock.now() >= self._measured_at + _MEASURE_EVERY_S:
+            self._measured_at = self._clock.now()
+            if (excess := await asyncio.to_thread(self._reserve.excess)) is not None:
+                self._stop(RunEnd(EndCode.MAX_DISK, excess))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from crawler.cli.shared import STOPPED, cli, collect_garbage_seldom, run_async
 from crawler.cli.signals import TEAM_ENDS_WITHIN_S, Signals
 from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
-from crawler.errors import Setting, UsageError
+from crawler.errors import CrawlerError, Setting, UsageError
 from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.inspect.first_match import told_of_first_matches
@@ -26,6 +26,7 @@ from crawler.reasons import EndCode
 from crawler.robots.tokens import warning_about
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
+from crawler.run.notify import notify
 from crawler.run.plan import as_json as plan_json
 from crawler.run.plan import plan_of
 from crawler.run.plan import render as render_plan
@@ -77,9 +78,9 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, defaults: bo
         if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
             tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
         if refresh:
-            return await _refresh(settings, seeds)
+            return await _notified(settings, _refresh(settings, seeds))
         taken = all_seeds(seeds, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
-        return await _run(settings, taken)
+        return await _notified(settings, _run(settings, taken))
 
     return run_async(run_crawl())
 
@@ -179,7 +180,10 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
         unreached = await _told_of_unreached(store, settings)
         stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)
         nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, clock.now())
-    _tell_end(settings, nothing, unreached, result if survey is None else result | {"sample": survey.as_json()})
+    result = result if survey is None else result | {"sample": survey.as_json()}
+    _tell_end(settings, nothing, unreached, result)
+    if not signals.came:  # a process that is told to end has no time, and somebody knows of its end
+        await _notify(settings, result)
     if not settings.output.json:
         if survey is not None:
             console.print()
@@ -189,6 +193,20 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
                 "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
             )
     return _exit_code(crawl.progress, settings.output.db, nothing, stopped=stopped)
+
+
+async def _notified(settings: Settings, run: Coroutine[Any, Any, int]) -> int:
+    """The exit code of ``run``. A failure goes to ``output.notify`` as the summary of a run would."""
+    try:
+        return await run
+    except CrawlerError as error:
+        db = shown(settings.output.db)
+        await _notify(settings, {"db": db, "ended_by": error.told(terminal_name), "ended_code": "error"})
+        raise
+
+
+async def _notify(settings: Settings, result: dict[str, Any]) -> None:
+    await notify(settings.output.notify, result, settings.identity.contact_email, tell)
 
 
 async def _run_team(settings: Settings, seeds: list[str]) -> int:
@@ -210,6 +228,8 @@ async def _run_team(settings: Settings, seeds: list[str]) -> int:
         stopped = signals.came or team.cut_short
         nothing = None if stopped else await why_nothing(store, team.progress, end, settings, clock.now())
     _tell_end(settings, nothing, unreached, result)
+    if not signals.came:
+        await _notify(settings, result)
     return _exit_code(team.progress, settings.output.db, nothing, stopped=stopped)
 
 

@@ -177,7 +177,12 @@ async def _fetching(
         ParserPool(reading, parsers) as reader,
     ):
         reader.start()
-        reserve = DiskReserve(_written_folders(settings, store), settings.output.min_free)
+        reserve = DiskReserve(
+            _written_folders(settings, store),
+            settings.output.min_free,
+            max_used=settings.crawl.max_disk_bytes,
+            used=_written_files(settings, store),
+        )
         yield Crawl(
             store,
             fetcher,
@@ -204,6 +209,14 @@ def _written_folders(settings: Settings, store: Bodies) -> tuple[Path, ...]:
     database = [] if is_url(output.db) else [Path(output.db).resolve().parent]
     bodies = [] if store.body_place is None or is_url(store.body_place) else [Path(store.body_place)]
     return (*database, *bodies, *([Path(output.warc)] if output.warc else []))
+
+
+def _written_files(settings: Settings, store: Bodies) -> tuple[Path, ...]:
+    """The files and folders of this machine that a crawl fills."""
+    output, folders = settings.output, _written_folders(settings, store)
+    if is_url(output.db):
+        return folders
+    return (Path(output.db), Path(f"{output.db}-wal"), *folders[1:])
 
 
 def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:

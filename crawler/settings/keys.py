@@ -31,6 +31,7 @@ from crawler.settings.values import (
     HOURS,
     MORE_THAN_0_SECONDS,
     NETWORKS,
+    NOTIFY,
     PROXY,
     PURPOSES,
     REGEXES,
@@ -40,6 +41,7 @@ from crawler.settings.values import (
     SECONDS_OR_NO_LIMIT,
     SIGNATURE_LIFETIME,
     SIZE_OR_AUTO,
+    SIZE_OR_NO_LIMIT,
     STORE,
     TEXT,
     TOKEN,
@@ -320,6 +322,15 @@ _TABLE = (
         option="--log-format",
     ),
     Key(
+        "output.notify",
+        NOTIFY,
+        "output.notify",
+        "Send the summary of a run to this webhook, or by mail: https://HOST/… or smtp://SERVER/you@example.org.",
+        "A webhook gets the JSON of --json by POST, with the sentence `text`. A mail comes from the address in "
+        "identity.contact, if there is one. The mail server must take it without a password.",
+        "--notify",
+    ),
+    Key(
         "scope.mode",
         one_of(ScopeMode),
         "scope.mode",
@@ -375,6 +386,15 @@ _TABLE = (
         "End the run after this time; 0 is no limit.",
         "The next run continues the crawl.",
         "--max-time",
+    ),
+    Key(
+        "limits.max_disk",
+        SIZE_OR_NO_LIMIT,
+        "crawl.max_disk_bytes",
+        "End the run when the files of the crawl take more than this; 0 is no limit.",
+        "The SQLite file with its write-ahead log, the folder of bodies and the WARC folder count. They grow a little "
+        "beyond it: requests in flight are still stored. A PostgreSQL database and S3 do not count.",
+        "--max-disk",
     ),
     Key(
         "limits.concurrency",

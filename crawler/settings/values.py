@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, StrEnum, auto
 from ipaddress import ip_network
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from crawler.frontier.hours import window
 from crawler.preferences.purposes import UsePurpose
@@ -109,6 +110,24 @@ def _written_size(octets: int | None) -> int | str:
         return _AUTO
     unit, factor = next(((unit, n) for unit, n in _SIZE_UNITS.items() if octets and octets % n == 0), ("B", 1))
     return octets if factor == 1 else f"{octets // factor} {unit}".replace("KB", "kB")
+
+
+def _size_or_no_limit(value: object) -> int | None:
+    return _size("" if value == _AUTO else value) or None
+
+
+def _notify(value: object) -> str:
+    """The address of a webhook, or of a mailbox behind a mail server; "" for none."""
+    text = _text(value)
+    parts = urlsplit(text)
+    is_mail = parts.scheme == "smtp" and "@" in unquote(parts.path) and not parts.query
+    if text and not (parts.hostname and (is_mail or parts.scheme in ("http", "https"))):
+        raise ValueError("must be https://HOST/… (a webhook) or smtp://HOST[:PORT]/you@example.org")
+    try:
+        _ = parts.port
+    except ValueError:
+        raise ValueError("has a port that is no number from 0 to 65535") from None
+    return text
 
 
 def _factor(value: object) -> float:
@@ -338,6 +357,14 @@ FACTOR = ValueKind(
 SIZE_OR_AUTO = ValueKind(
     f'"{_AUTO}", or a size such as "500 MB"; 0 is none', Form.TEXT, _size, _written_size, metavar="SIZE"
 )
+SIZE_OR_NO_LIMIT = ValueKind(
+    'a size such as "50 GB"; 0 is no limit',
+    Form.TEXT,
+    _size_or_no_limit,
+    lambda octets: 0 if octets is None else _written_size(octets),
+    "SIZE",
+)
+NOTIFY = ValueKind("the address of a webhook or mailbox", Form.TEXT, _notify, metavar="URL")
 FLAG = ValueKind("true or false", Form.FLAG, _flag)
 TEXT = ValueKind("a text", Form.TEXT, _text, metavar="TEXT")
 TOKEN = ValueKind("a product token", Form.TEXT, _token, metavar="TOKEN")

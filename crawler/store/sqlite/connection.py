@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -247,6 +248,23 @@ def is_held(path: Path) -> bool:
     return False
 
 
+def holder(lock: Path) -> str:
+    """Who holds the lock file: `` (crawler run, process 1234)``; "" where the system does not tell, as beside Linux.
+
+    The file itself could not say so: whoever tries to take the lock empties it.
+    """
+    try:
+        inode = lock.stat().st_ino
+        held = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        pid = next(words[4] for words in held if words[1:2] == ["FLOCK"] and words[5].endswith(f":{inode}"))
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except (OSError, StopIteration, IndexError):
+        return ""
+    names = [word for word in words[1:] if re.fullmatch("[a-z][a-z-]*", word) and word != "crawler"]
+    command = f"crawler {names[0]}, " if names and any("crawler" in word for word in words) else ""
+    return f" ({command}process {pid})"
+
+
 def lock_store(path: Path) -> FileLock:
     """Take the lock of the one process that may write. The system releases it when the process dies."""
     if not path.parent.is_dir():
@@ -258,7 +276,8 @@ def lock_store(path: Path) -> FileLock:
         if not Path(lock.lock_file).exists():
             raise UsageError(f"{path}: cannot be written: no file can be made in {path.parent}") from None
         raise StoreInUse(
-            f"{path}: another command writes to this store; wait for it, stop it, or choose another ",
+            f"{path}: another command writes to this store{holder(Path(lock.lock_file))}; wait for it, stop it, or "
+            "choose another ",
             Setting("store.db"),
         ) from None
     except OSError as error:

@@ -1,0 +1,60 @@
+"""Tells the end of a run by mail or to a webhook (``output.notify``), for runs that nobody watches."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import smtplib
+from collections.abc import Callable
+from email.message import EmailMessage
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import aiohttp
+
+from crawler.formatting import many
+from crawler.terminal_text import shown
+
+_TIMEOUT_S = 20.0
+
+
+async def notify(target: str, summary: dict[str, Any], sender: str, tell: Callable[[str], None]) -> None:
+    """Send ``summary``, the JSON object of the end of a run, to ``target``; see the setting ``output.notify``.
+
+    ``sender`` is the e-mail address that a mail comes from; "" stands for the recipient. The run has ended, so a
+    failure changes nothing: ``tell`` gets one sentence about it.
+    """
+    if not target:
+        return
+    try:
+        if target.startswith("smtp:"):
+            await asyncio.to_thread(_mail, target, summary, sender)
+        else:
+            await _post(target, summary)
+    except (aiohttp.ClientError, OSError, smtplib.SMTPException, TimeoutError) as error:
+        where = urlsplit(target).hostname or ""
+        tell(f"output.notify: {shown(where)} did not take the summary: {shown(str(error)) or type(error).__name__}")
+
+
+async def _post(url: str, summary: dict[str, Any]) -> None:
+    body = {"text": subject(summary), **summary}
+    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
+    async with aiohttp.ClientSession(timeout=timeout) as session, session.post(url, json=body) as answer:
+        answer.raise_for_status()
+
+
+def _mail(target: str, summary: dict[str, Any], sender: str) -> None:
+    parts = urlsplit(target)
+    recipient = unquote(parts.path.lstrip("/"))
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = sender or recipient, recipient, subject(summary)
+    message.set_content(json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+    with smtplib.SMTP(parts.hostname or "", parts.port or 25, timeout=_TIMEOUT_S) as server:
+        server.send_message(message)
+
+
+def subject(summary: dict[str, Any]) -> str:
+    """The end of a run in one line: the store, why it ended, and how much it did."""
+    run = summary.get("run") or {}
+    did = f", {many(run['pages'], 'page')} in {many(run['requests'], 'request')}" if run else ""
+    return shown(" ".join(f"crawl {summary['db']}: {summary['ended_by']}{did}".split()))
