@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
@@ -15,6 +16,10 @@ from crawler.errors import ConfigError, Reference, Setting
 from crawler.settings.keys import KEYS, SECTIONS
 from crawler.settings.settings import Settings
 
+_HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]")
+_KEY = re.compile(r"\s*([\w.-]+)\s*=")
+_NO_LINES: Mapping[str, int] = {}
+
 
 def load_file(settings: Settings, path: Path) -> Settings:
     """``settings`` with the values of the TOML file ``path`` in place of theirs.
@@ -23,20 +28,39 @@ def load_file(settings: Settings, path: Path) -> Settings:
     TOML whichever front end reads the file.
     """
     try:
-        return apply(settings, _toml(path), source=f"configuration {path}")
+        text = _text(path)
+        return apply(settings, _toml(path, text), source=f"configuration {path}", lines=_lines(text))
     except ConfigError as error:
         raise ConfigError(str(error)) from None
 
 
-def _toml(path: Path) -> dict[str, object]:
+def _text(path: Path) -> str:
     try:
-        return tomllib.loads(path.read_text("utf-8-sig"))
+        return path.read_text("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"configuration {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"configuration {path}: not text in UTF-8; save it as UTF-8") from None
+
+
+def _toml(path: Path, text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"configuration {path}: not TOML: {error}") from None
+
+
+def _lines(text: str) -> dict[str, int]:
+    """The line of each section and dotted key of a TOML file, from 1. For messages: the parser does not tell lines."""
+    lines: dict[str, int] = {}
+    section = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := _HEADER.match(line):
+            section = f"{found[1]}."
+            lines.setdefault(found[1], number)
+        elif found := _KEY.match(line):
+            lines.setdefault(section + found[1], number)
+    return lines
 
 
 def settings_from(values: Mapping[str, object], *, source: str) -> Settings:
@@ -44,28 +68,35 @@ def settings_from(values: Mapping[str, object], *, source: str) -> Settings:
     return apply(Settings(), values, source=source)
 
 
-def apply(settings: Settings, values: Mapping[str, object], *, source: str) -> Settings:
+def apply(
+    settings: Settings, values: Mapping[str, object], *, source: str, lines: Mapping[str, int] = _NO_LINES
+) -> Settings:
     """``settings`` with ``values`` in place of theirs.
 
     ``values`` has dotted keys (``{"politeness.delay": 5}``) or tables of them, as in TOML. An error message begins with
-    ``source``. Raises :class:`ConfigError` that names every wrong key and its remedy; several are a line each.
+    ``source``, and names the line of a key if ``lines`` has it. Raises :class:`ConfigError` that names every wrong key
+    and its remedy; several are a line each.
     """
     wrong: list[tuple[str | Reference, ...]] = []
     sections: dict[str, dict[str, object]] = {}
     for name, value in _dotted(values):
         key = KEYS.get(name)
         if key is None or (isinstance(value, Mapping) and name != "fetch.resolve"):
-            wrong.append((_unknown(name, value),))
+            wrong.append((_at(lines, name), _unknown(name, value)))
             continue
         section, _, field = key.field.partition(".")
         try:
             sections.setdefault(section, {})[field] = key.kind.read(value)
         except ValueError as error:
-            wrong.append((Setting(name, value), f": {error}"))
+            wrong.append((_at(lines, name), Setting(name, value), f": {error}"))
     if wrong:
         between = "\n  " if len(wrong) > 1 else " "
         raise ConfigError(f"{source}:", *chain.from_iterable((between, *mistake) for mistake in wrong))
     return replace(settings, **{name: replace(getattr(settings, name), **new) for name, new in sections.items()})
+
+
+def _at(lines: Mapping[str, int], name: str) -> str:
+    return f"line {lines[name]}: " if name in lines else ""
 
 
 def recorded(run: Mapping[str, Any]) -> Settings:

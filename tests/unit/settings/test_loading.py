@@ -129,6 +129,12 @@ def test_a_wrong_value_is_named_with_its_remedy(tmp_path: Path, key: str, value:
     assert len(text) < 400
 
 
+def test_a_mistake_is_named_with_its_line(tmp_path: Path) -> None:
+    text = refusal(tmp_path, "# mine\n[politeness]\ndelay = 5\n\n  group = 'x'\n[zzz]\na = 1\n[limits]\nmax_page = 1\n")
+    assert [line.strip().partition(": ")[0] for line in text.splitlines()[1:]] == ["line 5", "line 6", "line 9"]
+    assert "line 2: unknown key 'politeness.delays'" in refusal(tmp_path, "\npoliteness.delays = 5\n")
+
+
 def test_each_duration_form(tmp_path: Path) -> None:
     forms = {
         '"90 s"': 90,
@@ -200,7 +206,7 @@ def test_an_error_in_a_file_has_the_names_of_the_file_on_the_command_line_too(tm
     path.write_text("[politeness]\ndelay = -1\n")
     with pytest.raises(ConfigError) as caught:
         load_file(Settings(), path)
-    assert "c.toml: politeness.delay = -1: must be" in caught.value.told(terminal_name)
+    assert "c.toml: line 2: politeness.delay = -1: must be" in caught.value.told(terminal_name)
 
 
 def test_the_settings_of_a_run_are_read_back_from_the_store() -> None:
