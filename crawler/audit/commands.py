@@ -6,13 +6,16 @@ from pathlib import Path
 
 import click
 
+from crawler.audit.appendix import check_appendix, digest_of
 from crawler.audit.markdown_report import write_report
 from crawler.audit.run_audit import run_audit
-from crawler.audit.terminal import render
+from crawler.audit.sites_file import write_sites
+from crawler.audit.terminal import render, render_appendix
 from crawler.cli.output import console, print_json
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
+from crawler.errors import UsageError
 from crawler.settings.stores import existing_store
 
 
@@ -25,13 +28,31 @@ from crawler.settings.stores import existing_store
     metavar="FILE.md",
     help="Also write the result as a Markdown document.",
 )
-def audit(db: str, as_json: bool, report: Path | None) -> int:
+@click.option(
+    "--sites",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.csv",
+    help="Also write how often each site was contacted, and what is kept of it.",
+)
+@click.option(
+    "--appendix",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    metavar="DIR",
+    help="Check a folder of `crawler export appendix` instead of a store.",
+)
+def audit(db: str, as_json: bool, report: Path | None, sites: Path | None, appendix: Path | None) -> int:
     """Check every logged request against robots.txt and the pace; exit code 1 if a rule was broken."""
+    if appendix is not None:
+        if report is not None or sites is not None:
+            raise UsageError("--report and --sites are made from a store; leave them out with --appendix")
+        return _check_appendix(appendix, as_json)
 
     async def run() -> int:
         async with existing_store(store_at(db)) as store:
             with progress_line("checking every request"):
                 result = await run_audit(store, SystemClock().now())
+            if sites is not None:
+                await write_sites(sites, store)
         if report is not None:
             write_report(report, result)
         if as_json:
@@ -41,3 +62,13 @@ def audit(db: str, as_json: bool, report: Path | None) -> int:
         return 1 if result.violation_count else 0
 
     return run_async(run())
+
+
+def _check_appendix(folder: Path, as_json: bool) -> int:
+    checks = check_appendix(folder)
+    if as_json:
+        told = [{"check": check.title, "judged": check.judged, "faults": check.faults} for check in checks]
+        print_json({"checks": told, "sha256": digest_of(folder)})
+    else:
+        render_appendix(checks, digest_of(folder), console)
+    return 1 if any(check.faults for check in checks) else 0

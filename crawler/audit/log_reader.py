@@ -166,14 +166,20 @@ async def canonical_sha256(store: StoreReader) -> str:
     :func:`snapshot` of the audit.
     """
     digest = hashlib.sha256()
+    async for lines in canonical_records(store):
+        digest.update(lines)
+    return digest.hexdigest()
+
+
+async def canonical_records(store: StoreReader) -> AsyncIterator[bytes]:
+    """The octets of which :func:`canonical_sha256` is the hash, in pieces of whole lines."""
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     for name in _HASHED:
         after = 0
         while rows := await store.query(_SQL[name], {"after": after, "limit": _ROWS_PER_PAGE}):
             after = rows[-1]["number"]
             lines = "".join([encode(list(row.values())) + "\n" for row in rows])
-            digest.update(lines.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+            yield lines.encode("utf-8", "surrogatepass")
 
 
 async def _add_sites(store: StoreReader, unit_is: GroupBy) -> None:

@@ -62,7 +62,7 @@ INSERT INTO audit_elsewhere (url, text_id, action, robots_copy, valid_until)
 SELECT r.answered_by, coalesce(r.text_id, 0), r.action, r.robots_copy, r.valid_until
 FROM robots_by_id r JOIN audit_site s ON s.site_id = r.site_id
 WHERE r.answered_by <> s.site || '/robots.txt' AND NOT EXISTS (SELECT 1 FROM sites_by_id y
-  WHERE y.site = substr(r.answered_by, 1, length(r.answered_by) - length('/robots.txt'))
+  WHERE y.site = replace(r.answered_by, '/robots.txt', '')
     AND y.site || '/robots.txt' = r.answered_by)
 
 -- name: request_events
@@ -86,7 +86,7 @@ FROM audit_event e JOIN robots_by_id r ON r.robots_copy = e.number JOIN audit_si
 LEFT JOIN robots_texts_by_id t ON t.text_id = r.text_id
 LEFT JOIN robots_by_id o ON o.robots_copy = coalesce((
   SELECT max(x.robots_copy) FROM sites_by_id y JOIN robots_by_id x ON x.site_id = y.site_id
-  WHERE y.site = substr(r.answered_by, 1, length(r.answered_by) - length('/robots.txt'))
+  WHERE y.site = replace(r.answered_by, '/robots.txt', '')
     AND y.site || '/robots.txt' = r.answered_by AND y.site_id <> r.site_id AND x.valid_from <= r.valid_from), (
   SELECT max(x.robots_copy) FROM audit_elsewhere x
   WHERE x.url = r.answered_by AND x.text_id = coalesce(r.text_id, 0) AND x.action = r.action
@@ -157,6 +157,34 @@ SELECT 'order' AS kind, order_id AS number, asked_at, command, name, run_id, don
 FROM orders WHERE order_id > :after ORDER BY order_id LIMIT :limit
 
 -- ---- totals -----------------------------------------------------------------------------------------------------
+
+-- name: site_totals
+-- Every site: its requests and octets, its URLs by state, and what is kept of its pages. NOARCHIVE stands in the
+-- directives of a page or its headers.
+WITH q AS (
+  SELECT site_id, count(*) AS requests, count(CASE WHEN purpose = 'robots' THEN 1 END) AS robots_requests,
+    count(CASE WHEN purpose = 'page' THEN 1 END) AS page_requests, CAST(sum(bytes) AS BIGINT) AS bytes,
+    min(started_at) AS first_at, max(finished_at) AS last_at
+  FROM requests_by_id GROUP BY site_id),
+u AS (
+  SELECT site_id, count(CASE WHEN state = 'queued' THEN 1 END) AS queued,
+    count(CASE WHEN state = 'excluded' THEN 1 END) AS excluded, count(CASE WHEN state = 'failed' THEN 1 END) AS failed,
+    count(CASE WHEN reason_code = 'forgotten' THEN 1 END) AS forgotten,
+    count(CASE WHEN reason_code = 'blocked' THEN 1 END) AS blocked
+  FROM urls_by_id GROUP BY site_id),
+p AS (
+  SELECT site_id, count(*) AS pages, count(CASE WHEN noindex = 1 THEN 1 END) AS noindex_pages,
+    count(CASE WHEN lower(directives) LIKE '%noarchive%' THEN 1 END) AS noarchive_pages,
+    count(body_id) AS bodies_kept
+  FROM pages_by_id GROUP BY site_id)
+SELECT s.site, s.host, s.registered_domain, coalesce(q.requests, 0) AS requests,
+  coalesce(q.robots_requests, 0) AS robots_requests, coalesce(q.page_requests, 0) AS page_requests,
+  coalesce(q.bytes, 0) AS bytes, q.first_at, q.last_at, s.crawl_delay_s, coalesce(p.pages, 0) AS pages,
+  coalesce(p.noindex_pages, 0) AS noindex_pages, coalesce(p.noarchive_pages, 0) AS noarchive_pages,
+  coalesce(p.bodies_kept, 0) AS bodies_kept, coalesce(u.queued, 0) AS queued, coalesce(u.excluded, 0) AS excluded,
+  coalesce(u.failed, 0) AS failed, coalesce(u.forgotten, 0) AS forgotten, coalesce(u.blocked, 0) AS blocked
+FROM sites_by_id s LEFT JOIN q ON q.site_id = s.site_id LEFT JOIN u ON u.site_id = s.site_id
+LEFT JOIN p ON p.site_id = s.site_id ORDER BY s.site
 
 -- name: totals
 SELECT count(*) AS requests, count(DISTINCT site_id) AS sites, coalesce(sum(bytes), 0) AS bytes,

@@ -73,26 +73,31 @@ class AuditResult:
 async def run_audit(store: StoreReader, now: float) -> AuditResult:
     """Check the whole log of a store. Raises :class:`crawler.errors.UsageError` if a run has no readable settings."""
     async with log_reader.snapshot(store):
-        runs = await log_reader.read_runs(store)
-        orders = await store.control.orders()
-        refuted = await log_reader.read_refuted(store)
-        replay = Replay({run.run: run for run in runs}, Restrictions.from_orders(orders), refuted)
-        numbering, counts = await log_reader.read_numbering(store), await log_reader.read_request_counts(store)
-        in_log = _incomplete_log(numbering, counts)
-        listed: list[Violation] = []
-        forged: set[str] = set()
-        async for piece in log_reader.read_slices(store, runs):
-            forged |= piece.forged
-            for violation in replay.replay(piece.events, piece.texts):
-                if len(listed) < MAX_LISTED:
-                    listed.append(violation)
-        kept = await _pages_kept(store, runs, replay.counts)
-        in_log += [_forged_text(sha256) for sha256 in sorted(forged)]
-        replay.counts[Check.LOG].violations += len(in_log)
-        kept += await _not_drawn(store, replay.counts[Check.SAMPLE])
-        listed += kept[: MAX_LISTED - len(listed)]
-        totals = await read_totals(store)
-        sha256 = await log_reader.canonical_sha256(store)
+        return await audit_snapshot(store, now)
+
+
+async def audit_snapshot(store: StoreReader, now: float) -> AuditResult:
+    """As :func:`run_audit`, within a snapshot of the caller."""
+    runs = await log_reader.read_runs(store)
+    orders = await store.control.orders()
+    refuted = await log_reader.read_refuted(store)
+    replay = Replay({run.run: run for run in runs}, Restrictions.from_orders(orders), refuted)
+    numbering, counts = await log_reader.read_numbering(store), await log_reader.read_request_counts(store)
+    in_log = _incomplete_log(numbering, counts)
+    listed: list[Violation] = []
+    forged: set[str] = set()
+    async for piece in log_reader.read_slices(store, runs):
+        forged |= piece.forged
+        for violation in replay.replay(piece.events, piece.texts):
+            if len(listed) < MAX_LISTED:
+                listed.append(violation)
+    kept = await _pages_kept(store, runs, replay.counts)
+    in_log += [_forged_text(sha256) for sha256 in sorted(forged)]
+    replay.counts[Check.LOG].violations += len(in_log)
+    kept += await _not_drawn(store, replay.counts[Check.SAMPLE])
+    listed += kept[: MAX_LISTED - len(listed)]
+    totals = await read_totals(store)
+    sha256 = await log_reader.canonical_sha256(store)
     violations = sorted(in_log + listed, key=lambda found: (found.started_at or 0.0, found.request or 0))
     return AuditResult(now, runs, replay.counts, violations, totals, sha256, standing(orders), _limits(runs, totals))
 

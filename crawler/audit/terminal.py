@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.table import Table
 from rich.text import Text
 
+from crawler.audit.appendix import AppendixCheck
 from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.audit.run_audit import AuditResult
 from crawler.audit.totals import told_of_unsent
 from crawler.cli.output import PrintableConsole
 from crawler.formatting import many
+
+MAX_FAULTS = 20
+
+
+def render_appendix(checks: Sequence[AppendixCheck], digest: str, console: PrintableConsole) -> None:
+    """Print what the checks of a data appendix found, for people."""
+    for check in checks:
+        style = "bold red" if check.faults else "green"
+        console.print(Text(f"{'fault' if check.faults else 'ok':5} {check.title} ({check.judged})", style=style))
+        for fault in check.faults[:MAX_FAULTS]:
+            console.print(f"      {fault}", soft_wrap=True)
+        if (more := len(check.faults) - MAX_FAULTS) > 0:
+            console.print(f"      … and {many(more, 'more fault')}")
+    console.print(f"SHA-256 of SHA256SUMS: {digest}", soft_wrap=True)
 
 
 def render(result: AuditResult, console: PrintableConsole) -> None:

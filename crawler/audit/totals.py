@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -63,6 +64,33 @@ class SiteCount(NamedTuple):
     times: int
 
 
+class SiteTotals(NamedTuple):
+    """What the crawl asked of a site, and what it keeps. Times in seconds since the epoch, ``bytes`` in octets.
+
+    The columns are those of the table ``sites`` of the data appendix (``docs/appendix.md``).
+    """
+
+    site: str
+    host: str
+    registered_domain: str
+    requests: int
+    robots_requests: int
+    page_requests: int
+    bytes: int
+    first_at: float | None
+    last_at: float | None
+    crawl_delay_s: float | None
+    pages: int
+    noindex_pages: int
+    noarchive_pages: int
+    bodies_kept: int
+    queued: int
+    excluded: int
+    failed: int
+    forgotten: int
+    blocked: int
+
+
 class ClockStep(NamedTuple):
     """A run whose first request is earlier than the end of a run before it, and by how many seconds."""
 
@@ -121,6 +149,13 @@ async def read_totals(store: StoreReader) -> LogTotals:
         deferred=[SiteCount(row["site"], row["attempts"]) for row in deferred],
         restricted=[SiteCount(row["site"], row["answers"]) for row in restricted],
     )
+
+
+async def site_totals(store: StoreReader) -> AsyncIterator[SiteTotals]:
+    """The totals of every site that the crawl knows, by name."""
+    async with aclosing(store.rows(_SQL["site_totals"])) as rows:
+        async for row in rows:
+            yield SiteTotals(*row)
 
 
 def _clock_steps(runs: Iterable[Mapping[str, Any]]) -> list[ClockStep]:

@@ -22,6 +22,7 @@ from crawler.engine.tasks import background_task
 from crawler.errors import UsageError
 from crawler.export import FORMATS, VIEWS, ExportProgress
 from crawler.export import export as export_to
+from crawler.export.appendix import write_appendix
 from crawler.export.job import SQL
 from crawler.formatting import counted, duration, many
 from crawler.preferences.purposes import UsePurpose
@@ -34,12 +35,15 @@ _LEFT_OUT = (
     "is over"
 )
 _BODIES = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
+#: Not a format of :data:`FORMATS`: it is a folder.
+APPENDIX = "appendix"
 _OF_RANK = ("ranks", "site_ranks")
 
 
 def _help() -> str:
     """The help of the command, with a line for each group of formats."""
     groups = [(" ".join(names), about) for about, names in groupby(FORMATS, key=lambda name: FORMATS[name].about)]
+    groups.append((APPENDIX, "a folder OUT with the data of a study: tables, audit, codebook, citation"))
     width = max(len(names) for names, _ in groups)
     formats = "\n".join(f"{names:{width}}  {about}" for names, about in groups)
     return f"""Write the crawl's results to the file OUT ("-": standard output), whole or not at all.
@@ -53,7 +57,7 @@ def _help() -> str:
 
 
 @cli.command(no_args_is_help=True, help=_help())
-@click.argument("format", type=click.Choice(list(FORMATS)), metavar="FORMAT")
+@click.argument("format", type=click.Choice([*FORMATS, APPENDIX]), metavar="FORMAT")
 @click.argument("out", type=click.Path(path_type=Path, allow_dash=True))
 @db_option
 @click.option("--table", type=click.Choice(list(VIEWS)), metavar="VIEW", help=f"One of {', '.join(VIEWS)}.")
@@ -75,6 +79,8 @@ def _help() -> str:
     is_flag=True,
     help="Tables of pages: with the language that a classifier sees in the text. Needs the extra `language`.",
 )
+@click.option("--title", default="", metavar="TEXT", help="appendix: the title of the data.")
+@click.option("--author", multiple=True, metavar="NAME", help="appendix: an author; may be repeated.")
 def export(
     format: str,
     out: Path,
@@ -85,8 +91,16 @@ def export(
     base_url: str | None,
     allowed_for: tuple[str, ...],
     detect_language: bool,
+    title: str,
+    author: tuple[str, ...],
 ) -> int:
     """Run the command; its help is made from the table of formats."""
+    if format == APPENDIX:
+        if table or where or bodies or base_url or allowed_for or detect_language:
+            raise UsageError("an appendix is of the whole crawl; leave the options of tables out")
+        return run_async(_appendix(out, db, title, author))
+    if title or author:
+        raise UsageError("--title and --author are for `crawler export appendix`")
 
     async def write() -> int:
         Signals()  # so that a SIGTERM also leaves no half-written file
@@ -115,6 +129,20 @@ def export(
         return 0
 
     return run_async(write())
+
+
+async def _appendix(folder: Path, db: str, title: str, authors: tuple[str, ...]) -> int:
+    Signals()  # so that a SIGTERM also leaves no half-written folder
+    clock = SystemClock()
+    began = clock.now()
+    async with existing_store(store_at(db)) as store:
+        with progress_line("writing the appendix"):
+            digest = await write_appendix(store, folder, now=began, title=title, authors=authors)
+    tell(
+        f"{folder}: a data appendix, in {duration(clock.now() - began)}; `crawler audit --appendix {folder}` checks it"
+    )
+    tell(f"SHA-256 of {folder}/SHA256SUMS: {digest}")
+    return 0
 
 
 def _standard_output(format: str) -> BinaryIO:

@@ -50,14 +50,14 @@ async def write_csv(job: Job) -> None:
     rows = csv.writer(_Utf8(job.open()))
     rows.writerow(_columns(job))
     async for values in _values(job):
-        rows.writerow([_cell(value) for value in values])
+        rows.writerow([cell(value) for value in values])
 
 
 async def write_parquet(job: Job) -> None:
     """Typed columns, zstd; row groups of 100,000 rows, or of 32 MiB if they contain bodies. Times are UTC, in µs."""
     pa, pq = load("pyarrow"), load("pyarrow.parquet")
     columns = _columns(job)
-    schema = pa.schema([(name, _arrow_type(pa, kind)) for name, kind in columns.items()])
+    schema = pa.schema([(name, arrow_type(pa, kind)) for name, kind in columns.items()])
     with pq.ParquetWriter(job.open(), schema, compression="zstd") as writer:
         async for group in _groups(job, pa, schema, list(columns.values())):
             writer.write_table(pa.Table.from_batches(group, schema), row_group_size=_ROWS_PER_GROUP)
@@ -133,7 +133,7 @@ class _Utf8:
         self._file.write(text.encode())
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
     """A cell of CSV.
 
     Numbers stay numbers; ``=1`` becomes ``'=1``, and ``'=1`` becomes ``''=1``, which is reversible.
@@ -145,7 +145,8 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def _arrow_type(pa: Any, kind: ColumnType) -> Any:
+def arrow_type(pa: Any, kind: ColumnType) -> Any:
+    """The type of a column in Arrow."""
     return {
         ColumnType.TEXT: pa.string(),
         ColumnType.INTEGER: pa.int64(),
@@ -171,7 +172,7 @@ async def _groups(job: Job, pa: Any, schema: Any, kinds: list[ColumnType]) -> As
     rows = size = 0
     async for batch in _batches(job, len(kinds)):
         group.append(
-            pa.record_batch([_column(pa, *of) for of in zip(batch, schema, kinds, strict=True)], schema=schema)
+            pa.record_batch([arrow_column(pa, *of) for of in zip(batch, schema, kinds, strict=True)], schema=schema)
         )
         rows, size = rows + group[-1].num_rows, size + group[-1].nbytes
         if rows >= _ROWS_PER_GROUP or size >= _BYTES_PER_GROUP:
@@ -196,7 +197,8 @@ async def _batches(job: Job, width: int) -> AsyncIterator[list[list[Any]]]:
         yield batch
 
 
-def _column(pa: Any, values: list[Any], field: Any, kind: ColumnType) -> Any:
+def arrow_column(pa: Any, values: list[Any], field: Any, kind: ColumnType) -> Any:
+    """The values of a column in Arrow."""
     if kind is ColumnType.TIME:
         values = [None if value is None else _microseconds(value) for value in values]
     elif kind is ColumnType.YES:

@@ -49,6 +49,7 @@ _COLUMNS = {
     "ranks": "url:t pagerank:n in_links:i in_sites:i url_id:i site:t",
     "site_ranks": "site:t pagerank:n pages:i in_links:i in_sites:i",
     "samples": "url:t site:t stratum:t probability:n method:t walk:i state:t reason_code:t reason:t draw:i url_id:i",
+    "sample_frame": "url:t site:t url_id:i",
     "sites": "site:t main_site:t robots_status:t robots_expires_at:@ crawl_delay_s:n delay_s:n next_at:@ queued:i "
     "fetched:i robots_action:t robots_note:t politeness_group:t wait_code:t waits_for:t host:t "
     "registered_domain:t",

@@ -39,10 +39,10 @@ async def draw(
         "held_from": deepest,
         "pages_per_site": _NO_LIMIT if pages_per_site is None else pages_per_site,
     }
-    frame, cut, sampler = 0, set[str](), Sampler(settings.size, settings.seed)
+    frame, cut, sampler = array("q"), set[str](), Sampler(settings.size, settings.seed)
     walking, units, numbers = settings.method is Method.RANDOM_WALK, list[FrameUrl](), dict[str, int]()
     async for row in store.rows(_SQL["frame"], limits):
-        frame += 1
+        frame.append(row.url_id)
         if row.is_cut:
             cut.add(row.site)
         if walking:
@@ -58,9 +58,9 @@ async def draw(
     (unreached,) = await store.query(
         _SQL["unreached"], {name: limits[name] for name in ("held_from", "pages_per_site")}
     )
-    made = _made(settings, now, frame, len(cut), max_depth)
+    made = _made(settings, now, len(frame), len(cut), max_depth)
     made = replace(made, missed=unreached["urls"], missed_sites=unreached["sites"])
-    await store.replace_sample(made, rows, pages_per_site)
+    await store.replace_sample(made, rows, pages_per_site, frame)
 
 
 async def keep_drawn(

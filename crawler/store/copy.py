@@ -51,6 +51,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "control": ("id",),
     "sample_draw": (),
     "sample": ("draw",),
+    "frame_url": ("url_id",),
 }
 #: Tables that are not copied: the record of the copy, tables that the target makes anew, the signs of life of workers,
 #: and the internal tables of the database.

@@ -734,8 +734,10 @@ class Ranks(StoreReader, Protocol):
 class Samples(StoreReader, Protocol):
     """For the drawing of samples."""
 
-    async def replace_sample(self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None) -> None:
-        """Replace the sample, in one transaction.
+    async def replace_sample(
+        self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None, frame: Sequence[int] = ()
+    ) -> None:
+        """Replace the sample, in one transaction. ``frame`` has the numbers of the URLs that it was drawn from.
 
         URLs queued at the depth ``draw.held_from`` or deeper that are not drawn are excluded; the others are held back
         no longer. URLs nearer than that were not reached, and are excluded too. While the sample stands, no page is

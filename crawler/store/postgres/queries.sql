@@ -518,6 +518,9 @@ SELECT url_id, stratum, walk, probability FROM unnest(:url_id::bigint[], :stratu
   :probability::float8[])
   WITH ORDINALITY AS t (url_id, stratum, walk, probability, n) ORDER BY n;
 
+-- name: insert_frame_url
+INSERT INTO frame_url (url_id) SELECT unnest(:url_id::bigint[]);
+
 -- name: take_up_pages
 INSERT INTO revisit (group_id, url_id, due_at, not_before, checked_at, watched_s, why)
 SELECT group_id, url_id, fetched_at + :first_s * tempo, fetched_at + :min_interval_s, fetched_at, :watched_s * tempo,

@@ -480,6 +480,8 @@ CREATE TABLE sample (
 );
 CREATE INDEX sample_url ON sample(url_id);
 
+CREATE TABLE frame_url (url_id bigint PRIMARY KEY);
+
 CREATE TABLE search_page (
   url_id bigint PRIMARY KEY,
   digest bigint NOT NULL,

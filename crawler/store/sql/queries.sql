@@ -308,6 +308,9 @@ DELETE FROM sample_draw;
 -- name: drop_sample
 DELETE FROM sample;
 
+-- name: drop_frame
+DELETE FROM frame_url;
+
 -- name: insert_sample_draw
 INSERT INTO sample_draw (method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows, held_from,
   stands)

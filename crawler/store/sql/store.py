@@ -60,6 +60,7 @@ _LOG = logging.getLogger("crawler.store")
 
 _SEEDS_AT_ONCE = 5000
 _OBJECTS_AT_ONCE = 1000
+_FRAME_AT_ONCE = 50_000
 
 #: The statements that take out all that the store has of a URL, in this order. Bodies go when no page names them.
 _FORGETTING = (
@@ -565,12 +566,18 @@ class SqlStore(ABC):
         return SampleDraw(**row._asdict() | {"follows": bool(row.follows), "stands": bool(row.stands)})
 
     @retrying
-    async def replace_sample(self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None) -> None:
+    async def replace_sample(
+        self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None, frame: Sequence[int] = ()
+    ) -> None:
         async with self._writing():
             await self._sql.execute("drop_sample_draw")
             await self._sql.execute("drop_sample")
             await self._sql.execute("insert_sample_draw", **asdict(draw))
             await self._sql.execute_many("insert_sample", (row._asdict() for row in rows))
+            await self._sql.execute("drop_frame")
+            for begin in range(0, len(frame), _FRAME_AT_ONCE):
+                part = frame[begin : begin + _FRAME_AT_ONCE]
+                await self._sql.execute_many("insert_frame_url", ({"url_id": number} for number in part))
             if draw.held_from is not None:
                 terms = {"sentence": ReasonCode.SAMPLE.sentence, "follows": draw.follows}
                 await self._sql.execute("exclude_not_drawn", held_from=draw.held_from, **terms)

@@ -200,6 +200,11 @@ CREATE VIEW samples AS
          u.reason, a.draw, a.url_id
   FROM sample_draw d CROSS JOIN sample a JOIN url u ON u.id = a.url_id JOIN site s ON s.id = site_of(a.url_id);
 
+-- The sampling frame from which the last sample was drawn; empty if the frame was a list of seeds.
+CREATE VIEW sample_frame AS
+  SELECT s.name || u.path AS url, s.name AS site, f.url_id
+  FROM frame_url f JOIN url u ON u.id = f.url_id JOIN site s ON s.id = site_of(f.url_id);
+
 CREATE VIEW revisits AS
   SELECT s.name || u.path AS url, r.due_at, r.checked_at, r.changes, r.watched_s, r.why, r.hint, r.hinted_at,
          r.failures, u.state, u.kind, s.name AS site, r.url_id

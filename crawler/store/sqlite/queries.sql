@@ -544,6 +544,9 @@ VALUES (:run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups);
 -- name: insert_sample
 INSERT INTO sample (url_id, stratum, walk, probability) VALUES (:url_id, :stratum, :walk, :probability);
 
+-- name: insert_frame_url
+INSERT INTO frame_url (url_id) VALUES (:url_id);
+
 -- name: leave_not_drawn
 -- Exclude, of a JSON list of queued URLs, the pages that the standing sample did not draw: those that were held back,
 -- and those found after the draw. The target of a redirect is requested.

@@ -420,6 +420,8 @@ CREATE TABLE sample (                    -- one row per draw: a random walk may 
 );
 CREATE INDEX sample_url ON sample(url_id);
 
+CREATE TABLE frame_url (url_id INTEGER PRIMARY KEY);  -- the sampling frame of the draw; empty if that was a list
+
 -- The search index (crawler/search), as `crawler index` last built it. The index keeps no texts: search reads them from
 -- the pages that it shows. Rows are added and never changed or deleted, which would require the old texts; a row that
 -- search_page does not name is stale.

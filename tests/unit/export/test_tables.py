@@ -108,9 +108,9 @@ async def test_csv_equals_the_store(save: Exporter, store: SqliteStore, tmp_path
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
 def test_every_sign_that_a_spreadsheet_evaluates_is_defused(sign: str) -> None:
-    assert tables._cell(f"{sign}1+1") == f"'{sign}1+1"
-    assert tables._cell(f"'{sign}1+1") == f"''{sign}1+1"
-    assert tables._cell(f"1{sign}1") == f"1{sign}1"
+    assert tables.cell(f"{sign}1+1") == f"'{sign}1+1"
+    assert tables.cell(f"'{sign}1+1") == f"''{sign}1+1"
+    assert tables.cell(f"1{sign}1") == f"1{sign}1"
 
 
 async def test_no_cell_is_a_formula(save: Exporter, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ async def test_no_cell_is_a_formula(save: Exporter, tmp_path: Path) -> None:
 
 @given(st.one_of(st.text(), st.from_regex(r"'*[=+\-@\t\r].*"), st.integers(), st.floats(allow_nan=False)))
 def test_a_cell_is_safe_and_can_be_had_back(value: str | float) -> None:
-    cell = tables._cell(value)
+    cell = tables.cell(value)
     if isinstance(value, str):
         assert not re.match(r"[=+\-@\t\r]", cell)
         assert without_guard(cell) == value

@@ -1,0 +1,169 @@
+"""``crawler export appendix``: a folder with all that a reader needs to judge a study, and to repeat it.
+
+``docs/appendix.md`` describes the folder. :mod:`crawler.audit.appendix` checks it again.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from crawler.audit.log_reader import canonical_records, snapshot
+from crawler.audit.markdown_report import document
+from crawler.audit.run_audit import AuditResult, audit_snapshot
+from crawler.audit.totals import site_totals
+from crawler.errors import Argument, UsageError
+from crawler.export.appendix.describe import citation, codebook_rows, data_package, readme, sha256_of, software
+from crawler.export.appendix.tables import TABLES, Table, write_table
+from crawler.export.optional_libraries import load
+from crawler.formatting import many
+from crawler.frontier.sample_design import Method, read_list
+from crawler.page.directives import asked_of
+from crawler.reasons import ReasonCode
+from crawler.sampling import load as load_sampling
+from crawler.store.protocols import SampleDraw, StoreReader
+from crawler.store.statements import load_statements
+from crawler.url import split
+
+_SQL = load_statements("crawler.export.appendix")
+
+
+async def write_appendix(
+    store: StoreReader, folder: Path, *, now: float, title: str = "", authors: Iterable[str] = ()
+) -> str:
+    """Write the data appendix of a store to a new folder, whole or not at all. Returns the SHA-256 of ``SHA256SUMS``.
+
+    The store must be opened read-only and for this call alone; the appendix shows one moment of it. ``authors`` stand
+    in the citation; without any, the contact of the last run does. ``now`` is in seconds since the epoch. Raises
+    :class:`UsageError` if the folder exists, if there is no run, or if a library is missing.
+    """
+    load("pyarrow")
+    if folder.exists():
+        raise UsageError(
+            Argument("out", str(folder)), ": exists; name a folder that does not, so that nothing is mixed"
+        )
+    beside = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(beside, ignore_errors=True)
+    try:
+        (beside / "tables").mkdir(parents=True)
+        (beside / "robots").mkdir()
+        async with snapshot(store):
+            await _write(store, beside, now, title, tuple(authors))
+        digest = _write_sums(beside)
+        beside.rename(folder)
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return digest
+
+
+async def _write(store: StoreReader, folder: Path, now: float, title: str, authors: tuple[str, ...]) -> None:
+    audit = await audit_snapshot(store, now)
+    if not audit.runs:
+        raise UsageError(f"{store.name}: no run, so there is nothing to append")
+    await _write_audit(store, folder, audit)
+    draw = await store.sample_draw()
+    outcomes: list[tuple[str, int]] = []
+    if draw is not None:
+        survey = await load_sampling("survey").survey(store, now)
+        _write_json(folder / "estimates.json", survey.as_json())
+        outcomes = list(survey.as_json()["outcomes"].items())
+    counts = {}
+    for table in TABLES:
+        rows = _rows(store, table, now, draw, outcomes, audit)
+        async with aclosing(rows):
+            counts[table.name] = await write_table(folder / "tables", table, rows)
+    async with aclosing(store.rows(_SQL["robots_texts"])) as texts:
+        async for row in texts:
+            (folder / "robots" / f"{row.version_sha256}.txt").write_bytes(row.body)
+    _write_json(folder / "software.json", software())
+    with (folder / "codebook.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("table", "column", "type", "meaning"), *codebook_rows()])
+    title = title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}"
+    contact = next((run.contact for run in reversed(audit.runs) if run.contact), "unnamed")
+    (folder / "CITATION.cff").write_text(citation(title, authors or (contact,), now), "utf-8")
+    (folder / "README.md").write_text(readme(title, now, counts), "utf-8")
+    (folder / "datapackage.json").write_text(data_package(folder, title, now), "utf-8")
+
+
+async def _write_audit(store: StoreReader, folder: Path, audit: AuditResult) -> None:
+    digest = sha256()
+    with (folder / "audit-records.jsonl").open("wb") as records:
+        async for piece in canonical_records(store):
+            records.write(piece)
+            digest.update(piece)
+    assert digest.hexdigest() == audit.sha256, "the audit and its records show one moment of the store"
+    _write_json(folder / "audit.json", audit.as_json())
+    lines = "".join(f"{line}\n" for line in document(audit))
+    (folder / "audit.md").write_text(lines, "utf-8", errors="backslashreplace")
+
+
+async def _rows(
+    store: StoreReader,
+    table: Table,
+    now: float,
+    draw: SampleDraw | None,
+    outcomes: Iterable[tuple[str, int]],
+    audit: AuditResult,
+) -> AsyncGenerator[Sequence[Any], None]:
+    if table.name == "nonresponse":
+        for outcome in outcomes:
+            yield outcome
+    elif table.name == "sites":
+        async for site in site_totals(store):
+            yield site
+    elif table.name == "exclusions":
+        for excluded in await store.query(_SQL["exclusions"]):
+            code = excluded["reason_code"]
+            yield code, _meaning(code), excluded["urls"], excluded["sites"]
+    elif table.name == "frame":
+        if draw is not None and draw.method == Method.STRATIFIED:
+            for listed in _listed(audit, draw):
+                yield listed.url, split(listed.url).site, listed.stratum, await store.find(listed.url)
+        elif draw is not None:
+            async with aclosing(store.rows(_SQL["frame"], {"per": draw.per})) as rows:
+                async for row in rows:
+                    yield row
+    else:
+        sql = _SQL["rows"].format(columns=", ".join(table.columns), view=table.view, order=table.order)
+        async with aclosing(store.rows(sql)) as rows:
+            async for row in rows:
+                if table.name != "pages" or asked_of(row.directives).until > now:
+                    yield row
+
+
+def _listed(audit: AuditResult, draw: SampleDraw) -> Iterable[Any]:
+    """The list of seeds of a stratified sample, each URL once, if the file is where the last crawl found it."""
+    for run in reversed(audit.runs):
+        path = Path(run.settings.output.seeds)
+        if not run.is_auxiliary and path.is_file():
+            with path.open(encoding="utf-8", newline="") as file:
+                listed, _ = read_list(file)
+            first = {each.url: each for each in reversed(listed)}  # a URL counts in the stratum of its first row
+            return first.values() if len(first) == draw.frame else ()
+    return ()
+
+
+def _meaning(reason_code: str) -> str:
+    try:
+        return ReasonCode(reason_code).meaning
+    except ValueError:
+        return ""
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8", errors="backslashreplace")
+
+
+def _write_sums(folder: Path) -> str:
+    paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    sums = "".join(f"{sha256_of(folder / path)}  {path}\n" for path in paths).encode()
+    (folder / "SHA256SUMS").write_bytes(sums)
+    return sha256(sums).hexdigest()

@@ -1,0 +1,207 @@
+"""The files of a data appendix that describe the others: data package, citation, read me, software."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
+from typing import Any
+
+from crawler.export.appendix.codebook import meaning
+from crawler.export.appendix.tables import TABLES, Table
+from crawler.export.view_columns import ColumnType
+from crawler.version import VERSION
+
+_TYPES = {
+    ColumnType.TEXT: "string",
+    ColumnType.INTEGER: "integer",
+    ColumnType.NUMBER: "number",
+    ColumnType.TIME: "number",
+    ColumnType.YES: "boolean",
+    ColumnType.JSON: "string",
+}
+_MEDIA_TYPES = {
+    ".csv": "text/csv",
+    ".json": "application/json",
+    ".jsonl": "application/x-ndjson",
+    ".md": "text/markdown",
+    ".parquet": "application/vnd.apache.parquet",
+    ".txt": "text/plain",
+    ".cff": "text/yaml",
+}
+_REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
+
+_README = """\
+# {title}
+
+This folder belongs to a study of the web. polite-crawler {version} wrote it on {date} from the store of a crawl.
+`crawler audit --appendix DIR` checks it: every file against `SHA256SUMS`, the tables against `datapackage.json`, the
+request log against the digest of the audit, and the draw of the sample against the frame.
+
+| place | contents |
+| --- | --- |
+| `datapackage.json` | a description of all files and columns (Frictionless Data Package) |
+| `codebook.csv` | the meaning of every column of every table |
+| `tables/` | the tables, each as CSV and as Parquet |
+| `robots/` | every robots.txt text that was in force, octet by octet, named by its SHA-256 |
+| `audit.json`, `audit.md` | the result of the audit of every request, for programs and for readers |
+| `audit-records.jsonl` | all that the audit judged; its SHA-256 is the digest of the audit |
+| `estimates.json` | the estimates from the sample, if there is one |
+| `software.json` | the versions of the software |
+| `CITATION.cff` | how to cite this data |
+| `SHA256SUMS` | the digests of all other files, for `sha256sum -c` |
+
+Times are seconds since 1970-01-01 UTC in CSV, and timestamps in Parquet. An empty cell of CSV is a missing value or an
+empty text; Parquet tells these apart. In CSV an apostrophe stands before a text that a spreadsheet would execute as a
+formula (`=`, `+`, `-`, `@`); Parquet has the texts as they are.
+
+| table | rows | contents |
+| --- | ---: | --- |
+{tables}
+
+## To draw the sample again
+
+Let the key of a URL be the first 8 octets, as a big-endian number, of the BLAKE2b hash (digest size 8) of the URL in
+UTF-8, keyed with the seed as 16 octets, little-endian, two's complement. A uniform sample has, of each stratum of
+`frame`, the `size` URLs with the smallest keys. A stratified sample has in all `size` URLs, as many of each stratum, or
+all that it has; a remainder goes to the first strata by name. `docs/appendix.md` of the crawler has test vectors.
+
+## What this folder does not contain
+
+The bodies and texts of pages, and whatever their owners asked not to keep (NOINDEX, `unavailable_after`). The request
+log has addresses of pages and IP addresses of servers. Read them before you publish: an address may name a person.
+"""
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def software() -> dict[str, Any]:
+    """The versions of the crawler, its libraries and Python; ``commit`` is ``None`` if the crawler is no checkout."""
+    names = {found[0] for need in distribution_needs() if (found := _REQUIREMENT.match(need))}
+    return {
+        "crawler": VERSION,
+        "commit": _commit(Path(__file__).resolve().parents[3]),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "libraries": {name: known for name in sorted(names) if (known := _version(name)) is not None},
+    }
+
+
+def distribution_needs() -> list[str]:
+    """The requirements of the installed crawler, extras included; none if it is not installed as a package."""
+    try:
+        return distribution("polite-crawler").requires or []
+    except PackageNotFoundError:
+        return []
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit(root: Path) -> str | None:
+    """The commit that is checked out at ``root``, read from git's own files."""
+    git = root / ".git"
+    try:
+        if git.is_file():  # a worktree
+            git = root / git.read_text().removeprefix("gitdir:").strip()
+        head = (git / "HEAD").read_text().strip()
+        if not head.startswith("ref: "):
+            return head
+        common = git / (git / "commondir").read_text().strip() if (git / "commondir").exists() else git
+        ref = head.removeprefix("ref: ")
+        for folder in (git, common):
+            if (folder / ref).exists():
+                return (folder / ref).read_text().strip()
+        packed = (common / "packed-refs").read_text().splitlines()
+        return next((line.split()[0] for line in packed if line.endswith(f" {ref}")), None)
+    except OSError:
+        return None
+
+
+def readme(title: str, now: float, counts: Mapping[str, int]) -> str:
+    """The text of ``README.md``; ``counts`` has the number of rows of each table."""
+    rows = "\n".join(f"| `{table.name}` | {counts[table.name]:,} | {table.title} |" for table in TABLES)
+    return _README.format(title=title, version=VERSION, date=_date(now), tables=rows)
+
+
+def citation(title: str, authors: tuple[str, ...], now: float) -> str:
+    """The text of ``CITATION.cff`` (Citation File Format 1.2.0). JSON texts are YAML texts."""
+    names = "\n".join(f"  - name: {json.dumps(author)}" for author in authors)
+    return (
+        "cff-version: 1.2.0\n"
+        f"title: {json.dumps(title)}\n"
+        'message: "If you use this data, cite it as below."\n'
+        "type: dataset\n"
+        f"authors:\n{names}\n"
+        f'date-released: "{_date(now)}"\n'
+        f"abstract: {json.dumps(f'Data appendix of a crawl with polite-crawler {VERSION}.')}\n"
+    )
+
+
+def data_package(folder: Path, title: str, now: float) -> str:
+    """The text of ``datapackage.json`` (Data Package 1.0): every file in ``folder``, with the columns of the tables."""
+    tables = {f"tables/{table.name}.csv": table for table in TABLES}
+    paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    package = {
+        "name": "crawl-appendix",
+        "title": title,
+        "created": datetime.fromtimestamp(int(now), UTC).isoformat(),
+        "resources": [_resource(folder, path, tables.get(path)) for path in paths],
+    }
+    return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
+
+
+def _resource(folder: Path, path: str, table: Table | None) -> dict[str, Any]:
+    file = folder / path
+    resource: dict[str, Any] = {
+        "name": re.sub(r"[^a-z0-9._-]+", "-", path.lower()) if table is None else table.name.replace("_", "-"),
+        "path": path,
+        "format": file.suffix.lstrip("."),
+        "mediatype": _MEDIA_TYPES.get(file.suffix, "application/octet-stream"),
+        "bytes": file.stat().st_size,
+        "hash": f"sha256:{sha256_of(file)}",
+    }
+    if table is None:
+        return resource | {"type": "file"}
+    fields = [_field(table.name, name, kind) for name, kind in table.columns.items()]
+    return resource | {
+        "title": table.title,
+        "profile": "tabular-data-resource",
+        "type": "table",
+        "encoding": "utf-8",
+        "schema": {"fields": fields, "missingValues": [""]},
+    }
+
+
+def _field(table: str, name: str, kind: ColumnType) -> dict[str, Any]:
+    unit = {ColumnType.TIME: " (seconds since 1970-01-01 UTC)"}.get(kind, "")
+    field: dict[str, Any] = {"name": name, "type": _TYPES[kind], "description": meaning(table, name) + unit}
+    if kind is ColumnType.YES:
+        field |= {"trueValues": ["1"], "falseValues": ["0"]}
+    return field
+
+
+def codebook_rows() -> list[tuple[str, str, str, str]]:
+    """Every column: its table, its name, its type, its meaning."""
+    return [
+        (table.name, field["name"], field["type"], field["description"])
+        for table in TABLES
+        for field in (_field(table.name, name, kind) for name, kind in table.columns.items())
+    ]
+
+
+def _date(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).date().isoformat()

@@ -1,0 +1,191 @@
+"""The data appendix of a store of either kind: complete, valid for other tools, and protected against changes."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from frictionless import validate
+
+from crawler.audit.appendix import SUMS, check_appendix, digest_of
+from crawler.errors import UsageError
+from crawler.export.appendix import write_appendix
+from crawler.export.appendix.tables import TABLES
+from crawler.frontier.sample_design import Per, SampleSettings
+from crawler.model import Resource
+from crawler.sampling.draw import draw
+from crawler.settings.loading import apply
+from crawler.settings.settings import Settings
+from crawler.store.protocols import CrawlStore
+from crawler.store.sqlite.store import SqliteStore
+from tests.contract.conftest import Opener
+from tests.contract.visits import NOW, Harness, fetched, request, robots
+
+A = "http://a.test/"
+SAMPLE = SampleSettings(size=2, per=Per.SITE, seed=3)
+
+
+async def sampled(opener: Opener) -> CrawlStore:
+    """The reader of a store with a sample of 2 of 4 pages."""
+    harness = Harness(opener)
+    settings = apply(Settings(), {"identity.contact": "me@example.org"}, source="test")
+    await harness.reopen(settings=asdict(settings))
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    (queued,) = claim.urls
+    copy = await harness.news(
+        queued.site_id, A[:-1], robots(b"User-agent: *\nDisallow: /\xff\n"), answered_by=f"{A}robots.txt"
+    )
+    start = fetched(queued, [f"{A}{n}" for n in range(4)], title="=1+1", resources=(Resource("script", "b.test", 2),))
+    asked = request(queued.site_id, "/", robots_id=copy)
+    await harness.commit(start, requests=[asked], released=[claim.group_id])
+    await draw(harness.store, SAMPLE, 1, None, NOW)
+    await harness.close()
+    store = await opener()
+    if isinstance(store, SqliteStore):
+        path = Path(store.name)
+        await store.close()
+        return await SqliteStore.open(path, read_only=True)
+    return store
+
+
+@pytest.fixture
+async def appendix(opener: Opener, tmp_path: Path) -> Path:
+    store = await sampled(opener)
+    try:
+        await write_appendix(store, tmp_path / "appendix", now=NOW, title="A study", authors=("A. Researcher",))
+    finally:
+        await store.close()
+    return tmp_path / "appendix"
+
+
+def rows(folder: Path, table: str) -> list[dict[str, str]]:
+    with (folder / "tables" / f"{table}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def faults(folder: Path) -> list[str]:
+    """The faults, without that the log of this made-up crawl breaks rules."""
+    found = [fault for check in check_appendix(folder) for fault in check.faults]
+    return [fault for fault in found if not fault.startswith("the audit found")]
+
+
+async def test_it_has_the_frame_the_draws_and_the_rest(appendix: Path) -> None:
+    assert faults(appendix) == []
+    assert [row["url"] for row in rows(appendix, "frame")] == [A, *(f"{A}{n}" for n in range(4))]
+    assert {row["stratum"] for row in rows(appendix, "frame")} == {A[:-1]}
+    assert len(rows(appendix, "draws")) == 2
+    assert [row["title"] for row in rows(appendix, "pages")] == ["'=1+1"]
+    assert pq.read_table(appendix / "tables" / "pages.parquet").column("title").to_pylist() == ["=1+1"]
+    (site,) = rows(appendix, "sites")
+    assert (site["requests"], site["pages"], site["bodies_kept"]) == ("1", "1", "1")
+    assert [row["host"] for row in rows(appendix, "resources")] == ["b.test"]
+    (text,) = (appendix / "robots").iterdir()
+    assert text.read_bytes() == b"User-agent: *\nDisallow: /\xff\n"
+    audit = json.loads((appendix / "audit.json").read_text())
+    assert hashlib.sha256((appendix / "audit-records.jsonl").read_bytes()).hexdigest() == audit["sha256"]
+    assert json.loads((appendix / "estimates.json").read_text())["size"] == 2
+    counts = {row["outcome"]: row["urls"] for row in rows(appendix, "nonresponse")}
+    assert sum(map(int, counts.values())) == 2
+    for table in TABLES:
+        assert pq.read_metadata(appendix / "tables" / f"{table.name}.parquet").num_rows == len(
+            rows(appendix, table.name)
+        )
+
+
+async def test_frictionless_accepts_the_data_package(appendix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(appendix)  # it trusts no absolute paths
+    report = validate("datapackage.json")
+    assert report.valid, report.to_summary()
+    sites = appendix / "tables" / "sites.csv"
+    sites.write_text(sites.read_text().replace(",1,", ",one,", 1))
+    assert not validate("datapackage.json").valid
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a text": (lambda folder: (folder / "README.md").write_text("x"), "README.md was changed"),
+    "a file less": (lambda folder: (folder / "software.json").unlink(), "software.json is missing"),
+    "a file more": (lambda folder: (folder / "more.txt").write_text("x"), "more.txt is not listed"),
+    "a row less": (lambda folder: _drop_last_line(folder / "tables" / "requests.csv"), "requests.csv has 0 rows"),
+    "another draw": (
+        lambda folder: _replace(folder / "tables" / "design.csv", ",2,3,", ",2,4,"),
+        "and the frame does not give it",
+    ),
+    "another log": (
+        lambda folder: _replace(folder / "audit-records.jsonl", '"page"', '"robots"'),
+        "has another digest than the audit",
+    ),
+    "another robots.txt": (
+        lambda folder: next((folder / "robots").iterdir()).write_bytes(b""),
+        "has another digest",
+    ),
+    "another type": (
+        lambda folder: _replace(folder / "tables" / "draws.csv", ",0.", ",none."),
+        "probability is 'none.",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_change_is_found_even_if_the_digests_are_made_anew(appendix: Path, change: str) -> None:
+    alter, expected = CHANGES[change]
+    before = digest_of(appendix)
+    alter(appendix)
+    found = faults(appendix)
+    assert any(expected in fault for fault in found), found
+    if change in ("a text", "a file less", "a file more"):
+        return
+    sums = appendix / SUMS
+    paths = [line.partition("  ")[2] for line in sums.read_text().splitlines()]
+    digests = [hashlib.sha256((appendix / path).read_bytes()).hexdigest() for path in paths]
+    sums.write_text("".join(f"{digest}  {path}\n" for digest, path in zip(digests, paths, strict=True)))
+    assert any(expected in fault for fault in faults(appendix))
+    assert digest_of(appendix) != before
+
+
+def _drop_last_line(path: Path) -> None:
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+def _replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text("utf-8")
+    assert old in text, text
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+async def test_a_folder_that_exists_is_left_alone(opener: Opener, tmp_path: Path) -> None:
+    store = await sampled(opener)
+    try:
+        (tmp_path / "there").mkdir()
+        with pytest.raises(UsageError, match="exists; name"):
+            await write_appendix(store, tmp_path / "there", now=NOW)
+    finally:
+        await store.close()
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+async def test_a_failure_leaves_nothing(opener: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await sampled(opener)
+
+    def full(*_: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("crawler.export.appendix.citation", full)
+    before = set(tmp_path.iterdir())
+    try:
+        with pytest.raises(UsageError, match="No space left on device"):
+            await write_appendix(store, tmp_path / "appendix", now=NOW)
+    finally:
+        await store.close()
+    assert set(tmp_path.iterdir()) - before == set()
+
+
+def test_no_folder_without_digests_is_an_appendix(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no data appendix"):
+        check_appendix(tmp_path)
