@@ -134,7 +134,7 @@ async def begun(
                 raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
             scope = _scope(settings, [*known, *seeds], clock)
             fresh = sorted(set(seeds).difference(known))
-            kept = asdict(replace(settings, output=replace(settings.output, db=shown(db))))
+            kept = asdict(replace(settings, output=replace(settings.output, db=shown(db), notify="")))
             others = await store.run_under_way(clock.now())
             if others is None:
                 limit = settings.crawl.max_pages_per_site
@@ -374,6 +374,7 @@ def _log_start(settings: Settings, run_id: int | None) -> None:
     """Log the begin of a run with the settings that differ from their defaults."""
     if _LOG.isEnabledFor(logging.INFO):
         changed = {key.name: key.value(settings) for key in KEYS.values() if key.value(settings) != key.default}
+        changed.pop("output.notify", None)  # the address of a webhook is a secret
         facts = {name: KEYS[name].kind.written(value) for name, value in changed.items()} | {
             "store.db": shown(settings.output.db)
         }

@@ -64,6 +64,7 @@ _OF_ONE_RUN = frozenset(
         "output.json",
         "output.log_level",
         "output.log_format",
+        "output.notify",  # the address of a webhook is a secret
         "limits.max_time",
         "workers.count",
         "workers.parsers",

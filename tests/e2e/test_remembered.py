@@ -65,6 +65,14 @@ def test_an_option_changes_the_crawl_and_is_remembered_in_its_turn(begun: Loopba
     assert (value(show, "limits.max_depth"), value(show, "scope.exclude")) == (1, ["left-out"])
 
 
+def test_a_secret_is_not_kept(begun: LoopbackWeb, db_path: Path) -> None:
+    hook = begun.url("a.test", "/hook-of-a-secret")
+    ended = here("run", "--notify", hook, "--no-progress", "--log-level", "info", "--db", db_path)
+    assert ended.code == 0
+    assert "of-a-secret" not in ended.err
+    assert b"of-a-secret" not in db_path.read_bytes()
+
+
 def test_nothing_is_said_of_options_that_are_repeated(begun: LoopbackWeb, config: Path, db_path: Path) -> None:
     again = ("run", "--config", config, *LOOPBACK, "--max-depth", "0", "--exclude", "left-out", "--db", db_path)
     assert here(*again).err == ""
@@ -126,5 +134,6 @@ def test_each_key_is_remembered_unless_it_is_about_one_run() -> None:
     assert {name for name, key in KEYS.items() if not key.is_remembered} == {
         *("store.db", "store.bodies", "seeds.file", "seeds.skip_bad", "limits.max_time", "workers.count"),
         *("workers.parsers", "output.progress", "output.json", "output.log_level", "output.log_format"),
+        "output.notify",
     }
     assert CrawlSettings().max_time_s is None
