@@ -262,6 +262,8 @@ class OpenCrawl:
         base_url: str | None = None,
         allowed_for: Iterable[str] = (),
         detect_language: bool = False,
+        main_text: bool = False,
+        chunk: int | None = None,
     ) -> ExportProgress:
         """Write the content of the store to a file, completely or not at all; see :func:`crawler.export.export`.
 
@@ -283,6 +285,8 @@ class OpenCrawl:
                 base_url=base_url,
                 allowed_for=allowed_for,
                 detect_language=detect_language,
+                main_text=main_text,
+                chunk=chunk,
             )
 
     async def rank(self) -> RankingSummary:

@@ -19,6 +19,7 @@ from crawler.export.job import ExportProgress, Job
 from crawler.export.link_graph import write_edges, write_graphml
 from crawler.export.sitemap import write_sitemap
 from crawler.export.tables import write_csv, write_jsonl, write_parquet
+from crawler.export.text_files import write_markdown, write_text
 from crawler.export.view_columns import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
@@ -43,14 +44,19 @@ class Format:
     is_table: bool = False
     takes_base_url: bool = False
     is_text: bool = True  # in UTF-8
+    is_folder: bool = False  # OUT is a folder
 
 
 _ANY = ("pages", *(view for view in VIEWS if view != "pages"))
+
+#: The least number of characters of a chunk of text.
+MIN_CHUNK = 50
 
 #: A view with one of these columns has rows about pages: the page itself, or the source of a link.
 _ABOUT_PAGES = frozenset(("url_id", "source_id", "source"))
 
 _TABLE = "a view as a table (--table, else pages)"
+_TEXT = "the main text of each page as a file in the folder OUT; without NOINDEX and NOARCHIVE pages"
 _ARCHIVE = "the pages with their bodies, for web archives; without NOINDEX and NOARCHIVE pages"
 _GRAPH = "the link graph (edges also: --table links_glued, duplicates folded)"
 _SITEMAP = "fetched pages that may be indexed and are no duplicates"
@@ -59,6 +65,8 @@ FORMATS = {
     "jsonl": Format(write_jsonl, _ANY, "rows", _TABLE, takes_bodies=True, is_table=True),
     "csv": Format(write_csv, _ANY, "rows", _TABLE, is_table=True),
     "parquet": Format(write_parquet, _ANY, "rows", _TABLE, takes_bodies=True, is_table=True, is_text=False),
+    "markdown": Format(write_markdown, ("pages",), "pages", _TEXT, is_folder=True),
+    "text": Format(write_text, ("pages",), "pages", _TEXT, is_folder=True),
     "warc": Format(write_warc, ("pages",), "pages", _ARCHIVE, is_text=False),
     "wacz": Format(write_wacz, ("pages",), "pages", _ARCHIVE, is_text=False),
     "graphml": Format(write_graphml, ("links",), "nodes and edges", _GRAPH),
@@ -79,6 +87,8 @@ async def export(
     base_url: str | None = None,
     allowed_for: Iterable[str] = (),
     detect_language: bool = False,
+    main_text: bool = False,
+    chunk: int | None = None,
     tally: ExportProgress | None = None,
 ) -> ExportProgress:
     """Write an export of ``store`` to ``out``, whole or not at all.
@@ -87,10 +97,11 @@ async def export(
     SQL condition on the columns of the view. ``bodies`` adds the bodies of pages. ``base_url`` is the address at
     which the folder of a sitemap in several files will be served. ``allowed_for`` leaves out pages, and links of
     pages, that refuse one of these uses (:class:`~crawler.preferences.purposes.UsePurpose`); an unknown preference
-    allows. ``detect_language`` adds to the table of pages the languages that a classifier sees in them. ``now`` is
-    in seconds since the epoch. ``tally`` may be read while the export runs. Raises :class:`UsageError` for options
-    that do not fit together, an invalid condition, a missing library, or a file that cannot be written; and
-    :class:`crawler.errors.StoreError` if the store fails.
+    allows. ``detect_language`` adds to the table of pages the languages that a classifier sees in them, ``main_text``
+    their texts without navigation and the like. ``chunk`` writes that text in chunks of at most so many characters
+    instead of the table, one a line (JSON Lines). ``now`` is in seconds since the epoch. ``tally`` may be read while
+    the export runs. Raises :class:`UsageError` for options that do not fit together, an invalid condition, a missing
+    library, or a file that cannot be written; and :class:`crawler.errors.StoreError` if the store fails.
     """
     chosen = _format(format)
     view = table or chosen.views[0]
@@ -105,6 +116,13 @@ async def export(
     if detect_language and not (chosen.is_table and view == "pages"):
         takers = ", ".join(name for name, each in FORMATS.items() if each.is_table)
         raise UsageError(Argument("detect_language"), f": only the table pages has languages, in the formats {takers}")
+    if main_text and not (chosen.is_table and view == "pages"):
+        takers = ", ".join(name for name, each in FORMATS.items() if each.is_table)
+        raise UsageError(Argument("main_text"), f": only the table pages has main texts, in the formats {takers}")
+    if chunk is not None and (format != "jsonl" or view != "pages" or bodies or detect_language or main_text):
+        raise UsageError(Argument("chunk"), ": chunks are the main texts of pages alone, in the format jsonl")
+    if chunk is not None and chunk < MIN_CHUNK:
+        raise UsageError(Argument("chunk"), f": a chunk has {MIN_CHUNK} characters at least")
     if base_url is not None and not chosen.takes_base_url:
         raise UsageError(Argument("base_url"), f" is for a sitemap, not for {format}")
     uses = _uses(allowed_for)
@@ -113,7 +131,22 @@ async def export(
     tally = tally or ExportProgress()
     with AtomicFiles() as files:
         async with AsyncExitStack() as readers:
-            job = Job(store, view, where, files, readers, out, tally, now, bodies, base_url, uses, detect_language)
+            job = Job(
+                store,
+                view,
+                where,
+                files,
+                readers,
+                out,
+                tally,
+                now,
+                bodies,
+                base_url,
+                uses,
+                detect_language,
+                main_text,
+                chunk,
+            )
             with job.blaming_condition():
                 await store.begin_snapshot()
                 await job.require_condition()

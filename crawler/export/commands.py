@@ -20,7 +20,7 @@ from crawler.cli.signals import Signals
 from crawler.clock import SystemClock
 from crawler.engine.tasks import background_task
 from crawler.errors import UsageError
-from crawler.export import FORMATS, VIEWS, ExportProgress
+from crawler.export import FORMATS, MIN_CHUNK, VIEWS, ExportProgress
 from crawler.export import export as export_to
 from crawler.export.appendix import write_appendix
 from crawler.export.job import SQL
@@ -81,6 +81,17 @@ def _help() -> str:
 )
 @click.option("--title", default="", metavar="TEXT", help="appendix: the title of the data.")
 @click.option("--author", multiple=True, metavar="NAME", help="appendix: an author; may be repeated.")
+@click.option(
+    "--main-text",
+    is_flag=True,
+    help="Tables of pages: with the column main_text, without navigation and the like. Needs the extra `text`.",
+)
+@click.option(
+    "--chunk",
+    type=click.IntRange(MIN_CHUNK),
+    metavar="N",
+    help="jsonl: the main texts of pages in chunks of at most N characters, with their headings and preferences.",
+)
 def export(
     format: str,
     out: Path,
@@ -93,10 +104,12 @@ def export(
     detect_language: bool,
     title: str,
     author: tuple[str, ...],
+    main_text: bool,
+    chunk: int | None,
 ) -> int:
     """Run the command; its help is made from the table of formats."""
     if format == APPENDIX:
-        if table or where or bodies or base_url or allowed_for or detect_language:
+        if table or where or bodies or base_url or allowed_for or detect_language or main_text or chunk:
             raise UsageError("an appendix is of the whole crawl; leave the options of tables out")
         return run_async(_appendix(out, db, title, author))
     if title or author:
@@ -118,6 +131,8 @@ def export(
                 base_url=base_url,
                 allowed_for=allowed_for,
                 detect_language=detect_language,
+                main_text=main_text,
+                chunk=chunk,
                 tally=tally,
             )
             unranked = table in _OF_RANK and not await store.query(SQL["any_row"].format(view=table))

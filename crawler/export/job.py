@@ -59,6 +59,8 @@ class Job:
     base_url: str | None = None
     allowed_for: tuple[UsePurpose, ...] = ()
     detect_language: bool = False
+    main_text: bool = False
+    chunk: int | None = None  # characters
 
     def __post_init__(self) -> None:
         if self.where is not None:

@@ -35,6 +35,12 @@ SELECT 1 FROM {kept} AS kept LIMIT 0
 -- One row if the view is not empty.
 SELECT 1 FROM {view} LIMIT 1
 
+-- name: texts
+-- The pages with a body, and what is written beside their texts.
+SELECT url, title, description, fetched_at, preferences, robots_preferences, charset, content_type,
+  directives AS page_directives
+FROM {kept} AS kept WHERE body_sha256 IS NOT NULL ORDER BY url_id
+
 -- name: rows
 -- The rows as a table. The last column has the directives of the row's page.
 SELECT {columns}, {directives} AS page_directives FROM {kept} AS kept

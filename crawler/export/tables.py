@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import csv
 import json
@@ -12,6 +13,7 @@ from typing import Any, BinaryIO
 
 from crawler.export.detected_language import LanguageDetector
 from crawler.export.job import SQL, Job
+from crawler.export.main_text import as_text, blocks, chunks
 from crawler.export.optional_libraries import load
 from crawler.export.view_columns import VIEWS, ColumnType
 
@@ -30,7 +32,13 @@ _BYTES_PER_GROUP = 1 << 25
 
 
 async def write_jsonl(job: Job) -> None:
-    """One JSON object a line, in UTF-8. Times are seconds; a body is text, or base64 if text would lose bytes."""
+    """One JSON object a line, in UTF-8. Times are seconds; a body is text, or base64 if text would lose bytes.
+
+    The lines are the rows of the view, or the chunks of the main texts of pages.
+    """
+    if job.chunk is not None:
+        await _write_chunks(job, job.chunk)
+        return
     file, columns = job.open(), _columns(job)
     async for values in _values(job):
         record: dict[str, Any] = {}
@@ -43,6 +51,27 @@ async def write_jsonl(job: Job) -> None:
             else:
                 record[name] = _AS_JSON[kind](value) if value is not None and kind in _AS_JSON else value
         file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+
+async def _write_chunks(job: Job, most_chars: int) -> None:
+    file = job.open()
+    async for row in job.rows(job.sql("texts"), job.is_copied):
+        body = await job.store.body(row.url)
+        if body is None:
+            continue
+        page = await asyncio.to_thread(blocks, body, row.charset, row.content_type)
+        for number, chunk in enumerate(chunks(page, most_chars)):
+            record = {
+                "url": row.url,
+                "title": row.title,
+                "chunk": number,
+                "headings": chunk.headings,
+                "text": chunk.text,
+                "fetched_at": row.fetched_at,
+                "preferences": json.loads(row.preferences or "[]"),
+                "robots_preferences": json.loads(row.robots_preferences or "[]"),
+            }
+            file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode(errors="replace") + b"\n")
 
 
 async def write_csv(job: Job) -> None:
@@ -66,8 +95,9 @@ async def write_parquet(job: Job) -> None:
 def _columns(job: Job) -> dict[str, ColumnType]:
     """The columns of the table: those of the view, and those that the export adds."""
     detected = {"detected_language": ColumnType.TEXT, "detection_confidence": ColumnType.NUMBER}
+    text = {"main_text": ColumnType.TEXT} if job.main_text else {}
     body = {"body": ColumnType.BYTES}
-    return VIEWS[job.view] | (detected if job.detect_language else {}) | (body if job.bodies else {})
+    return VIEWS[job.view] | (detected if job.detect_language else {}) | text | (body if job.bodies else {})
 
 
 async def _values(job: Job) -> AsyncIterator[list[Any]]:
@@ -78,8 +108,12 @@ async def _values(job: Job) -> AsyncIterator[list[Any]]:
         if detector is not None:
             body = None if row.body_sha256 is None else await job.store.body(row.url)
             values += (None, None) if body is None else detector.detect(body, row.charset, row.content_type)
+        copied = await _body(job, row) if job.main_text or job.bodies else None
+        if job.main_text:
+            found = None if copied is None else await asyncio.to_thread(blocks, copied, row.charset, row.content_type)
+            values.append(None if found is None else as_text(found))
         if job.bodies:
-            values.append(await _body(job, row))
+            values.append(copied)
         yield values
 
 

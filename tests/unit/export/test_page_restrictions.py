@@ -78,6 +78,8 @@ async def test_tables_have_noarchive_pages_without_body_and_no_expired_pages(sav
 
 def text_of(file: Path) -> str:
     """The contents of an export, unpacked."""
+    if file.is_dir():
+        return "".join(path.read_text() for path in file.rglob("*") if path.is_file())
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
             return "".join(unpacked(archive.read(name)) for name in archive.namelist())

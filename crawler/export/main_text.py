@@ -1,0 +1,171 @@
+"""The main text of pages, without navigation and the like: as text, as Markdown, and in chunks. Needs the extra `text`.
+
+resiliparse (Bevendorff et al., *ECIR 2018*) finds the main content (``docs/decisions/``, "Main text by resiliparse").
+It returns headings, paragraphs, lists and preformatted text as reduced HTML, from which all forms are made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from crawler.export.optional_libraries import load
+from crawler.page.charset import to_utf8
+
+_HTML_TYPES = ("", "text/html", "application/xhtml+xml")
+_SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])")
+_LEVELS = {f"h{level}": level for level in range(1, 7)}
+# A line that begins so would be read as another block of Markdown (CommonMark 0.31, 4 and 5).
+_MARKS = re.compile(r"^(?=(?:#{1,6}|[-+>]|\d{1,9}[.)])(?:\s|$)|(?:```|~~~|---|===|\*\*\*))", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a page: ``kind`` is ``heading``, ``text``, ``item`` or ``pre``.
+
+    ``level`` is that of a heading, or the depth of an item.
+    """
+
+    kind: str
+    text: str
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Successive text of one section. ``headings`` are those above it, the highest first."""
+
+    headings: tuple[str, ...]
+    text: str
+
+
+def blocks(body: bytes, charset: str | None, content_type: str) -> list[Block]:
+    """The blocks of the main text of a document that the crawl decoded with ``charset``."""
+    text = to_utf8(body, charset)[1].decode(errors="replace")
+    if content_type not in _HTML_TYPES:
+        return list(_paragraphs(text))
+    extract: Any = load("resiliparse.extract.html2text", "text").extract_plain_text
+    reduced = extract(
+        text, main_content=True, preserve_formatting="minimal_html", alt_texts=False, comments=False, post_meta=False
+    )
+    root = LexborHTMLParser(reduced).body
+    return [] if root is None else list(_blocks(root))
+
+
+def _blocks(root: LexborNode) -> Iterator[Block]:
+    """The blocks below a node of the reduced HTML. Text outside of any element is a paragraph at each blank line."""
+    loose: list[str] = []
+    for node in root.iter(include_text=True):
+        tag = node.tag or ""
+        if tag in ("-text", "br", "a"):
+            loose.append("\n" if tag == "br" else node.text(deep=True))
+            continue
+        yield from _paragraphs("".join(loose))
+        loose.clear()
+        if tag in _LEVELS:
+            if heading := " ".join(node.text().split()):
+                yield Block("heading", heading.rstrip("¶ "), _LEVELS[tag])
+        elif tag == "pre":
+            if node.text().strip():
+                yield Block("pre", node.text().strip("\n"))
+        elif tag in ("ul", "ol"):
+            yield from _items(node, 1)
+        else:
+            yield from _blocks(node)
+    yield from _paragraphs("".join(loose))
+
+
+def _items(node: LexborNode, depth: int) -> Iterator[Block]:
+    for item in node.iter():
+        parts = list(item.iter(include_text=True))
+        own = "".join(part.text() for part in parts if part.tag not in ("ul", "ol"))
+        if said := " ".join(own.split()):
+            yield Block("item", said, depth)
+        for inner in parts:
+            if inner.tag in ("ul", "ol"):
+                yield from _items(inner, depth + 1)
+
+
+def _paragraphs(text: str) -> Iterator[Block]:
+    for part in re.split(r"\n\s*\n", text):
+        lines = (" ".join(line.split()) for line in part.splitlines())
+        if said := "\n".join(filter(None, lines)):
+            yield Block("text", said)
+
+
+def as_text(page: Sequence[Block]) -> str:
+    """Plain text: a blank line between blocks, items with a dash."""
+    return _joined(page, _plain)
+
+
+def as_markdown(page: Sequence[Block]) -> str:
+    """CommonMark: headings, paragraphs, lists and code."""
+    return _joined(page, _markdown)
+
+
+def chunks(page: Sequence[Block], most_chars: int) -> Iterator[Chunk]:
+    """The text in chunks of at most ``most_chars`` characters. No chunk continues beyond a heading.
+
+    A block that is longer ends at a sentence, else at a blank, else anywhere.
+    """
+    headings: list[Block] = []
+    parts: list[str] = []
+    size = 0
+    for block in page:
+        if block.kind == "heading":
+            if parts:
+                yield Chunk(tuple(heading.text for heading in headings), "\n\n".join(parts))
+            headings = [*(above for above in headings if above.level < block.level), block]
+            parts, size = [], 0
+            continue
+        for piece in _pieces(_plain(block), most_chars):
+            if parts and size + 2 + len(piece) > most_chars:
+                yield Chunk(tuple(heading.text for heading in headings), "\n\n".join(parts))
+                parts, size = [], 0
+            size += len(piece) + (2 if parts else 0)
+            parts.append(piece)
+    if parts:
+        yield Chunk(tuple(heading.text for heading in headings), "\n\n".join(parts))
+
+
+def _pieces(text: str, most_chars: int) -> Iterator[str]:
+    """A text in pieces of at most ``most_chars`` characters, each as long as can be."""
+    while len(text) > most_chars:
+        ends = [end.start() for end in _SENTENCE_END.finditer(text, 0, most_chars + 1) if end.start()]
+        blank = text.rfind(" ", 0, most_chars + 1)
+        end = ends[-1] if ends else blank if blank > 0 else most_chars
+        if piece := text[:end].strip():
+            yield piece
+        text = text[end:].strip()
+    if text:
+        yield text
+
+
+def _joined(page: Sequence[Block], written: Callable[[Block], str]) -> str:
+    parts: list[str] = []
+    before = ""
+    for block in page:
+        if parts:
+            parts.append("\n" if before == block.kind == "item" else "\n\n")
+        parts.append(written(block))
+        before = block.kind
+    return "".join(parts)
+
+
+def _plain(block: Block) -> str:
+    return f"{'  ' * (block.level - 1)}- {block.text}" if block.kind == "item" else block.text
+
+
+def _markdown(block: Block) -> str:
+    if block.kind == "heading":
+        return f"{'#' * block.level} {block.text}"
+    if block.kind == "item":
+        return _plain(block)
+    if block.kind == "pre":
+        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", block.text)), default=0))
+        return f"{fence}\n{block.text}\n{fence}"
+    return _MARKS.sub(r"\\", block.text)

@@ -1,0 +1,70 @@
+"""The main text of each page as a file of its own in a folder, and a list of the files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import xxhash
+
+from crawler.errors import UsageError
+from crawler.export.job import Job
+from crawler.export.main_text import Block, as_markdown, as_text, blocks
+
+#: The list of the files, one JSON object a line.
+LIST = "pages.jsonl"
+_MAX_NAME_CHARS = 80
+_UNSAFE = re.compile(r"[^0-9A-Za-z._-]+")
+_COLUMNS = ("url", "title", "description", "fetched_at", "preferences", "robots_preferences")
+_JSON = ("preferences", "robots_preferences")
+
+
+async def write_markdown(job: Job) -> None:
+    """Markdown files; each begins with the facts about the page in YAML."""
+    await _write(job, ".md", lambda about, page: f"---\n{_yaml(about)}---\n\n{as_markdown(page)}\n")
+
+
+async def write_text(job: Job) -> None:
+    """Text files."""
+    await _write(job, ".txt", lambda about, page: f"{as_text(page)}\n")
+
+
+async def _write(job: Job, suffix: str, written: Callable[[dict[str, Any], Sequence[Block]], str]) -> None:
+    folder = job.out
+    if not isinstance(folder, Path):
+        raise UsageError("the pages are files in a folder: name a folder instead of standard output")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder}: is there already; name an empty folder, or one that does not exist")
+    folder.mkdir(parents=True, exist_ok=True)
+    listed = job.files.open(folder / LIST)
+    async for row in job.rows(job.sql("texts"), job.is_copied):
+        body = await job.store.body(row.url)
+        if body is None:
+            continue
+        about = {name: getattr(row, name) for name in _COLUMNS}
+        about |= {name: json.loads(about[name]) if about[name] else [] for name in _JSON}
+        page = await asyncio.to_thread(blocks, body, row.charset, row.content_type)
+        place = _place(row.url, suffix)
+        (folder / place).parent.mkdir(exist_ok=True)
+        file = job.files.open(folder / place)
+        file.file.write(written(about, page).encode(errors="replace"))
+        file.finish()
+        listed.file.write(json.dumps({"file": place, **about}).encode() + b"\n")
+
+
+def _place(url: str, suffix: str) -> str:
+    """The path of the file of a page: a folder for its host, the end of its path, and a hash of its URL."""
+    parts = urlsplit(url)
+    host = _UNSAFE.sub("_", parts.netloc)
+    name = _UNSAFE.sub("-", unquote(parts.path)).strip("-.")[-_MAX_NAME_CHARS:] or "index"
+    return f"{host}/{name}-{xxhash.xxh3_64_hexdigest(url.encode())[:10]}{suffix}"
+
+
+def _yaml(about: dict[str, Any]) -> str:
+    """The values as YAML; JSON in one line is YAML."""
+    return "".join(f"{name}: {json.dumps(value)}\n" for name, value in about.items() if value)

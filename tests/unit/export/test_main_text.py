@@ -1,0 +1,86 @@
+"""The main text of pages: blocks, Markdown, chunks, the folder, and what pages ask for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crawler.errors import UsageError
+from crawler.export.main_text import Block, Chunk, as_markdown, as_text, blocks, chunks
+from tests.unit.export.conftest import A, Exporter
+from tests.unit.export.test_page_restrictions import filled  # noqa: F401 (pages that ask for something)
+
+PAGE = """<html><head><title>T</title></head><body><nav><a href=/a>Menu</a></nav>
+<main><h1>The page</h1><p>The first paragraph says a thing or two, and it ends here.</p>
+<h2>A part</h2><p># not a heading</p><pre>code
+  indented</pre></main><footer>Imprint</footer></body></html>"""
+
+
+def test_navigation_is_left_out_and_structure_is_kept() -> None:
+    page = blocks(PAGE.encode(), "utf-8", "text/html")
+    assert [(block.kind, block.text) for block in page if block.kind == "heading"] == [
+        ("heading", "The page"), ("heading", "A part"),
+    ]  # fmt: skip
+    text = as_text(page)
+    assert "Menu" not in text
+    assert "Imprint" not in text
+    assert "The first paragraph says a thing or two" in text
+    markdown = as_markdown(page)
+    assert markdown.startswith("# The page\n\nThe first")
+    assert "\n\n## A part\n\n\\# not a heading\n\n```\ncode\n  indented\n```" in markdown
+
+
+def test_other_types_and_encodings() -> None:
+    assert blocks("Größe\n\nzwei".encode("latin-1"), "windows-1252", "text/plain") == [
+        Block("text", "Größe"), Block("text", "zwei"),
+    ]  # fmt: skip
+    assert blocks(b"", None, "text/html") == []
+
+
+def test_chunks_end_at_headings_sentences_and_blanks() -> None:
+    page = [
+        Block("text", "before"), Block("heading", "One", 1), Block("text", "First sentence. Second one is longer."),
+        Block("heading", "Deep", 3), Block("text", "x" * 45), Block("heading", "Two", 2), Block("item", "a", 1),
+        Block("item", "b", 1),
+    ]  # fmt: skip
+    assert list(chunks(page, 25)) == [
+        Chunk((), "before"), Chunk(("One",), "First sentence."), Chunk(("One",), "Second one is longer."),
+        Chunk(("One", "Deep"), "x" * 25), Chunk(("One", "Deep"), "x" * 20), Chunk(("One", "Two"), "- a\n\n- b"),
+    ]  # fmt: skip
+    assert all(len(chunk.text) <= 7 for chunk in chunks(page, 7))
+
+
+async def test_a_folder_of_files_leaves_out_what_may_not_be_copied(save: Exporter, tmp_path: Path) -> None:
+    tally = await save("markdown", tmp_path / "out")
+    listed = [json.loads(line) for line in (tmp_path / "out" / "pages.jsonl").read_text().splitlines()]
+    urls = {page["url"] for page in listed}
+    assert urls >= {A, f"{A}copy", f"{A}told"}
+    assert not urls & {f"{A}plain", f"{A}sum", f"{A}hidden"}, "NOARCHIVE, over, NOINDEX"
+    assert len(listed) == len({page["file"] for page in listed}) == tally.written
+    start = (tmp_path / "out" / next(page["file"] for page in listed if page["url"] == A)).read_text()
+    assert start.startswith(f'---\nurl: "{A}"\ntitle: "Start"\n')
+    assert start.endswith("---\n\nbody\n")
+    with pytest.raises(UsageError, match="is there already"):
+        await save("text", tmp_path / "out")
+
+
+async def test_chunks_and_the_column(save: Exporter, tmp_path: Path) -> None:
+    await save("jsonl", tmp_path / "chunks", chunk=800)
+    found = {line["url"]: line for line in map(json.loads, (tmp_path / "chunks").read_text().splitlines())}
+    assert found[A]["text"] == "body"
+    assert found[A].keys() >= {"headings", "chunk", "preferences", "robots_preferences"}
+    assert not found.keys() & {f"{A}plain", f"{A}sum", f"{A}hidden"}
+    await save("jsonl", tmp_path / "table", main_text=True)
+    rows = {row["url"]: row for row in map(json.loads, (tmp_path / "table").read_text().splitlines())}
+    assert (rows[A]["main_text"], rows[f"{A}plain"]["main_text"], rows[f"{A}hidden"]["main_text"]) == (
+        "body",
+        None,
+        None,
+    )
+    for wrong in ({"chunk": 10}, {"chunk": 800, "bodies": True}, {"main_text": True, "table": "links"}):
+        with pytest.raises(UsageError):
+            await save("jsonl", tmp_path / "wrong", **wrong)
+    with pytest.raises(UsageError, match="jsonl"):
+        await save("csv", tmp_path / "wrong", chunk=800)
