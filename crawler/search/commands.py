@@ -100,6 +100,8 @@ def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, s
 def _render(found: SearchResult, console: PrintableConsole) -> None:
     """Print results for people: title, address and excerpt, with the matches in bold."""
     console.print(f"{many(found.total, 'page')} with all words")
+    if found.suggestion is not None:
+        console.print(f"Did you mean: {found.suggestion}", markup=False)
     parted = False
     for position, hit in enumerate(found.hits, 1):
         if not hit.all_words and not parted:

@@ -74,6 +74,7 @@ class IndexBackend(ABC):
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._is_changed = False  # since the words were listed
 
     @asynccontextmanager
     async def transaction(self, begin: str = "BEGIN") -> AsyncIterator[None]:
@@ -86,6 +87,7 @@ class IndexBackend(ABC):
         """Mark the index as under construction. Empty it first if it has another version, or is half stale."""
         async with self.transaction(self.BEGIN):
             state = await self.query(SQL["index_version"])
+            self._is_changed = not state or not state[0]["complete"]  # a process may have ended before it listed them
             if not state or state[0]["version"] != VERSION or await self._is_stale():
                 await self._empty()
             await self._db.execute(SQL["forget_state"])
@@ -104,6 +106,7 @@ class IndexBackend(ABC):
         rows = await self._rows(entries)
         async with self.transaction(self.BEGIN):
             await self._insert(entries, rows)
+            self._is_changed = self._is_changed or bool(entries)
             await self._db.executemany(
                 self.SQL["insert_anchors"], [(entry.url_id, entry.anchors) for entry in entries if entry.anchors]
             )
@@ -116,6 +119,8 @@ class IndexBackend(ABC):
         """
         async with self.transaction(self.BEGIN):
             removed = await self.query(SQL["remove_unchosen"])
+            if removed or self._is_changed:
+                await self._list_words()
             await self._db.execute(SQL["remove_unchosen_anchors"])
             await self._db.execute(SQL["end_state"].format(site_weight=SITE_WEIGHT))
         return len(removed)
@@ -148,3 +153,7 @@ class IndexBackend(ABC):
 
     @abstractmethod
     async def _insert(self, entries: Sequence[IndexEntry], rows: Sequence[Any]) -> None: ...
+
+    @abstractmethod
+    async def _list_words(self) -> None:
+        """List the words of the index for suggestions of spellings."""

@@ -41,7 +41,14 @@ matching AS (SELECT url_id FROM candidate)
 SELECT pg_try_advisory_lock(:key) AS is_locked
 
 -- name: delete_index
-TRUNCATE search_page, search_text, search_anchors
+TRUNCATE search_page, search_text, search_anchors, search_word
+
+-- name: delete_words
+TRUNCATE search_word
+
+-- name: insert_words
+-- The words of the index, each with the number of rows that have it. This reads the whole index.
+INSERT INTO search_word (term, doc) SELECT word, ndoc FROM ts_stat('SELECT words FROM search_text')
 
 -- name: delete_page
 DELETE FROM search_page WHERE url_id = ANY($1::bigint[])

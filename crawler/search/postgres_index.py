@@ -42,6 +42,10 @@ class PostgresIndex(IndexBackend):
     async def _empty(self) -> None:
         await self._db.execute(self.SQL["delete_index"])
 
+    async def _list_words(self) -> None:
+        await self._db.execute(self.SQL["delete_words"])
+        await self._db.execute(self.SQL["insert_words"])
+
     async def _rows(self, entries: Sequence[IndexEntry]) -> list[PageVectors]:
         return await asyncio.to_thread(lambda: [vectors(entry.texts) for entry in entries])
 

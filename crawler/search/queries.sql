@@ -86,6 +86,14 @@ SELECT url_id, anchors FROM search_anchors WHERE url_id IN ({pages})
 -- The pages in the index, and their sites.
 SELECT count(*) AS pages, count(DISTINCT site_id) AS sites FROM search_page
 
+-- name: word
+-- One row if a page has the word.
+SELECT 1 AS known FROM search_word WHERE term = :term LIMIT 1
+
+-- name: words_like
+-- The words of the index that begin with :prefix, of some length, with how many pages have them.
+SELECT term, doc FROM search_word WHERE term >= :prefix AND term < :after AND length(term) BETWEEN :least AND :most
+
 -- ---- planning the index -----------------------------------------------------------------------------------------
 
 -- name: deduplicate
@@ -171,7 +179,7 @@ WHERE c.url_id > :after ORDER BY c.url_id LIMIT :limit
 -- ---- writing the index ------------------------------------------------------------------------------------------
 
 -- name: index_version
-SELECT version FROM search_state
+SELECT version, complete FROM search_state
 
 -- name: forget_state
 DELETE FROM search_state

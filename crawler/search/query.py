@@ -84,8 +84,7 @@ def parse_query(text: str) -> Query:
     words: list[tuple[Phrase, ...]] = []
     excluded: list[Phrase] = []
     whole: list[str] = []
-    readable = clean(text.encode(errors="replace").decode()).translate(_QUOTES)
-    for item in _ITEM.finditer(readable):
+    for item in _ITEM.finditer(_readable(text)):
         phrase, word = item["phrase"], item["word"]
         said = phrase if word is None else word
         if not any(char.isalnum() for char in said):
@@ -107,6 +106,21 @@ def parse_query(text: str) -> Query:
         raise UsageError(f"a query of more than {MAX_ITEMS} words and phrases; remove some")
     in_a_row = Phrase(" ".join(whole)) if 1 < len(whole) == len(words) else None
     return Query(tuple(phrases), tuple(words), tuple(excluded), in_a_row)
+
+
+def plain_words(text: str) -> tuple[str, list[tuple[int, list[str]]]]:
+    """The input of a user as it is read, and the words in it without star, quotes and minus.
+
+    Each word stands with its place in the text and its forms; the first form is the word as typed.
+    """
+    readable = _readable(text)
+    items = (item for item in _ITEM.finditer(readable) if item["word"] and not item["minus"])
+    plain = (item for item in items if not item["word"].endswith("*"))
+    return readable, [(item.start("word"), [form.text for form in _forms(item["word"])]) for item in plain]
+
+
+def _readable(text: str) -> str:
+    return clean(text.encode(errors="replace").decode()).translate(_QUOTES)
 
 
 def _forms(word: str) -> tuple[Phrase, ...]:

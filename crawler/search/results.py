@@ -28,6 +28,7 @@ from crawler.search.anchors import matching_anchors
 from crawler.search.excerpt import Marked, mark, within
 from crawler.search.index_backend import SITE_WEIGHT, SQL
 from crawler.search.query import Query, parse_query
+from crawler.search.spelling import suggestion
 from crawler.store.location import db_argument
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
@@ -179,6 +180,7 @@ class SearchResult:
     ranked: int = 0
     some: int = 0
     facets: tuple[Facet, ...] = ()
+    suggestion: str | None = None  # the query in another spelling, if no page has all words
 
 
 async def search(
@@ -213,7 +215,8 @@ async def search(
         start = max(0, offset - len(found.best))
         hits += await _hits(store, query, rest[start : start + limit - len(hits)], all_words=False)
     counted = await search.facets(found.match) if facets else ()
-    return SearchResult(found.total, tuple(hits), note, found.ranked, more, counted)
+    meant = None if found.total else await suggestion(store, words)
+    return SearchResult(found.total, tuple(hits), note, found.ranked, more, counted, meant)
 
 
 @dataclass(frozen=True, slots=True)

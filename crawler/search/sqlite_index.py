@@ -50,6 +50,9 @@ class SqliteIndex(IndexBackend):
         for name in ("delete_texts", "delete_pages", "delete_anchors", "set_hash_size"):
             await self._db.execute(self.SQL[name])
 
+    async def _list_words(self) -> None:
+        """No-op: the virtual table ``search_word`` reads the words of FTS5."""
+
     async def _rows(self, entries: Sequence[IndexEntry]) -> list[list[str]]:
         return await asyncio.to_thread(lambda: [[for_tokenizer(text) for text in entry.texts] for entry in entries])
 

@@ -64,6 +64,7 @@ NOT_COPIED = frozenset(
         "search_page",
         "search_state",
         "search_text",
+        "search_word",
         "heartbeat",
         "store_version",
         "request_number",

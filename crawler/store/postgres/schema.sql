@@ -507,6 +507,11 @@ CREATE TABLE search_text (               -- the words of a page, without its tex
 );
 CREATE INDEX search_words ON search_text USING gin(words);
 
+CREATE TABLE search_word (               -- the words of the index; FTS5 has them anyway
+  term text COLLATE "C" PRIMARY KEY,
+  doc bigint NOT NULL
+);
+
 CREATE TABLE search_state (
   id integer PRIMARY KEY CHECK (id = 1),
   version bigint NOT NULL,

@@ -429,6 +429,8 @@ CREATE VIRTUAL TABLE search_text USING fts5(
   title, anchors, description, keywords, headings, body,
   content = '', tokenize = 'unicode61 remove_diacritics 2');
 
+CREATE VIRTUAL TABLE search_word USING fts5vocab(search_text, row);  -- its words; holds nothing itself
+
 CREATE TABLE search_page (               -- one row per page in the index
   row_id INTEGER PRIMARY KEY,            -- search_text.rowid
   url_id INTEGER NOT NULL UNIQUE,        -- the main address; mirrors and duplicates have no row

@@ -1,0 +1,59 @@
+"""Suggests a spelling for the words of a query that no page has, from the words of the index itself."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from crawler.search.index_backend import SQL
+from crawler.search.query import plain_words
+from crawler.search.tokenizer import as_shown, tokenize
+from crawler.store.protocols import StoreReader
+
+_LEAST_LETTERS = 4
+_ALIKE = 0.75  # of difflib: one wrong letter in a word of four, two in one of eight
+_SHORTER_OR_LONGER = 2
+_COMPARED = 3  # of the words that are most alike, the one on most pages is meant
+_LAST = "\U0010ffff"
+
+
+async def suggestion(store: StoreReader, words: str) -> str | None:
+    """The query ``words`` with a known word in place of each unknown one; ``None`` if there is nothing to correct.
+
+    A word is compared with those that begin with the same two letters, or with these in the other order.
+    """
+    readable, found = plain_words(words)
+    corrected, end = "", 0
+    for start, forms in found:
+        if any([await _is_known(store, form) for form in forms]):
+            continue
+        meant = await _nearest(store, forms[0])
+        if meant is not None:
+            corrected += readable[end:start] + meant
+            end = start + len(forms[0])
+    return corrected + readable[end:] if corrected else None
+
+
+async def _is_known(store: StoreReader, word: str) -> bool:
+    """Whether pages have all parts of a word; ``std::vector`` has two."""
+    return all([await store.query(SQL["word"], {"term": term}) for term in tokenize(word)])
+
+
+async def _nearest(store: StoreReader, word: str) -> str | None:
+    terms = tokenize(word)
+    if len(terms) != 1 or not terms[0].isalpha() or len(terms[0]) < _LEAST_LETTERS:
+        return None
+    (term,) = terms
+    pages: dict[str, int] = {}
+    for prefix in dict.fromkeys((term[:2], term[1::-1])):
+        rows = await store.query(
+            SQL["words_like"],
+            {
+                "prefix": prefix,
+                "after": prefix + _LAST,
+                "least": len(term) - _SHORTER_OR_LONGER,
+                "most": len(term) + _SHORTER_OR_LONGER,
+            },
+        )
+        pages |= {row["term"]: row["doc"] for row in rows}
+    near = get_close_matches(term, sorted(pages), n=_COMPARED, cutoff=_ALIKE)
+    return as_shown(max(near, key=lambda other: pages[other])) if near else None
