@@ -46,14 +46,19 @@ async def time_left_under(store: StoreReader, settings: Settings, run: dict[str,
 
 
 def _backlog(row: dict[str, Any], settings: Settings) -> Backlog:
-    failing_since = row["failing_since"]
+    give_up_at: float | None = None
+    if row["failing_since"] is not None:  # at the first failure after that time, and the pauses double
+        robots = settings.robots
+        patience_s = robots.patience_s(row["robots_status"])
+        last_pause_s = min(robots.retry_max_s, patience_s + robots.retry_first_s)
+        give_up_at = row["failing_since"] + patience_s + last_pause_s
     return Backlog(
         group=row["name"],
         queued=row["queued"],
         sites=row["sites"],
         ready_at=max(row["next_at"], row["wait_until"], row["first_due_at"]),
         last_due_at=row["last_due_at"],
-        give_up_at=None if failing_since is None else failing_since + settings.robots.give_up_after_s,
+        give_up_at=give_up_at,
         pause_s=row["pause_s"],
         usual_s=row["usual_s"],
         crawl_delay_s=row["crawl_delay_s"],

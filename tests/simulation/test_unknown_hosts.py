@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from crawler.clock import iso
 from crawler.demo.pages import Page, Site, plain
+from crawler.inspect.time_left import read_time_left
 from crawler.inspect.unknown_hosts import told_of_unknown_seeds
 from crawler.inspect.why import explain, told
 from crawler.reasons import ErrorKind
@@ -113,3 +115,22 @@ def test_an_address_that_the_operator_names_brings_the_seed_back(db_path: Path) 
 
     assert run_virtual(main) < HOUR_S
     assert run_virtual(lambda clock: states(db_path))["http://exmaple.test/"] == ("fetched", "200")
+
+
+def test_the_time_left_is_bounded_by_the_time_at_which_the_host_is_given_up(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> tuple[float, float]:
+        leaves: Site = {f"/{n}": Page("x") for n in range(100)}
+        start = Page("".join(f"<a href={path}>x</a>" for path in leaves))
+        sites: dict[str, Site] = {"example.test": {"/robots.txt": plain(""), "/": start, **leaves}}
+        async with session(clock, db_path, unknown(clock, sites), SEEDS, Options()) as (run, store):
+            task = asyncio.create_task(run.run())
+            await clock.sleep(300)
+            left = await read_time_left(store, clock.now())
+            began = clock.loop.time()
+            await task
+        assert left is not None
+        assert left.most_s is not None
+        return left.most_s, clock.loop.time() - began
+
+    most_s, took_s = run_virtual(main)
+    assert took_s <= most_s < 24 * HOUR_S
