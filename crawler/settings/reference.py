@@ -47,7 +47,8 @@ def _markdown_lines() -> Iterator[str]:
     yield (
         "Every setting is a key of a TOML file (`crawler run --config FILE`) and of the mapping that `crawler.open` "
         'takes in Python (`{"politeness.delay": 5}`). Many are also options of `crawler run`. An option wins over the '
-        "file. [config/crawler.toml](../config/crawler.toml) is a file with all defaults."
+        "file, and the file over what the store remembers ([running.md](running.md)). "
+        "[config/crawler.toml](../config/crawler.toml) is a file with all defaults."
     )
     yield ""
     yield ('A duration is a number of seconds, or a text such as `"90 s"`, `"15 minutes"`, `"2 hours"` or `"7 days"`.')
