@@ -11,10 +11,13 @@ from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.audit.records import TOLERANCE_S, RunRecord
 from crawler.audit.run_audit import MAX_LISTED, AuditResult
+from crawler.audit.study import StudyFacts
 from crawler.audit.totals import told_of_unsent
 from crawler.clock import iso
 from crawler.formatting import instant, many, seconds
 from crawler.frontier.operator import Standing
+from crawler.frontier.sample_design import Per
+from crawler.frontier.scope import ScopeMode
 from crawler.model import Reading, RobotsAction
 from crawler.reasons import ReasonCode
 from crawler.terminal_text import printable
@@ -24,6 +27,13 @@ _READINGS = {
     Reading.STRICT: "strict: a page was fetched only if both the 1996 draft and RFC 9309 allow it",
     Reading.DRAFT1996: "draft1996: as the Internet-Draft of 1996 reads it",
     Reading.RFC9309: "rfc9309: as RFC 9309 reads it",
+}
+
+_SCOPES = {
+    ScopeMode.PREFIX: "below the folders of its seeds",
+    ScopeMode.HOST: "on the hosts of its seeds",
+    ScopeMode.DOMAIN: "on the registrable domains of its seeds",
+    ScopeMode.ANY: "to any site",
 }
 
 _METHOD = """\
@@ -84,8 +94,12 @@ def _parts(result: AuditResult) -> Iterator[str]:
     yield f"SHA-256 of the records that were judged: `{result.sha256}`"
     yield ""
     yield from _section("Result", _result(result))
+    yield from _section("Design and scope", _design(result))
     yield from _section("Runs and their settings", _runs(result.runs, totals.requests_per_run))
     yield from _section("What was requested", _requested(result))
+    yield from _section("How often sites were contacted", _contacts(result.study))
+    yield from _section("What is kept of the pages", _kept(result))
+    yield from _section("Opting out, and what became of it", _opting_out(result))
     yield from _section("The rules, and how they were checked", _checks(result))
     yield from _section("Violations", _violations(result))
     yield from _section("What was left out, and why", _left_out(result))
@@ -184,6 +198,116 @@ def _violations(result: AuditResult) -> Iterator[str]:
     if result.violation_count > len(result.violations):
         more = result.violation_count - len(result.violations)
         yield f"{more:,} more are counted above; the document lists {MAX_LISTED:,}."
+
+
+def _design(result: AuditResult) -> Iterator[str]:
+    study = result.study
+    crawls = [run for run in result.runs if not run.is_auxiliary]
+    if not crawls:
+        yield "There was no crawl."
+        return
+    settings = crawls[-1].settings
+    if settings.identity.operator:
+        yield f"- The operator is {_plain(settings.identity.operator)}."
+    if settings.identity.about:
+        yield f"- The purpose, in the operator's words: {_plain(settings.identity.about)}"
+    depth = settings.scope.max_depth
+    far = "without a limit on links" if depth is None else f"at most {many(depth, 'link')} away"
+    yield f"- The crawl began at {many(study.seeds, 'seed')}, and followed links {_SCOPES[settings.scope.mode]}, {far}."
+    for name, patterns in (("Only", settings.scope.include), ("Never", settings.scope.exclude)):
+        if patterns:
+            yield f"- {name} addresses that match one of these: {', '.join(map(_code, patterns))}."
+    limits = (("in all", settings.crawl.max_pages), ("of each site", settings.crawl.max_pages_per_site))
+    for of, limit in limits:
+        if limit is not None:
+            yield f"- It fetched at most {many(limit, 'page')} {of}."
+    if (draw := study.draw) is not None:
+        which = "of each site" if draw.per == Per.SITE else "in all"
+        yield (
+            f"- On {instant(draw.drawn_at)} it drew a random sample: {draw.method}, {draw.size:,} {which}, seed "
+            f"{draw.seed}, from a frame of {many(draw.frame, 'URL')}."
+        )
+        if draw.missed:
+            missed = f"{many(draw.missed, 'URL')} on {many(draw.missed_sites, 'site')}"
+            yield f"- {missed} could not be reached before the frame was closed."
+    yield "- These are the settings of the last crawl; earlier crawls may have had others."
+
+
+def _contacts(study: StudyFacts) -> Iterator[str]:
+    contacts = study.contacts
+    if not contacts.sites:
+        yield "No site was contacted."
+        return
+    yield (
+        f"{many(contacts.sites, 'site')} had requests, for robots.txt, pages and others: at least {contacts.least:,}, "
+        f"at most {contacts.most:,}. Half of the sites had {contacts.median:,} or fewer, nine in ten "
+        f"{contacts.ninetieth:,} or fewer. `crawler audit --sites FILE.csv` writes the counts of every site. "
+        "These had the most:"
+    )
+    yield ""
+    yield from _table(("site", "requests", "bytes received"), study.most_contacted)
+
+
+def _kept(result: AuditResult) -> Iterator[str]:
+    kept = result.study.kept
+    if not kept.pages:
+        yield "The store keeps no page."
+        return
+    yield f"The store keeps {many(kept.pages, 'page')}, {kept.bodies:,} of them with their bodies."
+    yield ""
+    yield (
+        f"- {many(kept.noindex, 'page')} said NOINDEX, refused a declared purpose, or could not be read. Of these it "
+        "keeps address, status, times and directives, and neither texts nor titles. Bodies of such pages: "
+        f"{kept.noindex_bodies:,}."
+    )
+    yield (
+        f"- {many(kept.noarchive, 'page')} said NOARCHIVE. The store has the bodies of {kept.noarchive_bodies:,}, so "
+        "that searches find them; no export gives a copy."
+    )
+    if kept.gone:
+        yield f"- {many(kept.gone, 'page')} have gone from their sites since, and are still kept."
+    assert kept.oldest_at is not None
+    assert kept.newest_at is not None
+    yield (
+        f"- Retention: the oldest version in use was fetched on {iso(kept.oldest_at)}, the newest on "
+        f"{iso(kept.newest_at)}. The crawler deletes nothing by age. "
+        "`crawler store prune` deletes earlier versions, `crawler store forget` "
+        "pages and sites; deleting the store deletes everything but exports."
+    )
+    words = [run.settings.identity.data_use for run in result.runs if run.settings.identity.data_use]
+    if words:
+        yield f"- What happens with the data, in the operator's words: {_plain(words[-1])}"
+
+
+def _opting_out(result: AuditResult) -> Iterator[str]:
+    crawls = [run for run in result.runs if not run.is_auxiliary]
+    if crawls:
+        agent, contact = crawls[-1].agent, crawls[-1].contact
+        yield (
+            f"An owner can close a site or a part of it in robots.txt, for {_code(agent)} or for all robots; keep a "
+            "page out with the META tag ROBOTS or the header X-Robots-Tag (NOINDEX, NOARCHIVE, NOFOLLOW); state "
+            "preferences about the use of pages; or write to the contact, which every request names"
+            + (f": {_code(contact)}." if contact else ".")
+        )
+        yield ""
+    study = result.study
+    closed = [row.urls for row in result.totals.exclusions if row.reason_code == ReasonCode.ROBOTS]
+    yield f"- Addresses left out because of robots.txt: {sum(closed):,}."
+    yield f"- Hosts and sites that the operator blocked and that are still blocked: {len(result.standing.blocked):,}."
+    if study.blocked:
+        yield ""
+        yield "Sites with addresses that a block left out. Pages from before a block stay until they are forgotten:"
+        yield ""
+        yield from _table(("site", "addresses left out", "pages kept"), study.blocked)
+    if study.forgotten:
+        yield ""
+        yield "Content that was deleted, and stays out:"
+        yield ""
+        yield from _table(("site", "reason", "addresses"), study.forgotten)
+    elif not study.blocked:
+        yield "- Nothing was deleted on request (`crawler store forget`)."
+    if result.totals.redacted:
+        yield f"- The addresses of {many(result.totals.redacted, 'request')} were reduced to their sites."
 
 
 def _left_out(result: AuditResult) -> Iterator[str]:

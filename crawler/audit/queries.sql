@@ -237,3 +237,36 @@ WHERE r.action = 'restricted' GROUP BY s.site_id, s.site ORDER BY answers DESC, 
 -- name: refuted_mirrors
 -- Host lines that an answer has contradicted, so that they were ignored.
 SELECT site, main_site FROM mirrors WHERE evidence = 'refuted'
+
+-- ---- facts for an ethics board ----------------------------------------------------------------------------------
+
+-- name: seeds
+SELECT count(*) AS urls FROM urls_by_id WHERE seed = 1
+
+-- name: contacts
+-- How many sites had each number of requests.
+SELECT requests, count(*) AS sites FROM (SELECT count(*) AS requests FROM requests_by_id GROUP BY site_id) AS each_site
+GROUP BY requests ORDER BY requests
+
+-- name: most_contacted
+SELECT s.site, count(*) AS requests, CAST(sum(q.bytes) AS BIGINT) AS bytes
+FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
+GROUP BY s.site ORDER BY 2 DESC, 1 LIMIT :limit
+
+-- name: kept
+SELECT count(*) AS pages, count(body_id) AS bodies, count(CASE WHEN noindex = 1 THEN 1 END) AS noindex,
+  count(CASE WHEN noindex = 1 THEN body_id END) AS noindex_bodies,
+  count(CASE WHEN lower(directives) LIKE '%noarchive%' THEN 1 END) AS noarchive,
+  count(CASE WHEN lower(directives) LIKE '%noarchive%' THEN body_id END) AS noarchive_bodies,
+  count(gone_at) AS gone, min(fetched_at) AS oldest_at, max(fetched_at) AS newest_at
+FROM pages_by_id
+
+-- name: forgotten
+SELECT s.site, u.reason, count(*) AS urls FROM urls_by_id u JOIN sites_by_id s ON s.site_id = u.site_id
+WHERE u.state = 'excluded' AND u.reason_code = 'forgotten' GROUP BY s.site, u.reason ORDER BY 1, 2 LIMIT :limit
+
+-- name: blocked_sites
+-- The sites with URLs that are excluded because of a block, and how many of their pages the store keeps.
+SELECT s.site, count(*) AS urls, (SELECT count(*) FROM pages_by_id p WHERE p.site_id = u.site_id) AS pages
+FROM urls_by_id u JOIN sites_by_id s ON s.site_id = u.site_id
+WHERE u.state = 'excluded' AND u.reason_code = 'blocked' GROUP BY u.site_id, s.site ORDER BY 1 LIMIT :limit

@@ -15,6 +15,7 @@ from crawler.audit.log_reader import LogNumbering, RequestCount
 from crawler.audit.records import RunRecord
 from crawler.audit.replay import Replay
 from crawler.audit.restrictions import Restrictions
+from crawler.audit.study import StudyFacts, read_study_facts
 from crawler.audit.totals import LogTotals, read_totals
 from crawler.formatting import instant, many, seconds
 from crawler.frontier.operator import Standing, standing
@@ -28,7 +29,8 @@ MAX_LISTED = 10_000
 class AuditResult:
     """The result of an audit. ``at`` is when the log was read, in seconds since the epoch.
 
-    ``sha256`` is the hash of the records that were judged, and ``standing`` the effect of the operator's orders so far.
+    ``sha256`` is the hash of the records that were judged, ``standing`` the effect of the operator's orders so far,
+    and ``study`` the facts for an ethics board.
     ``limits`` says in sentences what this log cannot prove.
     """
 
@@ -39,6 +41,7 @@ class AuditResult:
     totals: LogTotals
     sha256: str
     standing: Standing
+    study: StudyFacts
     limits: list[str] = field(default_factory=list)
 
     @property
@@ -65,6 +68,7 @@ class AuditResult:
                 {"name": name, "since": since, "because": self.standing.because.get(name, "")}
                 for name, since in self.standing.blocked.items()
             ],
+            "study": self.study.as_json(),
             "limits": self.limits,
             "sha256": self.sha256,
         }
@@ -97,9 +101,12 @@ async def audit_snapshot(store: StoreReader, now: float) -> AuditResult:
     kept += await _not_drawn(store, replay.counts[Check.SAMPLE])
     listed += kept[: MAX_LISTED - len(listed)]
     totals = await read_totals(store)
+    study = await read_study_facts(store)
     sha256 = await log_reader.canonical_sha256(store)
     violations = sorted(in_log + listed, key=lambda found: (found.started_at or 0.0, found.request or 0))
-    return AuditResult(now, runs, replay.counts, violations, totals, sha256, standing(orders), _limits(runs, totals))
+    return AuditResult(
+        now, runs, replay.counts, violations, totals, sha256, standing(orders), study, _limits(runs, totals)
+    )
 
 
 async def _pages_kept(
