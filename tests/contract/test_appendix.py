@@ -17,9 +17,9 @@ from crawler.audit.appendix import SUMS, check_appendix, digest_of
 from crawler.errors import UsageError
 from crawler.export.appendix import write_appendix
 from crawler.export.appendix.tables import TABLES
-from crawler.frontier.sample_design import Per, SampleSettings
+from crawler.frontier.sample_design import Method, Per, SampleSettings, draw_stratified, read_list
 from crawler.model import Resource
-from crawler.sampling.draw import draw
+from crawler.sampling.draw import draw, keep_drawn
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
 from crawler.store.protocols import CrawlStore
@@ -47,6 +47,27 @@ async def sampled(opener: Opener) -> CrawlStore:
     await harness.commit(start, requests=[asked], released=[claim.group_id])
     await draw(harness.store, SAMPLE, 1, None, NOW)
     await harness.close()
+    return await reader(opener)
+
+
+async def listed(opener: Opener, seeds: Path) -> CrawlStore:
+    """The reader of a store with a stratified sample of the list ``seeds``: 3 of 7."""
+    rows = [f"{A}{n},{'big' if n < 5 else 'small'}" for n in range(7)]
+    seeds.write_text("\n".join(["url,stratum", *rows, f"{A}0,small"]))
+    with seeds.open(newline="", encoding="utf-8") as file:
+        found, _ = read_list(file)
+    settings = SampleSettings(size=3, method=Method.STRATIFIED, seed=5)
+    drawn = draw_stratified(found, 3, 5)
+    harness = Harness(opener)
+    given = {"identity.contact": "me@example.org", "seeds.file": str(seeds)}
+    await harness.reopen(settings=asdict(apply(Settings(), given, source="test")))
+    await harness.seed(*[each.url for each in drawn])
+    await keep_drawn(harness.store, drawn, settings, 7, None, NOW)
+    await harness.close()
+    return await reader(opener)
+
+
+async def reader(opener: Opener) -> CrawlStore:
     store = await opener()
     if isinstance(store, SqliteStore):
         path = Path(store.name)
@@ -157,6 +178,20 @@ def _replace(path: Path, old: str, new: str) -> None:
     text = path.read_text("utf-8")
     assert old in text, text
     path.write_text(text.replace(old, new), "utf-8")
+
+
+async def test_a_stratified_draw_is_repeated_if_its_list_is_there(opener: Opener, tmp_path: Path) -> None:
+    judged = []
+    for name in ("with", "without"):
+        store = await listed(opener, tmp_path / "seeds.csv") if name == "with" else await reader(opener)
+        try:
+            await write_appendix(store, tmp_path / name, now=NOW)
+        finally:
+            await store.close()
+        assert faults(tmp_path / name) == []
+        judged.append(check_appendix(tmp_path / name)[-1].judged)
+        (tmp_path / "seeds.csv").unlink(missing_ok=True)
+    assert judged == ["3 draws from 7 URLs", "not judged: the list of seeds was not there any more"]
 
 
 async def test_a_folder_that_exists_is_left_alone(opener: Opener, tmp_path: Path) -> None:

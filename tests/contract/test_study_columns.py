@@ -63,3 +63,15 @@ async def test_what_is_forgotten_leaves_no_answer(harness: Harness) -> None:
     await harness.store.sweep_forgotten()
     assert await harness.store.query("SELECT * FROM answer") == []
     assert await harness.store.query("SELECT * FROM resources") == []
+
+
+async def test_the_same_answer_is_stored_in_the_first_commit_only(harness: Harness) -> None:
+    await harness.seed(A)
+    for links in ([f"{A}two"], [f"{A}three"], []):
+        (claim,) = await harness.claim()
+        outcome = visit(claim.urls[0])
+        await harness.commit(
+            replace(outcome, links=(), offers=fetched(claim.urls[0], links).offers), released=[claim.group_id]
+        )
+    assert await harness.store.query("SELECT count(*) AS n FROM pages WHERE address = '192.0.2.1'") == [{"n": 3}]
+    assert await harness.store.query("SELECT count(*) AS n FROM answer") == [{"n": 1}]

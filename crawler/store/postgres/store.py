@@ -45,6 +45,7 @@ from crawler.store.statements import ONLY_READS, Queries, Statements, UserSql
 T = TypeVar("T")
 
 _CHANNEL = "polite_crawler"
+_ANSWERS = 50_000  # numbers of stored answers that are remembered
 _NOTIFY_EVERY_S = 0.25  # a notification makes all commits of the database wait for each other
 _CARRY_EVERY_S = 1.0  # the offers of workers that have ended
 _SNAPSHOTS_TRIED, _SNAPSHOT_PAUSE_S = 50, 0.1  # until no offer is under way
@@ -112,6 +113,7 @@ class PostgresStore(SqlStore):
         self._politeness = politeness
         self._offers = PostgresOffers(self._db, self._sql, politeness.group)
         self._workers = _Workers(self._sql, politeness, lease_s)
+        self._answers: set[object] = set()  # the numbers of answers that are stored
         self._revisits = _Revisits(self._sql, self._offers)
         self._committer = self._make_committer()
         self._carrier = Carrier(self._sql, self._read, self._offers, self._writing, self._retry)
@@ -176,8 +178,10 @@ class PostgresStore(SqlStore):
             await self._put(stored if self._outside is None else dict.fromkeys(stored))
         if preferences := set_rows(batch.outcomes):
             await self._put_preferences(preferences)
-        if answers := answer_rows(batch.outcomes):
+        # The pages of a site have the same answer, so most commits need no transaction for them.
+        if answers := [row for row in answer_rows(batch.outcomes) if row["id"] not in self._answers]:
             await self._put_answers(answers)
+            self._answers = {row["id"] for row in answers} | (self._answers if len(self._answers) < _ANSWERS else set())
         result = await super().commit(batch)
         now = monotonic_s()
         if self._offers.has_left or now - self._carried_at > _CARRY_EVERY_S:
