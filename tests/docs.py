@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
+import crawler
 from crawler.cli.shared import cli
 from crawler.reasons import Code, EndCode, ErrorKind, MailCode, ReasonCode, ServerState, WaitCode
 from crawler.settings import reference
@@ -79,8 +83,74 @@ def _codes(codes: type[Code]) -> str:
     return "".join(["| code | meaning |\n| --- | --- |\n", *rows])
 
 
+_API = """\
+# Python reference
+
+The public names of the package `crawler`, generated from their docstrings by `python -m tests.docs`.
+[python.md](python.md) explains how to use them.
+"""
+_ROLE = re.compile(r":\w+:`~?([^`]*)`")
+
+
+def api() -> str:
+    """The public names of the package, with their signatures and docstrings."""
+    names = [name for name in crawler.__all__ if not name.startswith("_")]
+    return "\n".join([_API, *(_entry(name, getattr(crawler, name)) for name in sorted(names))])
+
+
+def _entry(name: str, value: Any) -> str:
+    parts = [f"## `{name}`\n"]
+    if inspect.isclass(value) and not issubclass(value, Exception):
+        fields = getattr(value, "_fields", None) or getattr(value, "__dataclass_fields__", ())
+        if fields:
+            kinds = inspect.get_annotations(value)
+            parts.append("| field | type |\n| --- | --- |\n" + "".join(_field(word, kinds) for word in fields))
+        parts.insert(1, _prose(value))
+        methods = vars(value).items() if not fields else ()
+        parts += [_function(f"{name}.{word}", method) for word, method in methods if _is_method(word, method)]
+    elif inspect.isclass(value):
+        parts += [_prose(value)]
+    else:
+        parts = [_function(name, value, level=2)]
+    return "\n".join(parts)
+
+
+def _field(word: str, kinds: Mapping[str, object]) -> str:
+    kind = getattr(kinds[word], "__forward_arg__", kinds[word])
+    return f"| `{word}` | `{str(kind).replace('|', 'or')}` |\n"
+
+
+def _is_method(word: str, value: object) -> bool:
+    return not word.startswith("_") and inspect.isfunction(inspect.unwrap(value) if callable(value) else value)
+
+
+def _function(name: str, value: Callable[..., object], level: int = 3) -> str:
+    return f"{'#' * level} `{name}`\n\n```python\n{name}{_signature(value)}\n```\n\n{_prose(value)}"
+
+
+def _signature(value: Callable[..., object]) -> str:
+    """The signature without ``self``; a parameter a line if it is long."""
+    signature = inspect.signature(value)
+    kinds = [parameter for parameter in signature.parameters.values() if parameter.name != "self"]
+    names = [re.sub(r"<function .*?>+( at \w+>)?", "…", str(parameter).replace("'", "")) for parameter in kinds]
+    named = next((n for n, parameter in enumerate(kinds) if parameter.kind is inspect.Parameter.KEYWORD_ONLY), None)
+    if named is not None:
+        names.insert(named, "*")
+    result = str(signature.return_annotation).strip("'")
+    short = f"({', '.join(names)}) -> {result}"
+    return short if len(short) <= _WIDTH else "(\n" + "".join(f"    {name},\n" for name in names) + f") -> {result}"
+
+
+def _prose(value: object) -> str:
+    """The docstring as Markdown."""
+    return (
+        _ROLE.sub(lambda role: f"`{role[1].rpartition('.')[2]}`", inspect.getdoc(value) or "").replace("``", "`") + "\n"
+    )
+
+
 #: Each generated file, and what writes its text.
 DOCUMENTS: Mapping[str, Callable[[], str]] = {
+    "docs/api.md": api,
     "docs/cli.md": commands,
     "docs/decisions/README.md": decisions,
     "docs/reasons.md": reasons,
