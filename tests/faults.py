@@ -201,7 +201,6 @@ _CONSISTENT = (
     " AS p WHERE s.fetched <> n",
     "SELECT id FROM offer",
     "SELECT name FROM site GROUP BY name HAVING count(*) > 1",
-    "SELECT u.id FROM url u JOIN site s ON s.id = site_of(u.id) WHERE u.group_id <> s.group_id",
     "SELECT url_id FROM page WHERE body_id NOT IN (SELECT id FROM body)",
     "SELECT name FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL",
     "SELECT max(id) AS last, count(*) AS n FROM request HAVING max(id) <> count(*)",

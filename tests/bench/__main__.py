@@ -19,6 +19,7 @@ BENCHES = {
     "cpu": "CPU time and memory for each page, against floors and other crawlers",
     "growth": "CPU time for each URL as the frontier grows",
     "sites": "the rate of requests with many sites",
+    "postgres": "one PostgreSQL server with many URLs: bytes, WAL, claims and vacuum",
     "broad": "thousands of hosts behind DNS and TLS: cost, pace and memory, against other crawlers",
     "finish": "how soon a crawl ends after its largest site",
     "start": "how long a crawl takes to begin",

@@ -1,10 +1,9 @@
-"""PostgreSQL's tables can be distributed by the politeness group: keys, statements, transactions, and what crosses."""
+"""On PostgreSQL a commit writes rows of its own politeness groups, and offers to others are carried over after it."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,26 +15,17 @@ from crawler.errors import StoreError, UsageError
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.copy import TABLES, copy_store
-from crawler.store.postgres.connection import Postgres
-from crawler.store.postgres.groups import GROUPED, Mark, marked
+from crawler.store.copy import copy_store
 from crawler.store.postgres.offers import Carrier
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.protocols import ClaimLimits, CommitBatch
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.test_revisits import changed, queue
-from tests.contract.visits import NOW, Harness, fetched, link, redirected, request, robots
+from tests.contract.visits import NOW, Harness, fetched, link, redirected
 from tests.postgres import Cluster
 
 A, B, C = "http://a.test/", "http://b.test/", "http://c.test/"
-#: The column that a table is distributed by, of those that are.
-DISTRIBUTED = dict.fromkeys((*GROUPED, "site", "offer"), "group_id") | {
-    "politeness_group": "id",
-    "body": "sha256",
-    "robots_text": "sha256",
-    "preference_set": "id",
-}
 LOOKS = (
     "SELECT url, state, depth, target FROM urls",
     "SELECT url, depth FROM pages",
@@ -71,87 +61,6 @@ def random_web(seed: int) -> dict[str, list[Any]]:
         ]
         for page in pages
     }
-
-
-# --- keys and statements ----------------------------------------------------------------------
-
-
-async def test_unique_keys_have_the_column_and_references_stay_within_it(harness: Harness) -> None:
-    keys = await harness.store.query("""
-        SELECT t.relname AS "table", (SELECT string_agg(a.attname, ' ') FROM pg_attribute a
-          WHERE a.attrelid = t.oid AND a.attnum = ANY(i.indkey)) AS columns
-        FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid
-        WHERE i.indisunique AND t.relnamespace = current_schema()::regnamespace""")
-    assert {row["table"] for row in keys} >= DISTRIBUTED.keys()
-    for row in keys:
-        if (column := DISTRIBUTED.get(row["table"])) is not None:
-            assert column in row["columns"].split(), row
-    references = await harness.store.query("""
-        SELECT conrelid::regclass::text AS "from", confrelid::regclass::text AS "to", pg_get_constraintdef(oid) AS said
-        FROM pg_constraint WHERE contype = 'f' AND connamespace = current_schema()::regnamespace""")
-    for row in references:
-        column = {"run": "run_id", "politeness_group": "group_id", "search_page": "url_id"}[row["to"]]
-        assert f"FOREIGN KEY ({column})" in row["said"], row
-
-
-async def test_docs_tell_of_every_table(harness: Harness) -> None:
-    rows = await harness.store.query("SELECT tablename AS t FROM pg_tables WHERE schemaname = current_schema()")
-    text = (Path(__file__).parents[2] / "docs/decisions/0010-keys-by-politeness-group.md").read_text()
-    assert {row["t"] for row in rows} == set(re.findall(r"`(\w+)`", text)) & {row["t"] for row in rows}
-    columns = await harness.store.query(
-        "SELECT table_name AS t FROM information_schema.columns"
-        " WHERE table_schema = current_schema() AND column_name = 'group_id'"
-    )
-    assert {row["t"] for row in columns} & {*TABLES, "offer"} == {*GROUPED, "site", "offer"}
-
-
-async def test_every_statement_of_a_turn_names_the_group(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    await harness.seed(A, B)
-    said: set[str] = set()
-    run = Postgres._run
-
-    async def listening(self: Postgres, how: str, sql: str, parameters: Any) -> Any:
-        said.add(sql)
-        return await run(self, how, sql, parameters)
-
-    monkeypatch.setattr(Postgres, "_run", listening)
-    web = random_web(3)
-    for _ in range(12):
-        for claim in await harness.claim():
-            site = next(iter(claim.sites.values()))
-            await harness.news(site.id, site.name, robots())
-            asked = request(site.id, "/")
-            await harness.commit(
-                *(fetched(q, [*web.get(q.url, [C]), f"{A}{len(said)}"]) for q in claim.urls),
-                requests=[asked], released=[claim.group_id], paces={claim.group: claim.pace},
-            )  # fmt: skip
-    written = {table for sql in said for table in re.findall(r"(?:INTO|UPDATE|DELETE FROM) (\w+)", sql)}
-    assert written >= {"url", "frontier", "page", "link", "request", "robots_copy", "agent_server", "offer", "site"}
-    tables = "|".join({*GROUPED, "offer"})
-    for sql in said:
-        for table in re.findall(rf"(?:INTO|UPDATE|FROM|JOIN|USING) ({tables})\b", sql):
-            assert sql.count("group_id") > 0, (table, sql)
-    assert await harness.store.query("SELECT * FROM offer") == []
-
-
-@pytest.mark.parametrize(
-    ("sql", "placed", "marks"),
-    [
-        (
-            "f(:a, groups_of(:a), groups_of(:a))",
-            "f(:a, :groups_of__a::bigint[], :groups_of__a::bigint[])",
-            (Mark("groups_of", "a"),),
-        ),
-        (
-            "f(group_of(:b), groups_named(:c))",
-            "f(:group_of__b::bigint, :groups_named__c::bigint[])",
-            (Mark("group_of", "b"), Mark("groups_named", "c")),
-        ),
-        ("SELECT :a, more_groups_of(:a)", "SELECT :a, more_groups_of(:a)", ()),
-    ],
-)
-def test_marks_become_parameters(sql: str, placed: str, marks: tuple[Mark, ...]) -> None:
-    assert marked(sql) == (placed, marks)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -259,21 +168,12 @@ async def test_a_copy_contains_pending_offers(harness: Harness, url: str, stop: 
     await target.close()
 
 
-async def test_rows_go_with_their_site_into_another_group(url: str, harness: Harness) -> None:
-    first, second = "http://one.site.example/", "http://two.site.example/"
-    await harness.seed(first, second)
-    for claim in await harness.claim():
-        (site,) = claim.sites.values()
-        await harness.news(site.id, site.name, robots())
-        asked = [request(site.id, "/")]
-        await harness.commit(fetched(claim.urls[0], [second + "x"]), requests=asked, released=[claim.group_id])
+async def test_sites_go_into_the_groups_of_another_rule(url: str, harness: Harness) -> None:
+    await harness.seed("http://one.site.example/", "http://two.site.example/")
     await harness.close()
     store = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.DOMAIN))
     await store.regroup()
-    (group,) = await store.query("SELECT id FROM politeness_group WHERE name = 'site.example'")
-    for table in ("url", "frontier", "page", "link", "request", "robots_copy"):
-        rows = await store.query(f"SELECT group_id AS id, count(*) AS n FROM {table} GROUP BY 1")
-        assert [row["id"] for row in rows] == [group["id"]], table
+    assert await store.query("SELECT DISTINCT politeness_group AS name FROM sites") == [{"name": "site.example"}]
     await store.close()
 
 

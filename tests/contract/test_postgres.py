@@ -203,8 +203,7 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
     await other.execute("DELETE FROM frontier")
     await other.execute("UPDATE url SET depth = -1")
     await other.execute(
-        "INSERT INTO frontier (group_id, site_id, due_at, depth, url_id)"
-        " SELECT group_id, (SELECT id FROM site), due_at, depth, id FROM url"
+        "INSERT INTO frontier (site_id, due_at, depth, url_id) SELECT (SELECT id FROM site), due_at, depth, id FROM url"
     )
     turn = asyncio.create_task(
         store.commit(CommitBatch(NOW, ClaimLimits(1), [fetched(claim.urls[0], [])], released=[claim.group_id]))

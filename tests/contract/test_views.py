@@ -10,7 +10,6 @@ import crawler
 from crawler.export.view_columns import VIEWS
 from crawler.store.copy import NOT_COPIED, TABLES
 from crawler.store.postgres.dialect import translate
-from crawler.store.postgres.groups import marked
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sql.schema import load_queries
 from crawler.store.sqlite.store import SqliteStore
@@ -49,7 +48,7 @@ async def test_every_statement_is_valid_and_names_its_columns(postgres: Cluster,
     try:
         connection = await store._db.connect()
         for name, sql in load_queries("postgres").items():
-            statement = await connection.prepare(translate(marked(sql)[0]).sql)
+            statement = await connection.prepare(translate(sql).sql)
             assert all(column.name.isidentifier() for column in statement.get_attributes()), name
     finally:
         await store.close()

@@ -1,7 +1,7 @@
 """Offers to other politeness groups: left behind by a commit, and carried over in transactions of their own.
 
 A commit writes rows of the groups that it holds, and of no other. What pages say of URLs of other groups goes into the
-table ``offer``, with the group of the page, and is carried over from there in two steps. The first step stores the
+table ``offer``, and is carried over from there in two steps. The first step stores the
 offers in the groups that they lead to. It may run twice: an offer that was weighed changes nothing any more. The second
 step replaces the offers by links (and targets of redirects) with the numbers of the URLs, in one transaction with the
 group of the page. Whatever process is killed in between, the rows of the table are still to be carried over.
@@ -21,8 +21,8 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, Link
 from crawler.reasons import Reason, ReasonCode, StoredReason
+from crawler.store.keys import site_of
 from crawler.store.postgres.dialect import columns
-from crawler.store.postgres.groups import GroupedPostgres
 from crawler.store.protocols import RobotsNews
 from crawler.store.retrying import Retry, retrying
 from crawler.store.sql.offers import FoundOffer, Offers, is_better, merge_sitemap_facts
@@ -36,43 +36,28 @@ _SITES_KEPT = 100_000
 class PostgresOffers(Offers):
     """The URLs of a store to which other workers write, and in which no commit writes to other groups."""
 
-    def __init__(self, db: GroupedPostgres, sql: Statements, group_by: GroupBy) -> None:
+    def __init__(self, sql: Statements, group_by: GroupBy) -> None:
         super().__init__(sql, group_by)
-        self._db = db
         self._names: dict[str, str] = {}  # name of the group by site
         self.worker = 0
         self.has_left = False  # offers that may not have been carried over yet
 
-    def forget(self) -> None:
-        super().forget()
-        self._db.forget()
-
-    async def groups(self, numbers: Iterable[int]) -> set[int]:
-        return {group for group in await self._db.groups_of(numbers) if group is not None}
-
     async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, FoundOffer]:
         """Within the groups of the pages; offers to other groups are left to be carried over."""
         best: dict[int, int] = {}
-        leaving: dict[tuple[int, int], int] = {}
+        leaving: dict[int, int] = {}
         found = await self._sql.fetch("links_of", numbers=json.dumps(numbers))
-        owners = await self._db.groups_of([row.target for row in found])
-        for row, own in zip(found, owners, strict=True):
-            if row.group_id == own:
-                best[row.target] = min(row.depth, best.get(row.target, row.depth))
-            else:
-                key = (row.group_id, row.target)
-                leaving[key] = min(row.depth, leaving.get(key, row.depth))
+        sites = {site_of(number) for row in found for number in (row.source, row.target)}
+        rows = await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))
+        group = {row.id: row.group_id for row in rows}
+        for row in found:
+            depths = best if group[site_of(row.source)] == group[site_of(row.target)] else leaving
+            depths[row.target] = min(row.depth, depths.get(row.target, row.depth))
         await self._leave(
             "leave_nearer",
             [
-                {
-                    "group_id": group,
-                    "worker_id": self.worker,
-                    "max_depth": max_depth,
-                    "depth": depth,
-                    "target": number,
-                }
-                for (group, number), depth in leaving.items()
+                {"worker_id": self.worker, "max_depth": max_depth, "depth": depth, "target": number}
+                for number, depth in leaving.items()
             ],
         )
         return await self.nearer(best, max_depth)
@@ -114,7 +99,6 @@ class PostgresOffers(Offers):
             links = {link.url: link for link in outcome.links} if outcome.page is not None else {}
             rows += [
                 self._row(
-                    outcome.queued.site_id,
                     offer,
                     max_depth,
                     source=outcome.queued,
@@ -129,12 +113,11 @@ class PostgresOffers(Offers):
     async def leave_sitemaps(self, news: RobotsNews, max_depth: int | None) -> RobotsNews:
         """Leave behind the sitemaps of other groups that a robots.txt names; returns the news without them."""
         leaving = [offer for offer in news.sitemaps if self._leaves(offer, news.site)]
-        await self._leave("leave_offer", [self._row(news.site_id, offer, max_depth) for offer in leaving])
+        await self._leave("leave_offer", [self._row(offer, max_depth) for offer in leaving])
         return replace(news, sitemaps=tuple(o for o in news.sitemaps if o not in leaving)) if leaving else news
 
     def _row(
         self,
-        site_id: int,
         offer: Offer,
         max_depth: int | None,
         *,
@@ -142,9 +125,8 @@ class PostgresOffers(Offers):
         link: Link | None = None,
         leads: bool = False,
     ) -> dict[str, object]:
-        """An offer that a page of the site ``site_id`` makes, as the statement ``leave_offer`` takes it."""
+        """An offer as the statement ``leave_offer`` takes it."""
         return {
-            "site_id": site_id,
             "worker_id": self.worker,
             "max_depth": max_depth,
             "depth": offer.depth,
@@ -261,7 +243,6 @@ class Carrier:
                 "take_offers",
                 [
                     {
-                        "group_id": row.group_id,
                         "id": row.id,
                         "number": None if row.url is None else numbers[row.url],
                     }

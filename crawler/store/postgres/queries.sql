@@ -1,37 +1,34 @@
 -- Named queries of the PostgreSQL store; sqlite/queries.sql says what those of the same name are for. A query that is
 -- executed for many rows takes each column as an array: one statement for any number of rows.
---
--- A query of a commit names the group of every row (crawler/store/postgres/groups.py): groups_of(:id) are the groups of
--- the URLs or sites with these numbers, group_of(:id) is the group of one, groups_named(:names) are those with these names.
 
 -- name: known_urls
 SELECT u.id, u.path, u.state, u.reason_code, u.reason, u.depth, u.hops
-FROM unnest(groups_of(:numbers), numbers(:numbers)) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id
-  AND u.id = t.id;
+FROM unnest(numbers(:numbers)) AS t (id) JOIN url u ON u.id = t.id;
 
 -- name: lock_urls
 -- In the order of their numbers: no two transactions wait for each other.
-SELECT u.id FROM unnest(groups_of(:numbers), numbers(:numbers)) AS t (group_id, id)
-  JOIN url u ON u.group_id = t.group_id AND u.id = t.id
+SELECT u.id FROM unnest(numbers(:numbers)) AS t (id)
+  JOIN url u ON u.id = t.id
 ORDER BY u.id FOR NO KEY UPDATE OF u;
 
 -- name: lock_groups
-SELECT id FROM politeness_group WHERE id = ANY(numbers(:numbers) || groups_named(:names)) ORDER BY id FOR NO KEY UPDATE;
+SELECT id FROM politeness_group WHERE id = ANY(numbers(:numbers)) OR name = ANY(texts(:names))
+ORDER BY id FOR NO KEY UPDATE;
 
 -- name: insert_url
 -- Returns the inserted numbers: not those that another worker has inserted since.
-INSERT INTO url (group_id, id, path, state, reason_code, reason, depth, found_on, hops, seed, kind, lastmod)
-SELECT * FROM unnest(groups_of(:id), :id::bigint[], :path::text[], :state::text[], :reason_code::text[],
+INSERT INTO url (id, path, state, reason_code, reason, depth, found_on, hops, seed, kind, lastmod)
+SELECT * FROM unnest(:id::bigint[], :path::text[], :state::text[], :reason_code::text[],
   :reason::text[], :depth::bigint[],
-  :found_on::bigint[], :hops::int[], :seed::int[], :kind::text[], :lastmod::float8[]) AS t (group_id, id) ORDER BY t.id
+  :found_on::bigint[], :hops::int[], :seed::int[], :kind::text[], :lastmod::float8[]) AS t (id) ORDER BY t.id
 ON CONFLICT DO NOTHING RETURNING id;
 
 -- name: leave_offer
 -- Leave what a page says of URLs of other groups.
-INSERT INTO offer (group_id, worker_id, max_depth, depth, target, url, source, source_depth, refusal_code, refusal,
+INSERT INTO offer (worker_id, max_depth, depth, target, url, source, source_depth, refusal_code, refusal,
   hops,
   seed, kind, lastmod, anchor, rel, follow, leads)
-SELECT * FROM unnest(groups_of(:site_id), :worker_id::bigint[], :max_depth::bigint[], :depth::bigint[],
+SELECT * FROM unnest(:worker_id::bigint[], :max_depth::bigint[], :depth::bigint[],
   :target::bigint[], :url::text[], :source::bigint[],
   :source_depth::bigint[], :refusal_code::text[], :refusal::text[], :hops::int[], :seed::int[], :kind::text[],
     :lastmod::float8[], :anchor::text[], :rel::text[],
@@ -39,13 +36,13 @@ SELECT * FROM unnest(groups_of(:site_id), :worker_id::bigint[], :max_depth::bigi
 
 -- name: leave_nearer
 -- Leave what a page that came nearer to a seed means for a known URL of another group.
-INSERT INTO offer (group_id, worker_id, max_depth, depth, target)
-SELECT * FROM unnest(:group_id::bigint[], :worker_id::bigint[], :max_depth::bigint[], :depth::bigint[],
+INSERT INTO offer (worker_id, max_depth, depth, target)
+SELECT * FROM unnest(:worker_id::bigint[], :max_depth::bigint[], :depth::bigint[],
   :target::bigint[]);
 
 -- name: offers_left
 -- Offers left by this worker (NULL: by any), or by a worker that has ended.
-SELECT o.group_id, o.id, o.max_depth, o.depth, o.target, o.url, o.source, o.source_depth, o.refusal_code, o.refusal,
+SELECT o.id, o.max_depth, o.depth, o.target, o.url, o.source, o.source_depth, o.refusal_code, o.refusal,
   o.hops, o.seed, o.kind, o.lastmod
 FROM offer o WHERE coalesce(o.worker_id = :worker, true)
   OR NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = o.worker_id AND w.ended_at IS NULL)
@@ -54,47 +51,44 @@ ORDER BY o.id LIMIT :limit;
 -- name: take_offers
 -- Replace offers that were carried over by the links that they came with.
 WITH done AS (
-  DELETE FROM offer o USING unnest(:group_id::bigint[], :id::bigint[], :number::bigint[]) AS t (group_id, id, number)
-  WHERE o.group_id = t.group_id AND o.id = t.id
-  RETURNING o.group_id, o.id, o.source, t.number, o.anchor, o.rel, o.follow, o.leads),
+  DELETE FROM offer o USING unnest(:id::bigint[], :number::bigint[]) AS t (id, number)
+  WHERE o.id = t.id
+  RETURNING o.id, o.source, t.number, o.anchor, o.rel, o.follow, o.leads),
 led AS (
   UPDATE url u SET target = d.number FROM done d
-  WHERE d.leads = 1 AND u.group_id = d.group_id AND u.id = d.source AND u.target IS NULL AND u.state <> 'queued')
-INSERT INTO link (group_id, source, target, anchor, rel, follow)
-SELECT DISTINCT ON (source, number) group_id, source, number, anchor, rel, follow FROM done
+  WHERE d.leads = 1 AND u.id = d.source AND u.target IS NULL AND u.state <> 'queued')
+INSERT INTO link (source, target, anchor, rel, follow)
+SELECT DISTINCT ON (source, number) source, number, anchor, rel, follow FROM done
 WHERE follow IS NOT NULL ORDER BY source, number, id DESC
-ON CONFLICT (source, target, group_id)
+ON CONFLICT (source, target)
 DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.follow;
 
 -- name: enqueue
-INSERT INTO frontier (group_id, site_id, due_at, depth, url_id, is_revisit)
-SELECT u.group_id, site_of(u.id), u.due_at, u.depth, u.id,
-  EXISTS (SELECT 1 FROM revisit r WHERE r.group_id = u.group_id AND r.url_id = u.id)::int
-FROM unnest(groups_of(:id), :id::bigint[]) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id AND u.id = t.id
+INSERT INTO frontier (site_id, due_at, depth, url_id, is_revisit)
+SELECT site_of(u.id), u.due_at, u.depth, u.id,
+  EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = u.id)::int
+FROM unnest(:id::bigint[]) AS t (id) JOIN url u ON u.id = t.id
 WHERE u.state = 'queued' ON CONFLICT DO NOTHING;
 
 -- name: dequeue
-DELETE FROM frontier f USING unnest(groups_of(:id), :id::bigint[]) AS t (group_id, id), url u
-WHERE u.group_id = t.group_id AND u.id = t.id AND f.group_id = t.group_id
-  AND f.site_id = site_of(u.id) AND f.due_at = u.due_at AND f.depth = u.depth AND f.url_id = u.id;
+DELETE FROM frontier f USING unnest(:id::bigint[]) AS t (id), url u
+WHERE u.id = t.id AND f.site_id = site_of(u.id) AND f.due_at = u.due_at AND f.depth = u.depth AND f.url_id = u.id;
 
 -- name: change_url
 UPDATE url u SET depth = t.depth, hops = t.hops, state = t.state, reason_code = t.reason_code, reason = t.reason,
   found_on = coalesce(t.found_on, u.found_on), seed = greatest(u.seed, t.seed)
-FROM unnest(groups_of(:id), :depth::bigint[], :hops::int[], :state::text[], :reason_code::text[], :reason::text[],
+FROM unnest(:depth::bigint[], :hops::int[], :state::text[], :reason_code::text[], :reason::text[],
   :found_on::bigint[], :seed::int[],
     :id::bigint[])
-  AS t (group_id, depth, hops, state, reason_code, reason, found_on, seed, id) WHERE u.group_id = t.group_id
-    AND u.id = t.id;
+  AS t (depth, hops, state, reason_code, reason, found_on, seed, id) WHERE u.id = t.id;
 
 -- name: end_url
 UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = t.attempts,
   target = t.target, due_at = t.due_at, kind = t.kind, deaths = 0
-FROM unnest(groups_of(:id), :state::text[], :reason_code::text[], :reason::text[], :attempts::int[],
+FROM unnest(:state::text[], :reason_code::text[], :reason::text[], :attempts::int[],
   :target::bigint[], :due_at::float8[], :kind::text[],
     :id::bigint[])
-  AS t (group_id, state, reason_code, reason, attempts, target, due_at, kind, id) WHERE u.group_id = t.group_id
-    AND u.id = t.id;
+  AS t (state, reason_code, reason, attempts, target, due_at, kind, id) WHERE u.id = t.id;
 
 -- name: requeue
 UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, deaths = 0,
@@ -118,18 +112,17 @@ INSERT INTO site_rank SELECT * FROM unnest(:site_id::bigint[], :pagerank::float8
   :in_links::bigint[], :in_sites::bigint[]);
 
 -- name: set_lastmod
-UPDATE url u SET lastmod = t.lastmod FROM unnest(groups_of(:id), :lastmod::float8[], :id::bigint[]) AS t (group_id,
-  lastmod, id)
-WHERE u.group_id = t.group_id AND u.id = t.id;
+UPDATE url u SET lastmod = t.lastmod FROM unnest(:lastmod::float8[], :id::bigint[]) AS t (lastmod, id)
+WHERE u.id = t.id;
 
 -- name: make_sitemap
 UPDATE url u SET kind = 'sitemap', found_on = coalesce(t.found_on, u.found_on)
-FROM unnest(groups_of(:id), :found_on::bigint[], :id::bigint[]) AS t (group_id, found_on, id)
-WHERE u.group_id = t.group_id AND u.id = t.id AND u.kind = 'page' AND u.state IN ('queued', 'excluded')
-  AND NOT EXISTS (SELECT 1 FROM revisit r WHERE r.group_id = u.group_id AND r.url_id = u.id);
+FROM unnest(:found_on::bigint[], :id::bigint[]) AS t (found_on, id)
+WHERE u.id = t.id AND u.kind = 'page' AND u.state IN ('queued', 'excluded')
+  AND NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = u.id);
 
 -- name: main_site
-SELECT main_site FROM site WHERE id = :site_id AND group_id = group_of(:site_id);
+SELECT main_site FROM site WHERE id = :site_id;
 
 -- name: urls_behind_mirrors
 WITH RECURSIVE behind (site) AS (
@@ -140,15 +133,12 @@ JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
 WHERE u.state = 'excluded' AND u.reason_code IN ('mirror', 'mirror_cycle');
 
 -- name: links_of
--- Each with the group of the source.
-SELECT u.depth + 1 AS depth, l.target, u.group_id
-FROM unnest(groups_of(:numbers), numbers(:numbers)) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id
-  AND u.id = t.id
-JOIN link l ON l.group_id = u.group_id AND l.source = u.id AND l.follow = 1
+SELECT u.id AS source, u.depth + 1 AS depth, l.target
+FROM unnest(numbers(:numbers)) AS t (id) JOIN url u ON u.id = t.id
+JOIN link l ON l.source = u.id AND l.follow = 1
 UNION ALL
-SELECT u.depth, u.target, u.group_id
-FROM unnest(groups_of(:numbers), numbers(:numbers)) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id
-  AND u.id = t.id
+SELECT u.id, u.depth, u.target
+FROM unnest(numbers(:numbers)) AS t (id) JOIN url u ON u.id = t.id
 WHERE u.target IS NOT NULL;
 
 -- name: add_groups
@@ -161,18 +151,20 @@ ORDER BY 1 ON CONFLICT DO NOTHING;
 
 -- name: add_sites
 INSERT INTO site (name, host, registered_domain, group_id)
-SELECT t.name, t.host, t.registered_domain, t.group_id
-FROM unnest(:name::text[], :host::text[], :registered_domain::text[], groups_named(:group_name))
-  AS t (name, host, registered_domain, group_id)
+SELECT t.name, t.host, t.registered_domain, g.id
+FROM unnest(:name::text[], :host::text[], :registered_domain::text[], :group_name::text[])
+  AS t (name, host, registered_domain, group_name) JOIN politeness_group g ON g.name = t.group_name
 WHERE NOT EXISTS (SELECT 1 FROM site s WHERE s.name = t.name) ORDER BY t.name ON CONFLICT DO NOTHING;
 
 -- name: sites_named
 SELECT id, name, group_id FROM site WHERE name = ANY(texts(:names));
 
+-- name: groups_of_sites
+SELECT id, group_id FROM site WHERE id = ANY(numbers(:sites));
+
 -- name: depths
 SELECT u.id, u.depth, u.kind
-FROM unnest(groups_of(:numbers), numbers(:numbers)) AS t (group_id, id) JOIN url u ON u.group_id = t.group_id
-  AND u.id = t.id;
+FROM unnest(numbers(:numbers)) AS t (id) JOIN url u ON u.id = t.id;
 
 -- name: insert_body
 -- A new body is to be dropped until a commit names it.
@@ -190,27 +182,27 @@ DELETE FROM body_to_drop WHERE body_id = ANY(:numbers::bigint[]);
 SELECT sha256, id FROM body WHERE sha256 = ANY(:hashes::bytea[]);
 
 -- name: insert_page
-INSERT INTO page AS p (group_id, url_id, status, content_type, charset, fetched_at, title, description, keywords,
+INSERT INTO page AS p (url_id, status, content_type, charset, fetched_at, title, description, keywords,
   canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
   other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id, language, answer_id,
   resources)
-SELECT t.group_id, t.url_id, t.status, t.content_type, t.charset, t.fetched_at, t.title, t.description, t.keywords,
+SELECT t.url_id, t.status, t.content_type, t.charset, t.fetched_at, t.title, t.description, t.keywords,
   t.canonical_url, t.meta_url, t.document_state, t.noindex, t.nofollow, t.body_id, t.body_bytes, t.etag,
     t.last_modified,
   t.other_schemes, t.directives, t.note, t.text_sha256, t.version, t.preferences_id, t.robots_preferences_id,
   t.language, t.answer_id, t.resources
-FROM unnest(groups_of(:url_id), :url_id::bigint[], :status::int[], :content_type::text[], :charset::text[],
+FROM unnest(:url_id::bigint[], :status::int[], :content_type::text[], :charset::text[],
   :fetched_at::float8[], :title::text[], :description::text[], :keywords::text[],
   :canonical_url::text[], :meta_url::text[], :document_state::text[], :noindex::int[], :nofollow::int[],
     :body_id::bigint[], :body_bytes::bigint[], :etag::text[], :last_modified::text[],
   :other_schemes::text[], :directives::text[], :note::text[], :text_sha256::bytea[], :version::bigint[],
   :preferences_id::bigint[], :robots_preferences_id::bigint[], :language::text[], :answer_id::bigint[],
   :resources::text[])
-    AS t (group_id, url_id, status, content_type, charset, fetched_at, title, description,
+    AS t (url_id, status, content_type, charset, fetched_at, title, description,
   keywords, canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
   other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id, language, answer_id,
   resources)
-ON CONFLICT (url_id, group_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
+ON CONFLICT (url_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
   charset = excluded.charset, fetched_at = excluded.fetched_at, title = excluded.title,
   description = excluded.description, keywords = excluded.keywords, canonical_url = excluded.canonical_url,
   meta_url = excluded.meta_url, document_state = excluded.document_state, noindex = excluded.noindex,
@@ -228,10 +220,10 @@ SELECT * FROM unnest(:id::bigint[], :headers::text[], :address::text[], :tls_ver
 INSERT INTO preference_set (id, said) SELECT * FROM unnest(:id::bigint[], :said::text[]) ON CONFLICT DO NOTHING;
 
 -- name: insert_link
-INSERT INTO link (group_id, source, target, anchor, rel, follow)
-SELECT * FROM unnest(groups_of(:source), :source::bigint[], :target::bigint[], :anchor::text[], :rel::text[],
+INSERT INTO link (source, target, anchor, rel, follow)
+SELECT * FROM unnest(:source::bigint[], :target::bigint[], :anchor::text[], :rel::text[],
   :follow::int[])
-ON CONFLICT (source, target, group_id)
+ON CONFLICT (source, target)
 DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.follow;
 
 -- name: insert_tls
@@ -242,35 +234,34 @@ ON CONFLICT DO NOTHING;
 -- name: insert_request
 WITH n AS (UPDATE request_number SET last = last + cardinality(:run_id::bigint[])
   RETURNING last - cardinality(:run_id::bigint[]) AS before)
-INSERT INTO request (group_id, id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error,
+INSERT INTO request (id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error,
   bytes, retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address)
-SELECT t.group_id, n.before + t.ordinality, t.run_id, t.site_id, t.path, t.purpose, t.started_at, t.finished_at,
+SELECT n.before + t.ordinality, t.run_id, t.site_id, t.path, t.purpose, t.started_at, t.finished_at,
   t.status,
   t.error_kind, t.error, t.bytes, t.retry_after_s, t.robots_id, t.verdict_line, t.for_site_id, t.location, t.lag_s,
   t.tls_id, t.address
-FROM n, unnest(groups_of(:site_id), :run_id::bigint[], :site_id::bigint[], :path::text[], :purpose::text[],
+FROM n, unnest(:run_id::bigint[], :site_id::bigint[], :path::text[], :purpose::text[],
   :started_at::float8[], :finished_at::float8[], :status::int[],
   :error_kind::text[], :error::text[], :bytes::bigint[], :retry_after_s::float8[], :robots_id::bigint[],
     :verdict_line::int[], :for_site_id::bigint[], :location::text[],
     :lag_s::float8[], :tls_id::bigint[], :address::text[])
   WITH ORDINALITY
-  AS t (group_id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
+  AS t (run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
     retry_after_s,
   robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address, ordinality);
 
 -- name: count_fetched
-UPDATE site s SET fetched = s.fetched + t.n FROM unnest(groups_of(:site_id), :pages::bigint[],
-  :site_id::bigint[]) AS t (group_id, n, id)
-WHERE s.group_id = t.group_id AND s.id = t.id;
+UPDATE site s SET fetched = s.fetched + t.n FROM unnest(:pages::bigint[],
+  :site_id::bigint[]) AS t (n, id)
+WHERE s.id = t.id;
 
 -- name: close_robots_copy
-UPDATE robots_copy SET valid_until = least(valid_until, :now) WHERE group_id = group_of(:site_id)
-  AND id = (SELECT robots_id FROM site WHERE id = :site_id AND group_id = group_of(:site_id));
+UPDATE robots_copy SET valid_until = least(valid_until, :now) WHERE id = (SELECT robots_id FROM site WHERE id = :site_id);
 
 -- name: insert_robots_copy
-INSERT INTO robots_copy (group_id, site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag,
+INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag,
   last_modified, failures, failing_since, retry_at, note, run_id, answered_by, headers)
-VALUES (group_of(:site_id), :site_id, (SELECT id FROM robots_text WHERE sha256 = :sha256), :action, :status,
+VALUES (:site_id, (SELECT id FROM robots_text WHERE sha256 = :sha256), :action, :status,
   :fetched_at, :valid_from, :valid_until, :etag, :last_modified, :failures, :failing_since, :retry_at, :note,
   :run_id, :answered_by, :headers)
 RETURNING id;
@@ -278,7 +269,7 @@ RETURNING id;
 -- name: set_site_robots
 UPDATE site SET robots_id = coalesce(:robots_id, robots_id), wait_until = :wait_until, crawl_delay_s = :crawl_delay_s,
   main_site = :main_site
-WHERE id = :site_id AND group_id = group_of(:site_id);
+WHERE id = :site_id;
 
 -- name: set_mirror
 INSERT INTO mirror (site, main_site, evidence, contradiction, seen_at)
@@ -287,16 +278,16 @@ ON CONFLICT (site) DO UPDATE SET main_site = excluded.main_site, evidence = excl
   contradiction = excluded.contradiction, seen_at = excluded.seen_at, sample = NULL, confidence = NULL;
 
 -- name: drop_agent_servers
-DELETE FROM agent_server WHERE site_id = :site_id AND group_id = group_of(:site_id);
+DELETE FROM agent_server WHERE site_id = :site_id;
 
 -- name: insert_agent_server
-INSERT INTO agent_server (group_id, site_id, line, path, agent_server)
-SELECT * FROM unnest(groups_of(:site_id), :site_id::bigint[], :line::bigint[], :path::text[], :agent_server::text[]);
+INSERT INTO agent_server (site_id, line, path, agent_server)
+SELECT * FROM unnest(:site_id::bigint[], :line::bigint[], :path::text[], :agent_server::text[]);
 
 -- name: put_tdmrep
-INSERT INTO tdmrep_file (group_id, site_id, fetched_at, status, body, note)
-VALUES (group_of(:site_id), :site_id, :fetched_at, :status, :body, :note)
-ON CONFLICT (site_id, group_id) DO UPDATE SET fetched_at = excluded.fetched_at, status = excluded.status,
+INSERT INTO tdmrep_file (site_id, fetched_at, status, body, note)
+VALUES (:site_id, :fetched_at, :status, :body, :note)
+ON CONFLICT (site_id) DO UPDATE SET fetched_at = excluded.fetched_at, status = excluded.status,
   body = excluded.body, note = excluded.note;
 
 -- name: set_pace
@@ -304,11 +295,11 @@ ON CONFLICT (site_id, group_id) DO UPDATE SET fetched_at = excluded.fetched_at, 
 UPDATE politeness_group g SET next_at = t.next_at, pause_s = t.pause_s, backoff_s = t.backoff_s,
   wait_code = t.wait_code, waits_for = t.waits_for, answers = t.answers, usual_s = t.usual_s, recent_s = t.recent_s
 FROM unnest(:next_at::float8[], :pause_s::float8[], :backoff_s::float8[], :wait_code::text[], :waits_for::text[],
-  :answers::bigint[], :usual_s::float8[], :recent_s::float8[], groups_named(:name))
-  AS t (next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s, id) WHERE g.id = t.id AND g.next_at <= t.next_at;
+  :answers::bigint[], :usual_s::float8[], :recent_s::float8[], :name::text[])
+  AS t (next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s, name) WHERE g.name = t.name AND g.next_at <= t.next_at;
 
 -- name: end_reservation
-UPDATE politeness_group SET reserved_by = NULL WHERE id = ANY(groups_named(:name))
+UPDATE politeness_group SET reserved_by = NULL WHERE name = ANY(:name::text[])
   AND reserved_by = ANY(:worker::bigint[]);
 
 -- name: release_groups
@@ -318,11 +309,11 @@ UPDATE politeness_group SET claimed_by = NULL, deaths = 0 WHERE id = ANY(numbers
 UPDATE politeness_group g SET ready_at = (
   SELECT min(greatest(g.next_at, s.wait_until, f.due_at))
   FROM site s CROSS JOIN LATERAL (
-    (SELECT due_at FROM frontier WHERE group_id = s.group_id AND site_id = s.id AND depth < :below_depth
+    (SELECT due_at FROM frontier WHERE site_id = s.id AND depth < :below_depth
       AND s.fetched < :pages_per_site
      ORDER BY due_at LIMIT 1)
     UNION ALL
-    (SELECT due_at FROM frontier WHERE group_id = s.group_id AND site_id = s.id AND is_revisit = 1
+    (SELECT due_at FROM frontier WHERE site_id = s.id AND is_revisit = 1
       AND s.fetched >= :pages_per_site
      ORDER BY due_at LIMIT 1)) f
   WHERE s.group_id = g.id)
@@ -354,12 +345,12 @@ UPDATE politeness_group SET claimed_by = :worker WHERE id = ANY(numbers(:groups)
 WITH able AS (
   SELECT s.id, s.group_id FROM site s
   WHERE s.group_id = ANY(numbers(:groups)) AND s.wait_until <= :until AND CASE WHEN s.fetched < :pages_per_site
-    THEN EXISTS (SELECT FROM frontier WHERE group_id = s.group_id AND site_id = s.id AND due_at = 0
+    THEN EXISTS (SELECT FROM frontier WHERE site_id = s.id AND due_at = 0
       AND depth < :below_depth)
       OR EXISTS (SELECT FROM frontier
-        WHERE group_id = s.group_id AND site_id = s.id AND due_at > 0 AND due_at <= :until AND depth < :below_depth)
+        WHERE site_id = s.id AND due_at > 0 AND due_at <= :until AND depth < :below_depth)
     ELSE EXISTS (SELECT FROM frontier
-      WHERE group_id = s.group_id AND site_id = s.id AND due_at <= :until AND is_revisit = 1) END),
+      WHERE site_id = s.id AND due_at <= :until AND is_revisit = 1) END),
 placed AS (
   SELECT id, group_id, row_number() OVER (PARTITION BY group_id ORDER BY id) - 1 AS place,
     count(*) OVER (PARTITION BY group_id) AS sites FROM able),
@@ -380,19 +371,19 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
         'text', encode(p.text_sha256, 'hex'), 'noindex', p.noindex, 'nofollow', p.nofollow,
         'directives', p.directives) END)
      ORDER BY q.due_at, q.depth, q.url_id), '[]')::text FROM (
-    (SELECT due_at, depth, url_id FROM frontier WHERE group_id = s.group_id AND site_id = s.id AND due_at <= :until
+    (SELECT due_at, depth, url_id FROM frontier WHERE site_id = s.id AND due_at <= :until
      AND s.fetched < :pages_per_site AND depth < :below_depth ORDER BY due_at, depth, url_id LIMIT :limit)
     UNION ALL
-    (SELECT due_at, depth, url_id FROM frontier WHERE group_id = s.group_id AND site_id = s.id AND due_at <= :until
+    (SELECT due_at, depth, url_id FROM frontier WHERE site_id = s.id AND due_at <= :until
      AND is_revisit = 1 AND s.fetched >= :pages_per_site ORDER BY due_at LIMIT :limit)) q
-    JOIN url u ON u.group_id = s.group_id AND u.id = q.url_id
-    LEFT JOIN revisit v ON v.group_id = s.group_id AND v.url_id = u.id
-    LEFT JOIN page p ON p.group_id = s.group_id AND p.url_id = v.url_id) AS urls,
+    JOIN url u ON u.id = q.url_id
+    LEFT JOIN revisit v ON v.url_id = u.id
+    LEFT JOIN page p ON p.url_id = v.url_id) AS urls,
   r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= 32768 THEN t.body END AS body, t.sha256,
   r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note
 FROM chosen c JOIN site s ON s.id = c.id
-LEFT JOIN robots_copy r ON r.group_id = s.group_id AND r.id = s.robots_id
+LEFT JOIN robots_copy r ON r.id = s.robots_id
 LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;
 
 -- name: lost_groups
@@ -415,11 +406,11 @@ ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: blame
 UPDATE url SET deaths = deaths + 1
-WHERE id = :id AND group_id = group_of(:id) AND state = 'queued' RETURNING deaths;
+WHERE id = :id AND state = 'queued' RETURNING deaths;
 
 -- name: fail_killer
 UPDATE url SET state = 'failed', reason_code = 'worker_died', reason = :reason, due_at = 0
-WHERE id = :id AND group_id = group_of(:id);
+WHERE id = :id;
 
 -- name: await_lost_workers
 -- A worker whose lease ran out may have its row locked in an unfinished commit. Waits until it goes on, or until
@@ -522,21 +513,21 @@ SELECT url_id, stratum, walk, probability FROM unnest(:url_id::bigint[], :stratu
 INSERT INTO frame_url (url_id) SELECT unnest(:url_id::bigint[]);
 
 -- name: take_up_pages
-INSERT INTO revisit (group_id, url_id, due_at, not_before, checked_at, watched_s, why)
-SELECT group_id, url_id, fetched_at + :first_s * tempo, fetched_at + :min_interval_s, fetched_at, :watched_s * tempo,
+INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
+SELECT url_id, fetched_at + :first_s * tempo, fetched_at + :min_interval_s, fetched_at, :watched_s * tempo,
   'its first revisit' FROM (
-  SELECT p.group_id, p.url_id, p.fetched_at,
+  SELECT p.url_id, p.fetched_at,
     CASE p.document_state WHEN 'STATIC' THEN :static_tempo WHEN 'DYNAMIC' THEN :dynamic_tempo ELSE 1.0::float8 END AS tempo
   FROM page p WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = p.url_id)) AS n
 ON CONFLICT DO NOTHING;
 
 -- name: take_up_others
-INSERT INTO revisit (group_id, url_id, due_at, not_before, checked_at, watched_s, why)
-SELECT group_id, id, :now + :first_s * tempo, :now + :min_interval_s, :now, :watched_s * tempo,
+INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
+SELECT id, :now + :first_s * tempo, :now + :min_interval_s, :now, :watched_s * tempo,
   'its first revisit' FROM (
-  SELECT group_id, id, :static_tempo::float8 AS tempo FROM url
+  SELECT id, :static_tempo::float8 AS tempo FROM url
   WHERE state IN ('redirected', 'excluded', 'failed') AND state = 'redirected' AND kind = 'page'
-  UNION ALL SELECT group_id, id, :dynamic_tempo::float8 FROM url WHERE kind = 'sitemap' AND state IN ('fetched',
+  UNION ALL SELECT id, :dynamic_tempo::float8 FROM url WHERE kind = 'sitemap' AND state IN ('fetched',
     'redirected')) AS n
 WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = n.id)
 ON CONFLICT DO NOTHING;
@@ -577,19 +568,18 @@ UPDATE revisit r SET due_at = t.due_at, not_before = t.not_before, checked_at = 
   etag = CASE WHEN t.checked_at IS NULL THEN r.etag ELSE t.etag END,
   last_modified = CASE WHEN t.checked_at IS NULL THEN r.last_modified ELSE t.last_modified END,
   content = CASE WHEN t.checked_at IS NULL THEN r.content ELSE t.content END
-FROM unnest(groups_of(:id), :due_at::float8[], :not_before::float8[], :checked_at::float8[], :changes::float8[],
+FROM unnest(:due_at::float8[], :not_before::float8[], :checked_at::float8[], :changes::float8[],
   :watched_s::float8[], :failures::bigint[],
-  :why::text[], :etag::text[], :last_modified::text[], :content::bytea[], :id::bigint[]) AS t (group_id, due_at,
+  :why::text[], :etag::text[], :last_modified::text[], :content::bytea[], :id::bigint[]) AS t (due_at,
     not_before, checked_at,
-  changes, watched_s, failures, why, etag, last_modified, content, id) WHERE r.group_id = t.group_id
-    AND r.url_id = t.id;
+  changes, watched_s, failures, why, etag, last_modified, content, id) WHERE r.url_id = t.id;
 
 -- name: record_hint
-INSERT INTO hint_record AS h (group_id, site_id, source, tried, changed)
-SELECT r.group_id, site_of(r.url_id), r.hint, count(*), sum(t.was_right)
-FROM unnest(groups_of(:id), :was_right::int[], :id::bigint[]) AS t (group_id, was_right, id)
-JOIN revisit r ON r.group_id = t.group_id AND r.url_id = t.id WHERE r.hint IS NOT NULL GROUP BY 1, 2, 3 ORDER BY 2, 3
-ON CONFLICT (site_id, source, group_id) DO UPDATE SET tried = h.tried + excluded.tried,
+INSERT INTO hint_record AS h (site_id, source, tried, changed)
+SELECT site_of(r.url_id), r.hint, count(*), sum(t.was_right)
+FROM unnest(:was_right::int[], :id::bigint[]) AS t (was_right, id)
+JOIN revisit r ON r.url_id = t.id WHERE r.hint IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2
+ON CONFLICT (site_id, source) DO UPDATE SET tried = h.tried + excluded.tried,
   changed = h.changed + excluded.changed;
 
 -- name: take_hint
@@ -613,37 +603,35 @@ SELECT site_id, source, tried, changed FROM hint_record WHERE site_id = ANY(numb
 -- name: back_to
 UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = 0, due_at = 0,
   deaths = 0
-FROM unnest(groups_of(:id), :state::text[], :reason_code::text[], :reason::text[], :id::bigint[]) AS t (group_id,
-  state, reason_code, reason, id)
-WHERE u.group_id = t.group_id AND u.id = t.id;
+FROM unnest(:state::text[], :reason_code::text[], :reason::text[], :id::bigint[]) AS t (state, reason_code, reason, id)
+WHERE u.id = t.id;
 
 -- name: page_seen
 UPDATE page p SET last_seen_at = t.seen_at, etag = t.etag, last_modified = t.last_modified, gone_at = NULL,
   preferences_id = CASE WHEN t.keeps_preferences = 1 THEN p.preferences_id ELSE t.preferences_id END,
   robots_preferences_id = t.robots_preferences_id
-FROM unnest(groups_of(:id), :seen_at::float8[], :etag::text[], :last_modified::text[], :id::bigint[],
+FROM unnest(:seen_at::float8[], :etag::text[], :last_modified::text[], :id::bigint[],
   :keeps_preferences::int[], :preferences_id::bigint[], :robots_preferences_id::bigint[])
-  AS t (group_id, seen_at, etag, last_modified, id, keeps_preferences, preferences_id, robots_preferences_id) WHERE p.group_id = t.group_id AND p.url_id = t.id;
+  AS t (seen_at, etag, last_modified, id, keeps_preferences, preferences_id, robots_preferences_id) WHERE p.url_id = t.id;
 
 -- name: page_gone
 UPDATE page p SET gone_at = coalesce(p.gone_at, t.gone_at)
-FROM unnest(groups_of(:id), :gone_at::float8[], :id::bigint[]) AS t (group_id, gone_at, id)
-WHERE p.group_id = t.group_id AND p.url_id = t.id;
+FROM unnest(:gone_at::float8[], :id::bigint[]) AS t (gone_at, id)
+WHERE p.url_id = t.id;
 
 -- name: ask_whole
-UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id = ANY(:id::bigint[]) AND group_id = ANY(groups_of(:id));
+UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id = ANY(:id::bigint[]);
 
 -- name: keep_version
-INSERT INTO page_version (group_id, url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
+INSERT INTO page_version (url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
   description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
   robots_preferences_id, language, answer_id)
-SELECT p.group_id, p.url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at),
+SELECT p.url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at),
   title, description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
   robots_preferences_id, language, answer_id
-FROM unnest(groups_of(:id), :id::bigint[]) AS t (group_id, id) JOIN page p ON p.group_id = t.group_id
-  AND p.url_id = t.id
+FROM unnest(:id::bigint[]) AS t (id) JOIN page p ON p.url_id = t.id
 WHERE noindex = 0
-ON CONFLICT (url_id, version, group_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
+ON CONFLICT (url_id, version) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
   charset = excluded.charset, fetched_at = excluded.fetched_at, last_seen_at = excluded.last_seen_at,
   title = excluded.title, description = excluded.description, keywords = excluded.keywords,
   noindex = excluded.noindex, body_id = excluded.body_id, body_bytes = excluded.body_bytes,
@@ -653,18 +641,17 @@ ON CONFLICT (url_id, version, group_id) DO UPDATE SET status = excluded.status, 
 
 -- name: bodies_of
 INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page_version
-WHERE url_id = ANY(:id::bigint[]) AND group_id = ANY(groups_of(:id)) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;
+WHERE url_id = ANY(:id::bigint[]) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;
 
 -- name: blank_versions
 UPDATE page_version SET title = NULL, description = NULL, keywords = NULL, body_id = NULL, text_sha256 = NULL,
   language = NULL, noindex = 1
-WHERE url_id = ANY(:id::bigint[]) AND group_id = ANY(groups_of(:id));
+WHERE url_id = ANY(:id::bigint[]);
 
 -- name: drop_links
 -- Also the links that are still to be carried over; the URLs that they lead to stay found.
-WITH gone AS (UPDATE offer SET follow = NULL, leads = 0 WHERE source = ANY(:id::bigint[])
-  AND group_id = ANY(groups_of(:id)))
-DELETE FROM link WHERE source = ANY(:id::bigint[]) AND group_id = ANY(groups_of(:id));
+WITH gone AS (UPDATE offer SET follow = NULL, leads = 0 WHERE source = ANY(:id::bigint[]))
+DELETE FROM link WHERE source = ANY(:id::bigint[]);
 
 -- name: sweep_bodies
 DELETE FROM body b USING body_to_drop d WHERE b.id = d.body_id
@@ -712,7 +699,7 @@ UPDATE url u SET state = 'excluded', reason_code = 'sample', reason = :sentence,
 WHERE u.id = ANY(numbers(:numbers)) AND u.state = 'queued' AND u.kind = 'page' AND u.hops = 0
   AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id)
   AND (u.depth >= (SELECT held_from FROM sample_draw)
-    OR NOT EXISTS (SELECT 1 FROM revisit r WHERE r.group_id = u.group_id AND r.url_id = u.id));
+    OR NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = u.id));
 
 -- name: offer_left
 SELECT 1 AS n FROM offer LIMIT 1;

@@ -1,9 +1,5 @@
 -- The store in one PostgreSQL database: the tables of sqlite/schema.sql, which describes them.
 -- Texts compare by their bytes, as in SQLite. 0 and 1 stand for no and yes, so that one statement reads both.
---
--- Rows that a commit writes carry the number of their politeness group, as the last column of every unique key, and
--- reference only rows of the same group. The tables can therefore be distributed by group (docs/scale.md). The group
--- stands last because the other columns find a row alone.
 
 CREATE TABLE store_version (version integer NOT NULL);
 
@@ -74,7 +70,7 @@ CREATE TABLE store_copy (
 -- ---- sites and robots.txt
 
 CREATE TABLE politeness_group (
-  id bigint PRIMARY KEY,                 -- group_number(name): every node gives a name the same number
+  id bigint PRIMARY KEY,                 -- group_number(name)
   name text COLLATE "C" NOT NULL,
   ready_at double precision,
   next_at double precision NOT NULL DEFAULT 0,
@@ -104,20 +100,19 @@ CREATE TABLE site (
   crawl_delay_s double precision,
   main_site text COLLATE "C",
   fetched bigint NOT NULL DEFAULT 0,
-  PRIMARY KEY (id, group_id),
-  UNIQUE (name, group_id)
+  PRIMARY KEY (id),
+  UNIQUE (name)
 ) WITH (fillfactor = 80);
 CREATE INDEX site_group ON site(group_id);
 
-CREATE TABLE robots_text (               -- distributed by content, as body: many groups share one text
+CREATE TABLE robots_text (
   id bigint GENERATED ALWAYS AS IDENTITY,
   sha256 bytea NOT NULL UNIQUE,
   body bytea NOT NULL,
-  PRIMARY KEY (id, sha256)
+  PRIMARY KEY (id)
 );
 
 CREATE TABLE robots_copy (
-  group_id bigint NOT NULL,
   id bigint GENERATED ALWAYS AS IDENTITY,
   site_id bigint NOT NULL,
   text_id bigint,
@@ -133,27 +128,25 @@ CREATE TABLE robots_copy (
   run_id bigint,
   answered_by text,
   headers text,
-  PRIMARY KEY (id, group_id)
+  PRIMARY KEY (id)
 );
 CREATE INDEX robots_copy_site ON robots_copy(site_id);
 
 CREATE TABLE agent_server (
-  group_id bigint NOT NULL,
   site_id bigint NOT NULL,
   line bigint NOT NULL,
   path text COLLATE "C" NOT NULL,
   agent_server text,
-  PRIMARY KEY (site_id, line, group_id)
+  PRIMARY KEY (site_id, line)
 );
 
 CREATE TABLE tdmrep_file (
-  group_id bigint NOT NULL,
   site_id bigint NOT NULL,
   fetched_at double precision NOT NULL,
   status text NOT NULL,
   body bytea NOT NULL,
   note text NOT NULL,
-  PRIMARY KEY (site_id, group_id)
+  PRIMARY KEY (site_id)
 );
 
 CREATE TABLE mirror (
@@ -170,7 +163,6 @@ CREATE INDEX mirror_seen ON mirror(seen_at);
 -- ---- URLs and pages
 
 CREATE TABLE url (
-  group_id bigint NOT NULL,
   id bigint NOT NULL,
   path text COLLATE "C" NOT NULL,
   state text COLLATE "C" NOT NULL,
@@ -186,20 +178,19 @@ CREATE TABLE url (
   seed integer NOT NULL DEFAULT 0,
   kind text NOT NULL DEFAULT 'page',
   lastmod double precision,
-  PRIMARY KEY (id, group_id)
+  PRIMARY KEY (id)
 ) WITH (fillfactor = 85);
 CREATE INDEX url_seed ON url(id) WHERE seed = 1;
 CREATE INDEX url_out ON url(state) WHERE state IN ('redirected', 'excluded', 'failed');
 CREATE INDEX url_sitemap ON url(id) WHERE kind = 'sitemap';
 
 CREATE TABLE frontier (
-  group_id bigint NOT NULL,
   site_id bigint NOT NULL,
   due_at double precision NOT NULL,
   depth bigint NOT NULL,
   url_id bigint NOT NULL,
   is_revisit integer NOT NULL DEFAULT 0,
-  PRIMARY KEY (site_id, due_at, depth, url_id, group_id)
+  PRIMARY KEY (site_id, due_at, depth, url_id)
 );
 CREATE INDEX frontier_revisit ON frontier(site_id, due_at) WHERE is_revisit = 1;
 
@@ -207,7 +198,7 @@ CREATE TABLE body (
   id bigint GENERATED ALWAYS AS IDENTITY,
   sha256 bytea NOT NULL UNIQUE,
   data bytea,
-  PRIMARY KEY (id, sha256)
+  PRIMARY KEY (id)
 );
 ALTER TABLE body ALTER COLUMN data SET STORAGE EXTERNAL;  -- it is compressed already
 
@@ -220,12 +211,12 @@ CREATE TABLE body_place (
 
 CREATE TABLE object_to_delete (sha256 bytea PRIMARY KEY);
 
-CREATE TABLE preference_set (             -- distributed by content, as body
+CREATE TABLE preference_set (
   id bigint PRIMARY KEY,
   said text NOT NULL
 );
 
-CREATE TABLE answer (                     -- distributed by content, as body
+CREATE TABLE answer (
   id bigint PRIMARY KEY,
   headers text,
   address text COLLATE "C",
@@ -233,7 +224,6 @@ CREATE TABLE answer (                     -- distributed by content, as body
 );
 
 CREATE TABLE page (
-  group_id bigint NOT NULL,
   url_id bigint NOT NULL,
   status integer NOT NULL,
   content_type text COLLATE "C" NOT NULL,
@@ -257,12 +247,11 @@ CREATE TABLE page (
   language text COLLATE "C",
   answer_id bigint,
   resources text,
-  PRIMARY KEY (url_id, group_id)
+  PRIMARY KEY (url_id)
 );
 CREATE INDEX page_body ON page(body_id);                  -- for deleting bodies
 
 CREATE TABLE page_version (
-  group_id bigint NOT NULL,
   url_id bigint NOT NULL,
   version bigint NOT NULL,
   status integer NOT NULL,
@@ -278,25 +267,23 @@ CREATE TABLE page_version (
   etag text, last_modified text,
   preferences_id bigint, robots_preferences_id bigint,
   language text COLLATE "C", answer_id bigint,
-  PRIMARY KEY (url_id, version, group_id)
+  PRIMARY KEY (url_id, version)
 );
 CREATE INDEX page_version_body ON page_version(body_id);  -- for deleting bodies
 
 CREATE TABLE link (
-  group_id bigint NOT NULL,              -- the group of the source
   source bigint NOT NULL,
   target bigint NOT NULL,
   anchor text COLLATE "C" NOT NULL,
   rel text COLLATE "C" NOT NULL,
   follow integer NOT NULL,
-  PRIMARY KEY (source, target, group_id)
+  PRIMARY KEY (source, target)
 );
 
--- Offers of URLs of other groups. A commit leaves them here, with the group of the page; transactions of their own
--- carry them over. A row with a url is an offer of that URL, with the link to it (follow is NULL if there is no link). A
--- row with a target brings a known URL nearer to the seeds.
+-- Offers of URLs of other groups. A commit leaves them here; transactions of their own carry them over. A row with a
+-- url is an offer of that URL, with the link to it (follow is NULL if there is no link). A row with a target brings a
+-- known URL nearer to the seeds.
 CREATE TABLE offer (
-  group_id bigint NOT NULL,
   id bigint GENERATED ALWAYS AS IDENTITY,
   worker_id bigint NOT NULL,
   max_depth bigint,                      -- of the crawl when the row was left
@@ -313,7 +300,7 @@ CREATE TABLE offer (
   lastmod double precision,
   anchor text COLLATE "C", rel text COLLATE "C", follow integer,
   leads integer NOT NULL DEFAULT 0,      -- url becomes the target of the source, for instance of a redirect
-  PRIMARY KEY (id, group_id)
+  PRIMARY KEY (id)
 );
 
 CREATE TABLE tls (
@@ -324,7 +311,6 @@ CREATE TABLE tls (
 );
 
 CREATE TABLE request (
-  group_id bigint NOT NULL,
   id bigint NOT NULL,                    -- numbered without a gap by request_number
   run_id bigint NOT NULL,
   site_id bigint NOT NULL,
@@ -344,7 +330,7 @@ CREATE TABLE request (
   lag_s double precision NOT NULL DEFAULT 0,
   tls_id bigint,
   address text COLLATE "C",
-  PRIMARY KEY (id, group_id)
+  PRIMARY KEY (id)
 );
 
 -- A sequence leaves a gap if a transaction is rolled back, and the audit looks for gaps in the log. A commit takes this
@@ -355,7 +341,6 @@ INSERT INTO request_number VALUES (0);
 -- ---- revisits
 
 CREATE TABLE revisit (
-  group_id bigint NOT NULL,
   url_id bigint NOT NULL,
   due_at double precision NOT NULL,
   not_before double precision NOT NULL,
@@ -369,7 +354,7 @@ CREATE TABLE revisit (
   state text, reason_code text, reason text,
   etag text, last_modified text,
   content bytea,
-  PRIMARY KEY (url_id, group_id)
+  PRIMARY KEY (url_id)
 );
 CREATE INDEX revisit_due ON revisit(due_at);
 
@@ -379,12 +364,11 @@ CREATE TABLE revisit_budget (
 );
 
 CREATE TABLE hint_record (
-  group_id bigint NOT NULL,
   site_id bigint NOT NULL,
   source text COLLATE "C" NOT NULL,
   tried bigint NOT NULL,
   changed bigint NOT NULL,
-  PRIMARY KEY (site_id, source, group_id)
+  PRIMARY KEY (site_id, source)
 );
 
 -- ---- the robot side of the Remote Update Protocol

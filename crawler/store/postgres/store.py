@@ -20,12 +20,10 @@ from crawler.clock import SystemClock, boot_s, monotonic_s
 from crawler.errors import ConnectionLost, StoreError, UsageError
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.reasons import RunEnd
-from crawler.store.keys import render_keys
 from crawler.store.location import db_argument
 from crawler.store.postgres.commit import PostgresCommitter
 from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked, named
 from crawler.store.postgres.dialect import translate
-from crawler.store.postgres.groups import GROUPED, GroupedPostgres
 from crawler.store.postgres.offers import Carrier, PostgresOffers
 from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
 from crawler.store.protocols import Beat, ClaimLimits, CommitBatch, CommitResult
@@ -102,7 +100,7 @@ class PostgresStore(SqlStore):
         self, url: str, politeness: PolitenessSettings, lease_s: float, reconnect_s: float, *, read_only: bool
     ) -> None:
         queries = self._sql_of = load_queries("postgres")
-        self._db = GroupedPostgres(url, crawling=True)
+        self._db = Postgres(url, crawling=True)
         self._reader = Postgres(url, read_only=read_only)
         self._counter = Postgres(url)  # for statements that may take minutes
         self._reconnect_policy = ReconnectPolicy(self._db.name, reconnect_s)
@@ -111,7 +109,7 @@ class PostgresStore(SqlStore):
         self._read = Queries(self._fetch, queries)
         self._slow = Queries(self._fetch_slowly, queries)
         self._politeness = politeness
-        self._offers = PostgresOffers(self._db, self._sql, politeness.group)
+        self._offers = PostgresOffers(self._sql, politeness.group)
         self._workers = _Workers(self._sql, politeness, lease_s)
         self._answers: set[object] = set()  # the numbers of answers that are stored
         self._revisits = _Revisits(self._sql, self._offers)
@@ -300,30 +298,11 @@ class PostgresStore(SqlStore):
     def is_held(self) -> bool:
         return True  # workers on other machines cannot be seen
 
-    async def regroup(self) -> None:
-        """Also moves all rows of a site to its new group."""
-        await super().regroup()
-        async with self._writing():
-            for table, column in GROUPED.items():
-                site = "t.site_id" if column == "site_id" else f"site_of(t.{column})"
-                sql = (
-                    f"UPDATE {table} t SET group_id = s.group_id FROM site s WHERE s.id = {site}"
-                    " AND t.group_id <> s.group_id"
-                )
-                await self._db.execute(render_keys(sql))
-
     async def columns_of(self, table: str) -> list[str]:
-        """Without the column ``group_id``: the site of a row determines its group."""
-        rows = await self._read.fetch("columns_of", table=table)
-        return [row.name for row in rows if table not in GROUPED or row.name != "group_id"]
+        return [row.name for row in await self._read.fetch("columns_of", table=table)]
 
     async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         async with self._writing():
-            if table in GROUPED:
-                at = columns.index(GROUPED[table])
-                groups = await self._db.groups_of([row[at] for row in rows])
-                columns = (*columns, "group_id")
-                rows = [(*row, group) for row, group in zip(rows, groups, strict=True)]
             await self._db.copy_in(table, columns, rows)
 
     async def finish_copy(self, now: float) -> None:

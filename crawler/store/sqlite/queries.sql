@@ -90,7 +90,7 @@ INSERT INTO site (name, host, registered_domain, group_id)
 SELECT id, name, group_id FROM site WHERE name IN (SELECT value FROM json_each(:names));
 
 -- name: groups_of_sites
-SELECT DISTINCT group_id FROM site WHERE id IN (SELECT value FROM json_each(:sites));
+SELECT id, group_id FROM site WHERE id IN (SELECT value FROM json_each(:sites));
 
 -- name: depths
 SELECT id, depth, kind FROM url WHERE id IN (SELECT value FROM json_each(:numbers));
