@@ -37,6 +37,7 @@ class Question(NamedTuple):
 
     max_cpu_s: float
     is_html: bool
+    is_pdf: bool
     is_gzipped: bool
     resources: bool
     charset: str | None  # of the Content-Type header

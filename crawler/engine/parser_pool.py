@@ -34,6 +34,7 @@ from crawler.engine.robots_messages import RobotsQuestion, unpack_rules
 from crawler.errors import CrawlerError, Fault
 from crawler.model import Fetched, Headers, PageFacts, Reading
 from crawler.page.headers import unread_page
+from crawler.page.pdf import PDF
 from crawler.robots.readings import SiteRules, unread_rules
 from crawler.url import host_of, registrable_domain
 
@@ -470,6 +471,7 @@ def question_about(document: Fetched, options: ReadingOptions) -> Question:
     return Question(
         max_cpu_s=MAX_CPU_S,
         is_html=document.content_type in _HTML_TYPES,
+        is_pdf=document.content_type == PDF,
         is_gzipped=document.plain is None,
         resources=resources,
         charset=document.charset,

@@ -41,6 +41,8 @@ from crawler.gunzip import gunzip
 from crawler.model import PageFacts, Reading
 from crawler.page.headers import header_facts
 from crawler.page.html import read_page
+from crawler.page.main_text import MAX_TEXT_CHARS
+from crawler.page.pdf import read_pdf
 
 _READ_BYTES = 1 << 18
 
@@ -57,7 +59,19 @@ def read_document(question: Question) -> PageFacts:
     }
     if question.is_html:
         return read_page(body, charset=question.charset, resources=question.resources, **about)
-    return replace(header_facts(**about), body_sha256=sha256(body).digest(), body_bytes=len(body))
+    facts = replace(header_facts(**about), body_sha256=sha256(body).digest(), body_bytes=len(body))
+    return _with_pdf(facts, body) if question.is_pdf else facts
+
+
+def _with_pdf(facts: PageFacts, body: bytes) -> PageFacts:
+    """The facts with the title of a PDF file. The text is read to learn that it can be read within the limits."""
+    try:
+        read = read_pdf(body, MAX_TEXT_CHARS)
+    except ModuleNotFoundError:
+        return facts
+    if read is None:
+        return replace(facts, note="not a readable PDF file")
+    return replace(facts, title=read.title if facts.index else None)
 
 
 def answer_to(question: Question | RobotsQuestion) -> bytes:

@@ -15,6 +15,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.export.optional_libraries import load
 from crawler.page.charset import to_utf8
+from crawler.page.main_text import MAX_TEXT_CHARS, is_text
+from crawler.page.pdf import PDF, read_pdf
 
 _HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])")
@@ -45,7 +47,12 @@ class Chunk:
 
 def blocks(body: bytes, charset: str | None, content_type: str) -> list[Block]:
     """The blocks of the main text of a document that the crawl decoded with ``charset``."""
+    if content_type == PDF:
+        read = read_pdf(body, MAX_TEXT_CHARS)
+        return [block for page in (read.pages if read else ()) for block in _paragraphs(page)]
     text = to_utf8(body, charset)[1].decode(errors="replace")
+    if content_type not in _HTML_TYPES and not is_text(content_type):
+        return []
     if content_type not in _HTML_TYPES:
         return list(_paragraphs(text))
     extract: Any = load("resiliparse.extract.html2text", "text").extract_plain_text

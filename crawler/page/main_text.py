@@ -17,6 +17,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from crawler.page.charset import to_utf8
 from crawler.page.language import language_of
+from crawler.page.pdf import PDF, read_pdf
 
 #: The beginning of a longer page is indexed.
 MAX_TEXT_CHARS = 1_000_000
@@ -74,9 +75,12 @@ def main_text(body: bytes, charset: str | None, content_type: str = "") -> MainT
     ``charset`` is the one that the crawl decoded the page with. The crawl has parsed every stored page within its
     limits of time and memory, so this can parse it again.
     """
+    if content_type == PDF:
+        return _pdf_text(body)
     _, utf8 = to_utf8(body, charset)
     if content_type not in _HTML_TYPES:
-        return MainText("", clean(utf8.decode(errors="replace")[:MAX_TEXT_CHARS]))
+        text = utf8.decode(errors="replace") if is_text(content_type) else ""
+        return MainText("", clean(text[:MAX_TEXT_CHARS]))
     tree = LexborHTMLParser(utf8, options=_OPTIONS)
     language = language_of(tree)
     main = tree.css_first(_MAIN)
@@ -84,6 +88,26 @@ def main_text(body: bytes, charset: str | None, content_type: str = "") -> MainT
     if (found is None or not found.text) and tree.body is not None:
         found = _read(tree.body, _AROUND_MAIN, language)
     return found or MainText("", "", (), language)
+
+
+def is_text(content_type: str) -> bool:
+    """Whether documents of a type that is not HTML are text."""
+    return content_type.startswith("text/") or content_type.rpartition("/")[2].endswith(("xml", "json"))
+
+
+def _pdf_text(body: bytes) -> MainText:
+    """The text of a PDF file; each page is a section, and ``#page=3`` leads to it (RFC 8118, section 3)."""
+    try:
+        read = read_pdf(body, MAX_TEXT_CHARS)
+    except ModuleNotFoundError:
+        read = None
+    parts, sections, position = [], [], 0
+    for number, page in enumerate(() if read is None else read.pages, 1):
+        if said := clean(page):
+            sections.append(Section(position, 1, f"page {number}", f"page={number}"))
+            parts.append(said)
+            position += len(said) + 1
+    return MainText("", " ".join(parts), tuple(sections))
 
 
 def _read(root: LexborNode, left_out: str, language: str | None) -> MainText:

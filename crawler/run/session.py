@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parse
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.sampling_frame import SamplingFrame
-from crawler.errors import ConnectionLost, HookError, Setting, StoreError, UsageError
+from crawler.errors import ConnectionLost, HookError, Setting, StoreError, UsageError, missing_extra
 from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
 from crawler.fetch.resolver import address_for
 from crawler.formatting import duration
@@ -31,6 +32,7 @@ from crawler.frontier.sample_design import Drawn, Listed, Method, Per, draw_stra
 from crawler.frontier.scope import Scope
 from crawler.identity import load as load_identity
 from crawler.inspect.sampling_frame import frame_answered_at
+from crawler.page.pdf import PDF
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import load
 from crawler.settings.keys import KEYS
@@ -68,6 +70,7 @@ async def crawl_session(
     ``strata`` names the stratum of each seed in a list, for a stratified sample.
     Raises what :func:`begun` raises, and :class:`UsageError` for a sample that cannot be drawn as asked.
     """
+    _require_readers(settings)
     drawn: list[Drawn] | None = None
     if settings.sample.size is not None:
         _require_drawable(settings, seeds, strata or {})
@@ -248,6 +251,12 @@ def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
         contact=settings.identity.contact,
         reading=settings.robots.reading,
     )
+
+
+def _require_readers(settings: Settings) -> None:
+    """Raise :class:`UsageError` if the reader of a wanted type is not installed."""
+    if PDF in settings.fetch.accept_types and find_spec("pypdfium2") is None:
+        raise missing_extra("PDF files need pypdfium2", "documents")
 
 
 def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:

@@ -651,8 +651,10 @@ _TABLE = (
         TYPES,
         "fetch.accept_types",
         "Content types to read; any other type is excluded.",
-        "The crawler decides by the headers, before it reads the body. A page without a type counts as HTML. Links are "
-        "followed from HTML only.",
+        "The crawler decides by the headers, before it reads the body. `html`, `pdf` and `text` are short names; "
+        "several may stand in one text, as `html,pdf`. A page without a type counts as HTML. Links are followed from "
+        "HTML only. Of a PDF file the title and the first 200 pages are read; that needs the extra `documents`.",
+        "--types",
     ),
     Key(
         "fetch.max_body_bytes",

@@ -24,6 +24,12 @@ _MAX_COUNT = 10**15
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGT]?B)?", re.IGNORECASE)
 _SIZE_UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
 _AUTO = "auto"
+#: Short names of content types.
+TYPE_NAMES = {
+    "html": ("text/html", "application/xhtml+xml"),
+    "pdf": ("application/pdf",),
+    "text": ("text/plain",),
+}
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
 _HEADER = re.compile(r"\*|[a-z0-9!#$%&'*+.^_`|~-]+")
 _TOKEN = re.compile(r"[A-Za-z_-]+")
@@ -194,9 +200,12 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _types(value: object) -> tuple[str, ...]:
-    types = tuple(text.lower() for text in _texts(value)) if isinstance(value, list | tuple) else ()
+    texts = _texts(value) if isinstance(value, list | tuple) else ()
+    words = [word.strip().lower() for text in texts for word in text.split(",")]
+    types = tuple(dict.fromkeys(kind for word in words for kind in TYPE_NAMES.get(word, (word,))))
     if not types or not all(_TYPE.fullmatch(text) for text in types):
-        raise ValueError('must be a list of content types: ["text/html", "text/plain"]')
+        names = ", ".join(TYPE_NAMES)
+        raise ValueError(f'must be a list of content types or {names}: ["html", "pdf", "text/markdown"]')
     return types
 
 
