@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import AsyncGeneratorType, TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, TypeVar, Unpack
 from weakref import ref
 
 from crawler import validation as arguments
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from crawler.rank.ranking import RankingSummary
     from crawler.rup.robot.subscribe import Subscriber
     from crawler.sampling.survey import Survey
+    from crawler.sampling.variables import Variable
     from crawler.search.build_index import IndexSummary
     from crawler.search.results import SearchResult
 
@@ -324,16 +325,32 @@ class OpenCrawl:
         async with self._alone(), self._store(read_only=False) as store:
             return await build_index(self._settings.output.db, store)
 
-    async def sample(self) -> Survey:
+    async def sample(
+        self,
+        variables: Mapping[str, Variable] | None = None,
+        *,
+        by: Literal["stratum", "site"] | None = None,
+        since: str | Path | None = None,
+    ) -> Survey:
         """The estimates from the sample that :meth:`run` drew (settings ``sample.*``). Needs the extra ``sample``.
 
-        Raises :class:`UsageError` without a store, a sample in it, or that extra.
+        ``variables`` are SQL expressions over the columns of ``pages``, or functions of a :class:`Page` that return a
+        number, a truth value, a text, or ``None`` for a page without a value. ``by`` estimates them for each stratum or
+        site too. ``since`` is a store with an earlier wave of the same sample, for estimates of the changes.
+        Raises :class:`UsageError` without a store, a sample in it, or that extra, and for a variable that cannot be
+        computed.
         """
         from crawler.sampling import load
 
-        estimate = load("survey")
-        async with self._store() as store:
-            survey: Survey = await estimate.survey(store, SystemClock().now())
+        estimate, now = load("survey"), SystemClock().now()
+        parts = None if by is None else estimate.By(by)
+        async with AsyncExitStack() as opened:
+            store = await opened.enter_async_context(self._store())
+            earlier = None
+            if since is not None:
+                past = replace(self._settings, output=replace(self._settings.output, db=str(since)))
+                earlier = await opened.enter_async_context(existing_store(past))
+            survey: Survey = await estimate.survey(store, now, variables, parts, earlier)
             return survey
 
     async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> SearchResult:

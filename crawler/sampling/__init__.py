@@ -1,12 +1,18 @@
 """Samples of a crawl: drawing (``draw``, ``random_walk``), estimates (``estimators``, ``survey``), and their display.
 
-Needs the extra ``sample``.
+:class:`Sample` and :class:`Estimate` are public (docs/samples.md). Needs the extra ``sample``.
 """
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from crawler.errors import missing_extra
+
+if TYPE_CHECKING:
+    from crawler.sampling.estimators import Estimate, Sample
+
+__all__ = ["Estimate", "Sample", "load"]
 
 
 def load(name: str) -> ModuleType:
@@ -17,3 +23,9 @@ def load(name: str) -> ModuleType:
         if (error.name or "").partition(".")[0] not in ("numpy", "scipy"):
             raise
         raise missing_extra("samples need scipy", "sample") from None
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Estimate", "Sample"):  # they need scipy, which other users of this package may lack
+        return getattr(load("estimators"), name)
+    raise AttributeError(name)

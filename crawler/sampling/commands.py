@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
+import click
+
 from crawler.cli.output import console, print_json
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
@@ -11,14 +15,27 @@ from crawler.settings.stores import existing_store
 
 @cli.command()
 @db_option
+@click.option(
+    "--variable",
+    "texts",
+    multiple=True,
+    metavar="NAME=SQL",
+    help="Estimate an expression over the columns of the view pages too, as in chars=length(title).",
+)
+@click.option("--by", type=click.Choice(["stratum", "site"]), help="Estimate variables for each of these parts too.")
+@click.option("--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes.")
 @json_option
-def sample(db: str, as_json: bool) -> int:
+def sample(db: str, texts: tuple[str, ...], by: str | None, since: str | None, as_json: bool) -> int:
     """Print estimates from the sample of `run --sample N`, with 95 % confidence intervals."""
     surveys, terminal = load("survey"), load("terminal")
+    variables = dict(load("variables").variable_of(text) for text in texts)
+    parts = None if by is None else surveys.By(by)
 
     async def run() -> int:
-        async with existing_store(store_at(db)) as store:
-            survey = await surveys.survey(store, SystemClock().now())
+        async with AsyncExitStack() as opened:
+            store = await opened.enter_async_context(existing_store(store_at(db)))
+            earlier = None if since is None else await opened.enter_async_context(existing_store(store_at(since)))
+            survey = await surveys.survey(store, SystemClock().now(), variables, parts, earlier)
         if as_json:
             print_json(survey.as_json())
         else:

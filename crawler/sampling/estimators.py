@@ -101,6 +101,7 @@ class Sample:
                 raise ValueError("a probability must be above 0 and at most 1")
         self.weight: Floats = 1 / drawn
         self.answered = np.ones(len(drawn), bool) if answered is None else np.asarray(answered, bool)
+        self.part = np.ones(len(drawn), bool)
         self.given = self if self.answered.all() else self._given_response(drawn, whole, clusters is None)
 
     def _given_response(self, drawn: Floats, whole: Floats, is_single: bool) -> Sample:
@@ -115,7 +116,7 @@ class Sample:
 
     def total(self, values: ArrayLike) -> Estimate:
         """The sum over the population. ``values`` has the value of each drawn unit, NaN if it has none."""
-        y = np.asarray(values, np.float64)
+        y = self._values(values)
         if self.given is not self:
             return self._unlike(self.given.total(y[self.answered]))
         linear = np.where(np.isnan(y), 0, self.weight * y)
@@ -125,7 +126,7 @@ class Sample:
 
     def mean(self, values: ArrayLike) -> Estimate:
         """The mean over all units with a value; ``values`` as for :meth:`total`."""
-        y = np.asarray(values, np.float64)
+        y = self._values(values)
         if self.given is not self:
             return self._unlike(self.given.mean(y[self.answered]))
         value, spread, _ = self._ratio(y)
@@ -136,13 +137,15 @@ class Sample:
 
         ``open_ended``: the frame may lack units, so a share of 0 or 1 gets an interval even if all units were drawn.
         """
-        y = np.asarray(values, np.float64)
+        y = self._values(values)
         if self.given is not self:
+            made = self._unlike(self.given.share(y[self.answered], open_ended=open_ended))
+            if not made.missing:
+                return made
             whole = copy(self)
             whole.given = whole
             least, most = (whole.share(np.where(self.answered, y, rest)) for rest in (0.0, 1.0))
-            made = self.given.share(y[self.answered], open_ended=open_ended)
-            return replace(self._unlike(made), lowest=least.low, highest=most.high)
+            return replace(made, lowest=least.low, highest=most.high)
         value, spread, units = self._ratio(y)
         if not units or spread.is_unknown:
             return Estimate(value, 0.0, 1.0, np.inf, units)
@@ -159,9 +162,46 @@ class Sample:
             return Estimate(value, float(low), float(high), 0.0, units)
         return _in_finite_population(value, float(low), float(high), spread, units)
 
+    def difference(self, before: ArrayLike, after: ArrayLike) -> Estimate:
+        """The mean of ``after`` less that of ``before``: the change between two waves of a panel, which is drawn once.
+
+        ``answered`` says which units answered in both waves. The variance is that of the difference of the linear forms
+        of both means, so it contains their covariance.
+        """
+        first, last = (self._values(values)[self.answered] for values in (before, after))
+        if self.given is not self:
+            return self._unlike(self.given.difference(first, last))
+        known = ~(np.isnan(first) & np.isnan(last))
+        if np.isnan(first).all() or np.isnan(last).all():
+            return Estimate(np.nan, -np.inf, np.inf, np.inf, 0)
+        values, deviations, linears = [], [], []
+        for wave in (first, last):
+            weight = np.where(np.isnan(wave), 0, self.weight)
+            values.append(float(weight @ np.nan_to_num(wave) / weight.sum()))
+            linears.append(weight * (np.nan_to_num(wave) - values[-1]) / weight.sum())
+            deviations.append(self._deviations(linears[-1], weight / weight.sum(), linears[-1]))
+        away, wide = (new - old for old, new in zip(*deviations, strict=True))
+        spread = self._spread_of(away, wide, linears[1] - linears[0])
+        return self._skewed(values[1] - values[0], spread, known)
+
+    def among(self, units: ArrayLike) -> Sample:
+        """The same sample for estimates of a part of the population: of those units for which ``units`` is true.
+
+        The others have no value. Which units the part has may depend on chance, and the variances take that into
+        account.
+        """
+        part = copy(self)
+        part.part = self.part & np.asarray(units, bool)
+        part.given = part if self.given is self else self.given.among(part.part[self.answered])
+        return part
+
+    def _values(self, values: ArrayLike) -> Floats:
+        return np.where(self.part, np.asarray(values, np.float64), np.nan)
+
     def _unlike(self, estimate: Estimate) -> Estimate:
         """An estimate from the units that answered: the others may be unlike them, so it is marked."""
-        return replace(estimate, missing=int((~self.answered).sum()), may_be_too_narrow=True)
+        missing = int((self.part & ~self.answered).sum())
+        return replace(estimate, missing=missing, may_be_too_narrow=estimate.may_be_too_narrow or missing > 0)
 
     def _ratio(self, y: Floats) -> tuple[float, _Spread, int]:
         """The Hájek mean, its spread, and its number of units."""
@@ -176,7 +216,7 @@ class Sample:
 
     def _skewed(self, value: float, spread: _Spread, known: NDArray[np.bool_]) -> Estimate:
         units = int(known.sum())
-        if not units or spread.is_unknown:
+        if not units or spread.is_unknown or (units == 1 and spread.left > 0):
             return Estimate(value, -np.inf, np.inf, np.inf, units)
         error, skewness = spread.with_one_more
         t = float(stdtrit(max(spread.degrees, 1), (1 + CONFIDENCE) / 2))
@@ -199,6 +239,11 @@ class Sample:
         ``linear`` is the first-order contribution of each unit to the error, ``size`` the share of each unit in the
         denominator of a ratio, ``overall`` the contribution as a deviation from the mean of the whole.
         """
+        away, wide = self._deviations(linear, size, overall)
+        return self._spread_of(away, wide, linear)
+
+    def _deviations(self, linear: Floats, size: Floats, overall: Floats) -> tuple[Floats, Floats]:
+        """The deviation of each cluster from the mean of its stratum; and of the whole, for small strata."""
         sums = _sums(self.cluster, linear)
         n = np.bincount(self.stratum)[self.stratum]
         away = np.where(
@@ -208,14 +253,16 @@ class Sample:
         without = 1 - self._from_mean(_sums(self.cluster, size)) * n / np.maximum(n - 1, 1)
         without = np.where(without > 0, without, 1)
         away /= without
+        return away, np.where(n < _SMALL_STRATUM, _sums(self.cluster, overall) / without, away)
+
+    def _spread_of(self, away: Floats, wide: Floats, linear: Floats) -> _Spread:
+        n = np.bincount(self.stratum)[self.stratum]
         squares = away**2 * n / np.maximum(n - 1, 1)
-        variance, free = float(squares.sum()), len(sums) - len(np.unique(self.stratum))
+        variance, free = float(squares.sum()), len(away) - len(np.unique(self.stratum))
         if not variance:
             return _Spread(0.0, 1 - float(self.fraction.mean()) if len(n) else 0.0, free)
         finite = float(((1 - self.fraction) * squares).sum()) + self._second_stage(linear)
-        is_small = n < _SMALL_STRATUM
-        wide = np.where(is_small, _sums(self.cluster, overall) / without, away)
-        cubes = wide**3 * np.where(is_small, 1, n**2 / np.maximum((n - 1) * (n - 2), 1))
+        cubes = wide**3 * np.where(n < _SMALL_STRATUM, 1, n**2 / np.maximum((n - 1) * (n - 2), 1))
         degrees = _degrees(self.stratum, away, squares, wide) if free else 0.0
         farthest = float(wide[np.argmax(np.abs(wide))])
         return _Spread(variance, max(finite / variance, 0.0), degrees, float(cubes.sum()), farthest)

@@ -38,13 +38,20 @@ answers AS (
   FROM ends e JOIN urls_by_id u ON u.url_id = e.url_id
   JOIN requests_by_id q ON q.site_id = u.site_id AND q.path = u.path
   WHERE e.back = 1 AND u.state IN ('redirected', 'failed') AND q.purpose = 'page')
-SELECT a.stratum, a.walk, a.probability, e.drawn_id, u.state, u.reason_code, s.site || u.path AS url, s.fetched,
+SELECT a.stratum, a.walk, a.probability, e.drawn_id, ds.site AS drawn_site, ds.site || d.path AS drawn_url, e.url_id, u.state, u.reason_code, s.site || u.path AS url, s.fetched,
   w.status AS answer, w.error_kind, p.status, p.body_bytes, p.nofollow, p.noindex, p.charset,
   (SELECT count(*) FROM links_by_id l WHERE l.source_id = e.url_id) AS links
 FROM samples_by_id a JOIN ends e ON e.drawn_id = a.url_id AND e.back = 1
 JOIN urls_by_id u ON u.url_id = e.url_id JOIN sites_by_id s ON s.site_id = u.site_id
+JOIN urls_by_id d ON d.url_id = a.url_id JOIN sites_by_id ds ON ds.site_id = d.site_id
 LEFT JOIN pages_by_id p ON p.url_id = e.url_id
 LEFT JOIN answers w ON w.drawn_id = e.drawn_id AND w.back = 1 ORDER BY a.draw
+
+-- name: variable
+-- The value of the user's expression for each of some pages; it has lines of its own, because it may end in a comment.
+SELECT url_id, (
+{expression}
+) AS value FROM pages WHERE url_id IN ({numbers})
 
 -- name: blocked_outside
 -- The known pages of blocked sites that were not drawn. A URL outside the scope has another reason_code.

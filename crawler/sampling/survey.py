@@ -19,6 +19,7 @@ from crawler.model import State
 from crawler.page.language import language
 from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
+from crawler.sampling.variables import Value, Variable, values_of
 from crawler.store.location import db_argument
 from crawler.store.protocols import SampleDraw, StoreReader
 from crawler.store.statements import load_statements
@@ -42,6 +43,14 @@ class Unit(StrEnum):
     SHARE = "share"  # 0 to 1
     BYTES = "bytes"
     LINKS = "links"
+    NUMBER = "number"  # of a variable of the user
+
+
+class By(StrEnum):
+    """The parts of the frame for which a variable of the user is estimated too."""
+
+    STRATUM = "stratum"
+    SITE = "site"
 
 
 class Outcome(StrEnum):
@@ -105,15 +114,28 @@ def _plain(figure: Figure) -> dict[str, Any]:
     return {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | numbers
 
 
-async def survey(store: StoreReader, now: float) -> Survey:
-    """Estimates from the sample in the store. Raises :class:`UsageError` if it has none."""
+async def survey(
+    store: StoreReader,
+    now: float,
+    variables: Mapping[str, Variable] | None = None,
+    by: By | None = None,
+    earlier: StoreReader | None = None,
+) -> Survey:
+    """Estimates from the sample in the store.
+
+    ``variables`` are variables of the user by their names; each has estimates over all and, with ``by``, for each
+    stratum or site. ``earlier`` is a store with an earlier wave of the same sample; then the changes of sizes, links
+    and variables since then are estimated too. Raises :class:`UsageError` if the store has no sample, for a variable
+    that cannot be computed, and if the earlier sample is another one.
+    """
     draw = await store.sample_draw()
     if draw is None:
         command = f"`crawler run --sample N{db_argument(store.name)}`"
         frame = await open_frame(store, now)
         waits = "" if frame is None else f": {frame.told(now)}"
         raise UsageError(f"the store holds no sample{waits}; {command} draws one when its sampling frame is known")
-    rows = await store.query(_SQL["drawn"], {"max_redirects": _MAX_REDIRECTS if draw.follows else 0})
+    rows = await store.query(_SQL["drawn"], {"max_redirects": _redirects(draw)})
+    own = {name: await _own_values(store, rows, name, variable, now) for name, variable in (variables or {}).items()}
     languages = {row["url"]: await _language(store, row) for row in _once(rows) if row["state"] == State.FETCHED}
     queued = [row for row in _once(rows) if row["state"] == State.QUEUED]
     limit = await _pages_per_site(store)
@@ -121,7 +143,9 @@ async def survey(store: StoreReader, now: float) -> Survey:
     blocked = sum(_is_blocked(row) for row in _once(rows))
     (outside,) = await store.query(_SQL["blocked_outside"])
     design = _sample(draw, rows)
-    figures = tuple(_figures(design, rows, languages)) if rows else ()
+    figures = (*_figures(design, rows, languages), *_own_figures(design, rows, own, by)) if rows else ()
+    if earlier is not None:
+        figures = (*figures, *await _changes(earlier, draw, rows, own, variables or {}, now))
     unseen = design.share(np.zeros(len(rows)), open_ended=True)
     unseen_at_most = unseen.high if unseen.highest is None else unseen.highest
     waiting = len(queued) - over_budget
@@ -138,6 +162,88 @@ async def survey(store: StoreReader, now: float) -> Survey:
         outcomes,
         unseen_at_most,
     )
+
+
+async def _own_values(
+    store: StoreReader, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable, now: float
+) -> list[Value]:
+    pages = [row["url_id"] for row in rows if row["state"] == State.FETCHED]
+    values = await values_of(store, variable, name, pages, now)
+    return [values.get(row["url_id"]) if row["state"] == State.FETCHED else None for row in rows]
+
+
+def _numbers(values: Sequence[Value]) -> list[float]:
+    return [nan if value is None else float(value) for value in values]
+
+
+def _is_share(values: Iterable[Value]) -> bool:
+    return all(value in (0, 1) for value in values if value is not None)
+
+
+def _own_figures(
+    sample: Sample, rows: Sequence[Mapping[str, Any]], own: Mapping[str, Sequence[Value]], by: By | None
+) -> Iterable[Figure]:
+    """The estimates of the variables of the user: a mean, a share of ones, or shares of the most frequent labels."""
+    parts = {"pages": sample}
+    if by is not None:
+        labels = np.array([row["stratum"] if by is By.STRATUM else row["drawn_site"] for row in rows])
+        parts |= {f"pages of {by.value} {label}": sample.among(labels == label) for label in sorted(set(labels))}
+    for name, values in own.items():
+        for among, part in parts.items():
+            if any(isinstance(value, str) for value in values):
+                texts = [None if value is None else str(value) for value in values]
+                for label in _frequent(sample, texts):
+                    ones = [nan if text is None else float(text == label) for text in texts]
+                    yield Figure(f"{name} = {label}", among, Unit.SHARE, part.share(ones, open_ended=True))
+            elif _is_share(values):
+                yield Figure(name, among, Unit.SHARE, part.share(_numbers(values), open_ended=True))
+            else:
+                yield Figure(name, among, Unit.NUMBER, part.mean(_numbers(values)))
+
+
+async def _changes(
+    store: StoreReader,
+    draw: SampleDraw,
+    rows: Sequence[Mapping[str, Any]],
+    own: Mapping[str, Sequence[Value]],
+    variables: Mapping[str, Variable],
+    now: float,
+) -> Iterable[Figure]:
+    """The changes since an earlier wave of the same sample, of what has numbers in both."""
+    first = await store.sample_draw()
+    before = [] if first is None else await store.query(_SQL["drawn"], {"max_redirects": _redirects(first)})
+    earlier = {(row["stratum"], row["drawn_url"]): row for row in before}
+    drawn = [(row["stratum"], row["drawn_url"]) for row in rows]
+    if not before or Counter(drawn) != Counter((row["stratum"], row["drawn_url"]) for row in before):
+        raise UsageError(f"{store.name} has another sample: the waves of a panel need the same drawn URLs")
+    matched = [earlier[key] for key in drawn]
+    answered = [not (_is_unknown(row) or _is_unknown(old)) for row, old in zip(rows, matched, strict=True)]
+    sample = _sample(draw, rows, answered)
+    pairs = {
+        ("size", Unit.BYTES): (_sizes(matched), _sizes(rows)),
+        ("links per page", Unit.LINKS): (_link_counts(matched), _link_counts(rows)),
+    }
+    for name, variable in variables.items():
+        values = await _own_values(store, matched, name, variable, now)
+        if not any(isinstance(value, str) for value in (*values, *own[name])):
+            unit = Unit.SHARE if _is_share((*values, *own[name])) else Unit.NUMBER
+            pairs[name, unit] = (_numbers(values), _numbers(own[name]))
+    return [
+        Figure(f"change of {name}", "pages, since the earlier wave", unit, sample.difference(old, new))
+        for (name, unit), (old, new) in pairs.items()
+    ]
+
+
+def _sizes(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    return _numbers([row["body_bytes"] for row in rows])
+
+
+def _link_counts(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    return _numbers([row["links"] if row["state"] == State.FETCHED and not row["nofollow"] else None for row in rows])
+
+
+def _redirects(draw: SampleDraw) -> int:
+    return _MAX_REDIRECTS if draw.follows else 0
 
 
 def _outcome(row: Mapping[str, Any], limit: int | None) -> Outcome:
@@ -172,11 +278,11 @@ def _is_unknown(row: Mapping[str, Any]) -> bool:
     return row["state"] == State.QUEUED or _is_blocked(row)
 
 
-def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]]) -> Sample:
+def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]], answered: Sequence[bool] | None = None) -> Sample:
     """The sample and its design."""
     strata = [row["stratum"] for row in rows] if draw.method == Method.STRATIFIED or draw.per == Per.SITE else None
     walks = [f"{row['walk']} {row['stratum']}" for row in rows] if draw.method == Method.RANDOM_WALK else None
-    answered = [not _is_unknown(row) for row in rows]
+    answered = [not _is_unknown(row) for row in rows] if answered is None else answered
     return Sample([row["probability"] for row in rows], strata=strata, clusters=walks, answered=answered)
 
 
@@ -201,9 +307,8 @@ def _figures(
     for status in _frequent(sample, statuses):
         ones = [nan if each is None else float(each == status) for each in statuses]
         yield share(f"answer {status}", "URLs that may be asked for", ones)
-    yield mean("size", "pages", Unit.BYTES, values(lambda row: row["body_bytes"]))
-    links = values(lambda row: row["links"] if row["state"] == State.FETCHED and not row["nofollow"] else None)
-    yield mean("links per page", "pages", Unit.LINKS, links)
+    yield mean("size", "pages", Unit.BYTES, _sizes(rows))
+    yield mean("links per page", "pages", Unit.LINKS, _link_counts(rows))
     tongues = [languages.get(row["url"]) for row in rows]
     for tongue in _frequent(sample, tongues):
         ones = [nan if each is None else float(each == tongue) for each in tongues]

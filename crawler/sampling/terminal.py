@@ -121,4 +121,8 @@ def shown(number: float, unit: Unit) -> str:
         return "-"
     if unit is Unit.SHARE:
         return f"{100 * number:.1f} %"
-    return size(round(number)) if unit is Unit.BYTES else f"{number:.1f}"
+    if unit is Unit.NUMBER:
+        return f"{number:,.4g}"
+    if unit is Unit.BYTES:
+        return "-" * (number < 0) + size(round(abs(number)))
+    return f"{number:.1f}"

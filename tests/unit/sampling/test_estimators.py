@@ -280,3 +280,30 @@ def test_the_interval_of_regular_values_is_wider_than_the_textbooks_by_one_more_
     many = Sample(np.full(1000, 0.1)).mean(np.arange(1000.0) % 10)
     error = (np.arange(1000) % 10).std(ddof=1) / np.sqrt(1000) * np.sqrt(0.9)
     assert (many.low, many.high) == pytest.approx((4.5 - 1.96234 * error, 4.5 + 1.96234 * error), rel=1e-3)
+
+
+def test_differences_of_a_panel_hold() -> None:
+    """Two waves covary; pages that have come or gone have a value in one of them."""
+    web = Web(1000, 40)
+    chance = np.random.default_rng(3)
+    after = np.where(chance.random(web.pages) < 0.05, np.nan, web.links * 0.9 + chance.poisson(2, web.pages))
+    truth = float(np.nanmean(after) - web.links.mean())
+
+    def run(seed: int) -> dict[str, bool]:
+        drawn = np.random.default_rng(seed).choice(web.pages, 150, replace=False)
+        sample = Sample(np.full(150, 150 / web.pages))
+        found = sample.difference(web.links[drawn], after[drawn])
+        assert found.standard_error < sample.mean(web.links[drawn]).standard_error
+        return {"links": found.low <= truth <= found.high}
+
+    require_coverage(run)
+
+
+def test_a_part_without_a_spread_is_not_known() -> None:
+    sample = Sample(np.full(4, 0.5), answered=[1, 1, 1, 0])
+    values = np.array([3.0, 4, 5, 6])
+    assert np.isinf(sample.among([1, 0, 0, 0]).mean(values).high), "one unit shows no spread"
+    assert sample.among([1, 1, 0, 0]).mean(values).missing == 0
+    assert sample.among([1, 1, 0, 1]).mean(values).missing == 1
+    assert np.isnan(sample.among([0, 0, 0, 0]).mean(values).value)
+    assert sample.among([0, 0, 0, 1]).share([0, 0, 0, 1]).highest == 1

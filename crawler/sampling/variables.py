@@ -1,0 +1,65 @@
+"""Variables of the user: an SQL expression over the view ``pages``, or a Python function of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
+from itertools import islice
+from numbers import Real
+
+from crawler.errors import StatementError, UsageError
+from crawler.store.protocols import StoreReader
+from crawler.store.statements import UserSql, load_statements
+from crawler.stored_pages import Page, stored_pages
+
+#: A value of a page: a number, a truth value, or a label; ``None`` if the page has none.
+Value = float | bool | str | None
+
+#: An SQL expression over the columns of ``pages``, or a function of a page.
+Variable = str | Callable[[Page], Value]
+
+_AT_ONCE = 500
+
+_SQL = load_statements("crawler.sampling")
+
+
+def variable_of(text: str) -> tuple[str, str]:
+    """The name and the expression of ``NAME=EXPRESSION``. Raises :class:`UsageError` for any other text."""
+    name, sign, expression = text.partition("=")
+    if not (sign and name.strip() and expression.strip()):
+        raise UsageError(f"{text!r} is no variable; write NAME=EXPRESSION, as in chars=length(title)")
+    return name.strip(), expression.strip()
+
+
+async def values_of(
+    store: StoreReader, variable: Variable, name: str, pages: Sequence[int], now: float
+) -> Mapping[int, Value]:
+    """The values of pages, by their numbers. A page whose ``unavailable_after`` has passed is no page for a function.
+
+    Raises :class:`UsageError` for an expression that the database rejects, and for a value of another type.
+    """
+    found: dict[int, Value] = {}
+    left = iter(sorted(set(pages)))
+    while some := list(islice(left, _AT_ONCE)):
+        numbers = ", ".join(map(str, some))
+        if isinstance(variable, str):
+            found |= await _selected(store, variable, name, numbers)
+        else:
+            async with aclosing(stored_pages(store, f"url_id IN ({numbers})", now)) as read:
+                values = {page.url: variable(page) async for page in read}
+            rows = await store.query(UserSql(_SQL["variable"].format(expression="url", numbers=numbers)))
+            found |= {row["url_id"]: values[row["value"]] for row in rows if row["value"] in values}
+    for value in found.values():
+        if not (value is None or isinstance(value, str | Real)):
+            raise UsageError(f"variable {name}: {value!r} is no number, no truth value and no text")
+    return found
+
+
+async def _selected(store: StoreReader, expression: str, name: str, numbers: str) -> dict[int, Value]:
+    try:
+        rows = await store.query(UserSql(_SQL["variable"].format(expression=expression, numbers=numbers)))
+    except StatementError as error:
+        raise UsageError(f"variable {name} = {expression!r}: {error.__cause__}") from None
+    except UsageError as error:  # it does not stay within its brackets
+        raise UsageError(f"variable {name} = {expression!r}: {error}") from None
+    return {row["url_id"]: row["value"] for row in rows}

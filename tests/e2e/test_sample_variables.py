@@ -1,0 +1,112 @@
+"""Variables of the user in a sample: SQL expressions and Python functions, by site, and changes between two waves."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import crawler as package
+from crawler.demo.pages import Page
+from crawler.errors import UsageError
+from tests.command import HASTY, LOOPBACK, here
+from tests.web import LoopbackWeb
+
+SITES = ("a.test", "b.test")
+PAGES = 20
+
+
+def publish(web: LoopbackWeb, *, more: int) -> None:
+    for n, host in enumerate(SITES):
+        links = "".join(f"<a href=/{page}>x</a>" for page in range(PAGES))
+        pages = {
+            f"/{page}": Page(f"<title>{'t' * (page + n)}</title>{'x' * (100 * page + more)}") for page in range(PAGES)
+        }
+        web.sites[host] = {"/": Page(links), **pages}
+
+
+def draw(web: LoopbackWeb, db: Path) -> None:
+    (db.parent / "c.toml").write_text(HASTY)
+    options = ("--sample", "6", "--per", "site", "--max-depth", "1", "--config", db.parent / "c.toml", *LOOPBACK)
+    ended = here("run", *map(web.url, SITES), *options, "--db", db)
+    assert ended.code == 0, ended
+
+
+def estimates(db: Path, *options: str | Path) -> dict[tuple[str, str], dict[str, Any]]:
+    ended = here("sample", "--db", db, *options, "--json")
+    assert ended.code == 0, ended
+    return {(each["what"], each["among"]): each for each in json.loads(ended.out)["estimates"]}
+
+
+@pytest.fixture
+def waves(loopback: LoopbackWeb, tmp_path: Path) -> tuple[Path, Path]:
+    """The stores of two waves. In the second, each page but the start page has 40 bytes more."""
+    for name, more in (("first.db", 0), ("second.db", 40)):
+        publish(loopback, more=more)
+        draw(loopback, tmp_path / name)
+    return tmp_path / "first.db", tmp_path / "second.db"
+
+
+def test_variables_are_estimated_overall_and_by_site(waves: tuple[Path, Path], loopback: LoopbackWeb) -> None:
+    db = waves[1]
+    options = ("--variable", "chars=length(title)", "--variable", "large=body_bytes > 1000", "--by", "site")
+    found = estimates(db, *options, "--variable", "type=content_type")
+    with closing(sqlite3.connect(db)) as store:
+        drawn = store.execute(
+            "SELECT s.site, length(p.title), p.body_bytes > 1000 FROM samples s JOIN pages p ON p.url_id = s.url_id"
+        ).fetchall()
+    assert len(drawn) == 12
+    titles = [chars for _, chars, _ in drawn if chars is not None]
+    assert found["chars", "pages"]["value"] == pytest.approx(sum(titles) / len(titles))
+    assert (found["chars", "pages"]["unit"], found["chars", "pages"]["units"]) == ("number", len(titles))
+    large = found["large", "pages"]
+    assert (large["unit"], large["value"]) == ("share", pytest.approx(sum(row[2] for row in drawn) / 12))
+    assert large["low"] < large["value"] < large["high"]
+    assert found["type = text/html", "pages"]["value"] == 1
+    for host in SITES:
+        site = loopback.url(host).rstrip("/")
+        own = [row[2] for row in drawn if row[0] == site]
+        part = found["large", f"pages of site {site}"]
+        assert (part["units"], part["value"]) == (6, pytest.approx(sum(own) / 6))
+
+
+def test_changes_between_two_waves_use_the_same_units(waves: tuple[Path, Path]) -> None:
+    first, second = waves
+    found = estimates(second, "--since", first, "--variable", "bytes=body_bytes")
+    change = found["change of bytes", "pages, since the earlier wave"]
+    assert change["value"] == found["change of size", "pages, since the earlier wave"]["value"]
+    assert 0 < change["value"] <= 40
+    single = found["bytes", "pages"]["standard_error"]
+    assert change["standard_error"] < single / 5, "both waves have the same pages, so their sizes covary"
+    assert "change of bytes" in here("sample", "--db", second, "--since", first, "--variable", "bytes=body_bytes").out
+
+
+async def test_a_function_of_a_page_is_a_variable(waves: tuple[Path, Path]) -> None:
+    async with package.open(waves[1]) as crawl:
+        survey = await crawl.sample({"chars": lambda page: None if page.title is None else len(page.title)}, by="site")
+        expected = await crawl.sample({"chars": "length(title)"}, by="site", since=waves[0])
+        chars = [figure for figure in survey.figures if figure.what == "chars"]
+        assert chars == [figure for figure in expected.figures if figure.what == "chars"]
+        with pytest.raises(UsageError, match="no number"):
+            await crawl.sample({"links": lambda page: page.links})  # type: ignore[dict-item, return-value]
+
+
+@pytest.mark.parametrize("text", ["chars", "=length(title)", "x=no_such_column", "x=length(title)) FROM page; --"])
+def test_a_variable_that_cannot_be_computed_is_refused(waves: tuple[Path, Path], text: str) -> None:
+    ended = here("sample", "--db", waves[1], "--variable", text)
+    assert ended.code == 2
+    assert text.partition("=")[0] in ended.err
+
+
+def test_another_sample_is_no_earlier_wave(waves: tuple[Path, Path], loopback: LoopbackWeb, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    publish(loopback, more=0)
+    here("run", loopback.url("a.test"), "--sample", "3", "--max-depth", "1", *LOOPBACK, "--db", other,
+         "--config", tmp_path / "c.toml")  # fmt: skip
+    ended = here("sample", "--db", waves[1], "--since", other)
+    assert ended.code == 2
+    assert "another sample" in ended.err

@@ -1,0 +1,107 @@
+"""Ten worked designs: their data, the estimators of this project, and the statements of R's ``survey`` package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawler.sampling import Estimate, Sample
+
+Column = NDArray[np.float64]
+
+_CHANCE = np.random.default_rng(42)
+_N = 24
+
+
+def _drawn(*shape: int) -> Column:
+    return np.round(_CHANCE.lognormal(2, 0.8, shape or _N), 3)
+
+
+@dataclass(frozen=True)
+class Design:
+    """A design: ``columns`` of the sample, ``ours`` and ``r``, which prints a value and its standard error."""
+
+    columns: dict[str, Column]
+    ours: Callable[[dict[str, Column]], Estimate]
+    r: str
+
+
+_STRATA = np.repeat([1.0, 2, 3], [10, 8, 6])
+_STRATUM_SIZE = np.repeat([100.0, 40, 12], [10, 8, 6])
+_PAIRS = np.repeat(np.arange(12.0), 2)
+_PAIR_SIZE = np.repeat(np.round(_CHANCE.uniform(3, 60, 12)), 2)
+_CLUSTERS = np.repeat(np.arange(6.0), [2, 5, 4, 3, 6, 4])
+_EQUAL_CLUSTERS = np.repeat(np.arange(6.0), 4)
+_WAVE = _drawn()
+
+_MEAN = "m <- svymean(~y, d); cat(coef(m), SE(m))"
+_TOTAL = "m <- svytotal(~y, d); cat(coef(m), SE(m))"
+_JACKKNIFE_MEAN = "d <- as.svrepdesign(d, type='{}', mse=TRUE); " + _MEAN
+
+DESIGNS = {
+    "simple, without replacement: mean": Design(
+        {"y": _drawn()},
+        lambda c: Sample(np.full(_N, _N / 200)).mean(c["y"]),
+        f"d <- svydesign(ids=~1, data=x, fpc=rep(200, 24)); {_MEAN}",
+    ),
+    "simple, without replacement: total": Design(
+        {"y": _drawn()},
+        lambda c: Sample(np.full(_N, _N / 200)).total(c["y"]),
+        f"d <- svydesign(ids=~1, data=x, fpc=rep(200, 24)); {_TOTAL}",
+    ),
+    "with replacement, in proportion to size: total": Design(
+        {"y": _drawn(), "w": np.round(_drawn() + 1, 2)},
+        lambda c: Sample(1 / c["w"], clusters=np.arange(_N)).total(c["y"]),
+        f"d <- svydesign(ids=~1, data=x, weights=~w); {_TOTAL}",
+    ),
+    "with replacement, in proportion to size: mean, by the jackknife": Design(
+        {"y": _drawn(), "w": np.round(_drawn() + 1, 2)},
+        lambda c: Sample(1 / c["w"], clusters=np.arange(_N)).mean(c["y"]),
+        f"d <- svydesign(ids=~1, data=x, weights=~w); {_JACKKNIFE_MEAN.format('JK1')}",
+    ),
+    "three strata: mean": Design(
+        {"y": _drawn(), "h": _STRATA, "size": _STRATUM_SIZE},
+        lambda c: Sample(np.repeat([10 / 100, 8 / 40, 6 / 12], [10, 8, 6]), strata=c["h"]).mean(c["y"]),
+        f"d <- svydesign(ids=~1, strata=~h, data=x, fpc=~size); {_MEAN}",
+    ),
+    "two of each of twelve sites: mean": Design(
+        {"y": _drawn(), "h": _PAIRS, "size": _PAIR_SIZE},
+        lambda c: Sample(2 / c["size"], strata=c["h"]).mean(c["y"]),
+        f"d <- svydesign(ids=~1, strata=~h, data=x, fpc=~size); {_MEAN}",
+    ),
+    "three strata: share of a part, by the jackknife": Design(
+        {"y": (_drawn() > 8).astype(float), "part": (_drawn() > 5).astype(float), "h": _STRATA, "size": _STRATUM_SIZE},
+        lambda c: (
+            Sample(np.repeat([10 / 100, 8 / 40, 6 / 12], [10, 8, 6]), strata=c["h"]).among(c["part"]).mean(c["y"])
+        ),
+        "d <- svydesign(ids=~1, strata=~h, data=x, fpc=~size); "
+        "d <- as.svrepdesign(d, type='JKn', mse=TRUE); d <- subset(d, part == 1); " + _MEAN,
+    ),
+    "whole clusters: mean, by the jackknife": Design(
+        {"y": _drawn(), "c": _CLUSTERS},
+        lambda c: Sample(np.full(_N, 0.2), clusters=c["c"], cluster_probability=0.2).mean(c["y"]),
+        f"d <- svydesign(ids=~c, data=x, fpc=rep(30, 24)); {_JACKKNIFE_MEAN.format('JK1')}",
+    ),
+    "sites, then pages of them: mean": Design(
+        {"y": _drawn(), "c": _EQUAL_CLUSTERS},
+        lambda c: Sample(np.full(_N, 6 / 30 * 4 / 10), clusters=c["c"], cluster_probability=6 / 30).mean(c["y"]),
+        f"x$i <- 1:24; x$sites <- 30; x$pages <- 10; d <- svydesign(ids=~c+i, data=x, fpc=~sites+pages); {_MEAN}",
+    ),
+    "three strata: difference of two waves": Design(
+        {"y": _WAVE, "z": np.round(_WAVE * 0.8 + 0.3 * _drawn(), 3), "h": _STRATA, "size": _STRATUM_SIZE},
+        lambda c: Sample(np.repeat([10 / 100, 8 / 40, 6 / 12], [10, 8, 6]), strata=c["h"]).difference(c["y"], c["z"]),
+        "d <- svydesign(ids=~1, strata=~h, data=x, fpc=~size); "
+        "m <- svycontrast(svymean(~y + z, d), c(-1, 1)); cat(coef(m), SE(m))",
+    ),
+}
+
+
+def script(design: Design) -> str:
+    """The statements of R for a design."""
+    columns = ", ".join(
+        f"{name}=c({', '.join(repr(float(value)) for value in column)})" for name, column in design.columns.items()
+    )
+    return f"suppressMessages(library(survey)); options(digits=15); x <- data.frame({columns}); {design.r}\n"
