@@ -61,7 +61,7 @@ def test_the_python_page_handles_every_page_once_despite_a_kill(tmp_path: Path) 
 
 def sql_examples() -> list[str]:
     blocks = re.findall(r"^```sql\n(.*?)^```", STORE, flags=re.M | re.S)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     return [statement for block in blocks for statement in str(block).strip().removesuffix(";").split(";\n")]
 
 
