@@ -169,7 +169,7 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)  # more than the hosts that are worked on at once
 def registrable_domain(host: str) -> str:
     """The registrable domain (``b.co.uk`` for ``a.b.co.uk``) by the Public Suffix List.
 

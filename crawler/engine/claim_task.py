@@ -72,7 +72,8 @@ class ClaimTask:
 
         Raises :class:`CrawlerError`. Any other exception is a bug outside the treatment of a single URL.
         """
-        if not await self._finish():
+        is_finished = await self._finish()
+        if not is_finished or self._context.capacity.is_crowded:  # in a crowd, the next claim of the group is far away
             self._context.gate.close_connections(self._claim.group)
 
     async def _finish(self) -> bool:

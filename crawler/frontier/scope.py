@@ -16,6 +16,7 @@ from crawler.reasons import Reason, ReasonCode
 from crawler.url import host_of, registrable_domain, registrable_domains
 
 _LINKS_KEPT = 8_192
+_SITES_KEPT = 10_000
 _NOFOLLOW = Reason(ReasonCode.NOFOLLOW)
 _NO_TRAPS = TrapSettings(enabled=False)
 
@@ -111,7 +112,7 @@ class Scope:
         try:
             refused = self._site_refusals[site]
         except KeyError:
-            if len(self._site_refusals) > 50_000:
+            if len(self._site_refusals) > _SITES_KEPT:
                 self._site_refusals.clear()
             refused = self._site_refusals[site] = self._refuse_site(site)
         if refused is not None:

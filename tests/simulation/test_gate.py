@@ -10,6 +10,7 @@ import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.engine.alarm import Alarm
+from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.gate import FetchPermit, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
@@ -196,6 +197,21 @@ def test_connections_are_kept_for_the_pause_and_closed_when_the_group_is_given_b
         far = [wait_s for group, wait_s in kept.told if group == "far.test"]
         assert near == [1.0, 1.0, 1.0], "robots.txt and two pages in one claim"
         assert far == [1.0, None, 30.0, None, 30.0], "given back, since the next request waits for 30 s"
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize(("claimed_groups", "closed"), [(2, True), (100, False)])
+def test_connections_are_closed_at_the_end_of_a_claim_in_a_crowd(
+    claimed_groups: int, closed: bool, db_path: Path
+) -> None:
+    async def main(clock: VirtualClock) -> None:
+        sites: dict[str, Site] = {f"h{n}.test": {"/robots.txt": plain(""), "/": Page("x")} for n in range(20)}
+        web, kept = SimulatedWeb(clock, sites), Kept()
+        options = Options(crawl=CrawlSettings(claimed_groups=claimed_groups))
+        async with session(clock, db_path, web, [f"http://{h}/" for h in sites], options, connections=kept) as (run, _):
+            await run.run()
+        assert any(wait_s is None for _, wait_s in kept.told) is closed
 
     run_virtual(main)
 

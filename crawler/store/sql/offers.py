@@ -17,7 +17,7 @@ from crawler.url import host_of, registrable_domain, split
 
 _NEW = Reason(ReasonCode.NEW)
 _GENERATION = 20_000
-_SITES_KEPT = 100_000
+_SITES_KEPT = 20_000
 _REFUSED = 1 << 30  # the depth remembered of a refused URL: every admitted offer is better
 
 

@@ -334,6 +334,7 @@ class SqlStore(ABC):
                 numbers, touched = await self._offers.take(batch, None)
                 await self._sql.execute_many("set_seed", [{"id": number} for number in numbers.values()])
                 await self._committer.refresh(touched, None)
+            self._offers.forget()  # seeds are of many sites: few of them are worked on first
 
     async def seed_states(self) -> list[tuple[State, str]]:
         return [(State(row.state), row.reason) for row in await self._read.fetch("seed_states")]
