@@ -46,16 +46,19 @@ async def _run(path: Path, pages: int) -> list[Row]:
     store = await SqliteStore.open(path, read_only=True)
     try:
         for name, questions in _questions().items():
-            times = []
+            times, cpu = [], []
             for words in questions:
-                start = time.perf_counter()
+                start, cpu_start = time.perf_counter(), time.process_time()
                 await search(store, words, now=_AT, facets=True)
                 times.append(time.perf_counter() - start)
+                cpu.append(time.process_time() - cpu_start)
             times.sort()
+            cpu.sort()
             median, worst = times[len(times) // 2], times[-1]
             must = f"≤ {_TARGET_S * 1000:.0f} ms"
             rows.append(Row(f"{name}, median of {len(times)}", median * 1000, "ms", must=must, ok=median <= _TARGET_S))
             rows.append(Row(f"{name}, slowest", worst * 1000, "ms"))
+            rows.append(Row(f"{name}, median of processor time", cpu[len(cpu) // 2] * 1000, "ms"))
     finally:
         await store.close()
     return rows
@@ -106,7 +109,8 @@ async def _make(path: Path, pages: int) -> None:
         "VALUES (1, 'all', 0, 1, 'delay', 'delay')"
     )
     db.executemany(
-        "INSERT INTO site (id, name, group_id) VALUES (?, ?, 1)", [(n + 1, f"http://s{n}.test") for n in range(_SITES)]
+        "INSERT INTO site (id, name, host, registered_domain, group_id) VALUES (?1, ?2, ?3, ?3, 1)",
+        [(n + 1, f"http://s{n}.test", f"s{n}.test") for n in range(_SITES)],
     )
     ids = [url_number(n % _SITES + 1, f"/{n}") for n in range(pages)]
     for n, title, body in _texts(pages):
