@@ -70,7 +70,8 @@ def told(left: TimeLeft) -> str:
     if left.most_s is not None:
         span = f"{duration(left.least_s)} to {duration(left.most_s)} to go"
     else:
-        span = f"at least {duration(left.least_s)} to go, {left.reason}"
+        known = f"at least {duration(left.least_s)} to go, " if left.least_s >= 1 else ""
+        span = f"{known}{left.reason}"
     return f"{span}; {left.slowest} takes longest ({many(left.slowest_queued, 'URL')})"
 
 

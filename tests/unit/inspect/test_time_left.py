@@ -1,0 +1,35 @@
+"""The sentence about the time that is left."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawler.frontier.time_left import End, TimeLeft
+from crawler.inspect.time_left import as_json, told
+
+
+@pytest.mark.parametrize(
+    ("least_s", "most_s", "end", "sentence"),
+    [
+        (90.0, 3600.0, End.BOUNDED, "1 min 30 s to 1 h to go; a.test takes longest (7 URLs)"),
+        (90.0, None, End.TOO_EARLY, "at least 1 min 30 s to go, too early for an upper bound; a.test takes longest"),
+        (0.0, None, End.TOO_EARLY, "too early for an upper bound; a.test takes longest (7 URLs)"),
+        (2.0, None, End.NO_END_IN_SIGHT, "at least 2 s to go, no end in sight: each page still brings more than one"),
+    ],
+)
+def test_the_range_is_one_sentence(least_s: float, most_s: float | None, end: End, sentence: str) -> None:
+    left = TimeLeft(least_s, most_s, end, 1.5, "a.test", 7, least_s)
+    assert told(left).startswith(sentence)
+    assert as_json(left) == {
+        "least_s": least_s,
+        "most_s": most_s,
+        "end": end.value,
+        "new_per_page": 1.5,
+        "slowest": "a.test",
+        "slowest_queued": 7,
+        "slowest_s": least_s,
+    }
+
+
+def test_nothing_left_is_null() -> None:
+    assert as_json(None) is None
