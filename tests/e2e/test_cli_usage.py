@@ -96,6 +96,26 @@ def test_settings_that_exclude_a_proxy(options: list[str], told: str, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("export", "appendix", "folder", "--table", "pages"), "an appendix is of the whole crawl"),
+        (
+            ("export", "csv", "pages.csv", "--title", "A study"),
+            "--title and --author are for `crawler export appendix`",
+        ),
+        (("audit", "--appendix", ".", "--sites", "sites.csv"), "--report and --sites are made from a store"),
+        (("audit", "--appendix", "."), "no data appendix (it has no SHA256SUMS)"),
+    ],
+)
+def test_options_of_an_appendix(
+    arguments: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert told in refused(*arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("command", ["status", "why"])
 def test_a_missing_store(command: str, tmp_path: Path) -> None:
     url = [SEED] if command == "why" else []
