@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ PDF = "application/pdf"
 #: The first pages of a file are read: an ordinary page takes some milliseconds.
 MAX_PAGES = 200
 MAX_TITLE_CHARS = 1_000
+_PDFIUM = threading.Lock()  # pdfium may be called by one thread at a time
 # What pdfium writes for a hyphen within a word that continues on the next line.
 _HYPHEN = re.compile("[\x02\ufffe\u00ad]\\s*")
 
@@ -36,8 +38,13 @@ def read_pdf(body: bytes, max_chars: int) -> PdfText | None:
     """
     import pypdfium2
 
+    with _PDFIUM:
+        return _read(pypdfium2, body, max_chars)
+
+
+def _read(pypdfium2: Any, body: bytes, max_chars: int) -> PdfText | None:
     try:
-        document: Any = pypdfium2.PdfDocument(body)
+        document = pypdfium2.PdfDocument(body)
     except pypdfium2.PdfiumError:
         return None
     try:
