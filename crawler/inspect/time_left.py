@@ -54,7 +54,7 @@ def _backlog(row: dict[str, Any], settings: Settings) -> Backlog:
         give_up_at = row["failing_since"] + patience_s + last_pause_s
     return Backlog(
         group=row["name"],
-        queued=row["queued"],
+        queued=int(row["queued"]),  # a sum is a Decimal on PostgreSQL
         sites=row["sites"],
         ready_at=max(row["next_at"], row["wait_until"], row["first_due_at"]),
         last_due_at=row["last_due_at"],
