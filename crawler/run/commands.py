@@ -56,12 +56,11 @@ _OPTIONS = tuple(key.name for key in KEYS.values() if key.option)
     is_flag=True,
     help="Visit again what the crawl has visited: each SITE or URL that is named in place of SEEDs, or all.",
 )
-@click.option("--defaults", is_flag=True, help="Begin from the default settings, not from those of the last run.")
-def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, defaults: bool, **options: Any) -> int:
+def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: Any) -> int:
     """Start a crawl from SEEDs, or continue the crawl in the store.
 
-    A run goes on with the settings of the last run into its store; `crawler settings show` lists them. Options and
-    the configuration file change them.
+    A run that names no seeds goes on with the settings of the last run into its store; `crawler settings show` lists
+    them. Options and the configuration file change them.
     """
     given = given_settings(options)
 
@@ -73,7 +72,7 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, defaults: bo
     set_up_logging(output.log_level, output.log_format)
 
     async def run_crawl() -> int:
-        settings = await _as_begun(with_given, defaults=defaults)
+        settings = await _as_begun(with_given, names_seeds=bool(output.seeds or (seeds and not refresh)))
         _require_sample_size(settings, given)
         if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
             tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
@@ -85,21 +84,22 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, defaults: bo
     return run_async(run_crawl())
 
 
-async def _as_begun(with_given: Callable[[Settings], Settings], *, defaults: bool) -> Settings:
+async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: bool) -> Settings:
     """The settings of a run: those that the store remembers, changed by what is given. Says which these are.
 
-    ``with_given`` puts what is given in place of settings; ``defaults``: the store's are left out.
+    ``with_given`` puts what is given in place of settings. A command that names seeds states the whole crawl, so its
+    settings are changes of the defaults.
     """
     fresh = with_given(Settings())
     before = await remembered(fresh)
     if before is None:
         return fresh
-    settings = fresh if defaults else with_given(before)
+    settings = fresh if names_seeds else with_given(before)
     argument = db_argument(settings.output.db)
     if begun_with := [_told(key, key.value(settings)) for key in differing(settings, fresh)]:
         tell(
             f"goes on with {', '.join(begun_with)}, as the crawl was begun "
-            f"(`crawler settings show{argument}` lists all settings, --defaults leaves them out)"
+            f"(`crawler settings show{argument}` lists all settings)"
         )
     if changes := [
         f"{_told(key, key.value(settings))} in place of {_value(key, before)}" for key in differing(settings, before)

@@ -166,7 +166,7 @@ def test_limits_end_a_crawl_with_0_and_are_named(web: LoopbackWeb, db_path: Path
     assert pages.code == 0
     assert "--max-pages reached (3)" in pages.out
     assert states(db_path)["fetched"] == 3
-    timed = here(*begin, "--max-pages", "0", "--max-time", "0.5")
+    timed = here(*begin, "--max-time", "0.5")
     assert timed.code == 0
     assert "--max-time is over" in timed.out
     per_site = here(*begin, "--max-pages-per-site", str(states(db_path)["fetched"] + 2))
@@ -208,11 +208,12 @@ def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
     changed = 'crawler: changes the crawl: --exclude ["/2$"] in place of []\n'
     told = "crawler: the new options leave out 1 of the queued URLs; the last options bring them back\n"
     assert (narrow.code, narrow.err) == (0, changed + told)
-    shallow = here("run", *options, "--defaults", "--max-depth", "5")
+    whole = ("run", web.url("a.test"), *options)  # takes no option from the last run
+    shallow = here(*whole, "--max-depth", "5")
     assert shallow.code == 0
     assert shallow.err.endswith("\ncrawler: queued again under the new options or seeds: 1 URL\n")
     assert states(db_path) == {"fetched": 6, "excluded": 1}
-    assert here("run", *options, "--defaults").code == 0
+    assert here(*whole).code == 0
     assert states(db_path)["fetched"] == 21
     paths = [hit.path for hit in web.log if hit.path != "/robots.txt"]
     assert len(paths) == len(set(paths)), "nothing was fetched twice"
@@ -475,9 +476,7 @@ def test_a_run_that_only_completes_a_crawl_exits_0(web: LoopbackWeb, db_path: Pa
     run = ("run", web.url("a.test"), "--scope", "any", "--config", hasty, *LOOPBACK, "--db", db_path)
     assert here(*run, "--max-pages", "1").code == 0
     before = len(web.log)
-    assert (here(*run, "--defaults").code, len(web.log) - before) == (0, 1), (
-        "it asks for the robots.txt of b.test, and for no page"
-    )
+    assert (here(*run).code, len(web.log) - before) == (0, 1), "it asks for the robots.txt of b.test, and for no page"
 
 
 def test_a_run_that_adds_no_page_to_a_store_exits_5(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:

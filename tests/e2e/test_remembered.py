@@ -78,8 +78,8 @@ def test_nothing_is_said_of_options_that_are_repeated(begun: LoopbackWeb, config
     assert here(*again).err == ""
 
 
-def test_defaults_leave_out_what_the_store_remembers(begun: LoopbackWeb, config: Path, db_path: Path) -> None:
-    ended = here("run", "--defaults", "--config", config, *LOOPBACK, "--db", db_path)
+def test_a_command_that_names_seeds_states_the_whole_crawl(begun: LoopbackWeb, config: Path, db_path: Path) -> None:
+    ended = here("run", begun.url("a.test"), "--config", config, *LOOPBACK, "--db", db_path)
     assert '--exclude [] in place of ["left-out"]' in ended.err
     assert "--max-depth -1 in place of 0" in ended.err
     assert paths(begun) == {"/", "/1", "/2", "/left-out"}
