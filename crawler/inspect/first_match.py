@@ -7,33 +7,37 @@ from contextlib import aclosing
 from crawler.model import Reading
 from crawler.robots.first_match import lost_to_first_match
 from crawler.robots.readings import SiteRules, read
-from crawler.robots.text import STRICT_MAX_BYTES, RobotsFile, parse
+from crawler.robots.text import RobotsFile, parse
 from crawler.settings.settings import Settings
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
 _SQL = load_statements("crawler.inspect")
 _MOST_JUDGED = 1000
+_MOST_OCTETS = 1 << 20  # of robots.txt, which take less than a second
 _SHOWN = 5
 
 
 async def told_of_first_matches(store: StoreReader, settings: Settings) -> list[str]:
     """One sentence for each of the first such URLs, with its remedy, and one for the rest.
 
-    Only ``strict`` has such URLs. At most a thousand refused URLs are judged.
+    Only ``strict`` has such URLs. At most a thousand refused URLs are judged, by a megabyte of robots.txt in all,
+    because a run that was told to stop ends soon.
     """
     if settings.robots.reading is not Reading.STRICT:
         return []
     said: list[str] = []
-    left = 0
+    left, octets_left = 0, _MOST_OCTETS
     last: tuple[str, RobotsFile, SiteRules] | None = None
     async with aclosing(store.rows(_SQL["refused_front_pages"], {"limit": _MOST_JUDGED})) as rows:
         async for row in rows:
             if last is None or last[0] != row.site:
-                (text,) = await store.query(_SQL["robots"], {"site": row.site}) or [{"body": None}]
-                if text["body"] is None:
+                texts = await store.query(_SQL["robots_text"], {"site": row.site, "most": octets_left})
+                if not texts:
                     continue
-                file = parse(text["body"], max_bytes=STRICT_MAX_BYTES)
+                body = texts[0]["body"]
+                octets_left -= len(body)
+                file = parse(body, max_bytes=_MOST_OCTETS)
                 token = settings.identity.agent
                 last = (row.site, file, read(file, token=token, reading=Reading.STRICT, site=row.site))
             _, file, rules = last

@@ -69,6 +69,13 @@ FROM sites_by_id s JOIN robots_by_id r ON r.robots_copy = s.robots_copy
 LEFT JOIN robots_texts_by_id t ON t.text_id = r.text_id
 WHERE s.site = :site
 
+-- name: robots_text
+-- The text of the robots.txt in force at a site, unless it has more octets than :most.
+SELECT t.body
+FROM sites_by_id s JOIN robots_by_id r ON r.robots_copy = s.robots_copy
+JOIN robots_texts_by_id t ON t.text_id = r.text_id
+WHERE s.site = :site AND length(t.body) <= :most
+
 -- name: revisit
 SELECT due_at, checked_at, changes, watched_s, failures, hint, hinted_at, why FROM revisits_by_id WHERE url_id = :url_id
 

@@ -115,8 +115,12 @@ def test_the_end_of_a_run_tells_what_only_the_order_of_lines_closes(loopback: Lo
     loopback.sites["shut.test"] = {"/robots.txt": plain("User-agent: *\nDisallow: /\nAllow: /$\n"), "/": Page("front")}
     loopback.sites["deep.test"] = {"/robots.txt": plain("User-agent: *\nDisallow: /\nAllow: /a\n"), "/a": Page("a")}
     loopback.sites["meant.test"] = {"/robots.txt": plain("User-agent: *\nDisallow: /\n"), "/": Page("closed")}
+    comments = "# a comment that says nothing\n" * 40_000  # more than is read at the end of a run
+    huge = plain(f"User-agent: *\nDisallow: /\nAllow: /$\n{comments}")
+    loopback.sites["huge.test"] = {"/robots.txt": huge, "/": Page("front")}
     (tmp_path / "c.toml").write_text(HASTY)
-    seeds = [loopback.url("shut.test"), loopback.url("deep.test", "/a"), loopback.url("meant.test")]
+    hosts = ("shut.test", "/"), ("deep.test", "/a"), ("meant.test", "/"), ("huge.test", "/")
+    seeds = [loopback.url(*host) for host in hosts]
     ended = here("run", *seeds, "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db")
     order = "and by the 1996 draft the first match decides; its owner can put the Allow line first"
     told = [line for line in ended.err.splitlines() if "stay" in line or "--reading" in line]
