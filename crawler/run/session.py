@@ -73,9 +73,9 @@ async def crawl_session(
     _require_readers(settings)
     drawn: list[Drawn] | None = None
     if settings.sample.size is not None:
-        _require_drawable(settings, seeds, strata or {})
+        require_drawable(settings, seeds, strata or {})
         if settings.sample.method is Method.STRATIFIED and strata:
-            settings, drawn = _draw_seeds(settings, strata or {})
+            settings, drawn = draw_seeds(settings, strata or {})
             seeds = [each.url for each in drawn]
     clock = clock or SystemClock()
     async with begun(settings, seeds, clock, at_work=True, tell=tell) as (store, scope), AsyncExitStack() as opened:
@@ -259,7 +259,7 @@ def _require_readers(settings: Settings) -> None:
         raise missing_extra("PDF files need pypdfium2", "documents")
 
 
-def _require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
+def require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
     """Raise :class:`UsageError` for a sample that cannot be drawn as asked."""
     sample = settings.sample
     load("survey")  # before anything is asked for
@@ -303,8 +303,11 @@ def _without_strata() -> UsageError:
     )
 
 
-def _draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:
-    """A stratified sample of seeds, and the settings that fetch nothing but these."""
+def draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:
+    """A stratified sample of seeds, and the settings that fetch nothing but these.
+
+    Raises :class:`UsageError` if the sample has fewer URLs than there are strata.
+    """
     assert settings.sample.size is not None
     there = len(set(strata.values()))
     if settings.sample.size < there:

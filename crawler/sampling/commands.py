@@ -5,15 +5,21 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 
 import click
+from click.core import ParameterSource
 
 from crawler.cli.output import console, print_json
-from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
+from crawler.cli.shared import LazyGroup, cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
+from crawler.errors import UsageError
 from crawler.sampling import load
 from crawler.settings.stores import existing_store
 
 
-@cli.command()
+class _Commands(LazyGroup):
+    modules = dict.fromkeys(("design",), "run.sample_commands")
+
+
+@cli.group(cls=_Commands, invoke_without_command=True)
 @db_option
 @click.option(
     "--variable",
@@ -25,8 +31,15 @@ from crawler.settings.stores import existing_store
 @click.option("--by", type=click.Choice(["stratum", "site"]), help="Estimate variables for each of these parts too.")
 @click.option("--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes.")
 @json_option
-def sample(db: str, texts: tuple[str, ...], by: str | None, since: str | None, as_json: bool) -> int:
+@click.pass_context
+def sample(
+    context: click.Context, db: str, texts: tuple[str, ...], by: str | None, since: str | None, as_json: bool
+) -> int:
     """Print estimates from the sample of `run --sample N`, with 95 % confidence intervals."""
+    if command := context.invoked_subcommand:
+        if any(context.get_parameter_source(name) is not ParameterSource.DEFAULT for name in context.params):
+            raise UsageError(f"write the options behind the command: `crawler sample {command} …`")
+        return 0
     surveys, terminal = load("survey"), load("terminal")
     variables = dict(load("variables").variable_of(text) for text in texts)
     parts = None if by is None else surveys.By(by)

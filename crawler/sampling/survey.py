@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from math import isfinite, nan
@@ -79,6 +79,39 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
+class Measure:
+    """A quantity to estimate: ``what``, ``among`` which URLs. ``values`` has one of each draw, NaN if it has none."""
+
+    what: str
+    among: str
+    unit: Unit
+    values: Sequence[float]
+
+    def of(self, sample: Sample) -> Figure:
+        """The estimate from ``sample``, whose draws ``values`` are of."""
+        if self.unit is Unit.SHARE:
+            estimate = sample.share(self.values, open_ended=True)
+        else:
+            estimate = sample.mean(self.values)
+            if self.unit in (Unit.BYTES, Unit.LINKS):
+                estimate = _from_none(estimate)
+        return Figure(self.what, self.among, self.unit, estimate)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnUrls:
+    """The drawn URLs of a sample, one for each draw, with the design and the quantities of `crawler sample`.
+
+    ``sites`` and ``strata`` have the site and the stratum of each draw.
+    """
+
+    sample: Sample
+    measures: Sequence[Measure]
+    sites: Sequence[str]
+    strata: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
     """The estimates from a sample, and the number of URLs that it does not cover.
 
@@ -136,14 +169,15 @@ async def survey(
         raise UsageError(f"the store holds no sample{waits}; {command} draws one when its sampling frame is known")
     rows = await store.query(_SQL["drawn"], {"max_redirects": _redirects(draw)})
     own = {name: await _own_values(store, rows, name, variable, now) for name, variable in (variables or {}).items()}
-    languages = {row["url"]: await _language(store, row) for row in _once(rows) if row["state"] == State.FETCHED}
+    languages = await _languages(store, rows)
     queued = [row for row in _once(rows) if row["state"] == State.QUEUED]
     limit = await _pages_per_site(store)
     over_budget = sum(limit is not None and row["fetched"] >= limit for row in queued)
     blocked = sum(_is_blocked(row) for row in _once(rows))
     (outside,) = await store.query(_SQL["blocked_outside"])
     design = _sample(draw, rows)
-    figures = (*_figures(design, rows, languages), *_own_figures(design, rows, own, by)) if rows else ()
+    measures = _measures(design, rows, languages) if rows else ()
+    figures = (*(measure.of(design) for measure in measures), *_own_figures(design, rows, own, by))
     if earlier is not None:
         figures = (*figures, *await _changes(earlier, draw, rows, own, variables or {}, now))
     unseen = design.share(np.zeros(len(rows)), open_ended=True)
@@ -162,6 +196,20 @@ async def survey(
         outcomes,
         unseen_at_most,
     )
+
+
+async def drawn_of(store: StoreReader, draw: SampleDraw, variables: Mapping[str, Variable], now: float) -> DrawnUrls:
+    """The draws of the sample in the store with all quantities that :func:`survey` estimates over all.
+
+    Raises :class:`UsageError` for a variable that cannot be computed.
+    """
+    rows = await store.query(_SQL["drawn"], {"max_redirects": _redirects(draw)})
+    own = {name: await _own_values(store, rows, name, variable, now) for name, variable in variables.items()}
+    design = _sample(draw, rows)
+    measures = [*_measures(design, rows, await _languages(store, rows))]
+    for name, values in own.items():
+        measures += _own_measures(design, name, values, "pages")
+    return DrawnUrls(design, measures, [row["drawn_site"] for row in rows], [row["stratum"] for row in rows])
 
 
 async def _own_values(
@@ -190,15 +238,17 @@ def _own_figures(
         parts |= {f"pages of {by.value} {label}": sample.among(labels == label) for label in sorted(set(labels))}
     for name, values in own.items():
         for among, part in parts.items():
-            if any(isinstance(value, str) for value in values):
-                texts = [None if value is None else str(value) for value in values]
-                for label in _frequent(sample, texts):
-                    ones = [nan if text is None else float(text == label) for text in texts]
-                    yield Figure(f"{name} = {label}", among, Unit.SHARE, part.share(ones, open_ended=True))
-            elif _is_share(values):
-                yield Figure(name, among, Unit.SHARE, part.share(_numbers(values), open_ended=True))
-            else:
-                yield Figure(name, among, Unit.NUMBER, part.mean(_numbers(values)))
+            yield from (measure.of(part) for measure in _own_measures(sample, name, values, among))
+
+
+def _own_measures(sample: Sample, name: str, values: Sequence[Value], among: str) -> Iterable[Measure]:
+    if any(isinstance(value, str) for value in values):
+        texts = [None if value is None else str(value) for value in values]
+        for label in _frequent(sample, texts):
+            ones = [nan if text is None else float(text == label) for text in texts]
+            yield Measure(f"{name} = {label}", among, Unit.SHARE, ones)
+    else:
+        yield Measure(name, among, Unit.SHARE if _is_share(values) else Unit.NUMBER, _numbers(values))
 
 
 async def _changes(
@@ -267,6 +317,10 @@ def _once(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return list({row["drawn_id"]: row for row in rows}.values())
 
 
+async def _languages(store: StoreReader, rows: Sequence[Mapping[str, Any]]) -> dict[str, str | None]:
+    return {row["url"]: await _language(store, row) for row in _once(rows) if row["state"] == State.FETCHED}
+
+
 async def _language(store: StoreReader, row: Mapping[str, Any]) -> str | None:
     """The language that a page states, or ``"not said"``; ``None`` if the body was not kept."""
     body = None if row["noindex"] else await store.body(row["url"])
@@ -286,33 +340,22 @@ def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]], answered: Seque
     return Sample([row["probability"] for row in rows], strata=strata, clusters=walks, answered=answered)
 
 
-def _figures(
+def _measures(
     sample: Sample, rows: Sequence[Mapping[str, Any]], languages: Mapping[str, str | None]
-) -> Iterable[Figure]:
-    """The estimates. A URL has no value in an estimate that is not about it, or if it is queued or blocked."""
-
-    def values(of: Callable[[Mapping[str, Any]], float | None]) -> list[float]:
-        found = (of(row) for row in rows)
-        return [nan if value is None else float(value) for value in found]
-
-    def share(what: str, among: str, ones: Sequence[float]) -> Figure:
-        return Figure(what, among, Unit.SHARE, sample.share(ones, open_ended=True))
-
-    def mean(what: str, among: str, unit: Unit, numbers: Sequence[float]) -> Figure:
-        return Figure(what, among, unit, _from_none(sample.mean(numbers)))
-
-    said = values(lambda row: None if _is_unknown(row) else _is_disallowed(row))
-    yield share("disallowed by robots.txt", "URLs", said)
+) -> Iterable[Measure]:
+    """The quantities to estimate. A URL has no value in one that is not about it, or if it is queued or blocked."""
+    said = _numbers([None if _is_unknown(row) else _is_disallowed(row) for row in rows])
+    yield Measure("disallowed by robots.txt", "URLs", Unit.SHARE, said)
     statuses = [_status(row) for row in rows]
     for status in _frequent(sample, statuses):
         ones = [nan if each is None else float(each == status) for each in statuses]
-        yield share(f"answer {status}", "URLs that may be asked for", ones)
-    yield mean("size", "pages", Unit.BYTES, _sizes(rows))
-    yield mean("links per page", "pages", Unit.LINKS, _link_counts(rows))
+        yield Measure(f"answer {status}", "URLs that may be asked for", Unit.SHARE, ones)
+    yield Measure("size", "pages", Unit.BYTES, _sizes(rows))
+    yield Measure("links per page", "pages", Unit.LINKS, _link_counts(rows))
     tongues = [languages.get(row["url"]) for row in rows]
     for tongue in _frequent(sample, tongues):
         ones = [nan if each is None else float(each == tongue) for each in tongues]
-        yield share(f"language {tongue}", "pages whose text may be kept", ones)
+        yield Measure(f"language {tongue}", "pages whose text may be kept", Unit.SHARE, ones)
 
 
 def _from_none(estimate: Estimate) -> Estimate:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
 
 from crawler.settings.keys import KEYS, SECTIONS, Key
 
@@ -19,16 +21,21 @@ Generated from crawler/settings/keys.py by `python -m tests.docs`."""
 
 def toml() -> str:
     """A TOML file that names every setting with its default and a comment."""
-    return "\n".join([*_comment(_HEAD), *_toml_lines()]) + "\n"
+    return commented_toml(_HEAD, ((key, key.default) for key in KEYS.values()))
 
 
-def _toml_lines() -> Iterator[str]:
-    for section, about in SECTIONS.items():
-        yield from ("", *_comment(about), f"[{section}]")
-        for key in _keys_of(section):
+def commented_toml(head: str, values: Iterable[tuple[Key, Any]]) -> str:
+    """A TOML file with comments that begins with ``head``. ``values`` are keys with their values, by section."""
+    return "\n".join([*_comment(head), *_toml_lines(values)]) + "\n"
+
+
+def _toml_lines(values: Iterable[tuple[Key, Any]]) -> Iterator[str]:
+    for section, keys in groupby(values, key=lambda each: each[0].section):
+        yield from ("", *_comment(SECTIONS[section]), f"[{section}]")
+        for key, value in keys:
             option = f"({key.option})" if key.option else ""
             yield from _comment(" ".join(filter(None, (key.help, key.more, option))))
-            yield f"{key.word} = {key.kind.toml(key.default)}"
+            yield f"{key.word} = {key.kind.toml(value)}"
 
 
 def _comment(text: str) -> list[str]:

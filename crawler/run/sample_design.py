@@ -1,0 +1,76 @@
+"""The design of a sample as a TOML file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from crawler.formatting import many
+from crawler.frontier.sample_design import Method, Per, allocate
+from crawler.frontier.scope import ScopeMode
+from crawler.settings.keys import Key
+from crawler.settings.reference import commented_toml
+from crawler.settings.seeds import Seeds
+from crawler.settings.settings import Settings
+
+_USE = "The design of a sample, by which `crawler run --config FILE` draws. docs/samples.md describes it."
+
+_SCOPES = {
+    ScopeMode.HOST: "on the hosts of the seeds",
+    ScopeMode.DOMAIN: "on the registrable domains of the seeds",
+    ScopeMode.PREFIX: "below the folders of the seeds",
+    ScopeMode.ANY: "on any host",
+}
+
+
+def design_of(settings: Settings, seeds: Seeds, known: int, values: Iterable[tuple[Key, Any]]) -> str:
+    """A TOML file of ``values``, with the design in sentences above.
+
+    ``known`` is the number of seeds in the store that the design was taken from.
+    """
+    return commented_toml("\n".join((_USE, "", *_told(settings, seeds, known))), values)
+
+
+def _told(settings: Settings, seeds: Seeds, known: int) -> Iterable[str]:
+    sample = settings.sample
+    assert sample.size is not None
+    yield f"Frame: {_frame(settings, seeds, known)}"
+    if sample.method is Method.STRATIFIED:
+        yield f"Strata: {_strata(settings, seeds)}"
+    else:
+        yield "Strata: the sites (scheme, host, port), all of them." if sample.per is Per.SITE else "Strata: none."
+    yield f"Draw: {_draw(sample.method, sample.size, each=sample.per is Per.SITE)}"
+    yield f"Keys: BLAKE2b of the URL under the seed {sample.seed}: the same frame gives the same sample."
+
+
+def _frame(settings: Settings, seeds: Seeds, known: int) -> str:
+    named = f"{many(len(seeds.urls), 'seed')} of {settings.output.seeds}" if seeds.urls else ""
+    listed = named or (f"the {many(known, 'seed')} of the store; name a list of them as file" if known else "")
+    listed = listed or "the seeds, which this file does not name yet"
+    depth = settings.scope.max_depth
+    if settings.sample.method is Method.STRATIFIED or depth == 0:
+        return f"{listed}."
+    reached = "all that links lead to" if depth is None else f"what is within {many(depth, 'link')} of them"
+    sitemaps = " and in their sitemaps" if settings.crawl.sitemaps else ""
+    return f"{listed}, and {reached}{sitemaps}, {_SCOPES[settings.scope.mode]}."
+
+
+def _strata(settings: Settings, seeds: Seeds) -> str:
+    if not seeds.strata:
+        return "those of the list of seeds."
+    there = Counter(seeds.strata.values())
+    drawn = allocate(settings.sample.size or 0, there)
+    listed = ", ".join(f"{name or '(empty)'} ({drawn[name]:,} of {there[name]:,})" for name in sorted(there))
+    return f"those of the list of seeds: {listed}."
+
+
+def _draw(method: Method, size: int, *, each: bool) -> str:
+    of = " of each site" if each else ""
+    match method:
+        case Method.UNIFORM:
+            return f"the {many(size, 'URL')}{of} with the smallest keys, at random without replacement."
+        case Method.RANDOM_WALK:
+            return f"{size:,} steps of random walks along the links{' ' * each}{'in each site' * each}."
+        case Method.STRATIFIED:
+            return f"{many(size, 'seed')}, equally many of each stratum, those with the smallest keys."
