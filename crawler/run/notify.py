@@ -7,6 +7,7 @@ import json
 import smtplib
 from collections.abc import Callable
 from email.message import EmailMessage
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +17,10 @@ from crawler.formatting import many
 from crawler.terminal_text import shown
 
 _TIMEOUT_S = 20.0
+
+
+class _Refused(Exception):
+    """The webhook answered, and did not take the summary."""
 
 
 async def notify(target: str, summary: dict[str, Any], sender: str, tell: Callable[[str], None]) -> None:
@@ -31,16 +36,22 @@ async def notify(target: str, summary: dict[str, Any], sender: str, tell: Callab
             await asyncio.to_thread(_mail, target, summary, sender)
         else:
             await _post(target, summary)
-    except (aiohttp.ClientError, OSError, smtplib.SMTPException, TimeoutError) as error:
+    except (_Refused, aiohttp.ClientError, OSError, smtplib.SMTPException, TimeoutError) as error:
         where = urlsplit(target).hostname or ""
-        tell(f"output.notify: {shown(where)} did not take the summary: {shown(str(error)) or type(error).__name__}")
+        has_url = isinstance(error, aiohttp.InvalidURL)  # in its text, and the URL is a secret
+        why = "" if has_url else shown(str(error))
+        tell(f"output.notify: {shown(where)} did not take the summary: {why or type(error).__name__}")
 
 
 async def _post(url: str, summary: dict[str, Any]) -> None:
     body = {"text": subject(summary), **summary}
     timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
-    async with aiohttp.ClientSession(timeout=timeout) as session, session.post(url, json=body) as answer:
-        answer.raise_for_status()
+    async with (
+        aiohttp.ClientSession(timeout=timeout) as session,
+        session.post(url, json=body, allow_redirects=False) as answer,  # most redirects would drop the body
+    ):
+        if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise _Refused(f"it answered {answer.status}")
 
 
 def _mail(target: str, summary: dict[str, Any], sender: str) -> None:

@@ -126,7 +126,8 @@ def _notify(value: object) -> str:
     """The address of a webhook, or of a mailbox behind a mail server; "" for none."""
     text = _text(value)
     parts = urlsplit(text)
-    is_mail = parts.scheme == "smtp" and "@" in unquote(parts.path) and not parts.query
+    mailbox = unquote(parts.path)
+    is_mail = parts.scheme == "smtp" and "@" in mailbox and mailbox.isprintable() and not parts.query
     if text and not (parts.hostname and (is_mail or parts.scheme in ("http", "https"))):
         raise ValueError("must be https://HOST/… (a webhook) or smtp://HOST[:PORT]/you@example.org")
     try:

@@ -17,6 +17,8 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import TestServer
+from aiohttp.web import Application, Request, Response, post
 
 from crawler.demo.pages import Page, plain
 from crawler.run.notify import notify
@@ -177,7 +179,23 @@ async def test_a_receiver_that_is_away_is_named_and_harms_nothing(target: str) -
     assert "127.0.0.1 did not take the summary" in told[0]
 
 
-@pytest.mark.parametrize("target", ["mailto:a@b.org", "smtp://host/", "https://", "ftp://x/", "http://x:99999/"])
+@pytest.mark.parametrize("status", [301, 404])
+async def test_a_webhook_that_refuses_is_named_without_its_secret(status: int) -> None:
+    told: list[str] = []
+
+    async def refuse(_: Request) -> Response:
+        return Response(status=status, headers={"Location": "/elsewhere"})
+
+    app = Application()
+    app.add_routes([post("/secret", refuse)])
+    async with TestServer(app) as server:
+        await notify(str(server.make_url("/secret")), SUMMARY, "", told.append)
+    assert told == [f"output.notify: 127.0.0.1 did not take the summary: it answered {status}"]
+
+
+@pytest.mark.parametrize(
+    "target", ["mailto:a@b.org", "smtp://host/", "https://", "ftp://x/", "http://x:99999/", "smtp://x/a%0Ab@c"]
+)
 def test_an_address_that_cannot_be_told_is_refused(target: str, tmp_path: Path) -> None:
     ended = crawler("run", "http://127.0.0.1:9/", "--notify", target, cwd=tmp_path)
     assert (ended.code, "--notify" in ended.err) == (2, True)
