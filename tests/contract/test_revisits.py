@@ -103,6 +103,7 @@ async def test_an_old_version_keeps_its_preferences(harness: Harness) -> None:
         claim = await only_claim(harness)
         outcome = changed(claim.urls[0], harness.now, f"<p>{number}".encode())
         await harness.finish(claim, replace(outcome, own_preferences=stated[0], robots_preferences=stated[1]))
+    await harness.store.sweep_forgotten()
     sql = "SELECT url, version, scheme, category, value, source, line, text FROM version_preferences ORDER BY scheme"
     found = await harness.store.query(sql)
     assert [tuple(row.values()) for row in found] == [(A, 2, *rule), (A, 2, *refusal)]

@@ -383,7 +383,9 @@ UPDATE worker SET marked_url = NULL WHERE id = :worker;
 -- name: drop_unused_preferences
 DELETE FROM preference_set
 WHERE id NOT IN (SELECT preferences_id FROM page WHERE preferences_id IS NOT NULL)
-  AND id NOT IN (SELECT robots_preferences_id FROM page WHERE robots_preferences_id IS NOT NULL);
+  AND id NOT IN (SELECT robots_preferences_id FROM page WHERE robots_preferences_id IS NOT NULL)
+  AND id NOT IN (SELECT preferences_id FROM page_version WHERE preferences_id IS NOT NULL)
+  AND id NOT IN (SELECT robots_preferences_id FROM page_version WHERE robots_preferences_id IS NOT NULL);
 
 -- name: drop_unused_answers
 DELETE FROM answer
