@@ -36,6 +36,7 @@ from crawler.store.statements import load_statements
 _REFRESH_S = 0.5
 _DEFAULT_ROBOTS = RobotsSettings()
 _LOOK_AT_LEAST_EVERY_S = 30.0
+_REST_FACTOR = 20  # times as long as a query has taken, until it is asked again
 _SLOW_S = 3.0  # an answer that takes longer is reported
 _LONG_WAIT_S = 10.0
 _NOTE_EVERY_S = 600.0
@@ -88,6 +89,7 @@ class Watch:
         self._stopped_by, self._workers = stopped_by, workers
         self._db, self._hint, self._robots = db, hint, robots
         self._seen = _Snapshot(at=clock.now())
+        self._next_time_left_at = 0.0  # it reads all URLs, and an engine on SQLite waits meanwhile
         self._looked = asyncio.Event()
         self._asked_at: float | None = None  # when the question was asked that the store has not answered yet
 
@@ -117,14 +119,18 @@ class Watch:
                 took_s, self._asked_at = self._clock.now() - began, None
             self._looked.set()
             # Counting a large frontier takes the store a while. The crawl gets the store for twenty times as long.
-            await self._clock.sleep(min(max(_REFRESH_S, 20 * took_s), _LOOK_AT_LEAST_EVERY_S))
+            await self._clock.sleep(min(max(_REFRESH_S, _REST_FACTOR * took_s), _LOOK_AT_LEAST_EVERY_S))
 
     async def _look(self) -> None:
         now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.pages
         seen.queued = await self._store.queued_count()
         seen.excluded = await self._store.excluded_count()
         seen.waiting = tuple(await self._store.waiting(now, 1))
-        seen.time_left = await read_time_left(self._store, now)
+        if now >= self._next_time_left_at:
+            began = self._clock.now()
+            seen.time_left = await read_time_left(self._store, now)
+            ended = self._clock.now()
+            self._next_time_left_at = ended + _REST_FACTOR * (ended - began)
         if self._store.lease_s is not None:
             (there,) = await self._store.query(_SQL["count_at_work"], {"now": now})
             seen.others = max(0, there["n"] - self._workers)

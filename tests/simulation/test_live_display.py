@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from rich.console import Console
 
 from crawler.demo.pages import Page, Site, plain
 from crawler.errors import ConnectionLost
+from crawler.run import live_display
 from crawler.run.live_display import Watch
+from crawler.store.protocols import StoreReader
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Options, session
 from tests.simulation.web import SimulatedWeb
@@ -55,5 +58,29 @@ def test_the_display_reports_a_store_that_does_not_answer(
             after = await seen(1)
             assert "77 requests" in after
             assert "no answer" not in after
+
+    run_virtual(main)
+
+
+def test_the_time_left_is_read_rarely_if_that_takes_long(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine waits meanwhile if it shares the connection."""
+
+    async def main(clock: VirtualClock) -> None:
+        begun: list[float] = []
+
+        async def read(store: StoreReader, now: float) -> None:
+            begun.append(now)
+            await clock.sleep(60)
+
+        monkeypatch.setattr(live_display, "read_time_left", read)
+        console = Console(file=io.StringIO(), force_terminal=True, width=100)
+        async with (
+            session(clock, db_path, SimulatedWeb(clock, SITES), ["http://a.test/"], Options()) as (run, store),
+            Watch(run, store, clock, console, lambda: None, "crawl.db"),
+        ):
+            await clock.sleep(3000)
+        pauses = [later - earlier for earlier, later in pairwise(begun)]
+        assert len(pauses) == 2
+        assert min(pauses) >= 60 + 20 * 60
 
     run_virtual(main)
