@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from difflib import get_close_matches
 
 from crawler.search.index_backend import SQL
@@ -13,6 +14,7 @@ _LEAST_LETTERS = 4
 _ALIKE = 0.75  # of difflib: one wrong letter in a word of four, two in one of eight
 _SHORTER_OR_LONGER = 2
 _COMPARED = 3  # of the words that are most alike, the one on most pages is meant
+_MOST_UNKNOWN = 8  # words of one query that are compared: each takes some hundredths of a second
 _LAST = "\U0010ffff"
 
 
@@ -22,10 +24,12 @@ async def suggestion(store: StoreReader, words: str) -> str | None:
     A word is compared with those that begin with the same two letters, or with these in the other order.
     """
     readable, found = plain_words(words)
-    corrected, end = "", 0
+    corrected, end, unknown = "", 0, 0
     for start, forms in found:
         if any([await _is_known(store, form) for form in forms]):
             continue
+        if (unknown := unknown + 1) > _MOST_UNKNOWN:
+            break
         meant = await _nearest(store, forms[0])
         if meant is not None:
             corrected += readable[end:start] + meant
@@ -55,5 +59,5 @@ async def _nearest(store: StoreReader, word: str) -> str | None:
             },
         )
         pages |= {row["term"]: row["doc"] for row in rows}
-    near = get_close_matches(term, sorted(pages), n=_COMPARED, cutoff=_ALIKE)
+    near = await asyncio.to_thread(get_close_matches, term, sorted(pages), _COMPARED, _ALIKE)
     return as_shown(max(near, key=lambda other: pages[other])) if near else None

@@ -44,6 +44,14 @@ async def test_words_that_no_page_has(crawl: Crawled, words: str, meant: str | N
     assert (await crawl.search(words)).suggestion == meant
 
 
+async def test_only_the_first_unknown_words_are_compared(crawl: Crawled) -> None:
+    """A request to a public search page takes a bounded time."""
+    await crawl.visit(PAGES)
+    await crawl.index()
+    meant = (await crawl.search(" ".join(["parsre"] * 9))).suggestion
+    assert meant == " ".join(["parser"] * 8 + ["parsre"])
+
+
 async def test_the_words_of_a_changed_index(crawl: Crawled) -> None:
     await crawl.visit(PAGES)
     await crawl.index()
