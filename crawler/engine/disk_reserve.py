@@ -27,7 +27,8 @@ DEFAULT_SHARE = 0.05
 GOES_ON_AT = 1.1
 
 _LOOK_EVERY_S = 1.0
-_MEASURE_EVERY_S = 10.0  # a folder of many files takes a while
+_MEASURE_EVERY_S = 10.0
+_REST_FACTOR = 20  # times as long as a measurement has taken, until the next: a folder of many files takes a while
 
 
 class Space(Protocol):
@@ -79,11 +80,14 @@ class DiskReserve:
 
 def _size_of(path: Path) -> int:
     """The bytes in a file, or in the files below a folder; what goes away meanwhile, or cannot be read, is 0."""
+    if path.is_dir():
+        return sum(_file_size(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names)
+    return _file_size(path)
+
+
+def _file_size(path: str | Path) -> int:
     try:
-        if path.is_dir():
-            with os.scandir(path) as entries:
-                return sum(_size_of(Path(entry.path)) for entry in entries)
-        return path.stat().st_size
+        return os.stat(path).st_size
     except OSError:
         return 0
 
@@ -108,7 +112,7 @@ class DiskWatch:
         self._gate = gate
         self._progress = progress
         self._stop = stop
-        self._measured_at = -math.inf
+        self._measure_at = -math.inf
 
     @asynccontextmanager
     async def watching(self, failed: Callable[[BaseException], None]) -> AsyncIterator[None]:
@@ -133,7 +137,9 @@ class DiskWatch:
         if (shortage is None) != (before is None):
             operator_log.disk_is_short(shortage)
             self._gate.hold(shortage is not None, Hold.DISK)
-        if self._clock.now() >= self._measured_at + _MEASURE_EVERY_S:
-            self._measured_at = self._clock.now()
-            if (excess := await asyncio.to_thread(self._reserve.excess)) is not None:
+        if (began := self._clock.now()) >= self._measure_at:
+            excess = await asyncio.to_thread(self._reserve.excess)
+            ended = self._clock.now()
+            self._measure_at = ended + max(_MEASURE_EVERY_S, _REST_FACTOR * (ended - began))
+            if excess is not None:
                 self._stop(RunEnd(EndCode.MAX_DISK, excess))
