@@ -29,6 +29,9 @@ from crawler.reasons import Reason, ReasonCode
 from crawler.robots.http_dates import http_date
 from crawler.robots.response import lifetime_left_s
 
+#: Reasons of pages that are fetched without their texts. They stand whether or not the page has changed.
+_LEFT_OUT = frozenset((ReasonCode.WITHHELD, ReasonCode.NOT_KEPT))
+
 
 def after_refusal(outcome: Outcome, settings: RevisitSettings, now: float) -> Outcome:
     """The outcome of a revisit that was not sent, because robots.txt or the scope forbids it now.
@@ -135,8 +138,8 @@ def _fetched(
     changed = content != seen.content and (text is None or seen.text is None or text != seen.text)
     again = _seen(seen, result, changed, settings) if known else _seen(seen, result, None, settings)
     kept = content if page is None or page.body is None else None
-    is_withheld = outcome.reason.code is ReasonCode.WITHHELD  # and stays so, whether or not it has changed
-    if page is not None and known and seen.version and not _was_unread(seen) and not is_withheld:
+    is_left_out = outcome.reason.code in _LEFT_OUT
+    if page is not None and known and seen.version and not _was_unread(seen) and not is_left_out:
         code = ReasonCode.CHANGED if changed else ReasonCode.MARKUP_CHANGED
         outcome = replace(outcome, reason=Reason(code, outcome.reason.sentence))
     return replace(outcome, again=replace(again, found=VisitResult.CHANGED, content=kept))
@@ -150,7 +153,7 @@ def _unchanged(
     again = replace(again, content=seen.content if seen.noindex or not seen.version else None)
     reason = seen.reason  # the reason of a sitemap says what it lists
     first = seen.reason if isinstance(result, NotModified) else outcome.reason
-    if first.code is ReasonCode.WITHHELD:
+    if first.code in _LEFT_OUT:
         reason = first
     elif seen.version and not _was_unread(seen):
         reason = Reason(ReasonCode.UNCHANGED, f"{seen.status}{', noindex' * seen.noindex}, unchanged ({how})")

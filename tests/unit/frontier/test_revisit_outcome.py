@@ -60,12 +60,13 @@ def test_it_is_fetched_if_it_can_be_read_now() -> None:
 
 
 @pytest.mark.parametrize("body", [BODY, b"<p>changed"])
-def test_it_is_withheld_whether_or_not_it_has_changed(body: bytes) -> None:
-    """Otherwise the report would count it as a page that asks for NOINDEX."""
-    facts = PageFacts(index=False, follow=False, withheld="noai", body_sha256=sha256(body).digest())
-    withheld = Reason(ReasonCode.WITHHELD, "200, noai")
-    seen = replace(SEEN, reason=withheld)
+@pytest.mark.parametrize(("field", "code"), [("withheld", ReasonCode.WITHHELD), ("unkept", ReasonCode.NOT_KEPT)])
+def test_it_is_left_out_whether_or_not_it_has_changed(body: bytes, field: str, code: ReasonCode) -> None:
+    """Otherwise the report would count it as NOINDEX, and the caller's loop would get a page that keep refused."""
+    facts = replace(PageFacts(index=False, follow=False, body_sha256=sha256(body).digest()), **{field: "why"})
+    left_out = Reason(code, "200, why")
+    seen = replace(SEEN, reason=left_out)
     queued = Queued(1, URL, 1, 0, seen=seen)
     for answer, said in ((Fetched(URL, 9.0, 9.0, status=200, plain=body), facts), (NotModified(URL, 9.0, 9.0), None)):
         outcome = after_fetch(queued, answer, said, SCOPE, RetrySettings())
-        assert after_revisit(outcome, answer, said, SETTINGS).reason == withheld
+        assert after_revisit(outcome, answer, said, SETTINGS).reason == left_out
