@@ -99,7 +99,7 @@ class Answers:
         else:
             if isinstance(result, Fetched):
                 facts = withheld(_supplemented(await self._reader.read(result), filed), self._policy.purposes)
-                if self._hooks is not None:
+                if self._hooks is not None and facts.refresh_url is None:
                     facts = self._kept(queued, result, facts)
                 self._record(queued, result, facts, stated)
                 if facts.refresh_url is not None:
