@@ -44,7 +44,8 @@ SELECT pg_try_advisory_lock(:key) AS is_locked
 TRUNCATE search_page, search_text, search_anchors, search_word
 
 -- name: delete_words
-TRUNCATE search_word
+-- No TRUNCATE: searches would wait until all words are listed anew.
+DELETE FROM search_word
 
 -- name: insert_words
 -- The words of the index, each with the number of rows that have it. This reads the whole index.
