@@ -20,6 +20,7 @@ from crawler.page.pdf import PDF, read_pdf
 
 _HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])")
+_DEEPEST = 50  # of lists and other elements within one another; what is deeper is one block
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
 # A line that begins so would be read as another block of Markdown (CommonMark 0.31, 4 and 5).
 _MARKS = re.compile(r"^(?=(?:#{1,6}|[-+>]|\d{1,9}[.)])(?:\s|$)|(?:```|~~~|---|===|\*\*\*))", re.MULTILINE)
@@ -63,8 +64,11 @@ def blocks(body: bytes, charset: str | None, content_type: str) -> list[Block]:
     return [] if root is None else list(_blocks(root))
 
 
-def _blocks(root: LexborNode) -> Iterator[Block]:
+def _blocks(root: LexborNode, depth: int = 0) -> Iterator[Block]:
     """The blocks below a node of the reduced HTML. Text outside of any element is a paragraph at each blank line."""
+    if depth > _DEEPEST:
+        yield from _paragraphs(root.text())
+        return
     loose: list[str] = []
     for node in root.iter(include_text=True):
         tag = node.tag or ""
@@ -82,18 +86,19 @@ def _blocks(root: LexborNode) -> Iterator[Block]:
         elif tag in ("ul", "ol"):
             yield from _items(node, 1)
         else:
-            yield from _blocks(node)
+            yield from _blocks(node, depth + 1)
     yield from _paragraphs("".join(loose))
 
 
 def _items(node: LexborNode, depth: int) -> Iterator[Block]:
+    lists = ("ul", "ol") if depth < _DEEPEST else ()
     for item in node.iter():
         parts = list(item.iter(include_text=True))
-        own = "".join(part.text() for part in parts if part.tag not in ("ul", "ol"))
+        own = "".join(part.text() for part in parts if part.tag not in lists)
         if said := " ".join(own.split()):
             yield Block("item", said, depth)
         for inner in parts:
-            if inner.tag in ("ul", "ol"):
+            if inner.tag in lists:
                 yield from _items(inner, depth + 1)
 
 

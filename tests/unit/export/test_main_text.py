@@ -39,6 +39,13 @@ def test_other_types_and_encodings() -> None:
     assert blocks(b"", None, "text/html") == []
 
 
+def test_a_deep_page_does_not_end_the_export() -> None:
+    html = "<main><p>a</p>" + "<ol><li>word and word and word " * 1200
+    page = blocks(html.encode(), "utf-8", "text/html")
+    assert max(block.level for block in page) == 50
+    assert as_text(page).count("word and word and word") == 1200
+
+
 def test_chunks_end_at_headings_sentences_and_blanks() -> None:
     page = [
         Block("text", "before"), Block("heading", "One", 1), Block("text", "First sentence. Second one is longer."),
