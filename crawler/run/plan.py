@@ -46,7 +46,7 @@ def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
     sites = {split(url).site for url in seeds}
     pages = Counter(group_name(split(url).site, settings.politeness.group) for url in seeds)
     in_group = Counter(group_name(site, settings.politeness.group) for site in sites)
-    crawl, extra_each = settings.crawl, _extra_requests(settings)
+    crawl, extra_each = settings.crawl, extra_requests(settings)
     most_pages = _most_pages(settings, seeds, len(sites))
     backlogs = [
         Backlog(group, n + extra_each * in_group[group], in_group[group], usual_s=_QUICK_S)
@@ -71,7 +71,7 @@ def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
     )
 
 
-def _extra_requests(settings: Settings) -> int:
+def extra_requests(settings: Settings) -> int:
     """The requests to a site for its robots.txt, and for its other files if the settings ask for them."""
     return 1 + settings.crawl.sitemaps + settings.robots.tdmrep + settings.updates.rup
 

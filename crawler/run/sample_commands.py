@@ -1,22 +1,25 @@
-"""The command ``crawler sample design``."""
+"""The commands ``crawler sample design`` and ``crawler sample plan``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
 from crawler.cli.options import SectionedCommand, given_settings, setting_options
-from crawler.cli.output import console, tell
-from crawler.cli.shared import run_async, store_at
+from crawler.cli.output import console, print_json, tell
+from crawler.cli.shared import json_option, run_async, store_at
+from crawler.clock import SystemClock
 from crawler.engine.changed_options import FRAME_KEYS
 from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Method
 from crawler.run.sample_design import design_of
 from crawler.run.session import draw_seeds, require_drawable
-from crawler.sampling.commands import sample
+from crawler.sampling import load
+from crawler.sampling.commands import sample, variable_option
 from crawler.settings.keys import KEYS, Key
 from crawler.settings.loading import apply, load_file
 from crawler.settings.remembered import remembered_by
@@ -63,6 +66,57 @@ def design(config: Path | None, db: str | None, **options: Any) -> int:
             or (key.is_remembered and key.value(settings) != key.default)
         ]
         console.print(design_of(settings, seeds, len(known), kept), markup=False, soft_wrap=True, end="")
+        return 0
+
+    return run_async(work())
+
+
+@sample.command(cls=SectionedCommand)
+@click.argument("seeds", nargs=-1, metavar="[SEED]...")
+@setting_options(*_OPTIONS)
+@_config_option
+@click.option(
+    "--pilot",
+    metavar="PATH|URL",
+    help="A store with a sample: begin with its settings and seeds, and forecast from what it found.",
+)
+@variable_option
+@json_option
+def plan(
+    seeds: tuple[str, ...],
+    config: Path | None,
+    pilot: str | None,
+    texts: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Tell how many requests and how much time a sample needs, and which precision to expect.
+
+    Nothing is requested or stored.
+    """
+    variables = dict(load("variables").variable_of(text) for text in texts)
+    if variables and pilot is None:
+        raise UsageError("--variable is forecast from a pilot: give --pilot STORE, a store with a sample")
+    plans = import_module("crawler.run.sample_plan")
+
+    async def work() -> int:
+        settings, known = await _begun(pilot)
+        settings = _with_given(settings, config, options)
+        listed = _seeds(settings, seeds)
+        if not listed.urls and known and settings.sample.method is not Method.STRATIFIED:
+            listed = Seeds(known, {})
+        if not listed.urls:
+            raise UsageError("no seeds to plan for: name URLs, or a file with ", Setting("seeds.file"))
+        _require_design(settings, listed)
+        found = None
+        if pilot is not None:
+            async with existing_store(store_at(pilot)) as store:
+                found = await load("pilot").read_pilot(store, variables, SystemClock().now())
+        made = plans.sample_plan(settings, listed, found)
+        if as_json:
+            print_json(plans.as_json(made, settings))
+        else:
+            plans.render(made, settings, console)
         return 0
 
     return run_async(work())

@@ -14,7 +14,9 @@ from crawler.settings.reference import commented_toml
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 
-_USE = "The design of a sample, by which `crawler run --config FILE` draws. docs/samples.md describes it."
+_USE = """\
+The design of a sample. `crawler run --config FILE` draws by it, and `crawler sample plan --config FILE` tells its \
+cost and its precision beforehand. docs/samples.md describes it."""
 
 _SCOPES = {
     ScopeMode.HOST: "on the hosts of the seeds",

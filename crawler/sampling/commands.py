@@ -14,20 +14,22 @@ from crawler.errors import UsageError
 from crawler.sampling import load
 from crawler.settings.stores import existing_store
 
-
-class _Commands(LazyGroup):
-    modules = dict.fromkeys(("design",), "run.sample_commands")
-
-
-@cli.group(cls=_Commands, invoke_without_command=True)
-@db_option
-@click.option(
+variable_option = click.option(
     "--variable",
     "texts",
     multiple=True,
     metavar="NAME=SQL",
     help="Estimate an expression over the columns of the view pages too, as in chars=length(title).",
 )
+
+
+class _Commands(LazyGroup):
+    modules = dict.fromkeys(("design", "plan"), "run.sample_commands")
+
+
+@cli.group(cls=_Commands, invoke_without_command=True)
+@db_option
+@variable_option
 @click.option("--by", type=click.Choice(["stratum", "site"]), help="Estimate variables for each of these parts too.")
 @click.option("--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes.")
 @json_option

@@ -58,3 +58,24 @@ SELECT url_id, (
 SELECT count(*) AS urls FROM urls_by_id
 WHERE state = 'excluded' AND reason_code = 'blocked' AND kind = 'page'
   AND url_id NOT IN (SELECT url_id FROM samples_by_id)
+
+-- name: pilot_sites
+-- The requests to each site, those for drawn URLs at depth :held_from or deeper, and its URLs in the sampling frame.
+SELECT s.site, coalesce(q.requests, 0) AS requests, coalesce(q.answer_s, 0) AS answer_s,
+  coalesce(d.urls, 0) AS drawn_urls, coalesce(d.requests, 0) AS drawn_requests,
+  coalesce(f.urls, 0) AS frame_urls, coalesce(f.held, 0) AS held
+FROM sites_by_id s
+LEFT JOIN (
+  SELECT site_id, count(*) AS requests, sum(finished_at - started_at) AS answer_s FROM requests_by_id GROUP BY site_id
+) q ON q.site_id = s.site_id
+LEFT JOIN (
+  SELECT u.site_id, count(DISTINCT u.url_id) AS urls, count(r.request_id) AS requests
+  FROM (SELECT DISTINCT url_id FROM samples_by_id) a JOIN urls_by_id u ON u.url_id = a.url_id
+  LEFT JOIN requests_by_id r ON r.site_id = u.site_id AND r.path = u.path AND r.purpose = 'page'
+  WHERE u.depth >= :held_from GROUP BY u.site_id
+) d ON d.site_id = s.site_id
+LEFT JOIN (
+  SELECT u.site_id, count(*) AS urls, sum(CASE WHEN u.depth >= :held_from THEN 1 ELSE 0 END) AS held
+  FROM sample_frame f JOIN urls_by_id u ON u.url_id = f.url_id GROUP BY u.site_id
+) f ON f.site_id = s.site_id
+WHERE q.requests > 0 OR f.urls > 0

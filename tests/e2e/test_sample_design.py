@@ -1,11 +1,15 @@
-"""``crawler sample design``: the design of a sample as a file."""
+"""``crawler sample design`` and ``crawler sample plan``: the design of a sample as a file, and a forecast of it."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import tomllib
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from crawler.demo.pages import Page
 from tests.command import HASTY, LOOPBACK, Ended, here
@@ -15,9 +19,9 @@ SITES = ("a.test", "b.test")
 PAGES = 40
 
 
-def publish(web: LoopbackWeb, tmp_path: Path) -> Path:
-    """Two sites of a start page and 40 others, a quarter of them in French; the result is the list of seeds."""
-    for host in SITES:
+def publish(web: LoopbackWeb, tmp_path: Path, hosts: tuple[str, ...] = SITES) -> Path:
+    """Sites of a start page and 40 others, a quarter of them in French; the result is the list of seeds."""
+    for host in hosts:
         links = "".join(f"<a href=/{page}>x</a>" for page in range(PAGES))
         pages = {
             f"/{page}": Page(f"<html lang={'en' if page % 4 else 'fr'}><title>{page}</title>{'x' * 100 * page}")
@@ -25,7 +29,7 @@ def publish(web: LoopbackWeb, tmp_path: Path) -> Path:
         }
         web.sites[host] = {"/": Page(f"<html lang=en>{links}"), **pages}
     seeds = tmp_path / "sites.txt"
-    seeds.write_text("".join(f"{web.url(host)}\n" for host in SITES))
+    seeds.write_text("".join(f"{web.url(host)}\n" for host in hosts))
     (tmp_path / "c.toml").write_text(HASTY)
     return seeds
 
@@ -90,3 +94,87 @@ def test_a_design_that_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
         assert (refused.code, reason in refused.err) == (2, True), refused
     refused = here("sample", "--db", tmp_path / "x.db", "design", "--sample", "3")
     assert (refused.code, "write the options behind the command" in refused.err) == (2, True), refused
+
+
+def plan(*arguments: str | Path) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(ok("sample", "plan", *arguments, "--json").out)
+    return made
+
+
+def half_width(of: dict[str, Any]) -> float:
+    return float(of["high"] - of["low"]) / 2
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        ("--max-depth", "1", "--sample", "6", "--per", "site"),
+        ("--max-depth", "1", "--sample", "15"),
+        ("--max-depth", "0", "--sample", "1"),
+        ("--max-depth", "0", "--sample", "1", "--per", "site"),
+    ],
+)
+def test_a_crawl_keeps_to_the_requests_of_the_plan(
+    design: tuple[str, ...], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    options = ("--seeds", publish(loopback, tmp_path), "--scope", "host", "--config", tmp_path / "c.toml", *design)
+    made = plan(*options)
+    ok("run", *options, *LOOPBACK, "--db", tmp_path / "s.db")
+    assert made["least_requests"] <= len(loopback.log) <= made["most_requests"]
+    assert len(drawn(tmp_path / "s.db")) == made["drawn"]
+
+
+def test_a_pilot_tells_requests_frame_and_precision(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    seeds, db = publish(loopback, tmp_path), tmp_path / "pilot.db"
+    options = ("--seeds", seeds, "--scope", "host", "--config", tmp_path / "c.toml", "--max-depth", "1", *LOOPBACK)
+    ok("run", *options, "--sample", "12", "--per", "site", "--db", db)
+    for size in ((), ("--sample", "30"), ("--sample", "60", "--per", "crawl")):
+        made = plan("--pilot", db, *size, "--variable", "chars=length(title)")
+        before = len(loopback.log)
+        result = ok("run", *options, *(size or ("--sample", "12")), *(() if "crawl" in size else ("--per", "site")),
+                    "--json", "--db", tmp_path / f"{len(size)}.db")  # fmt: skip
+        assert made["frame"] == json.loads(result.out)["sample"]["frame"] == 2 * (PAGES + 1)
+        assert made["least_requests"] <= len(loopback.log) - before <= made["most_requests"]
+        found = json.loads(ok("sample", "--db", tmp_path / f"{len(size)}.db", "--json").out)["estimates"]
+        found = {each["what"]: each for each in found}
+        forecast = {each["what"]: each for each in made["precision"]}
+        assert {"chars", "size", "language fr", "disallowed by robots.txt"} <= set(forecast)
+        for what in ("size", "language fr"):
+            assert forecast[what]["half_width"] == pytest.approx(half_width(found[what]), rel=0.4)
+        assert forecast["size"]["half_width"] <= forecast["size"]["half_width_at_most"]
+    told = ok("sample", "plan", "--pilot", db, "--sample", "30").out
+    assert "The forecast is from 24 draws" in told
+    assert "language fr" in told
+
+
+def test_a_pilot_forecasts_other_sites_like_its_own(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    seeds, db = publish(loopback, tmp_path), tmp_path / "pilot.db"
+    design = ("--scope", "host", "--config", tmp_path / "c.toml", "--max-depth", "1", "--sample", "8", "--per", "site")
+    ok("run", "--seeds", seeds, *design, *LOOPBACK, "--db", db)
+    others = publish(loopback, tmp_path, ("c.test", "d.test", "e.test"))
+    made = plan("--pilot", db, "--seeds", others)
+    before = len(loopback.log)
+    ok("run", "--seeds", others, *design, *LOOPBACK, "--db", tmp_path / "others.db")
+    assert (made["frame"], made["drawn"]) == (3 * (PAGES + 1), 24)
+    assert made["least_requests"] <= len(loopback.log) - before <= made["most_requests"]
+    deeper = plan("--pilot", db, "--max-depth", "2")
+    assert (deeper["frame"], deeper["most_requests"]) == (None, None)
+    assert any("it tells the precision, not the requests" in note for note in deeper["notes"])
+
+
+def test_the_draw_from_a_list_is_planned_exactly(tmp_path: Path) -> None:
+    listed = tmp_path / "list.csv"
+    listed.write_text("url,stratum\n" + "".join(f"https://{n}.test/,{n % 2}\n" for n in range(9)))
+    made = plan("--seeds", listed, "--method", "stratified", "--sample", "6")
+    assert (made["frame"], made["drawn"], made["least_requests"], made["most_requests"]) == (9, 6, 12, 12)
+
+
+def test_a_plan_that_lacks_something_is_refused(tmp_path: Path) -> None:
+    for options, reason in (
+        (("--sample", "3"), "no seeds to plan for"),
+        (("http://a.test/",), "give --sample N"),
+        (("http://a.test/", "--sample", "3", "--variable", "n=1"), "give --pilot STORE"),
+        (("--sample", "3", "--pilot", tmp_path / "none.db"), "no such store"),
+    ):
+        refused = here("sample", "plan", *options)
+        assert (refused.code, reason in refused.err) == (2, True), refused

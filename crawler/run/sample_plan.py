@@ -1,0 +1,345 @@
+"""``crawler sample plan``: the requests, the time and the precision of a sample, before it is drawn."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from crawler.cli.layout import Fact, facts
+from crawler.cli.output import PrintableConsole
+from crawler.formatting import duration, many
+from crawler.frontier.politeness import group_name
+from crawler.frontier.sample_design import Method, Per, Sampler, allocate
+from crawler.frontier.time_left import Backlog, DepthCount, Limits, TimeLeft, time_left
+from crawler.run.plan import extra_requests
+from crawler.run.session import draw_seeds
+from crawler.sampling.forecast import Precision, Stratum, precision_of, without_pilot
+from crawler.sampling.pilot import Pilot
+from crawler.sampling.survey import DrawnUrls
+from crawler.sampling.terminal import shown
+from crawler.settings.seeds import Seeds
+from crawler.settings.settings import Settings
+from crawler.url import split
+
+_QUICK_S = 0.1  # the time of an answer, of which nothing is known yet
+_UNKNOWN = 1e12  # the size of a population that is not known: none of it is drawn
+_DEVIATIONS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Requests in all (``most`` is ``None`` without an upper bound), and to each site for the range of the time."""
+
+    least: int
+    most: int | None
+    least_of: Mapping[str, float]
+    most_of: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePlan:
+    """What is known of a sample before it is drawn. Times in seconds; ``None`` is an unknown size or bound.
+
+    ``notes`` are the limitations, in sentences.
+    """
+
+    seeds: int
+    sites: int
+    frame: int | None
+    drawn: int
+    cost: Cost
+    least_s: float
+    most_s: float | None
+    slowest: str
+    precision: Sequence[Precision]
+    has_pilot: bool
+    notes: Sequence[str]
+
+
+def sample_plan(settings: Settings, seeds: Seeds, pilot: Pilot | None) -> SamplePlan:
+    """The plan of a sample from ``seeds``, of which there is one at least. The sample can be drawn as asked."""
+    sample = settings.sample
+    assert sample.size is not None
+    sites = Counter(split(url).site for url in seeds.urls)
+    is_list = sample.method is Method.STRATIFIED or settings.scope.max_depth == 0
+    alike = pilot if pilot is not None and not is_list and _is_alike(pilot, settings) else None
+    if is_list:
+        cost = _cost_of_list(settings, seeds, sites)
+    elif alike is not None:
+        cost = _cost_by_pilot(settings, sites, alike)
+    else:
+        cost = _cost_unknown(settings, sites)
+    answer_s = pilot.answer_s if pilot is not None else _QUICK_S
+    least = _time(settings, cost.least_of, answer_s if pilot is not None else 0.0)
+    most_s = None if cost.most is None else _time(settings, cost.most_of, answer_s).most_s
+    strata, number = _strata(settings, seeds, sites, is_list=is_list, pilot=pilot, alike=alike)
+    frame = len(seeds.urls) if is_list else None if alike is None else round(alike.frame * _times(sites, alike))
+    drawn = sum(stratum.drawn for stratum in strata) * (1.0 if number is None else number / len(strata))
+    return SamplePlan(
+        seeds=len(seeds.urls),
+        sites=len(sites),
+        frame=frame,
+        drawn=round(drawn),
+        cost=cost,
+        least_s=least.least_s,
+        most_s=most_s,
+        slowest=least.slowest,
+        precision=precision_of(_draws(pilot), strata, number),
+        has_pilot=pilot is not None,
+        notes=list(_notes(settings, is_list=is_list, pilot=pilot, alike=alike)),
+    )
+
+
+def _draws(pilot: Pilot | None) -> DrawnUrls:
+    return without_pilot() if pilot is None else pilot.drawn
+
+
+def _is_alike(pilot: Pilot, settings: Settings) -> bool:
+    """Whether the pilot's frame was built as this one is."""
+    if pilot.draw.method == Method.STRATIFIED:
+        return False
+    before = pilot.settings
+    return (
+        (before.scope.mode, before.scope.include, before.scope.exclude, before.scope.max_depth)
+        == (settings.scope.mode, settings.scope.include, settings.scope.exclude, settings.scope.max_depth)
+        and before.crawl.sitemaps == settings.crawl.sitemaps
+        and before.crawl.max_pages_per_site == settings.crawl.max_pages_per_site
+    )
+
+
+def _seed_sites(pilot: Pilot) -> set[str]:
+    return {split(url).site for url in pilot.seeds}
+
+
+def _times(sites: Mapping[str, int], pilot: Pilot) -> float:
+    """How many times as many sites the seeds have as those of the pilot."""
+    return len(sites) / len(_seed_sites(pilot))
+
+
+def _cost_of_list(settings: Settings, seeds: Seeds, sites: Mapping[str, int]) -> Cost:
+    """The requests if the frame is the list of seeds: the draw is known before the crawl."""
+    assert settings.sample.size is not None
+    extra = extra_requests(settings)
+    if settings.sample.method is Method.STRATIFIED:
+        urls = [each.url for each in draw_seeds(settings, seeds.strata)[1]]
+        sites = Counter(split(url).site for url in urls)
+    else:
+        sampler = Sampler(settings.sample.size, settings.sample.seed)
+        for url in seeds.urls:
+            sampler.offer(url, split(url).site if settings.sample.per is Per.SITE else "")
+        urls = [each.url for each in sampler.drawn()]
+    drawn = Counter(split(url).site for url in urls)
+    least = {site: number + extra for site, number in drawn.items()}
+    most = {site: drawn[site] + extra for site in sites}
+    return Cost(round(sum(least.values())), round(sum(most.values())), least, most)
+
+
+def _cost_unknown(settings: Settings, sites: Mapping[str, int]) -> Cost:
+    """The requests if nothing is known of the sites but their seeds."""
+    size, limit = settings.sample.size or 0, settings.crawl.max_pages_per_site
+    extra = extra_requests(settings)
+    least = {site: float(number + extra) for site, number in sites.items()}
+    if settings.scope.max_depth == 1:
+        most = {site: number + size for site, number in least.items()}
+        total = sum(least.values()) + size * (len(sites) if settings.sample.per is Per.SITE else 1)
+        return Cost(round(sum(least.values())), round(total), least, most)
+    if limit is not None:
+        most = {site: float(limit + extra) for site in sites}
+        return Cost(round(sum(least.values())), round(sum(most.values())), least, most)
+    return Cost(round(sum(least.values())), None, least, {})
+
+
+def _cost_by_pilot(settings: Settings, sites: Mapping[str, int], pilot: Pilot) -> Cost:
+    """The requests if the sites are those of the pilot or like them.
+
+    For other sites than the pilot's, the range of the sum is the prediction interval of a sum of independent values.
+    """
+    size, per_site = settings.sample.size or 0, settings.sample.per is Per.SITE
+    own, times = _seed_sites(pilot), _times(sites, pilot)
+    is_same = own == set(sites)
+    drawn_of_all = min(size, pilot.frame * times)
+    needed: dict[str, float] = {}
+    variance = together = 0.0
+    for site, counts in pilot.sites.items():
+        share = counts.held / counts.frame if counts.frame else 0.0
+        if per_site:
+            drawn = min(size, counts.frame) * share
+        else:
+            drawn = drawn_of_all / times * counts.held / max(pilot.frame, 1)
+        asked = min(share * pilot.requests_per_drawn, 1.0)
+        variance += drawn * (1 - asked) * times
+        together += drawn * pilot.requests_per_drawn * times
+        needed[site] = counts.requests + drawn * pilot.requests_per_drawn
+    others = sum(number for site, number in needed.items() if site not in own)
+    of_seeds = np.array([needed.get(site, 0.0) for site in own])
+    total = times * (float(of_seeds.sum()) + others)
+    if not is_same:
+        alone = np.array([pilot.sites[site].requests if site in pilot.sites else 0 for site in own], np.float64)
+        spread = of_seeds if per_site else alone
+        if len(own) < 2:
+            least = {site: float(number + extra_requests(settings)) for site, number in sites.items()}
+            return Cost(round(sum(least.values())), None, least, {})
+        variance += float(spread.var(ddof=1)) * (len(sites) + len(sites) ** 2 / len(own))
+    away = _DEVIATIONS * math.sqrt(variance)
+    floor = max(total - away, float(sum(sites.values()) + len(sites)))
+    if is_same:
+        each_least = each_most = needed
+    else:
+        each_least = dict.fromkeys(sites, float(of_seeds.min()))
+        each_most = dict.fromkeys(sites, float(of_seeds.max()))
+    return Cost(round(floor), max(round(total + away), round(floor)), each_least, each_most)
+
+
+def _time(settings: Settings, requests: Mapping[str, float], answer_s: float) -> TimeLeft:
+    queued: Counter[str] = Counter()
+    for site, number in requests.items():
+        queued[group_name(site, settings.politeness.group)] += max(1, round(number))
+    backlogs = [Backlog(group, number, 0, usual_s=answer_s) for group, number in queued.items()]
+    limits = Limits(max_depth=0, slots=settings.crawl.concurrency * settings.team.workers)
+    depths = {0: DepthCount(queued=sum(queued.values()))}
+    time = time_left(backlogs, depths, settings.politeness, limits, now=0.0, least_answers=0)
+    assert time is not None, "there is a seed"
+    return time
+
+
+def _strata(
+    settings: Settings,
+    seeds: Seeds,
+    sites: Mapping[str, int],
+    *,
+    is_list: bool,
+    pilot: Pilot | None,
+    alike: Pilot | None,
+) -> tuple[list[Stratum], int | None]:
+    """The strata of the design, with the draws of the pilot that are like theirs; see :func:`precision_of`."""
+    size, per_site = settings.sample.size or 0, settings.sample.per is Per.SITE
+    draws = _draws(pilot)
+    everything = np.arange(len(draws.sites))
+    of_site, of_stratum = _pools(draws.sites, everything), _pools(draws.strata, everything)
+    if settings.sample.method is Method.STRATIFIED:
+        there = Counter(seeds.strata.values())
+        drawn = allocate(size, there)
+        return [Stratum(number, drawn[name], of_stratum(name)) for name, number in sorted(there.items())], None
+    if is_list and per_site:
+        return [Stratum(number, min(size, number), of_site(site)) for site, number in sites.items()], None
+    if is_list:
+        return [Stratum(len(seeds.urls), min(size, len(seeds.urls)), everything)], None
+    if alike is None:
+        return [Stratum(_UNKNOWN, size, everything)] * (len(sites) if per_site else 1), None
+    if not per_site:
+        there_of_all = max(1, round(alike.frame * _times(sites, alike)))
+        return [Stratum(there_of_all, min(size, there_of_all), everything)], None
+    framed = {site: counts.frame for site, counts in alike.sites.items() if counts.frame}
+    strata = [Stratum(number, min(size, number), of_site(site)) for site, number in framed.items()]
+    is_same = _seed_sites(alike) == set(sites)
+    return strata, None if is_same else max(1, round(len(strata) * _times(sites, alike)))
+
+
+def _pools(labels: Sequence[str], everything: np.ndarray) -> Callable[[str], np.ndarray]:
+    """The draws with a label; all, if none has it."""
+    found: dict[str, list[int]] = {}
+    for n, label in enumerate(labels):
+        found.setdefault(label, []).append(n)
+    pools = {label: np.array(members) for label, members in found.items()}
+    return lambda label: pools.get(label, everything)
+
+
+def _notes(settings: Settings, *, is_list: bool, pilot: Pilot | None, alike: Pilot | None) -> Sequence[str]:
+    notes = []
+    if alike is None:
+        also = "redirects and retries" if is_list else "redirects, retries, canonical URLs and sitemap files"
+        notes.append(f"Not in the requests: {also}")
+    if pilot is None:
+        notes.append("Without a pilot, the precision is that of shares if all sites have equally many URLs")
+    elif alike is None and not is_list:
+        notes.append(
+            "The pilot's frame has another depth, scope, limit or sitemaps: it tells the precision, not the requests"
+        )
+    if pilot is not None:
+        notes.append(
+            f"The forecast is from {many(len(pilot.drawn.sites), 'draw')}: sizes and links are less "
+            "precise if these lack the largest pages"
+        )
+    if settings.sample.method is Method.RANDOM_WALK:
+        notes.append("The precision is that of a uniform sample; random walks are less precise")
+    if settings.sample.per is Per.SITE and alike is None and not is_list:
+        notes.append(f"A site with fewer than {settings.sample.size:,} URLs has all of them in the sample")
+    if not is_list:
+        notes.append(
+            f"Sites that fail delay the draw by up to {duration(settings.sample.frame_patience_s)} "
+            "(sample.frame_patience)"
+        )
+    return notes
+
+
+def as_json(plan: SamplePlan, settings: Settings) -> dict[str, Any]:
+    """The plan as one JSON object; times in seconds, and ``None`` for what is not known."""
+    sample = settings.sample
+    return {
+        "method": sample.method.value,
+        "per": sample.per.value,
+        "size": sample.size,
+        "seed": sample.seed,
+        "seeds": plan.seeds,
+        "sites": plan.sites,
+        "frame": plan.frame,
+        "drawn": plan.drawn,
+        "least_requests": plan.cost.least,
+        "most_requests": plan.cost.most,
+        "least_s": plan.least_s,
+        "most_s": plan.most_s,
+        "slowest": plan.slowest,
+        "from_pilot": plan.has_pilot,
+        "precision": [
+            {
+                "what": each.what,
+                "among": each.among,
+                "unit": each.unit.value,
+                "value": each.value if isfinite(each.value) else None,
+                "half_width": each.usual if isfinite(each.usual) else None,
+                "half_width_at_most": each.most if isfinite(each.most) else None,
+                "may_be_too_narrow": each.may_be_too_narrow,
+            }
+            for each in plan.precision
+        ],
+        "notes": list(plan.notes),
+    }
+
+
+def render(plan: SamplePlan, settings: Settings, console: PrintableConsole) -> None:
+    """Print a plan for people."""
+    sample = settings.sample
+    each = " of each site" if sample.per is Per.SITE else ""
+    frame = "unknown before the crawl" if plan.frame is None else many(plan.frame, "URL")
+    most = "" if plan.cost.most is None else f", at most {plan.cost.most:,}"
+    time = f"at least {duration(plan.least_s)}, for {plan.slowest}; " + (
+        "no upper bound without a pilot" if plan.most_s is None else f"at most {duration(plan.most_s)}"
+    )
+    rows: list[Fact] = [
+        ("Design", f"{sample.method.value}, {sample.size:,}{each}, seed {sample.seed}"),
+        ("Seeds", f"{many(plan.seeds, 'seed')} on {many(plan.sites, 'site')}"),
+        ("Frame", frame),
+        ("Sample", f"{'at most ' * (plan.frame is None)}{many(plan.drawn, 'URL')}"),
+        ("Requests", f"at least {plan.cost.least:,}{most}"),
+        ("Time", time),
+    ]
+    console.print(facts(rows))
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for name in ("", "in the pilot" if plan.has_pilot else "share", "95 % interval", "9 of 10 samples", "among"):
+        table.add_column(name, justify="right" if name not in ("", "among") else "left", no_wrap=name != "among")
+    for line in plan.precision:
+        doubt = " or wider" if line.may_be_too_narrow else ""
+        usual = f"± {shown(line.usual, line.unit)}{doubt}" if isfinite(line.usual) else "too few to tell"
+        at_most = f"± {shown(line.most, line.unit)} at most" if isfinite(line.most) else "too few to tell"
+        table.add_row(line.what, shown(line.value, line.unit), usual, at_most, line.among)
+    console.print()
+    console.print(table)
+    for note in plan.notes:
+        console.print(note, soft_wrap=True)

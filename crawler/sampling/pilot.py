@@ -1,0 +1,81 @@
+"""Reads a pilot: a store with a sample, from which the cost and the precision of another sample are forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from crawler.errors import UsageError
+from crawler.sampling.survey import DrawnUrls, drawn_of
+from crawler.sampling.variables import Variable
+from crawler.settings.remembered import remembered_by
+from crawler.settings.settings import Settings
+from crawler.store.location import shown
+from crawler.store.protocols import SampleDraw, StoreReader
+from crawler.store.statements import load_statements
+
+_SQL = load_statements("crawler.sampling")
+_NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class PilotSite:
+    """The requests to a site, without those for drawn URLs that were held back, and its URLs in the frame.
+
+    ``held`` are the URLs of the frame that were held back.
+    """
+
+    requests: int
+    frame: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """What a pilot tells. ``requests_per_drawn`` are the requests for a drawn URL that was held back.
+
+    ``answer_s`` is the mean time of an answer in seconds; ``frame`` the number of URLs in the sampling frame.
+    """
+
+    settings: Settings
+    draw: SampleDraw
+    seeds: Sequence[str]
+    sites: Mapping[str, PilotSite]
+    requests_per_drawn: float
+    answer_s: float
+    drawn: DrawnUrls
+
+    @property
+    def frame(self) -> int:
+        return self.draw.frame
+
+
+async def read_pilot(store: StoreReader, variables: Mapping[str, Variable], now: float) -> Pilot:
+    """The pilot in a store.
+
+    Raises :class:`UsageError` if the store has no sample, and for a variable that cannot be computed.
+    """
+    draw, settings = await store.sample_draw(), await remembered_by(store)
+    if draw is None or settings is None:
+        raise UsageError(f"{shown(store.name)} holds no sample, so it is no pilot")
+    held_from = _NO_LIMIT if draw.held_from is None else draw.held_from
+    rows = await store.query(_SQL["pilot_sites"], {"held_from": held_from})
+    urls, requests = (sum(int(row[name]) for row in rows) for name in ("drawn_urls", "drawn_requests"))
+    asked = sum(int(row["requests"]) for row in rows)
+    drawn = await drawn_of(store, draw, variables, now)
+    if not drawn.sites:
+        raise UsageError(f"the sample in {shown(store.name)} has no URL, so it is no pilot")
+    return Pilot(
+        settings,
+        draw,
+        await store.seeds(),
+        {
+            row["site"]: PilotSite(
+                int(row["requests"]) - int(row["drawn_requests"]), int(row["frame_urls"]), int(row["held"])
+            )
+            for row in rows
+        },
+        requests / urls if urls else 1.0,
+        sum(float(row["answer_s"]) for row in rows) / asked if asked else 0.0,
+        drawn,
+    )
