@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ from crawler.page.pdf import PDF
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import load
 from crawler.settings.keys import KEYS
+from crawler.settings.loading import to_record
 from crawler.settings.settings import Settings
 from crawler.settings.stores import open_store
 from crawler.store.location import is_url, shown
@@ -137,7 +138,7 @@ async def begun(
                 raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
             scope = _scope(settings, [*known, *seeds], clock)
             fresh = sorted(set(seeds).difference(known))
-            kept = asdict(replace(settings, output=replace(settings.output, db=shown(db), notify="")))
+            kept = to_record(settings)
             others = await store.run_under_way(clock.now())
             if others is None:
                 limit = settings.crawl.max_pages_per_site

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from itertools import chain
@@ -15,6 +15,7 @@ from typing import Any
 from crawler.errors import ConfigError, Reference, Setting
 from crawler.settings.keys import KEYS, SECTIONS
 from crawler.settings.settings import Settings
+from crawler.store.location import shown
 
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]")
 _KEY = re.compile(r"\s*([\w.-]+)\s*=")
@@ -99,8 +100,14 @@ def _at(lines: Mapping[str, int], name: str) -> str:
     return f"line {lines[name]}: " if name in lines else ""
 
 
+def to_record(settings: Settings) -> dict[str, Any]:
+    """The settings of a run as the store keeps them: without passwords, and without the address of a webhook."""
+    output = replace(settings.output, db=shown(settings.output.db), notify="")
+    return asdict(replace(settings, output=output))
+
+
 def recorded(run: Mapping[str, Any]) -> Settings:
-    """The settings of a run as the store keeps them: :func:`dataclasses.asdict` of a :class:`Settings`, through JSON.
+    """The settings of a run, from what :func:`to_record` made of them, through JSON.
 
     An unknown key is ignored, and a missing one has its default.
     """

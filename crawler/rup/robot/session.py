@@ -27,7 +27,7 @@ from crawler.run.session import (
 )
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
-from crawler.settings.loading import recorded
+from crawler.settings.loading import recorded, to_record
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.location import is_url
@@ -77,7 +77,7 @@ async def robot(
     async with _store(settings, make) as store:
         policy = crawl_policy(settings)
         scope = await _scope(store, settings, clock.now())
-        await store.start_run({**asdict(settings), "auxiliary_run": "rup"}, clock.now())
+        await store.start_run({**to_record(settings), "auxiliary_run": "rup"}, clock.now())
         try:
             lease = Lease(store, clock, policy.longest_request_s)
             may_send = None if store.lease_s is None else lease.is_valid

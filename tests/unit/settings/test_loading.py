@@ -12,7 +12,7 @@ import pytest
 from crawler.errors import ConfigError
 from crawler.frontier.scope import ScopeMode
 from crawler.settings.keys import KEYS, terminal_name
-from crawler.settings.loading import apply, load_file, recorded, settings_from
+from crawler.settings.loading import apply, load_file, recorded, settings_from, to_record
 from crawler.settings.settings import Settings
 
 CONFIG = Path(__file__).parents[3] / "config"
@@ -222,3 +222,11 @@ def test_the_settings_of_a_run_are_read_back_from_the_store() -> None:
     settings = settings_from(values, source="here")
     assert recorded(json.loads(json.dumps(asdict(settings)))) == settings
     assert recorded({}) == Settings()
+
+
+def test_a_record_has_no_secrets() -> None:
+    secrets = {"store.db": "postgresql://me:hidden@db.test/crawl", "output.notify": "https://hook.test/hidden"}
+    record = to_record(settings_from(secrets, source="test"))
+    assert "hidden" not in json.dumps(record)
+    assert "db.test" in record["output"]["db"]
+    assert to_record(Settings()) == asdict(Settings())
