@@ -17,12 +17,16 @@ from crawler.errors import Argument, UsageError
 
 
 class RunLimits(TypedDict, total=False):
-    """The section ``limits`` of the settings. ``max_time`` is in seconds, or a text such as "2 hours"."""
+    """The section ``limits`` of the settings. ``max_time`` is in seconds, or a text such as "2 hours".
+
+    ``max_disk`` is in bytes, or a text such as "10 GB".
+    """
 
     max_pages: int
     max_pages_per_site: int
     max_depth: int
     max_time: float | str
+    max_disk: int | str
     concurrency: int
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -13,9 +14,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from crawler.cli.shared import STOPPED
 from crawler.demo.pages import Fault, Page, plain, redirect
 from crawler.inspect.why import render
-from tests.command import HASTY, LOOPBACK, here
+from tests.command import HASTY, LOOPBACK, finish, here, start, until
 from tests.web import LoopbackWeb
 
 FICT = """User-agent: *
@@ -33,11 +35,22 @@ class Asked:
     def __init__(self, web: LoopbackWeb, folder: Path) -> None:
         self.web, self._folder, self.db = web, folder, folder / "c.db"
 
-    def crawl(self, *hosts: str, toml: str = "", code: int = 0, hasty: str = HASTY) -> None:
-        (self._folder / "c.toml").write_text(hasty + toml)
+    def crawl(self, *hosts: str, toml: str = "") -> None:
+        ended = here(*self._run(*hosts, toml=HASTY + toml))
+        assert ended.code == 0, ended
+
+    def crawl_until_asked(self, *hosts: str) -> None:
+        """Stop the crawl when the first request has arrived; its answer is waited for, and in force for an hour."""
+        patient = HASTY.replace("retry_first = 0.2", "retry_first = 3600")
+        process = start(*self._run(*hosts, toml=patient))
+        until(lambda: len(self.web.log) > 0, "a request")
+        process.send_signal(signal.SIGINT)
+        assert finish(process).code == STOPPED
+
+    def _run(self, *hosts: str, toml: str) -> tuple[str | Path, ...]:
+        (self._folder / "c.toml").write_text(toml)
         seeds = [self.web.url(host) for host in hosts]
-        ended = here("run", *seeds, "--config", self._folder / "c.toml", *LOOPBACK, "--db", self.db)
-        assert ended.code == code, ended
+        return ("run", *seeds, "--config", self._folder / "c.toml", *LOOPBACK, "--db", self.db)
 
     def why(self, host: str, path: str = "/") -> dict[str, Any]:
         ended = here("why", self.web.url(host, path), "--db", self.db, "--json")
@@ -82,8 +95,7 @@ def test_mobile_agents_section_4_example(path: str, server: str | None, line: in
 def test_a_site_whose_robots_txt_is_cut_short(asked: Asked) -> None:
     """Nothing that is said of it sounds as if the page came next."""
     asked.web.sites["cut.test"] = {"/robots.txt": replace(plain(FICT), fault=Fault.CUT), "/": Page()}
-    patient = HASTY.replace("retry_first = 0.2", "retry_first = 3600")  # the copy is in force while it is asked about
-    asked.crawl("cut.test", toml='[limits]\nmax_time = "1 second"\n', code=5, hasty=patient)
+    asked.crawl_until_asked("cut.test")
     words = asked.words("cut.test")
     assert "waits for robots.txt, which could not be fetched (truncated)" in words
     assert "no usable answer: nothing is fetched until there is one" in words

@@ -11,11 +11,12 @@ import pytest
 from crawler.demo.pages import Asked, Page, Site, plain
 from crawler.engine import robots_cache as robots
 from crawler.engine.progress import MAX_FAULTS
+from crawler.engine.robots_messages import RobotsQuestion, read_robots
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Failed, FetchResult, Request
 from crawler.reasons import EndCode, ErrorKind, RunEnd
-from crawler.robots import RobotsFile, RobotsSettings, SiteRules, read
+from crawler.robots import RobotsSettings, SiteRules
 from tests.simulation.crawls import Options, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -89,16 +90,16 @@ def test_a_robots_txt_that_a_bug_leaves_unread_closes_the_site(
 ) -> None:
     """The earlier copy is not used either: the new file may forbid more."""
 
-    def buggy(file: RobotsFile, **asked: object) -> SiteRules:
-        if any(line.value == "/new" for line in file.lines):
+    def buggy(question: RobotsQuestion) -> SiteRules:
+        if b"/new" in question.body:
             raise ZeroDivisionError("a bug\ud800 of ours")
-        return read(file, **asked)  # type: ignore[arg-type]
+        return read_robots(question)
 
     def robots_txt(asked: Asked) -> Page:
         text = "Disallow: /new" if asked.before else "Disallow: /old"
         return Page(f"User-agent: *\n{text}\n", headers=(("Cache-Control", "max-age=0"),))
 
-    monkeypatch.setattr(robots, "read", buggy)
+    monkeypatch.setattr(robots, "read_robots", buggy)
     links = "".join(f"<a href=/{n}>{n}</a>" for n in range(9))
     site: Site = {"/robots.txt": robots_txt, "/": Page(links), **{f"/{n}": Page("x") for n in range(9)}}
     options = Options(
