@@ -45,8 +45,8 @@ FROM {kept} AS kept WHERE body_sha256 IS NOT NULL ORDER BY url_id
 -- The rows as a table. The last column has the directives of the row's page.
 SELECT {columns}, {directives} AS page_directives FROM {kept} AS kept
 
--- name: directives_of_version
--- The directives of the page of a row of page_versions.
+-- name: directives_of_page
+-- The directives of the page that a row is about.
 (SELECT p.directives FROM pages_by_id p WHERE p.url_id = kept.url_id)
 
 -- name: graph_nodes

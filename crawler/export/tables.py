@@ -21,9 +21,11 @@ from crawler.export.view_columns import VIEWS, ColumnType
 # signs are read as the plain ones.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 # The expression for the directives of a row's page, by view.
-_DIRECTIVES = {
+#: The expression that gives the directives of the page of a row, by view: ``unavailable_after`` hides the row.
+PAGE_DIRECTIVES = {
     "pages": "directives",
-    "page_versions": SQL["directives_of_version"],
+    "page_versions": SQL["directives_of_page"],
+    "resources": SQL["directives_of_page"],
 }
 _ROWS_PER_BATCH = 1000
 _BYTES_PER_BATCH = 1 << 23
@@ -119,7 +121,7 @@ async def _values(job: Job) -> AsyncIterator[list[Any]]:
 
 def _rows(job: Job) -> AsyncIterator[Any]:
     """The rows of the view. Behind its columns, ``page_directives`` has the directives of the row's page."""
-    columns, directives = ", ".join(VIEWS[job.view]), _DIRECTIVES.get(job.view, "NULL")
+    columns, directives = ", ".join(VIEWS[job.view]), PAGE_DIRECTIVES.get(job.view, "NULL")
     return job.rows(job.sql("rows", columns=columns, directives=directives), job.is_shown)
 
 

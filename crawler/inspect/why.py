@@ -226,7 +226,11 @@ def told(known: dict[str, Any], db: str) -> list[Fact]:
     rows = _fate(known) if known["known"] else [("state", "unknown: it is not a seed, and no fetched page links to it")]
     if "no_such_host" in known:
         rows.append(("host", f"{host} does not exist: {known['no_such_host']}"))
-    if known["scope"] is None:
+    if known.get("reason_code") == ReasonCode.FORGOTTEN:
+        whole = host if known["scope_code"] == ReasonCode.BLOCKED else known["url"]
+        undo = f"`crawler store forget {quote(whole)} --undo{db_argument(db)}`"
+        rows.append(("operator", f"has taken it out; {undo} lets it be fetched again"))
+    elif known["scope"] is None:
         rows.append(("scope", "includes it"))
     elif known["scope_code"] == ReasonCode.BLOCKED and known.get("reason_code") != ReasonCode.BLOCKED:
         unblock = f"`crawler control unblock {quote(host)}{db_argument(db)}`"

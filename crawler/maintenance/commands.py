@@ -98,9 +98,10 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
         async with _idle_store(db) as store:
             chosen = await select(store, asked, forgotten=False)
             taken = await forget(store, chosen, Reason(ReasonCode.FORGOTTEN, why))
-            if redact:  # also what an earlier command has forgotten
-                await reduce_addresses(store, await select(store, asked, forgotten=True))
-            had_index = await empty_index(db)
+            forgotten = await select(store, asked, forgotten=True)  # also by an earlier command, which may be killed
+            if redact:
+                await reduce_addresses(store, forgotten)
+            had_index = bool(forgotten.numbers) and await empty_index(db)
             await store.sweep_forgotten()  # at the end: it fails if another store keeps its bodies at the same place
     except StoreInUse as error:
         if asked.site:

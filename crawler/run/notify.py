@@ -13,7 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 import aiohttp
 
+from crawler.errors import Setting
 from crawler.formatting import many
+from crawler.settings.keys import terminal_name
 from crawler.terminal_text import shown
 
 _TIMEOUT_S = 20.0
@@ -40,7 +42,8 @@ async def notify(target: str, summary: dict[str, Any], sender: str, tell: Callab
         where = urlsplit(target).hostname or ""
         has_url = isinstance(error, aiohttp.InvalidURL)  # in its text, and the URL is a secret
         why = "" if has_url else shown(str(error))
-        tell(f"output.notify: {shown(where)} did not take the summary: {why or type(error).__name__}")
+        option = terminal_name(Setting("output.notify"))
+        tell(f"{option}: {shown(where)} did not take the summary: {why or type(error).__name__}")
 
 
 async def _post(url: str, summary: dict[str, Any]) -> None:

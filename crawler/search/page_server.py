@@ -107,7 +107,7 @@ class _SearchPage:
         return web.Response(text=html, content_type="text/html", status=400 if error else 200, headers=varies)
 
     async def _search(self, asked: Asked) -> tuple[SearchResult | None, str]:
-        """The result, or why there is none. The messages of the commands name the store, which is nobody's business."""
+        """The result, or why there is none. The messages of the commands are not shown: they name the store."""
         if not asked.words:
             return None, ""
         now = self._clock.now()

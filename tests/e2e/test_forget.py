@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Page
+from crawler.store.location import db_argument
 from tests.command import HASTY, LOOPBACK, Ended, here
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
@@ -70,7 +71,10 @@ def test_a_site_that_opts_out_is_blocked_and_forgotten_by_one_command(
     report = (tmp_path / "r.html").read_text()
     assert "Quagga" not in report
     assert "forgotten by the operator: its content was taken out" in report
-    assert "asked by mail" in here("why", loopback.url("a.test", "/secret"), "--db", db).out
+    why = here("why", loopback.url("a.test", "/secret"), "--db", db).out
+    assert "asked by mail" in why
+    undo = f"`crawler store forget a.test --undo{db_argument(db)}` lets it be fetched again"
+    assert "".join(undo.split()) in "".join(why.split())
     assert here("audit", "--db", db).code == 0
     before = len(loopback.log)
     again = run(loopback, db, tmp_path)
@@ -120,6 +124,8 @@ def test_a_site_that_the_crawl_does_not_know_is_told(db: str, loopback: Loopback
             "a.tset matches no site of this crawl yet (near: a.test); to forget a page, give its whole URL (https://…)"
         )
         assert said in ended.out.splitlines()
+        assert "search index" not in ended.out
+    assert json.loads(here("search", "quagga", "--db", db, "--json").out)["hits"], "its index is as it was"
     assert "matches no site" not in here("store", "forget", "a.test", "--dry-run", "--db", db).out
 
 

@@ -190,7 +190,7 @@ async def test_a_webhook_that_refuses_is_named_without_its_secret(status: int) -
     app.add_routes([post("/secret", refuse)])
     async with TestServer(app) as server:
         await notify(str(server.make_url("/secret")), SUMMARY, "", told.append)
-    assert told == [f"output.notify: 127.0.0.1 did not take the summary: it answered {status}"]
+    assert told == [f"--notify: 127.0.0.1 did not take the summary: it answered {status}"]
 
 
 @pytest.mark.parametrize(

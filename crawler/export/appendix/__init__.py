@@ -18,10 +18,11 @@ from crawler.audit.log_reader import canonical_records, snapshot
 from crawler.audit.markdown_report import document
 from crawler.audit.run_audit import AuditResult, audit_snapshot
 from crawler.audit.totals import site_totals
-from crawler.errors import Argument, UsageError
+from crawler.errors import UsageError
 from crawler.export.appendix.describe import citation, codebook_rows, data_package, readme, sha256_of, software
 from crawler.export.appendix.tables import TABLES, Table, write_table
 from crawler.export.optional_libraries import load
+from crawler.export.tables import PAGE_DIRECTIVES
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method, read_list
 from crawler.page.directives import asked_of
@@ -45,9 +46,7 @@ async def write_appendix(
     """
     load("pyarrow")
     if folder.exists():
-        raise UsageError(
-            Argument("out", str(folder)), ": exists; name a folder that does not, so that nothing is mixed"
-        )
+        raise UsageError(f"{folder}: exists; name a folder that does not, so that nothing is mixed")
     beside = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(beside, ignore_errors=True)
     try:
@@ -132,11 +131,13 @@ async def _rows(
                 async for row in rows:
                     yield row
     else:
-        sql = _SQL["rows"].format(columns=", ".join(table.columns), view=table.view, order=table.order)
+        directives = PAGE_DIRECTIVES.get(table.view, "NULL")
+        columns = ", ".join(table.columns)
+        sql = _SQL["rows"].format(columns=columns, directives=directives, view=table.view, order=table.order)
         async with aclosing(store.rows(sql)) as rows:
             async for row in rows:
-                if table.name != "pages" or asked_of(row.directives).until > now:
-                    yield row
+                if asked_of(row.page_directives).until > now:
+                    yield row[:-1]
 
 
 def _listed(audit: AuditResult, draw: SampleDraw) -> Iterable[Any]:

@@ -1,8 +1,8 @@
 -- The tables of a data appendix, over the views of the store.
 
 -- name: rows
--- The rows of a view, in a fixed order.
-SELECT {columns} FROM {view} ORDER BY {order}
+-- The rows of a view, in a fixed order. The last column has the directives of the row's page.
+SELECT {columns}, {directives} AS page_directives FROM {view} AS kept ORDER BY {order}
 
 -- name: frame
 -- The sampling frame, with the stratum of each URL. :per is site if each site is a stratum.

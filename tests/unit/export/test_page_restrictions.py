@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import sqlite3
@@ -16,6 +17,8 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from crawler.export import FORMATS
+from crawler.export.appendix import write_appendix
+from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW
 from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
 
@@ -41,6 +44,8 @@ def filled(filled: Path) -> Path:
                 "UPDATE page SET directives = ? WHERE url_id = (SELECT url_id FROM pages WHERE url = ?)",
                 (json.dumps(said), url),
             )
+        script = {"kind": "script", "host": "cdn.test", "registered_domain": "cdn.test", "times": 1}
+        db.execute("UPDATE page SET resources = ?", (json.dumps([script]),))
     return filled
 
 
@@ -74,6 +79,16 @@ async def test_tables_have_noarchive_pages_without_body_and_no_expired_pages(sav
     assert (bodies.keys(), bodies[UNCOPIED], bodies[STILL]) == (URLS - {OVER}, None, b"<x>")
     await save("csv", tmp_path / "out.csv")
     assert OVER not in (tmp_path / "out.csv").read_text()
+
+
+async def test_no_table_of_resources_has_those_of_expired_pages(
+    save: Exporter, store: SqliteStore, tmp_path: Path
+) -> None:
+    await save("jsonl", tmp_path / "out.jsonl", table="resources")
+    assert lines(tmp_path / "out.jsonl").keys() == URLS - {OVER}
+    await write_appendix(store, tmp_path / "appendix", now=NOW + 60)
+    with (tmp_path / "appendix" / "tables" / "resources.csv").open(newline="") as file:
+        assert {row["url"] for row in csv.DictReader(file)} == URLS - {OVER}
 
 
 def text_of(file: Path) -> str:
