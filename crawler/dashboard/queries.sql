@@ -27,7 +27,8 @@ FROM groups_by_id
 -- name: sites
 -- Sites with queued URLs, in the politeness groups that {groups} selects. queued is counted up to :most_queued.
 SELECT s.site, g.politeness_group, g.claimed_by IS NOT NULL AS worked_on, g.pause_s, s.fetched, r.status AS robots,
-  CASE WHEN s.wait_until > :now THEN coalesce(nullif(r.note, ''), r.status) END AS robots_problem, g.waits_for,
+  CASE WHEN s.wait_until > :now THEN coalesce(nullif(r.note, ''), r.status) END AS robots_problem,
+  CASE WHEN g.claimed_by IS NULL AND g.ready_at > g.next_at THEN '' ELSE g.waits_for END AS waits_for,
   g.next_at, s.wait_until, coalesce(g.ready_at, 0) AS ready_at,
   (SELECT count(*) FROM (SELECT 1 FROM frontier_by_id f WHERE f.site_id = s.site_id LIMIT :most_queued) AS q) AS queued
 FROM ({groups}) g JOIN sites_by_id s ON s.group_id = g.group_id LEFT JOIN robots_by_id r ON r.robots_copy = s.robots_copy

@@ -39,10 +39,21 @@ async def time_left_under(store: StoreReader, settings: Settings, run: dict[str,
     counted = await store.query(_SQL["urls_by_depth"])
     depths = {row["depth"]: DepthCount(row["queued"], row["answered"], row["refused"]) for row in counted}
     pages = math.inf if crawl.max_pages is None else crawl.max_pages - await store.fetched_count()
-    time_s = math.inf if crawl.max_time_s is None else max(0.0, run["started_at"] + crawl.max_time_s - now)
     max_depth = math.inf if settings.scope.max_depth is None else settings.scope.max_depth
-    limits = Limits(pages, time_s, max_depth, crawl.concurrency * settings.team.workers)
+    limits = Limits(pages, _run_time_s(store, settings, run, now), max_depth, crawl.concurrency * settings.team.workers)
     return time_left(backlogs, depths, settings.politeness, limits, now)
+
+
+def _run_time_s(store: StoreReader, settings: Settings, run: dict[str, Any], now: float) -> float:
+    """The time until the time limit of ``run`` ends it, in seconds; infinite without a limit.
+
+    The limit is of one run, and the next run has its own: it says nothing once the run has ended, or was killed.
+    """
+    max_time_s = settings.crawl.max_time_s
+    if max_time_s is None or run["finished_at"] is not None or not store.is_held():
+        return math.inf
+    left_s: float = run["started_at"] + max_time_s - now
+    return left_s if left_s > 0 else math.inf  # on PostgreSQL, a run that was killed is like one at work
 
 
 def _backlog(row: dict[str, Any], settings: Settings) -> Backlog:

@@ -267,7 +267,8 @@ def _fate(known: dict[str, Any]) -> list[Fact]:
         rows.append(("changed", f"{iso(known['lastmod'])}, as a sitemap says"))
     rows += _leads(known)
     if "next_at" in known:
-        when = "" if known["next_at"] is None else f"{brief_time(known['next_at'], known['at'])}, "
+        next_at, now = known["next_at"], known["at"]
+        when = f"{brief_time(next_at, now)}, " if next_at is not None and next_at > now else ""
         rows.append(("next", f"{when}waits for {known['waits_for']}"))
     if known.get("low_disk"):
         rows.append(("paused", f"{known['low_disk']}; the crawl goes on by itself when there is room"))

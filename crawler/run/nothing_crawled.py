@@ -46,9 +46,12 @@ async def why_nothing(
 async def _reason(store: EngineStore, end: RunEnd, settings: Settings, now: float, *, has_one_seed: bool) -> str:
     if end.code is EndCode.SEEDS_LEFT_OUT:
         return f"every seed was left out: {end.code.told(end.detail, terminal_name)}"
-    if (wait := await store.next_ready(now)) is not None:
-        reason = f": {told_wait(wait, settings.robots, now)}" if wait.reason else ""
-        return f"everything left waits, first for {wait.group} until {brief_time(wait.until, now)}{reason}"
+    if (wait := await store.next_ready(now)) is not None:  # something is left: the run did not end for want of URLs
+        ended = end.told(terminal_name)
+        if end.code is not EndCode.MAX_TIME or wait.until <= now:
+            return ended
+        waits = f"waits, first for {wait.group} until {brief_time(wait.until, now)}"
+        return f"{ended}, and everything left {waits}: {told_wait(wait, settings.robots, now)}"
     seeds = await store.seed_states()
     if not seeds or seeds[0][0] in (State.FETCHED, State.QUEUED):
         return end.told(terminal_name)

@@ -158,6 +158,17 @@ async def test_a_retry_waits_for_its_time(harness: Harness) -> None:
     assert await harness.store.queued_count() == 0
 
 
+async def test_a_group_that_waits_longer_than_its_pause_waits_for_the_next_attempt(harness: Harness) -> None:
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    pace = Pace(NOW + 5, 5.0, 0.0, StoredWaitReason(WaitCode.DELAY, "delay"))
+    await harness.finish(claim, retried(claim.urls[0], NOW + 30), pace=pace)
+    ready = await harness.store.next_ready(NOW)
+    assert ready is not None
+    assert (ready.until, ready.reason) == (NOW + 30, WaitCode.RETRY.sentence)
+    assert await harness.store.waiting(NOW, 9) == [ready]
+
+
 async def test_a_deferred_site_waits_while_others_of_its_group_go_on(harness: Harness) -> None:
     await harness.seed(A, "https://a.test/")
     (claim,) = await harness.claim()

@@ -460,8 +460,18 @@ def test_a_crawl_that_is_cut_off_before_its_first_page_names_the_wait(web: Loopb
     web.sites["a.test"] = {"/robots.txt": Page("", status=503)}
     ended = here("run", web.url("a.test"), *LOOPBACK, "--max-time", "1", "--db", db_path)
     assert ended.code == 5
-    assert "nothing was crawled: everything left waits, first for a.test until " in ended.err
+    assert "nothing was crawled: --max-time is over, and everything left waits, first for a.test until " in ended.err
     assert ": robots.txt: 503 Service Unavailable (tried again until " in ended.err
+
+
+def test_a_crawl_that_a_limit_ends_before_its_first_page_names_the_limit(web: LoopbackWeb, db_path: Path) -> None:
+    url = web.url("a.test")
+    ended = here("run", url, *LOOPBACK, "--max-disk", "100KB", "--db", db_path)
+    assert ended.code == 5
+    assert ended.err.startswith("crawler: nothing was crawled: --max-disk is reached: ")
+    why = here("why", url, "--db", db_path)
+    assert "waits for its turn" in why.out
+    assert "1970" not in ended.err + ended.out + why.out
 
 
 def test_a_complete_crawl_has_nothing_to_do_and_exits_0(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:

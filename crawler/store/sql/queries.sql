@@ -41,19 +41,20 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS N
   (SELECT count(*) FROM worker WHERE ended_at IS NULL AND lease_until > :now) AS workers;
 
 -- name: next_ready
--- The unclaimed group that is ready first, with the last answer for a robots.txt that it waits for.
+-- The unclaimed group that is ready first, with the last answer for a robots.txt that it waits for. waits_for is empty
+-- if not its pause, but the next attempt for a URL makes it wait.
 SELECT w.name, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
   r.status AS robots_status, r.failing_since
-FROM (SELECT g.name, g.ready_at, g.waits_for,
+FROM (SELECT g.name, g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for ELSE '' END AS waits_for,
     (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.wait_until > :now LIMIT 1) AS robots_id
   FROM politeness_group g WHERE g.ready_at IS NOT NULL AND g.claimed_by IS NULL ORDER BY g.ready_at LIMIT 1) w
 LEFT JOIN robots_copy r ON r.id = w.robots_id;
 
 -- name: waiting_groups
--- The unclaimed groups with the longest wait.
+-- The unclaimed groups with the longest wait, with the columns of next_ready.
 SELECT w.name, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
   r.status AS robots_status, r.failing_since
-FROM (SELECT g.name, g.ready_at, g.waits_for,
+FROM (SELECT g.name, g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for ELSE '' END AS waits_for,
     (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.wait_until > :now LIMIT 1) AS robots_id
   FROM politeness_group g WHERE g.ready_at > :now AND g.claimed_by IS NULL ORDER BY g.ready_at DESC LIMIT :limit) w
 LEFT JOIN robots_copy r ON r.id = w.robots_id ORDER BY w.ready_at DESC;
