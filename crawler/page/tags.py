@@ -34,6 +34,7 @@ _ANCHORS = frozenset(node.tag_id for node in LexborHTMLParser("<a></a><area>").c
 _FEED_TYPES = frozenset(("application/rss+xml", "application/atom+xml"))
 _RESOURCES = "script[src],img[src],iframe[src],frame[src],link[rel][href]"
 _KINDS = {"script": "script", "img": "image", "iframe": "frame", "frame": "frame"}
+_WHITESPACE = b"\t\n\f\r "  # of HTML
 _NOT_TEXT = ["script", "style", "template", "noscript"]
 
 
@@ -192,8 +193,8 @@ def _resources(tree: LexborHTMLParser) -> Counter[tuple[str, str]]:
 def _text_sha256(tree: LexborHTMLParser) -> bytes:
     """The digest of the visible text and the title, without the blanks that mark-up adds. Changes ``tree``."""
     tree.strip_tags(_NOT_TEXT)
-    root = tree.root
-    return sha256("".join(root.text().split()).encode("utf-8", "replace") if root is not None else b"").digest()
+    text = "" if tree.root is None else tree.root.text()
+    return sha256(text.encode("utf-8", "replace").translate(None, _WHITESPACE)).digest()
 
 
 def _href_in_drawing(attributes: LexborAttributes) -> str:
