@@ -160,7 +160,7 @@ class NotModified(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Redirected(Answer):
-    """A 301, 302, 303, 307 or 308 with a ``Location``, or a page with an instant refresh (HTML, 4.2.5.3).
+    """A 301, 302, 303, 307 or 308 with a ``Location``.
 
     ``location`` is as received, but with octets above 0x7f as %xx, and with ``***`` for a user name and password.
     """

@@ -111,6 +111,7 @@ class ReasonCode(Code):
         "fetched, but not kept, because the page refuses a declared purpose",
     )
     NOT_KEPT = "not_kept", "{}; body and texts not kept", "fetched, but not kept: the caller's function keep said no"
+    REFRESH = "refresh", "{}", "fetched; an instant refresh leads to another page, which stands for it"
     UNREAD = "unread", "{}; body and texts not kept", "fetched; it could not be read, and is not kept"
     SITEMAP = "sitemap", "{}", "a sitemap that was read"
     RUPINFO = "rupinfo", "{}", "an offer of updates (RUP) that was read"

@@ -26,7 +26,6 @@ from crawler.model import (
     PageFacts,
     Preference,
     Purpose,
-    Redirected,
     Request,
     State,
 )
@@ -99,11 +98,9 @@ class Answers:
         else:
             if isinstance(result, Fetched):
                 facts = withheld(_supplemented(await self._reader.read(result), filed), self._policy.purposes)
-                if self._hooks is not None and facts.refresh_url is None:
+                if self._hooks is not None:
                     facts = self._kept(queued, result, facts)
                 self._record(queued, result, facts, stated)
-                if facts.refresh_url is not None:
-                    result, facts = _as_redirect(result, facts.refresh_url), None
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = withheld(_supplemented(self._header_facts(result), filed), self._policy.purposes)
             outcome = self._with_answer(after_fetch(queued, result, facts, self._scope, self._policy.retry), result)
@@ -152,22 +149,6 @@ class Answers:
     def _takes_feeds(self) -> bool:
         """Whether feeds are queued: they tell of changes, so they serve a crawl with revisits."""
         return self._policy.revisit.enabled and self._policy.crawl.sitemaps
-
-
-def _as_redirect(result: Fetched, target: str) -> Redirected:
-    """A page that an instant refresh replaces by ``target``, as the redirect that it is to a reader."""
-    return Redirected(
-        result.url,
-        result.started_at,
-        result.finished_at,
-        result.headers,
-        result.wire_bytes,
-        result.status,
-        target,
-        exchange=result.exchange,
-        tls=result.tls,
-        address=result.address,
-    )
 
 
 def _tagged(result: FetchResult, rules: SiteRules | None) -> FetchResult:

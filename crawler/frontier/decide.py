@@ -300,8 +300,9 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
     )
     refusals = scope.link_refusals(facts.links, depth)
     offers = [Offer(link.url, depth, refusal) for link, refusal in zip(facts.links, refusals, strict=True)]
-    target = facts.canonical_url if facts.follow and facts.canonical_url != queued.url else None
-    if target is not None:  # the canonical URL has the depth of the page
+    named = facts.refresh_url or facts.canonical_url
+    target = named if facts.follow and named != queued.url else None
+    if target is not None:  # the URL that stands for the page has its depth
         hops = queued.hops + 1  # a site that names another URL on each page would lead on for ever
         refusal = scope.refusal(target, queued.depth) or _too_many_hops(hops, settings)
         offers.append(Offer(target, queued.depth, refusal, hops))
@@ -323,7 +324,11 @@ def _why_fetched(result: Fetched, facts: PageFacts) -> Reason:
         return Reason(ReasonCode.NOT_KEPT, f"{result.status}, {facts.unkept}")
     if facts.withheld:
         return Reason(ReasonCode.WITHHELD, f"{result.status}, {facts.withheld}")
-    return Reason(ReasonCode.FETCHED if facts.index else ReasonCode.NOINDEX, str(result.status))
+    if not facts.index:
+        return Reason(ReasonCode.NOINDEX, str(result.status))
+    if facts.refresh_url is not None:
+        return Reason(ReasonCode.REFRESH, f"{result.status}, refresh to {facts.refresh_url}")
+    return Reason(ReasonCode.FETCHED, str(result.status))
 
 
 def after_sitemap(queued: Queued, result: Fetched, sitemap: Sitemap, trust: Trust, scope: Scope) -> Outcome:
@@ -381,8 +386,7 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetryS
         queued.seed and (refusal is None or refusal.code is ReasonCode.BLOCKED),
         queued.kind,
     )
-    how = ", refresh" if 200 <= result.status < 300 else ""
-    reason = Reason(ReasonCode.REDIRECT, f"{result.status}{how} to {target}")
+    reason = Reason(ReasonCode.REDIRECT, f"{result.status} to {target}")
     return Outcome(queued, State.REDIRECTED, reason, offers=(offer,), target=target)
 
 

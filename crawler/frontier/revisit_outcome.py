@@ -30,7 +30,7 @@ from crawler.robots.http_dates import http_date
 from crawler.robots.response import lifetime_left_s
 
 #: Reasons of pages that are fetched without their texts. They stand whether or not the page has changed.
-_LEFT_OUT = frozenset((ReasonCode.WITHHELD, ReasonCode.NOT_KEPT))
+_LASTING = frozenset((ReasonCode.WITHHELD, ReasonCode.NOT_KEPT, ReasonCode.REFRESH))  # also if the page changed
 
 
 def after_refusal(outcome: Outcome, settings: RevisitSettings, now: float) -> Outcome:
@@ -138,8 +138,8 @@ def _fetched(
     changed = content != seen.content and (text is None or seen.text is None or text != seen.text)
     again = _seen(seen, result, changed, settings) if known else _seen(seen, result, None, settings)
     kept = content if page is None or page.body is None else None
-    is_left_out = outcome.reason.code in _LEFT_OUT
-    if page is not None and known and seen.version and not _was_unread(seen) and not is_left_out:
+    is_lasting = outcome.reason.code in _LASTING
+    if page is not None and known and seen.version and not _was_unread(seen) and not is_lasting:
         code = ReasonCode.CHANGED if changed else ReasonCode.MARKUP_CHANGED
         outcome = replace(outcome, reason=Reason(code, outcome.reason.sentence))
     return replace(outcome, again=replace(again, found=VisitResult.CHANGED, content=kept))
@@ -153,7 +153,7 @@ def _unchanged(
     again = replace(again, content=seen.content if seen.noindex or not seen.version else None)
     reason = seen.reason  # the reason of a sitemap says what it lists
     first = seen.reason if isinstance(result, NotModified) else outcome.reason
-    if first.code in _LEFT_OUT:
+    if first.code in _LASTING:
         reason = first
     elif seen.version and not _was_unread(seen):
         reason = Reason(ReasonCode.UNCHANGED, f"{seen.status}{', noindex' * seen.noindex}, unchanged ({how})")

@@ -79,20 +79,6 @@ async def test_keep_chooses_the_pages_and_their_links_are_followed(web: Loopback
     assert rows == [{"title": None, "body_sha256": None}]
 
 
-async def test_keep_is_not_asked_about_a_page_with_an_instant_refresh(web: LoopbackWeb, tmp_path: Path) -> None:
-    """It is a redirect."""
-    web.sites["books.test"] = {**BOOKS, "/": Page("<title>Stub</title><meta http-equiv=refresh content='0; url=/b2'>")}
-    asked: list[str | None] = []
-
-    def keep(page: crawler.Page) -> bool:
-        asked.append(page.title)
-        return True
-
-    with web:
-        async with opened(web, tmp_path) as crawl:
-            assert await titles(crawl, [web.url("books.test")], keep=keep) == asked == ["Two"]
-
-
 @pytest.mark.parametrize("role", ["follow", "keep"])
 async def test_an_error_of_the_caller_is_told_as_such_and_nothing_is_lost(
     web: LoopbackWeb, tmp_path: Path, role: str

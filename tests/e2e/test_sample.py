@@ -286,8 +286,9 @@ def test_sitemaps_make_a_frame(web: LoopbackWeb, tmp_path: Path) -> None:
     assert len(web.hits("a.test")) <= 5, "robots.txt, the sitemap, the start page, two drawn"
 
 
-def test_a_stratified_sample_of_a_list(web: LoopbackWeb, tmp_path: Path) -> None:
-    web.sites["moved.test"] = {"/robots.txt": plain(""), "/": redirect("/there"), "/there": Page("<html lang=it>")}
+@pytest.mark.parametrize("moved", [redirect("/there"), Page("<meta http-equiv=refresh content='0; url=/there'>")])
+def test_a_stratified_sample_of_a_list(web: LoopbackWeb, tmp_path: Path, moved: Page) -> None:
+    web.sites["moved.test"] = {"/robots.txt": plain(""), "/": moved, "/there": Page("<html lang=it>")}
     rows = [f"{web.url('moved.test')},small", *(f"{web.url('a.test', f'/{n}')},large" for n in (1, 2, 3, 4, 7, 8, 9))]
     (tmp_path / "list.csv").write_text("\n".join(["url,stratum", *rows]))
     options = ("--sample", "3", "--method", "stratified", "--seeds", tmp_path / "list.csv", "--json")

@@ -21,11 +21,12 @@ def db(request: pytest.FixtureRequest, loopback: LoopbackWeb, tmp_path: Path) ->
     loopback.sites["a.test"] = {
         "/": Page(
             "<title>Start</title><nav>menu</nav><a href=/lexer>the scanner</a> "
-            "<a href=/hidden>x</a> <a href=/copy>x</a>"
+            "<a href=/hidden>x</a> <a href=/copy>x</a> <a href=/stub>x</a>"
             f"<a href={loopback.url('b.test')}>b</a>"
         ),
         "/lexer": Page("<title>Lexer \x1b[31m</title><h1>Lexers</h1><p>A lexer makes tokens."),
         "/copy": Page(f"<link rel=canonical href={loopback.url('a.test', '/lexer')}><p>A lexer makes tokens, printed."),
+        "/stub": Page("<meta http-equiv=refresh content='0; url=/lexer'><title>Redirecting</title>"),
         "/hidden": Page("<meta name=robots content=noindex><title>Lexer</title><p>A lexer nobody shall find."),
     }
     loopback.sites["b.test"] = {"/": Page("<title>Parser</title><p>Parsers take tokens from a lexer.")}
@@ -64,7 +65,7 @@ def test_index_then_search(db: str, loopback: LoopbackWeb) -> None:
     assert (called["url"], called["anchor"]) == (lexer, {"text": "the scanner", "marks": [[4, 11]]})
     assert (calling["url"], calling["anchor"]) == (loopback.url("a.test"), None)
     assert [hit["url"] for hit in find(db, "tokens", "--limit", "1", "--site", "b.test")["hits"]] == [parser]
-    assert find(db, "menu")["hits"] == find(db, "nobody")["hits"] == []
+    assert find(db, "menu")["hits"] == find(db, "nobody")["hits"] == find(db, "redirecting")["hits"] == []
 
 
 def test_for_people(db: str) -> None:

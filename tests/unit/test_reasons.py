@@ -163,6 +163,7 @@ NOT_REFUSED = [
     "markup_changed",
     "unchanged",
     "unreached",
+    "refresh",
     "unread",
     "not_kept",
     "redirect",
