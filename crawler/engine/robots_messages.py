@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import marshal
 import pickle
+from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -81,7 +82,9 @@ def pack_rules(answer: SiteRules | str) -> bytes:
         return marshal.dumps(answer)
     if answer.size > MAX_RULES:
         answer = unread_rules(answer.reading, f"more than {MAX_RULES:,} rules")
-    return marshal.dumps(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
+    pickled = io.BytesIO()
+    _Pickler(pickled, pickle.HIGHEST_PROTOCOL).dump(answer)
+    return marshal.dumps(pickled.getvalue())
 
 
 def unpack_rules(message: bytes) -> SiteRules | str:
@@ -92,6 +95,13 @@ def unpack_rules(message: bytes) -> SiteRules | str:
     rules = _Unpickler(io.BytesIO(answer)).load()
     assert isinstance(rules, SiteRules)
     return rules
+
+
+class _Pickler(pickle.Pickler):
+    """Names a member of an enumeration by its value, as of Python 3.11.4; earlier ones name ``builtins.getattr``."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        return (type(obj), (obj.value,)) if isinstance(obj, Enum) else NotImplemented
 
 
 class _Unpickler(pickle.Unpickler):
