@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from math import isclose
 from pathlib import Path
 from typing import Any
 
+from crawler.csv_cells import unprotected
 from crawler.errors import Argument, UsageError
 from crawler.formatting import many
 from crawler.frontier.sample_design import Listed, Method, Sampler, draw_stratified
@@ -19,6 +20,7 @@ from crawler.frontier.sample_design import Listed, Method, Sampler, draw_stratif
 SUMS = "SHA256SUMS"
 
 _SHOWN = 20  # faults of one kind that are listed
+_Judged = tuple[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +36,17 @@ def check_appendix(folder: Path) -> list[AppendixCheck]:
     """All checks of a folder. Raises :class:`UsageError` if it holds no appendix."""
     if not (folder / SUMS).is_file():
         raise UsageError(Argument("appendix", str(folder)), f": no data appendix (it has no {SUMS})")
-    checks = [_sums(folder)]
-    for check in (_package, _audit, _robots, _sample):
+    checks = []
+    for title, check in _CHECKS.items():
         try:
-            checks.append(check(folder))
+            judged, faults = check(folder)
         except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
-            checks.append(AppendixCheck(_TITLES[check.__name__], "not readable", [f"{type(error).__name__}: {error}"]))
+            judged, faults = "not readable", [f"{type(error).__name__}: {error}"]
+        checks.append(AppendixCheck(title, judged, faults))
     return checks
 
 
-def _sums(folder: Path) -> AppendixCheck:
+def _sums(folder: Path) -> _Judged:
     listed: dict[str, str] = {}
     for line in (folder / SUMS).read_text("utf-8").splitlines():
         digest, _, path = line.partition("  ")
@@ -53,17 +56,17 @@ def _sums(folder: Path) -> AppendixCheck:
     faults = [f"{path} is missing" for path in sorted(listed.keys() - there.keys())]
     faults += [f"{path} is not listed" for path in sorted(there.keys() - listed.keys())]
     faults += [
-        f"{path} was changed" for path in sorted(listed.keys() & there.keys()) if _sha256(there[path]) != listed[path]
+        f"{path} was changed" for path in sorted(listed.keys() & there.keys()) if sha256_of(there[path]) != listed[path]
     ]
-    return AppendixCheck(f"every file has the digest in {SUMS}", many(len(listed), "file"), faults)
+    return many(len(listed), "file"), faults
 
 
-def _package(folder: Path) -> AppendixCheck:
+def _package(folder: Path) -> _Judged:
     package = json.loads((folder / "datapackage.json").read_text("utf-8"))
     faults = [
         f"{resource['path']} has another digest than datapackage.json says"
         for resource in package["resources"]
-        if f"sha256:{_sha256(folder / resource['path'])}" != resource["hash"]
+        if f"sha256:{sha256_of(folder / resource['path'])}" != resource["hash"]
     ]
     tables = [resource for resource in package["resources"] if "schema" in resource]
     named = {row["table"] + "." + row["column"] for row in _rows(folder / "codebook.csv")}
@@ -72,8 +75,7 @@ def _package(folder: Path) -> AppendixCheck:
         table = Path(resource["path"]).stem
         fields = [f"{table}.{field['name']}" for field in resource["schema"]["fields"]]
         faults += [f"{field} is not in codebook.csv" for field in fields if field not in named]
-    title = "the tables have the columns and types of datapackage.json, and codebook.csv explains them"
-    return AppendixCheck(title, many(len(tables), "table"), faults)
+    return many(len(tables), "table"), faults
 
 
 def _faults_of_table(folder: Path, resource: Mapping[str, Any]) -> list[str]:
@@ -105,10 +107,10 @@ def _truth(cell: str) -> bool:
 _READ: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": _truth}
 
 
-def _audit(folder: Path) -> AppendixCheck:
+def _audit(folder: Path) -> _Judged:
     result = json.loads((folder / "audit.json").read_text("utf-8"))
     faults = []
-    if _sha256(folder / "audit-records.jsonl") != result["sha256"]:
+    if sha256_of(folder / "audit-records.jsonl") != result["sha256"]:
         faults.append("audit-records.jsonl has another digest than the audit")
     kinds: Counter[str] = Counter()
     with (folder / "audit-records.jsonl").open(encoding="utf-8", errors="surrogatepass") as records:
@@ -123,30 +125,31 @@ def _audit(folder: Path) -> AppendixCheck:
         faults.append(f"sites.csv counts {sites:,} requests, the audit judged {kinds['request']:,}")
     if result["violations_found"]:
         faults.append(f"the audit found {many(result['violations_found'], 'violation')}")
-    return AppendixCheck(_TITLES["_audit"], many(kinds["request"], "request"), faults)
+    return many(kinds["request"], "request"), faults
 
 
-def _robots(folder: Path) -> AppendixCheck:
+def _robots(folder: Path) -> _Judged:
     versions = {row["version_sha256"] for row in _rows(folder / "tables" / "robots_versions.csv")} - {""}
     texts = {path.stem: path for path in (folder / "robots").glob("*.txt")}
     faults = [f"robots/{digest}.txt is missing" for digest in sorted(versions - texts.keys())]
-    faults += [f"robots/{name}.txt has another digest" for name, path in sorted(texts.items()) if _sha256(path) != name]
-    return AppendixCheck(_TITLES["_robots"], many(len(versions), "text"), faults)
+    faults += [
+        f"robots/{name}.txt has another digest" for name, path in sorted(texts.items()) if sha256_of(path) != name
+    ]
+    return many(len(versions), "text"), faults
 
 
-def _sample(folder: Path) -> AppendixCheck:
-    title = _TITLES["_sample"]
+def _sample(folder: Path) -> _Judged:
     designs = list(_rows(folder / "tables" / "design.csv"))
     if not designs:
-        return AppendixCheck(title, "no sample", [])
+        return "no sample", []
     (design,) = designs
     if design["method"] == Method.RANDOM_WALK:
-        return AppendixCheck(title, "not judged: a random walk follows the links of the crawl", [])
-    frame = [Listed(row["url"], _text(row["stratum"])) for row in _rows(folder / "tables" / "frame.csv")]
+        return "not judged: a random walk follows the links of the crawl", []
+    frame = [Listed(row["url"], unprotected(row["stratum"])) for row in _rows(folder / "tables" / "frame.csv")]
     if not frame and design["method"] == Method.STRATIFIED:
-        return AppendixCheck(title, "not judged: the list of seeds was not there any more", [])
+        return "not judged: the list of seeds was not there any more", []
     if len(frame) != int(design["frame_size"]):
-        return AppendixCheck(title, many(len(frame), "URL"), [f"the design names a frame of {design['frame_size']}"])
+        return many(len(frame), "URL"), [f"the design names a frame of {design['frame_size']}"]
     size, seed = int(design["size"]), int(design["seed"])
     if design["method"] == Method.STRATIFIED:
         drawn = draw_stratified(frame, size, seed)
@@ -155,9 +158,8 @@ def _sample(folder: Path) -> AppendixCheck:
         for each in frame:
             sampler.offer(each.url, each.stratum)
         drawn = list(sampler.drawn())
-    kept = {
-        (row["url"], _text(row["stratum"])): float(row["probability"]) for row in _rows(folder / "tables" / "draws.csv")
-    }
+    rows = _rows(folder / "tables" / "draws.csv")
+    kept = {(row["url"], unprotected(row["stratum"])): float(row["probability"]) for row in rows}
     repeated = {(each.url, each.stratum): each.probability for each in drawn}
     faults = [f"{url} was drawn, and the frame does not give it" for url, _ in sorted(kept.keys() - repeated.keys())]
     faults += [f"{url} is not among the draws" for url, _ in sorted(repeated.keys() - kept.keys())]
@@ -166,14 +168,16 @@ def _sample(folder: Path) -> AppendixCheck:
         for unit in sorted(kept.keys() & repeated.keys())
         if not isclose(kept[unit], repeated[unit], rel_tol=1e-9)
     ]
-    return AppendixCheck(title, f"{many(len(kept), 'draw')} from {many(len(frame), 'URL')}", faults)
+    return f"{many(len(kept), 'draw')} from {many(len(frame), 'URL')}", faults
 
 
-_TITLES = {
-    "_package": "the tables fit datapackage.json",
-    "_audit": "the request log is that of the audit, which found no violation",
-    "_robots": "every robots.txt version has its text",
-    "_sample": "the draw, repeated from the frame, gives the same sample",
+#: The checks by their titles. Each returns what it judged, and the faults that it found.
+_CHECKS: Mapping[str, Callable[[Path], _Judged]] = {
+    f"every file has the digest in {SUMS}": _sums,
+    "the tables have the columns and types of datapackage.json, and codebook.csv explains them": _package,
+    "the request log is that of the audit, which found no violation": _audit,
+    "every robots.txt version has its text": _robots,
+    "the draw, repeated from the frame, gives the same sample": _sample,
 }
 
 
@@ -187,11 +191,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file, strict=True)
 
 
-def _text(cell: str) -> str:
-    """A text without the apostrophe that keeps spreadsheets from executing it."""
-    return cell[1:] if cell.startswith("'") and cell.lstrip("'")[:1] in tuple("=+-@\t\r\n＝＋－＠") else cell
-
-
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()

@@ -33,13 +33,12 @@ from crawler.engine.page_messages import (
 from crawler.engine.robots_messages import RobotsQuestion, unpack_rules
 from crawler.errors import CrawlerError, Fault
 from crawler.model import Fetched, Headers, PageFacts, Reading
-from crawler.page.headers import unread_page
+from crawler.page.headers import HTML_TYPES, unread_page
 from crawler.page.pdf import PDF
 from crawler.robots.readings import SiteRules, unread_rules
 from crawler.url import host_of, registrable_domain
 
 _PROCESS = "crawler.engine.parser_process"
-_HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 _MOST_PARSERS = 4
 
 # Ordinary documents sent to one process ahead of its answers. A process without any is sent one of any size.
@@ -470,7 +469,7 @@ def question_about(document: Fetched, options: ReadingOptions) -> Question:
     assert body is not None
     return Question(
         max_cpu_s=MAX_CPU_S,
-        is_html=document.content_type in _HTML_TYPES,
+        is_html=document.content_type in HTML_TYPES,
         is_pdf=document.content_type == PDF,
         is_gzipped=document.plain is None,
         resources=resources,

@@ -15,10 +15,10 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.export.optional_libraries import load
 from crawler.page.charset import to_utf8
+from crawler.page.headers import HTML_TYPES
 from crawler.page.main_text import MAX_TEXT_CHARS, is_text
 from crawler.page.pdf import PDF, read_pdf
 
-_HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])")
 _DEEPEST = 50  # of lists and other elements within one another; what is deeper is one block
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
@@ -52,9 +52,9 @@ def blocks(body: bytes, charset: str | None, content_type: str) -> list[Block]:
         read = read_pdf(body, MAX_TEXT_CHARS)
         return [block for page in (read.pages if read else ()) for block in _paragraphs(page)]
     text = to_utf8(body, charset)[1].decode(errors="replace")
-    if content_type not in _HTML_TYPES and not is_text(content_type):
+    if content_type not in HTML_TYPES and not is_text(content_type):
         return []
-    if content_type not in _HTML_TYPES:
+    if content_type not in HTML_TYPES:
         return list(_paragraphs(text))
     extract: Any = load("resiliparse.extract.html2text", "text").extract_plain_text
     reduced = extract(

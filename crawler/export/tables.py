@@ -7,20 +7,16 @@ import base64
 import csv
 import json
 import math
-import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any, BinaryIO
 
+from crawler.csv_cells import protected
 from crawler.export.detected_language import LanguageDetector
 from crawler.export.job import SQL, Job
 from crawler.export.main_text import as_text, blocks, chunks
 from crawler.export.optional_libraries import load
 from crawler.export.view_columns import VIEWS, ColumnType
 
-# Text that a spreadsheet reads as a formula (OWASP, "CSV Injection"), with or without apostrophes before it. Full-width
-# signs are read as the plain ones.
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-# The expression for the directives of a row's page, by view.
 #: The expression that gives the directives of the page of a row, by view: ``unavailable_after`` hides the row.
 PAGE_DIRECTIVES = {
     "pages": "directives",
@@ -172,13 +168,11 @@ class _Utf8:
 def cell(value: Any) -> Any:
     """A cell of CSV.
 
-    Numbers stay numbers; ``=1`` becomes ``'=1``, and ``'=1`` becomes ``''=1``, which is reversible.
+    Numbers stay numbers; a text that a spreadsheet would execute is :func:`~crawler.csv_cells.protected`.
     """
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    if isinstance(value, str) and _FORMULA.match(value):
-        return f"'{value}"
-    return value
+    return protected(value) if isinstance(value, str) else value
 
 
 def arrow_type(pa: Any, kind: ColumnType) -> Any:

@@ -11,11 +11,12 @@ from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from crawler.atomic_files import AtomicFiles
 from crawler.clock import iso
 from crawler.errors import Setting, UsageError
+from crawler.html_templates import template_environment
 from crawler.identity.directory import MEDIA_TYPE, WELL_KNOWN, directory, possession_proof
 from crawler.identity.keys import DIRECTORY_MAX_AGE_S, published, read
 from crawler.preferences.purposes import refusals_of
@@ -126,13 +127,7 @@ def _seconds(value: float) -> str:
 
 
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("crawler.identity"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = template_environment("crawler.identity", shows_strangers=False)
     made.filters["seconds"] = _seconds
     return made
 

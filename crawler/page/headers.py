@@ -18,6 +18,8 @@ from crawler.url import NotCrawlable, canonicalise
 MAX_HEADER_CHARS = 8_000
 # Set-Cookie, and the lines of robots.txt that the crawler adds to the headers of an answer.
 _NEVER_KEPT = frozenset(("set-cookie", "set-cookie2", SITE_TAG.lower()))
+#: The content types of HTML; a document without a type counts as HTML.
+HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,8}")
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[^\s;,=<>\"]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s;,\"]*))?)*)", re.DOTALL)
 _PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;,\"]*))", re.DOTALL)

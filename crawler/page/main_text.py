@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import to_utf8
+from crawler.page.headers import HTML_TYPES
 from crawler.page.language import language_of
 from crawler.page.pdf import PDF, read_pdf
 
@@ -23,7 +24,6 @@ from crawler.page.pdf import PDF, read_pdf
 MAX_TEXT_CHARS = 1_000_000
 MAX_HEADINGS_CHARS = 20_000
 
-_HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 _MAIN = "main,[role=main]"
 _NOT_TEXT = "script,style,template,noscript,svg,select,button,nav,[role=navigation],[role=search]"
@@ -78,7 +78,7 @@ def main_text(body: bytes, charset: str | None, content_type: str = "") -> MainT
     if content_type == PDF:
         return _pdf_text(body)
     _, utf8 = to_utf8(body, charset)
-    if content_type not in _HTML_TYPES:
+    if content_type not in HTML_TYPES:
         text = utf8.decode(errors="replace") if is_text(content_type) else ""
         return MainText("", clean(text[:MAX_TEXT_CHARS]))
     tree = LexborHTMLParser(utf8, options=_OPTIONS)

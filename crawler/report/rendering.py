@@ -7,7 +7,6 @@ and the style sheet of this package, which the policy names by their hashes.
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -15,12 +14,13 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.formatting import duration, many, size
+from crawler.html_templates import template_environment
 from crawler.inspect.why import remedy
 from crawler.model import RobotsAction, State
 from crawler.report import charts, formats, geometry
@@ -35,11 +35,6 @@ from crawler.version import VERSION
 _FOLDER = files("crawler.report")
 SCRIPT = (_FOLDER / "script.js").read_text(encoding="utf-8")
 _STYLE = (_FOLDER / "style.css").read_text(encoding="utf-8")
-
-#: Control characters, lone surrogates, and characters that change the direction of the text after them.
-_UNFIT = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
 
 
 def render(facts: Facts, script: str = SCRIPT) -> bytes:
@@ -59,11 +54,6 @@ def _policy(script: str) -> str:
 
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
-
-
-def _printable(value: object) -> object:
-    """``value`` as a template prints it: each character in ``_UNFIT`` is replaced by U+FFFD."""
-    return _UNFIT.sub("\ufffd", value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _with_values(columns: Sequence[Sequence[Any]], rows: Sequence[object]) -> list[Sequence[Any]]:
@@ -99,15 +89,7 @@ def _runs_by_settings(runs: Sequence[RunRow]) -> list[_RunGroup]:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("crawler.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_printable,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
+    environment = template_environment("crawler.report", shows_strangers=True)
     shown = {name: getattr(formats, name) for name in ("short", "count", "percent", "moment")}
     shown |= {"size": size, "duration": duration}
     environment.filters.update(shown)

@@ -6,7 +6,6 @@ page has a Content-Security-Policy that allows nothing but its own style sheet a
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,11 +14,12 @@ from importlib.resources import files
 from math import ceil
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from crawler.clock import iso
 from crawler.formatting import many
+from crawler.html_templates import fit, template_environment
 from crawler.search.excerpt import Marked
 from crawler.search.query import MAX_QUERY_CHARS
 from crawler.search.results import Filters, SearchResult
@@ -47,11 +47,6 @@ _STYLE_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
 #: The Content-Security-Policy of the page (CSP Level 3).
 POLICY = (
     f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-
-# Control characters, lone surrogates, and characters that change the direction of the text after them.
-_UNFIT = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 
 
@@ -160,15 +155,10 @@ def _marked(text: Marked) -> Markup:
     """A text with its matches in ``<mark>``, escaped."""
     html, end_before = Markup(""), 0
     for start, end in text.marks:
-        html += escape(_printable(text.text[end_before:start]))
-        html += Markup("<mark>{}</mark>").format(_printable(text.text[start:end]))
+        html += escape(fit(text.text[end_before:start]))
+        html += Markup("<mark>{}</mark>").format(fit(text.text[start:end]))
         end_before = end
-    return html + escape(_printable(text.text[end_before:]))
-
-
-def _printable(value: object) -> object:
-    """``value`` as a template prints it: each character in ``_UNFIT`` is replaced by U+FFFD."""
-    return _UNFIT.sub("\ufffd", value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return html + escape(fit(text.text[end_before:]))
 
 
 def _day(epoch_s: float) -> str:
@@ -176,15 +166,7 @@ def _day(epoch_s: float) -> str:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("crawler.search"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_printable,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
+    environment = template_environment("crawler.search", shows_strangers=True)
     environment.globals.update(
         marked=_marked, many=many, day=_day, style=Markup(_STYLE), version=VERSION, max_chars=MAX_QUERY_CHARS
     )

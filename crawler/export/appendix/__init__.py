@@ -14,12 +14,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from crawler.audit.appendix import SUMS, sha256_of
 from crawler.audit.log_reader import canonical_records, snapshot
 from crawler.audit.markdown_report import document
 from crawler.audit.run_audit import AuditResult, audit_snapshot
 from crawler.audit.totals import site_totals
 from crawler.errors import UsageError
-from crawler.export.appendix.describe import citation, codebook_rows, data_package, readme, sha256_of, software
+from crawler.export.appendix.describe import citation, codebook_rows, data_package, readme, software
 from crawler.export.appendix.tables import TABLES, Table, write_table
 from crawler.export.optional_libraries import load
 from crawler.export.tables import PAGE_DIRECTIVES
@@ -166,5 +167,5 @@ def _write_json(path: Path, content: Any) -> None:
 def _write_sums(folder: Path) -> str:
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     sums = "".join(f"{sha256_of(folder / path)}  {path}\n" for path in paths).encode()
-    (folder / "SHA256SUMS").write_bytes(sums)
+    (folder / SUMS).write_bytes(sums)
     return sha256(sums).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import re
@@ -12,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
+from crawler.audit.appendix import sha256_of
 from crawler.export.appendix.codebook import meaning
 from crawler.export.appendix.tables import TABLES, Table
 from crawler.export.view_columns import ColumnType
@@ -76,12 +76,6 @@ all that it has; a remainder goes to the first strata by name. `docs/appendix.md
 The bodies and texts of pages, and whatever their owners asked not to keep (NOINDEX, `unavailable_after`). The request
 log has addresses of pages and IP addresses of servers. Read them before you publish: an address may name a person.
 """
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def software() -> dict[str, Any]:
