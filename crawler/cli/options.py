@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import click
 
 from crawler.cli.logs import set_up_logging
+from crawler.cli.output import tell
 from crawler.settings.keys import KEYS, SECTIONS, Key
-from crawler.settings.loading import apply
+from crawler.settings.loading import apply, load_file
+from crawler.settings.seeds import Seeds, all_seeds
 from crawler.settings.settings import Settings
 from crawler.settings.values import Form
 
@@ -51,6 +54,23 @@ def given_settings(options: Mapping[str, Any]) -> dict[str, object]:
     """The settings that the user gave by options, as :func:`crawler.settings.loading.apply` takes them."""
     given = {_key_of[name]: value for name, value in options.items() if value not in (None, ())}
     return {key.name: _as_setting(key, value) for key, value in given.items()}
+
+
+config_option = click.option(
+    "--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings; options win over it."
+)
+
+
+def configured(settings: Settings, config: Path | None, options: Mapping[str, Any]) -> Settings:
+    """``settings`` with those of a configuration file, and then of the options, in place of theirs."""
+    settings = load_file(settings, config) if config else settings
+    return apply(settings, given_settings(options), source="command line")
+
+
+def named_seeds(settings: Settings, texts: tuple[str, ...]) -> Seeds:
+    """The seeds that the command line and ``seeds.file`` name, each once."""
+    output = settings.output
+    return all_seeds(texts, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
 
 
 def _as_setting(key: Key, value: Any) -> object:

@@ -19,7 +19,7 @@ from crawler.engine.outbox import Outbox
 from crawler.engine.parser_pool import RobotsReader
 from crawler.engine.permission import Closed, permission
 from crawler.engine.reservations import Busy, Reservations
-from crawler.engine.robots_messages import MAX_CPU_S, SMALL_BYTES, RobotsQuestion, read_robots
+from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion, read_robots
 from crawler.errors import CrawlerError, Fault
 from crawler.frontier.decide import Outcome
 from crawler.frontier.operator import BLOCKED
@@ -29,6 +29,7 @@ from crawler.reasons import ErrorKind
 from crawler.robots.mirrors import Contradiction, Cycle, Main, main_of
 from crawler.robots.readings import SiteRules
 from crawler.robots.response import Follow, RobotsSettings, interpret, is_usable, shared, unanswered
+from crawler.robots.text import SMALL_BYTES
 from crawler.store.protocols import HORIZON_S, AgentLine, ClaimedSite, Frontier, Refuted, RobotsNews
 from crawler.url import ROBOTS_PATH, host_of, registrable_domain, split
 

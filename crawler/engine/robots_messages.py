@@ -15,9 +15,6 @@ from crawler.robots.readings import SiteRules, read, unread_rules
 from crawler.robots.text import parse
 from crawler.url import host_matches
 
-#: The size of a file that the event loop reads itself, in bytes. It takes at most 20 ms. Larger files are read in a
-#: parser process.
-SMALL_BYTES = 32 << 10
 #: Processor time that one file may take, in seconds. The slowest of 4,231 files of real sites takes 0.6.
 MAX_CPU_S = 2.0
 #: The rules of one file that the crawler keeps (:attr:`crawler.robots.readings.SiteRules.size`). The longest of these

@@ -113,12 +113,13 @@ async def export(
             Argument("bodies"),
             f": only the table pages has bodies, in the formats {takers} (warc and wacz always have them)",
         )
-    if detect_language and not (chosen.is_table and view == "pages"):
-        takers = ", ".join(name for name, each in FORMATS.items() if each.is_table)
-        raise UsageError(Argument("detect_language"), f": only the table pages has languages, in the formats {takers}")
-    if main_text and not (chosen.is_table and view == "pages"):
-        takers = ", ".join(name for name, each in FORMATS.items() if each.is_table)
-        raise UsageError(Argument("main_text"), f": only the table pages has main texts, in the formats {takers}")
+    for option, is_given, what in (
+        ("detect_language", detect_language, "languages"),
+        ("main_text", main_text, "main texts"),
+    ):
+        if is_given and not (chosen.is_table and view == "pages"):
+            takers = ", ".join(name for name, each in FORMATS.items() if each.is_table)
+            raise UsageError(Argument(option), f": only the table pages has {what}, in the formats {takers}")
     if chunk is not None and (format != "jsonl" or view != "pages" or bodies or detect_language or main_text):
         raise UsageError(Argument("chunk"), ": chunks are the main texts of pages alone, in the format jsonl")
     if chunk is not None and chunk < MIN_CHUNK:

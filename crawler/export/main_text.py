@@ -47,8 +47,12 @@ class Chunk:
 
 
 def blocks(body: bytes, charset: str | None, content_type: str) -> list[Block]:
-    """The blocks of the main text of a document that the crawl decoded with ``charset``."""
+    """The blocks of the main text of a document that the crawl decoded with ``charset``.
+
+    Raises :class:`crawler.errors.UsageError` if the library that reads it is missing.
+    """
     if content_type == PDF:
+        load("pypdfium2", "documents")
         read = read_pdf(body, MAX_TEXT_CHARS)
         return [block for page in (read.pages if read else ()) for block in _paragraphs(page)]
     text = to_utf8(body, charset)[1].decode(errors="replace")

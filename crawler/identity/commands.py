@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
-from crawler.cli.options import given_settings, setting_options
+from crawler.cli.options import configured, setting_options
 from crawler.cli.output import console, print_json, tell
 from crawler.cli.shared import cli, json_option
 from crawler.clock import SystemClock, iso
 from crawler.identity import load
 from crawler.settings.keys import KEYS
-from crawler.settings.loading import apply, load_file
 from crawler.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -86,8 +85,7 @@ def page(folder: Path, config: Path | None, **options: Any) -> int:
     texts come from the settings identity.operator, identity.about and identity.data_use. Run this daily, and after each
     rotation of keys.
     """
-    settings = load_file(Settings(), config) if config else Settings()
-    settings = apply(settings, given_settings(options), source="command line")
+    settings = configured(Settings(), config, options)
     for path in load("publish").publish(folder, settings, SystemClock().now()):
         console.print(str(path), soft_wrap=True)
     for name in ("identity.operator", "identity.about", "identity.data_use"):

@@ -10,7 +10,14 @@ from typing import Any
 import click
 
 from crawler.cli.logs import set_up_logging
-from crawler.cli.options import SectionedCommand, given_settings, setting_options
+from crawler.cli.options import (
+    SectionedCommand,
+    config_option,
+    configured,
+    given_settings,
+    named_seeds,
+    setting_options,
+)
 from crawler.cli.output import console, print_json, tell
 from crawler.cli.shared import STOPPED, cli, collect_garbage_seldom, run_async
 from crawler.cli.signals import TEAM_ENDS_WITHIN_S, Signals
@@ -35,9 +42,8 @@ from crawler.run.session import begun, crawl_session, log_end, look_back, requir
 from crawler.run.team import Team, require_shares
 from crawler.sampling import load
 from crawler.settings.keys import KEYS, Key, terminal_name
-from crawler.settings.loading import apply, load_file
 from crawler.settings.remembered import differing, remembered
-from crawler.settings.seeds import Seeds, all_seeds
+from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.store.location import db_argument, shown
 from crawler.store.protocols import Reconnecting, StoreReader
@@ -48,9 +54,7 @@ _OPTIONS = tuple(key.name for key in KEYS.values() if key.option)
 @cli.command(cls=SectionedCommand)
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @setting_options(*_OPTIONS)
-@click.option(
-    "--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings; options win over it."
-)
+@config_option
 @click.option(
     "--refresh",
     is_flag=True,
@@ -65,8 +69,7 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: A
     given = given_settings(options)
 
     def with_given(settings: Settings) -> Settings:
-        settings = load_file(settings, config) if config else settings
-        return apply(settings, given, source="command line")
+        return configured(settings, config, options)
 
     output = with_given(Settings()).output
     set_up_logging(output.log_level, output.log_format)
@@ -78,8 +81,7 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: A
             tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
         if refresh:
             return await _notified(settings, _refresh(settings, seeds))
-        taken = all_seeds(seeds, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
-        return await _notified(settings, _run(settings, taken))
+        return await _notified(settings, _run(settings, named_seeds(settings, seeds)))
 
     return run_async(run_crawl())
 
@@ -120,19 +122,15 @@ def _value(key: Key, settings: Settings) -> str:
 @cli.command(cls=SectionedCommand)
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @setting_options(*_OPTIONS)
-@click.option(
-    "--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings; options win over it."
-)
+@config_option
 def plan(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
     """Tell what a crawl from SEEDs would send, and how long it would take. Nothing is requested or stored."""
-    settings = load_file(Settings(), config) if config else Settings()
-    settings = apply(settings, given_settings(options), source="command line")
-    output = settings.output
-    taken = all_seeds(seeds, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
+    settings = configured(Settings(), config, options)
+    taken = named_seeds(settings, seeds)
     if not taken.urls:
         raise UsageError("no seeds to plan for: name URLs, or a file with ", Setting("seeds.file"))
     made = plan_of(settings, taken.urls)
-    if output.json:
+    if settings.output.json:
         print_json(plan_json(made, settings))
     else:
         render_plan(made, settings, console)

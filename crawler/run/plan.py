@@ -18,7 +18,8 @@ from crawler.settings.settings import Settings
 from crawler.url import split
 
 _SITES_SHOWN = 5
-_QUICK_S = 0.1  # the time of an answer, of which nothing is known yet
+#: The time of an answer of which nothing is known yet, in seconds.
+QUICK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,7 @@ def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
     crawl, extra_each = settings.crawl, extra_requests(settings)
     most_pages = _most_pages(settings, seeds, len(sites))
     backlogs = [
-        Backlog(group, n + extra_each * in_group[group], in_group[group], usual_s=_QUICK_S)
-        for group, n in pages.items()
+        Backlog(group, n + extra_each * in_group[group], in_group[group], usual_s=QUICK_S) for group, n in pages.items()
     ]
     limit = math.inf if crawl.max_pages is None else crawl.max_pages + extra_each * len(sites)
     depth = math.inf if settings.scope.max_depth is None else settings.scope.max_depth

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
-from crawler.cli.options import SectionedCommand, given_settings, setting_options
-from crawler.cli.output import console, print_json, tell
+from crawler.cli.options import SectionedCommand, config_option, configured, named_seeds, setting_options
+from crawler.cli.output import console, print_json
 from crawler.cli.shared import json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.engine.changed_options import FRAME_KEYS
@@ -21,9 +20,8 @@ from crawler.run.session import draw_seeds, require_drawable
 from crawler.sampling import load
 from crawler.sampling.commands import sample, variable_option
 from crawler.settings.keys import KEYS, Key
-from crawler.settings.loading import apply, load_file
 from crawler.settings.remembered import remembered_by
-from crawler.settings.seeds import Seeds, all_seeds
+from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import shown
@@ -39,14 +37,11 @@ _OPTIONS = tuple(
     for key in KEYS.values()
     if key.option and (is_of_design(key) or key.section in ("seeds", "politeness") or key.name == "limits.concurrency")
 )
-_config_option = click.option(
-    "--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings; options win over it."
-)
 
 
 @sample.command(cls=SectionedCommand)
 @setting_options(*_OPTIONS)
-@_config_option
+@config_option
 @click.option("--db", metavar="PATH|URL", help="Begin with the design of the crawl in this store.")
 def design(config: Path | None, db: str | None, **options: Any) -> int:
     """Print the design of a sample as a TOML file, by which `crawler run --config FILE` draws.
@@ -56,8 +51,8 @@ def design(config: Path | None, db: str | None, **options: Any) -> int:
 
     async def work() -> int:
         settings, known = await _begun(db)
-        settings = _with_given(settings, config, options)
-        seeds = _seeds(settings, ())
+        settings = configured(settings, config, options)
+        seeds = named_seeds(settings, ())
         _require_design(settings, seeds)
         kept = [
             (key, key.value(settings))
@@ -74,7 +69,7 @@ def design(config: Path | None, db: str | None, **options: Any) -> int:
 @sample.command(cls=SectionedCommand)
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @setting_options(*_OPTIONS)
-@_config_option
+@config_option
 @click.option(
     "--pilot",
     metavar="PATH|URL",
@@ -101,8 +96,8 @@ def plan(
 
     async def work() -> int:
         settings, known = await _begun(pilot)
-        settings = _with_given(settings, config, options)
-        listed = _seeds(settings, seeds)
+        settings = configured(settings, config, options)
+        listed = named_seeds(settings, seeds)
         if not listed.urls and known and settings.sample.method is not Method.STRATIFIED:
             listed = Seeds(known, {})
         if not listed.urls:
@@ -131,16 +126,6 @@ async def _begun(db: str | None) -> tuple[Settings, list[str]]:
     if settings is None:
         raise UsageError(f"{shown(db)} holds no crawl, so it has no design")
     return settings, seeds
-
-
-def _with_given(settings: Settings, config: Path | None, options: Mapping[str, Any]) -> Settings:
-    settings = load_file(settings, config) if config else settings
-    return apply(settings, given_settings(options), source="command line")
-
-
-def _seeds(settings: Settings, texts: tuple[str, ...]) -> Seeds:
-    output = settings.output
-    return all_seeds(texts, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
 
 
 def _require_design(settings: Settings, seeds: Seeds) -> None:

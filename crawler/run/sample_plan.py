@@ -18,7 +18,7 @@ from crawler.formatting import duration, many
 from crawler.frontier.politeness import group_name
 from crawler.frontier.sample_design import Method, Per, Sampler, allocate
 from crawler.frontier.time_left import Backlog, DepthCount, Limits, TimeLeft, time_left
-from crawler.run.plan import extra_requests
+from crawler.run.plan import QUICK_S, extra_requests
 from crawler.run.session import draw_seeds
 from crawler.sampling.forecast import Precision, Stratum, precision_of, without_pilot
 from crawler.sampling.pilot import Pilot
@@ -28,7 +28,6 @@ from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.url import split
 
-_QUICK_S = 0.1  # the time of an answer, of which nothing is known yet
 _UNKNOWN = 1e12  # the size of a population that is not known: none of it is drawn
 _DEVIATIONS = 2.0
 
@@ -76,7 +75,7 @@ def sample_plan(settings: Settings, seeds: Seeds, pilot: Pilot | None) -> Sample
         cost = _cost_by_pilot(settings, sites, alike)
     else:
         cost = _cost_unknown(settings, sites)
-    answer_s = pilot.answer_s if pilot is not None else _QUICK_S
+    answer_s = pilot.answer_s if pilot is not None else QUICK_S
     least = _time(settings, cost.least_of, answer_s if pilot is not None else 0.0)
     most_s = None if cost.most is None else _time(settings, cost.most_of, answer_s).most_s
     strata, number = _strata(settings, seeds, sites, is_list=is_list, pilot=pilot, alike=alike)

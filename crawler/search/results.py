@@ -53,9 +53,6 @@ _ALL = 1 << 60
 _ELLIPSIS = "…"
 _IN_FRAGMENTS = "!$&'()*+,;=:@/?-._~%"  # RFC 3986, 3.5; a percent sign may begin an escape that the page wrote
 
-_SQLITE = load_statements("crawler.search", "sqlite.sql")
-_POSTGRES = load_statements("crawler.search", "postgres.sql")
-
 
 #: The value of ``:match`` for a query, with the words in these fields (empty: in any); ``None`` if it would match no
 #: page.

@@ -15,6 +15,7 @@ from crawler.frontier.revisit import BACK
 from crawler.model import Body, Kind, Resource, RobotsAction, RobotsCopy, State
 from crawler.reasons import ReasonCode
 from crawler.robots.mirrors import Contradiction
+from crawler.robots.text import SMALL_BYTES
 from crawler.store.protocols import (
     Claim,
     ClaimedSite,
@@ -436,6 +437,7 @@ class Committer:
             groups=json.dumps(list(claims)),
             pages_per_site=pages_per_site,
             below_depth=unlimited(limits.below_depth),
+            small=SMALL_BYTES,
         ):
             claims[site.group_id].sites[site.id] = claimed_site(site)
             urls = [_queued(url, site) for url in json.loads(site.urls)]

@@ -109,7 +109,7 @@ WHERE u.id > :after AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT :l
 -- name: site_named
 -- A site with its robots copy, as in claimed_sites.
 SELECT s.id, s.name, s.robots_id, s.crawl_delay_s,
-  r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= 32768 THEN t.body END AS body, t.sha256,
+  r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
   r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note
 FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id

@@ -23,6 +23,7 @@ from crawler.model import Body, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.robots.tdmrep import TdmrepFile
+from crawler.robots.text import SMALL_BYTES
 from crawler.store.bodies import decompress, stored_form
 from crawler.store.keys import number_after, url_number
 from crawler.store.location import absolute, db_argument
@@ -480,7 +481,7 @@ class SqlStore(ABC):
     # --- robots.txt and mirrors ---------------------------------------------------------------
 
     async def site(self, name: str) -> ClaimedSite | None:
-        row = await self._read.fetch_one("site_named", name=name)
+        row = await self._read.fetch_one("site_named", name=name, small=SMALL_BYTES)
         return None if row is None else claimed_site(row)
 
     @retrying

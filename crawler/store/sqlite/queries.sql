@@ -258,7 +258,7 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
          ORDER BY due_at LIMIT :limit)) q
     JOIN url u ON u.id = q.url_id LEFT JOIN revisit v ON v.url_id = u.id LEFT
       JOIN page p ON p.url_id = v.url_id) AS urls,
-  r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= 32768 THEN t.body END AS body, t.sha256,
+  r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
   r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note
 FROM chosen c CROSS JOIN site s ON s.id = c.id

@@ -15,10 +15,11 @@ from crawler.clock import SystemClock
 from crawler.engine import robots_cache as robots
 from crawler.engine.parser_pool import RobotsReader
 from crawler.engine.robots_cache import RobotsCache, RobotsNeeds
-from crawler.engine.robots_messages import SMALL_BYTES, RobotsQuestion
+from crawler.engine.robots_messages import RobotsQuestion
 from crawler.frontier.politeness import GroupBy
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots import RobotsSettings, SiteRules
+from crawler.robots.text import SMALL_BYTES
 from tests.reading import ReaderInProcess
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,9 @@ async def test_chunks_and_the_column(save: Exporter, tmp_path: Path) -> None:
             await save("jsonl", tmp_path / "wrong", **wrong)
     with pytest.raises(UsageError, match="jsonl"):
         await save("csv", tmp_path / "wrong", chunk=800)
+
+
+def test_a_pdf_file_without_its_reader_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
+    with pytest.raises(UsageError, match="documents"):
+        blocks(b"%PDF-1.4", None, "application/pdf")
