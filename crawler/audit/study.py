@@ -108,7 +108,7 @@ def _contacts(counts: Sequence[tuple[int, int]]) -> Contacts:
     sites = sum(many for _, many in counts)
 
     def at(share: float) -> int:
-        """The least number that at least this share of the sites does not exceed."""
+        """The smallest number of requests that at least this share of the sites does not exceed."""
         seen = 0
         for requests, many in counts:
             seen += many

@@ -167,7 +167,7 @@ def _council(url: Url) -> TownSite:
     site.put("/private/open-letter.html", _page("An open letter", "<p>To whom it may concern.</p>"))
     site.put("/robots.txt", plain("User-agent: *\nAllow: /private/open-letter.html\nDisallow: /private/\n"))
     promises = (
-        Promise("the council closed /private/, but for one letter", re.compile(r"/private/(?!open-letter\.html)")),
+        Promise("the council closed /private/ except one letter", re.compile(r"/private/(?!open-letter\.html)")),
         Promise("a page that says nofollow has the only link to it", re.compile(r"/tender\.html")),
     )
     return TownSite(COUNCIL, "a closed directory; noindex and nofollow", site.pages, site.expected(), promises)

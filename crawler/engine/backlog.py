@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-#: When so many documents, or so many bytes of them, have been handed over and not answered, no further page should be
-#: requested. Those already requested are accepted.
+#: When this many documents, or this many bytes of them, have been handed over and not answered, no further page
+#: should be requested. Those already requested are accepted.
 MAX_DOCUMENTS = 64
 MAX_BYTES = 32 << 20
 _FREE_PER_HELD = 3
@@ -50,7 +50,7 @@ class Backlog:
             self._by_domain[domain] = _Held(held.documents - 1, held.bytes - size)
 
     def has_room(self, domain: str, times: int = 1) -> bool:
-        """Whether ``domain`` should request another page, if the limits were so many times as large."""
+        """Whether ``domain`` should request another page, if the limits were ``times`` as large."""
         free_documents = times * MAX_DOCUMENTS - self._all.documents
         free_bytes = times * MAX_BYTES - self._all.bytes
         if free_documents <= 0 or free_bytes <= 0:

@@ -30,7 +30,7 @@ class FoundLink(NamedTuple):
 class Hooks:
     """``follow`` says whether to follow a link, ``keep`` whether to keep the page of an outcome.
 
-    ``headers`` are sent with every request. Raises nothing itself: a function that fails is a :class:`HookError`.
+    ``headers`` are sent with every request. An exception of one of the functions is told as a :class:`HookError`.
     """
 
     follow: Callable[[FoundLink], bool] | None = None

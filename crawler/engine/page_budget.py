@@ -68,7 +68,7 @@ class Budget:
         return int(max(0, min(at_most, self._wanted + _SPARE_GROUPS - self._groups)))
 
     def ends_work(self) -> bool:
-        """Whether workers give their groups back for want of pages."""
+        """Whether workers give their groups back because no pages are left to fetch."""
         return (self.is_spent or self._may_get_more) and not self._only_revisits
 
     @property

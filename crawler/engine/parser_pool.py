@@ -51,10 +51,10 @@ _LEAST_COST = 1 << 10
 
 # Domains that are known for slow pages, and those known for others; those of which this was learnt last are kept.
 _MAX_DOMAINS = 10_000
-# A domain whose pages are no slow ones may add to so many times as many slow documents as others.
+# A domain that is not known for slow pages may request pages up to this multiple of the limits.
 _KNOWN_TIMES = 2
 
-# Of the domains that wait for room, so many are looked at whenever a document has been answered, and so often.
+# This many of the domains that wait for room are looked at whenever a document has been answered, and this often.
 _WOKEN_AT_ONCE = 4
 _WAKE_AGAIN_S = 0.02
 
@@ -86,7 +86,7 @@ class RobotsReader(Protocol):
     """The part of the pool that reads large robots.txt files."""
 
     async def read_robots(self, question: RobotsQuestion) -> SiteRules:
-        """The rules of a file; closing ones if it is too costly to read."""
+        """The rules of a file. A file that is too costly to read closes its site."""
         ...
 
 
@@ -211,7 +211,7 @@ class ParserPool:
         return facts
 
     async def read_robots(self, question: RobotsQuestion) -> SiteRules:
-        """The rules of a robots.txt, which is read as a slow document; closing ones if that exceeds the limits.
+        """The rules of a robots.txt, which is read as a slow document. One that exceeds the limits closes its site.
 
         Raises as :meth:`read`.
         """

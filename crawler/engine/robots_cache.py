@@ -161,7 +161,7 @@ class RobotsCache:
        site that this process asked it for, and serves all others that redirect there until it runs out. The pause of a
        site prolongs only a copy that was requested for it.
     4. A ``Host`` line that was contradicted is ignored until the file names another site: :meth:`rules` leaves it out.
-    5. Memory holds the text of no large file (``SMALL_BYTES``) but of the two that a parser process reads now. Such a
+    5. Of large files (``SMALL_BYTES``), memory holds only the texts of the two that a parser process reads now. Such a
        text is put into the store when it has arrived. If two others are being read then, the group is given back, and
        the file is read at a later claim. The answer is remembered until then, so the site is not asked again.
     6. A redirect never waits for another group longer than a claimed group may wait, and never stands before the pages

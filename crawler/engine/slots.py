@@ -26,10 +26,10 @@ from crawler.engine.limiter import Limiter, Waiter, forget_some
 _FREE_PER_HELD = 3
 _MOST_WAITING = 16
 
-#: A domain whose request has held a slot for longer is slow, for so many times as long as that request has taken.
+#: A domain is slow if a request has held a slot for longer than this: for ``_SLOW_FOR`` times that request's duration.
 _SLOW_AFTER_S = 5.0
 _SLOW_FOR = 20
-#: A domain is proven when so many requests in a row have not been slow: its robots.txt and three pages.
+#: A domain is proven when this many requests in a row have not been slow: its robots.txt and three pages.
 _PROVEN_BY = 4
 
 

@@ -98,7 +98,7 @@ async def export(
     which the folder of a sitemap in several files will be served. ``allowed_for`` leaves out pages, and links of
     pages, that refuse one of these uses (:class:`~crawler.preferences.purposes.UsePurpose`); an unknown preference
     allows. ``detect_language`` adds to the table of pages the languages that a classifier sees in them, ``main_text``
-    their texts without navigation and the like. ``chunk`` writes that text in chunks of at most so many characters
+    their texts without navigation and the like. ``chunk`` writes that text in chunks of at most this many characters
     instead of the table, one a line (JSON Lines). ``now`` is in seconds since the epoch. ``tally`` may be read while
     the export runs. Raises :class:`UsageError` for options that do not fit together, an invalid condition, a missing
     library, or a file that cannot be written; and :class:`crawler.errors.StoreError` if the store fails.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from crawler.export.optional_libraries import load
 from crawler.page.main_text import main_text
 
-#: Characters of the main text that are classified. More change hardly any result.
+#: Characters of the main text that are classified. More characters hardly change a result.
 CLASSIFIED_CHARS = 3_000
 
 

@@ -15,17 +15,17 @@ from typing import Any
 
 from crawler.fetch.connection import Connection
 
-#: A connection is kept for so many seconds after the time from which its group may be asked: for the wait for a slot,
+#: A connection is kept for this many seconds after the time from which its group may be asked: for the wait for a slot,
 #: and for the claim of the next URLs of the group.
 LATE_S = 5.0
 #: Seconds for which a connection is kept until :meth:`IdleConnections.expect` has been called for its group.
 UNKNOWN_S = 4.0
 #: A server that names the time after which it closes an idle connection (``Keep-Alive: timeout=5``) gets no request
-#: within so many seconds before: the request and the close would meet on the way.
+#: within this many seconds before: the request and the close would meet on the way.
 MARGIN_S = 1.0
 #: The most idle connections. With TLS, each takes some 80 kB of memory.
 MOST_IDLE = 1000
-#: When so many requests in a row were lost on idle connections to an origin, it closes them at will: none is kept.
+#: After this many requests in a row were lost on idle connections to an origin, no connection to it is kept.
 MOST_LOST = 2
 _KEYS_KEPT = 10_000
 _LOOK_EVERY_S = 1.0
@@ -60,7 +60,7 @@ class IdleConnections:
         return self._count
 
     def add(self, key: Hashable, connection: Connection) -> None:
-        """Keep a connection whose request is over, unless such are lost. The request names the group."""
+        """Keep a connection whose request is over; close it if requests on kept connections to its origin are lost."""
         if self._lost.get(key, 0) >= MOST_LOST:
             connection.end_tls(resumable=True)
             connection.close()

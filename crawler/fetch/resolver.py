@@ -22,7 +22,7 @@ from crawler.url import host_matches, literal_address
 #: Addresses are used for as long as their TTL says, within these bounds in seconds.
 LEAST_TTL_S = 60.0
 MOST_TTL_S = 3600.0
-#: Names without an address are asked again after so many seconds. :mod:`crawler.fetch.name_servers` answers by itself
+#: Names without an address are asked again after this many seconds. :mod:`crawler.fetch.name_servers` answers by itself
 #: as long as the SOA record of the zone permits.
 FAILURE_S = 30.0
 #: Seconds in which a request that has waited in the queues of the gate may still use the answer that it waited with.

@@ -30,7 +30,8 @@ from crawler.robots.http_dates import http_date
 from crawler.robots.response import lifetime_left_s
 
 #: Reasons of pages that are fetched without their texts. They stand whether or not the page has changed.
-_LASTING = frozenset((ReasonCode.WITHHELD, ReasonCode.NOT_KEPT, ReasonCode.REFRESH))  # also if the page changed
+#: Reasons that stand whether or not the page has changed.
+_LASTING = frozenset((ReasonCode.WITHHELD, ReasonCode.NOT_KEPT, ReasonCode.REFRESH))
 
 
 def after_refusal(outcome: Outcome, settings: RevisitSettings, now: float) -> Outcome:

@@ -44,7 +44,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class DepthCount:
-    """URLs at one depth: that are queued, that were answered, and that were refused without a request."""
+    """Numbers of URLs at one depth: queued, answered, and refused without a request."""
 
     queued: int = 0
     answered: int = 0

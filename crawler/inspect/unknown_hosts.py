@@ -42,7 +42,7 @@ async def advice(store: StoreReader, host: str) -> str:
 
 
 async def told_of_unknown_seeds(store: StoreReader, db: str) -> list[str]:
-    """One sentence for each of the first seeds that failed for want of such a host, and one for the rest."""
+    """One sentence for each of the first seeds that failed because no such host exists, and one for the rest."""
     seeds = [row["url"] for row in await store.query(_SQL["unknown_seeds"], {"limit": _SHOWN})]
     said = [f"{url} failed: no such host; {await advice(store, host_of(url))}" for url in seeds]
     (found,) = await store.query(_SQL["count_unknown_seeds"])

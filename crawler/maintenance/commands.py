@@ -98,7 +98,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
         async with _idle_store(db) as store:
             chosen = await select(store, asked, forgotten=False)
             taken = await forget(store, chosen, Reason(ReasonCode.FORGOTTEN, why))
-            forgotten = await select(store, asked, forgotten=True)  # also by an earlier command, which may be killed
+            forgotten = await select(store, asked, forgotten=True)  # also by an earlier command that was killed
             if redact:
                 await reduce_addresses(store, forgotten)
             had_index = bool(forgotten.numbers) and await empty_index(db)

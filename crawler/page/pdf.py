@@ -1,7 +1,7 @@
 """Reads the text of PDF files with pdfium. Needs the extra ``documents``.
 
 pdfium is C++ and may take long for a hostile file, or crash: the crawl reads files in parser processes, which are
-bounded. What is read is the same each time, so a file that the crawl has read can be read again elsewhere.
+bounded. pdfium reads a file in the same way each time, so a file that was read there can be read again elsewhere.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def _href_in_drawing(attributes: LexborAttributes) -> str:
 
 
 def _is_within(node: LexborNode, *tags: str) -> bool:
-    """Whether a node belongs to an element of these names, such as a title to a drawing or formula in the page."""
+    """Whether a node is inside an element with one of these tags."""
     above = node.parent
     while above is not None:
         if above.tag in tags:

@@ -87,7 +87,7 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: A
 
 
 async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: bool) -> Settings:
-    """The settings of a run: those that the store remembers, changed by what is given. Says which these are.
+    """The settings of a run: those that the store remembers, changed by what is given. Prints the changes.
 
     ``with_given`` puts what is given in place of settings. A command that names seeds states the whole crawl, so its
     settings are changes of the defaults.

@@ -46,7 +46,7 @@ async def why_nothing(
 async def _reason(store: EngineStore, end: RunEnd, settings: Settings, now: float, *, has_one_seed: bool) -> str:
     if end.code is EndCode.SEEDS_LEFT_OUT:
         return f"every seed was left out: {end.code.told(end.detail, terminal_name)}"
-    if (wait := await store.next_ready(now)) is not None:  # something is left: the run did not end for want of URLs
+    if (wait := await store.next_ready(now)) is not None:  # URLs are left: the run ended for another reason
         ended = end.told(terminal_name)
         if end.code is not EndCode.MAX_TIME or wait.until <= now:
             return ended

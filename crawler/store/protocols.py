@@ -651,8 +651,8 @@ class Frontier(Overview, Protocol):
     async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
         """Expire every robots copy: it was judged under another reading or token.
 
-        ``unreached``: only those of sites to which no connection was made, for want of a permitted address or of a
-        valid certificate, and those of sites that were given up.
+        ``unreached``: only those of sites to which no connection was made, because no address was permitted or the
+        certificate was not valid, and those of sites that were given up.
         """
         ...
 

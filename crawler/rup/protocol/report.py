@@ -63,7 +63,7 @@ class Change:
 
     kind: ChangeKind
     at: float | None  # seconds since the epoch, whole in a report; None if the report does not say
-    path: str  # percent-encoded as in a URL, but for commas; in a report that was read: as the server wrote it
+    path: str  # percent-encoded as in a URL, except commas; in a report that was read: as the server wrote it
 
 
 @dataclass(frozen=True, slots=True)

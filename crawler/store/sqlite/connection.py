@@ -249,7 +249,7 @@ def is_held(path: Path) -> bool:
 
 
 def holder(lock: Path) -> str:
-    """Who holds the lock file: `` (crawler run, process 1234)``; "" where the system does not tell, as beside Linux.
+    """Who holds the lock file, such as `` (crawler run, process 1234)``; "" where the system does not tell.
 
     The file itself could not say so: whoever tries to take the lock empties it.
     """

@@ -123,6 +123,6 @@ async def test_broken_promises_and_missed_pages_are_counted() -> None:
             async with client.get(url, headers={"Host": f"council.demo.test:{town.port}"}) as answer:
                 assert answer.status == 200
         broken = {(kept.host, kept.what): kept.requests for kept in town.kept() if kept.requests}
-        assert broken == {("council.demo.test", "the council closed /private/, but for one letter"): 2}
+        assert broken == {("council.demo.test", "the council closed /private/ except one letter"): 2}
         done = {town.url("council.demo.test", path) for path in ("/minutes.html", "/private/open-letter.html")}
         assert everything - town.missed() == done
