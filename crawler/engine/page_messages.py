@@ -15,7 +15,7 @@ from crawler.model import Headers, Link, PageFacts, Preference, Resource
 #: Processor time that one page may take, in seconds. An ordinary page of 1 MB takes 0.05.
 MAX_CPU_S = 0.7
 #: Processor time after which the reading of a page is broken off, to be repeated where no other page waits for it.
-FAST_CPU_S = 0.1
+FAST_CPU_S = 0.2
 #: Address space of a parser process. About 100 MB are taken before the first page.
 MAX_MEMORY_BYTES = 512 << 20
 #: Exit code of a parser process whose page exceeded the memory limit.

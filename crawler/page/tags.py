@@ -26,16 +26,20 @@ MAX_RESOURCES = 5_000
 
 # One query for all tags is faster than one query each, and keeps document order. Each alternative is tried on each
 # element, so [href] stands for <a>, <area>, <link> and <base>; few other elements have an href.
-_SELECTOR = "[href],meta[content],meta[charset],title,frame[src],iframe[src]"
+_SELECTOR = "[href],meta[content],meta[charset],title,frame[src],iframe[src],script,style,template,noscript"
 # Without events: nothing here needs <selectedcontent> filled as a browser fills it.
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 # Tag numbers are cheaper to read than names, and are the same in every document.
 _ANCHORS = frozenset(node.tag_id for node in LexborHTMLParser("<a></a><area>").css("a,area"))
+_NOT_TEXT = frozenset(
+    node.tag_id
+    for tag in ("script", "style", "template", "noscript")
+    for node in LexborHTMLParser(f"<{tag}></{tag}>").css(tag)
+)
 _FEED_TYPES = frozenset(("application/rss+xml", "application/atom+xml"))
 _RESOURCES = "script[src],img[src],iframe[src],frame[src],link[rel][href]"
 _KINDS = {"script": "script", "img": "image", "iframe": "frame", "frame": "frame"}
 _WHITESPACE = b"\t\n\f\r "  # of HTML
-_NOT_TEXT = ["script", "style", "template", "noscript"]
 
 
 class Said(NamedTuple):
@@ -78,7 +82,7 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False) -> S
         note=tags.links.note,
         language=_declared_language(tree, tags.pragma_language),
         resources=_resources(tree) if resources else Counter(),
-        text_sha256=_text_sha256(tree),  # the last: it changes the tree
+        text_sha256=_text_sha256(tree, tags.not_text),  # the last: it changes the tree
     )
 
 
@@ -99,6 +103,7 @@ class _Tags:
         "feeds",
         "links",
         "metas",
+        "not_text",
         "pragma_language",
         "refresh",
         "title",
@@ -111,6 +116,7 @@ class _Tags:
         self.canonicals: list[str] = []
         self.refresh: str | None = None
         self.metas: list[tuple[str, str]] = []
+        self.not_text: list[LexborNode] = []  # in document order
         self.pragma_language: str | None = None
         self.title: str | None = None
         self.feeds: list[str] = []
@@ -123,6 +129,9 @@ class _Tags:
                 target, fragment, _ = href.partition("#")
                 if target not in settled and (not fragment or target.strip()):
                     self.links.add_target(target, one.get("rel") or "", node)
+                continue
+            if node.tag_id in _NOT_TEXT:
+                self.not_text.append(node)
                 continue
             tag, attributes = node.tag, node.attributes
             if tag == "link" and "href" in attributes:  # in a drawing the match may be xlink:href
@@ -190,9 +199,13 @@ def _resources(tree: LexborHTMLParser) -> Counter[tuple[str, str]]:
     return found
 
 
-def _text_sha256(tree: LexborHTMLParser) -> bytes:
-    """The digest of the visible text and the title, without the blanks that mark-up adds. Changes ``tree``."""
-    tree.strip_tags(_NOT_TEXT)
+def _text_sha256(tree: LexborHTMLParser, not_text: list[LexborNode]) -> bytes:
+    """The digest of the visible text and the title, without the blanks that mark-up adds. Changes ``tree``.
+
+    ``not_text`` are the elements whose text is not visible, in document order.
+    """
+    for node in reversed(not_text):  # what an element contains before the element: freeing it frees its content
+        node.decompose()
     text = "" if tree.root is None else tree.root.text()
     return sha256(text.encode("utf-8", "replace").translate(None, _WHITESPACE)).digest()
 
