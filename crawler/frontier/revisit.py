@@ -156,6 +156,7 @@ class Seen:
 
     state: State
     reason: Reason
+    target: str | None  # as in :class:`crawler.frontier.decide.Outcome`
     checked_at: float
     habits: Habits
     failures: int

@@ -29,7 +29,6 @@ from crawler.reasons import Reason, ReasonCode
 from crawler.robots.http_dates import http_date
 from crawler.robots.response import lifetime_left_s
 
-#: Reasons of pages that are fetched without their texts. They stand whether or not the page has changed.
 #: Reasons that stand whether or not the page has changed.
 _LASTING = frozenset((ReasonCode.WITHHELD, ReasonCode.NOT_KEPT, ReasonCode.REFRESH))
 
@@ -67,7 +66,7 @@ def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None
             is_unread = facts is not None and not facts.is_read
             return _without_validators(ended) if is_unread else ended
         case Redirected():
-            changed = outcome.reason.sentence != seen.reason.sentence
+            changed = seen.state is not State.REDIRECTED or outcome.target != seen.target
             again = _seen(seen, result, changed, settings) if outcome.state is State.REDIRECTED else None
             return replace(outcome, again=again or _missed(VisitResult.LOST, seen, settings, now))
         case Failed():

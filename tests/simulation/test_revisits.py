@@ -185,6 +185,19 @@ def test_a_moved_page_is_redirected_and_keeps_its_version(db_path: Path) -> None
     assert look(db_path, f"SELECT title FROM pages WHERE url = '{PAGE}'") == [("A",)]
 
 
+@pytest.mark.parametrize(("second", "changes"), [(redirect("/q", 301), 0), (redirect("/r"), 1)])
+def test_a_redirect_has_changed_if_its_target_has(db_path: Path, second: Page, changes: int) -> None:
+    asked = revisited(db_path, Shelf(p=redirect("/q")), second, days=40)
+    assert len(asked) == 2
+    assert look(db_path, f"SELECT changes FROM revisits WHERE url = '{PAGE}'") == [(changes,)]
+
+
+def test_an_unreachable_redirect_keeps_its_target(db_path: Path) -> None:
+    revisited(db_path, Shelf(p=redirect("/q")), unavailable(), days=40)
+    assert state(db_path)[0] == "redirected"
+    assert look(db_path, f"SELECT target FROM urls WHERE url = '{PAGE}'") == [("http://a.test/q",)]
+
+
 def test_a_temporary_failure_keeps_the_page_and_is_retried(db_path: Path) -> None:
     page = tagged("<title>A</title>one")
     shelf = Shelf(p=page)

@@ -84,7 +84,7 @@ FROM unnest(:depth::bigint[], :hops::int[], :state::text[], :reason_code::text[]
 
 -- name: end_url
 UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = t.attempts,
-  target = t.target, due_at = t.due_at, kind = t.kind, deaths = 0
+  target = CASE t.state WHEN 'queued' THEN u.target ELSE t.target END, due_at = t.due_at, kind = t.kind, deaths = 0
 FROM unnest(:state::text[], :reason_code::text[], :reason::text[], :attempts::int[],
   :target::bigint[], :due_at::float8[], :kind::text[],
     :id::bigint[])
@@ -365,6 +365,7 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
       'seen', CASE WHEN v.url_id IS NOT NULL THEN json_build_object('state', v.state, 'reason_code', v.reason_code,
         'reason', v.reason,
         'checked_at', v.checked_at, 'changes', v.changes, 'watched_s', v.watched_s, 'failures', v.failures,
+        'target', (SELECT t.name || r.path FROM url r JOIN site t ON t.id = site_of(r.id) WHERE r.id = u.target),
         'hint', v.hint, 'version', coalesce(p.version, 0), 'status', p.status, 'etag', coalesce(v.etag, p.etag),
         'last_modified', coalesce(v.last_modified, p.last_modified),
         'content', encode(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content), 'hex'),

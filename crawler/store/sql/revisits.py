@@ -49,6 +49,7 @@ def seen_from(row: dict[str, Any] | None) -> Seen | None:
     return Seen(
         state=State(row["state"] or State.FETCHED),
         reason=StoredReason(ReasonCode(row["reason_code"] or ReasonCode.FETCHED), row["reason"] or ""),
+        target=row["target"],
         checked_at=row["checked_at"],
         habits=Habits(row["changes"], row["watched_s"]),
         failures=row["failures"],

@@ -27,9 +27,9 @@ UPDATE url SET depth = :depth, hops = :hops, state = :state, reason_code = :reas
 WHERE id = :id;
 
 -- name: end_url
--- Write how a visit ended.
-UPDATE url SET state = :state, reason_code = :reason_code, reason = :reason, attempts = :attempts, target = :target,
-  due_at = :due_at, kind = :kind, deaths = 0 WHERE id = :id;
+-- Write how a visit ended. A URL that is retried keeps the target of an earlier visit.
+UPDATE url SET state = :state, reason_code = :reason_code, reason = :reason, attempts = :attempts,
+  target = CASE :state WHEN 'queued' THEN target ELSE :target END, due_at = :due_at, kind = :kind, deaths = 0 WHERE id = :id;
 
 -- name: requeue
 -- Queue an excluded or failed URL anew, unless another worker has done so. The caller enqueues it.
@@ -240,6 +240,7 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
       'seen', CASE WHEN v.url_id IS NOT NULL THEN json_object('state', v.state, 'reason_code', v.reason_code,
         'reason', v.reason,
         'checked_at', v.checked_at, 'changes', v.changes, 'watched_s', v.watched_s, 'failures', v.failures,
+        'target', (SELECT t.name || r.path FROM url r JOIN site t ON t.id = site_of(r.id) WHERE r.id = u.target),
         'hint', v.hint, 'version', coalesce(p.version, 0), 'status', p.status, 'etag', coalesce(v.etag, p.etag),
         'last_modified', coalesce(v.last_modified, p.last_modified),
         'content', lower(hex(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content))),

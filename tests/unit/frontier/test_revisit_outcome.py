@@ -22,6 +22,7 @@ SCOPE = Scope(ScopeSettings(ScopeMode.ANY), [URL])
 SEEN = Seen(
     state=State.FETCHED,
     reason=Reason(ReasonCode.UNREAD, f"200, {WHY}"),
+    target=None,
     checked_at=0.0,
     habits=Habits(0.0, 86_400.0),
     failures=0,
