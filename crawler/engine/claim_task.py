@@ -232,11 +232,9 @@ class ClaimTasks:
         self._context.capacity.note_held(len(self._tasks))
         self._context.progress.note_active(len(self._tasks))
 
-    async def drain(self, grace_s: float) -> None:
-        """Wait until all tasks have ended, for ``grace_s`` at most, then cancel the rest."""
-        if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=grace_s)
-        await self.cancel()
+    async def drain(self) -> None:
+        """Wait until all tasks have ended."""
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def cancel(self) -> None:
         """Cancel all tasks and wait until they have ended."""

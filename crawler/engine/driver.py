@@ -166,8 +166,8 @@ class Driver:
                     return scheduler.Concluded(False)
                 self._end = await conclude(self._store, self._policy, self._budget, self._progress)
                 return scheduler.Concluded(self._end is not None)
-            case scheduler.Drain(grace_s):
-                await self._claim_tasks.drain(grace_s)
+            case scheduler.Drain():
+                await self._claim_tasks.drain()
                 return scheduler.Drained()
             case scheduler.Rejoin():
                 return await self._rejoin()

@@ -211,9 +211,7 @@ class Conclude:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Wait for requests in flight for ``grace_s``, then cancel them. Ends with :class:`Drained`."""
-
-    grace_s: float
+    """Wait for requests in flight; they end ``STOP_GRACE_S`` after a stop at the latest. Ends with :class:`Drained`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +421,7 @@ def _action(phase: Phase, event: Event, seen: Situation) -> Action | None:
         case Phase.CONCLUDING:
             return Conclude()
         case Phase.DRAINING:
-            return Drain(STOP_GRACE_S)
+            return Drain()
         case Phase.CLOSING:
             return Commit(0)
         case Phase.REJOINING:

@@ -164,7 +164,7 @@ def test_architecture_md_has_exactly_the_picture_of_the_table() -> None:
         (Phase.PREPARING, Prepared(), Situation(NOW, groups_wanted=2000), Phase.COMMITTING, Commit(CLAIMED_AT_ONCE)),
         (Phase.COMMITTING, LeaseWasLost(), QUIET, Phase.REJOINING, Rejoin()),
         (Phase.COMMITTING, Committed(), replace(STOPPED, lease_lost=True), Phase.REJOINING, Rejoin()),
-        (Phase.COMMITTING, Committed(), replace(STOPPED, groups_held=3), Phase.DRAINING, Drain(6.0)),
+        (Phase.COMMITTING, Committed(), replace(STOPPED, groups_held=3), Phase.DRAINING, Drain()),
         (Phase.COMMITTING, Committed(5, 5), Situation(NOW, groups_wanted=4), Phase.COMMITTING, Commit(4)),
         (
             Phase.COMMITTING, Committed(5, 5), Situation(NOW, groups_held=5, requests_in_flight=1),
@@ -209,7 +209,7 @@ def test_architecture_md_has_exactly_the_picture_of_the_table() -> None:
         (Phase.GATHERING, Waited(False), Situation(NOW, groups_wanted=2), Phase.COMMITTING, Commit(2)),
         (Phase.RESTRICTING, Restricted(), QUIET, Phase.CHECKING, SeeFrontier()),
         (Phase.CHECKING, FrontierSeen(LATER, False), Situation(NOW, lease_lost=True), Phase.REJOINING, Rejoin()),
-        (Phase.CHECKING, FrontierSeen(LATER, False), STOPPED, Phase.DRAINING, Drain(6.0)),
+        (Phase.CHECKING, FrontierSeen(LATER, False), STOPPED, Phase.DRAINING, Drain()),
         (Phase.CHECKING, FrontierSeen(LATER, False), QUIET, Phase.IDLE, Wait(NOW + 59, LATER)),
         (
             Phase.CHECKING, FrontierSeen(LATER, True), Situation(NOW, has_other_workers=True),
@@ -239,7 +239,7 @@ def test_architecture_md_has_exactly_the_picture_of_the_table() -> None:
         ),
         (Phase.CHECKING, FrontierSeen(None, False), QUIET, Phase.CONCLUDING, Conclude()),
         (Phase.IDLE, Waited(True), Situation(NOW, lease_lost=True), Phase.REJOINING, Rejoin()),
-        (Phase.IDLE, Waited(True), STOPPED, Phase.DRAINING, Drain(6.0)),
+        (Phase.IDLE, Waited(True), STOPPED, Phase.DRAINING, Drain()),
         (Phase.IDLE, Waited(False), Situation(NOW, groups_wanted=1), Phase.COMMITTING, Commit(1)),
         (Phase.QUEUEING_REVISITS, RevisitsQueued(2), Situation(NOW, sample_to_draw=True), Phase.COMMITTING, Commit(0)),
         (
