@@ -263,7 +263,7 @@ class RobotsCopy:
     """The robots.txt in force at a site, after the last answer."""
 
     action: RobotsAction
-    status: str  # for people: "200", "404", "timeout", "redirect loop"
+    status: str  # an HTTP status, or a code of what went wrong: "200", "404", "timeout", "redirect loop"
     fetched_at: float
     expires_at: float
     body: bytes | None = b""  # None: it is large, and only the store has it

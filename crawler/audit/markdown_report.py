@@ -63,7 +63,7 @@ _LIMITS = """\
 - The crawler itself writes the log. The audit proves that the crawler kept the rules if the log is true. A server's own
   access log is the independent witness: times and addresses here can be compared with it.
 - The log lacks requests that were under way when the process was killed (`kill -9`, loss of power), and those answered
-  in the half second before. The pause of their groups was started again afterwards.
+  since its last commit. The pause of their groups was started again afterwards.
 - Times are those of the crawling machine. Within a run they follow a clock that cannot step; between runs they follow
   the clock of the system.
 - A request for robots.txt follows redirects (RFC 9309, 2.3.1.2). The rules of the redirect's target are not

@@ -183,7 +183,7 @@ def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
         which = f"Run {unended[0]} has" if len(unended) == 1 else f"{len(unended):,} runs, {_listed(unended)}, have"
         limits.append(
             f"{which} no recorded end: killed, or still running. The log lacks requests that were under way when a "
-            "process was killed, and those answered in the half second before."
+            "process was killed, and those answered since its last commit."
         )
     if unverified := sorted({pattern for run in runs for pattern in run.settings.fetch.unverified}):
         limits.append(

@@ -1,16 +1,6 @@
 """The two decisions on a URL: whether to fetch it, and what follows from the answer.
 
-Every URL is in exactly one state. There are no other transitions than these::
-
-    (offered) --admitted--> queued --2xx--> fetched
-    (offered) --refused---> excluded        queued --3xx--> redirected
-    excluded --better offer, wider scope, unblocked--> queued
-    queued --robots.txt, mirror, type, scope, blocked--> excluded
-    queued --permanent failure, 204, 205, 206, or retries spent--> failed
-    queued --temporary failure--> queued (later)
-    redirected --the end of a crawl shows a circle--> failed
-    failed --changed options, or a server reports it (RUP)--> queued
-    fetched, redirected, failed, excluded --revisit is due--> queued (:mod:`crawler.frontier.revisit_outcome`)
+Every URL is in exactly one state. ARCHITECTURE.md, "The states of a URL", has the table of transitions.
 """
 
 from __future__ import annotations
