@@ -377,9 +377,16 @@ class OpenCrawl:
                 if not run.stop.is_set() and outcome.reason.code is not ReasonCode.NOT_KEPT:
                     await run.hand_over(page_of(outcome))
 
-        clock, strata = SystemClock(), seeds.strata
+        clock = SystemClock()
         session = crawl_session(
-            settings, seeds.urls, strata=strata, clock=clock, on_pages=hand_over, hooks=run.hooks, settled=run.settled
+            settings,
+            seeds.urls,
+            strata=seeds.strata,
+            domains=seeds.domains,
+            clock=clock,
+            on_pages=hand_over,
+            hooks=run.hooks,
+            settled=run.settled,
         )
         async with session as (crawl, store):
             run.crawl = crawl

@@ -150,6 +150,11 @@ class ReasonCode(Code):
     )
     MIRROR = "mirror", "mirror of {}", "on a mirror; requested from its main site instead"
     MIRROR_CYCLE = "mirror_cycle", "mirror cycle: {}", "on sites that name each other as main hosts"
+    OTHER_ADDRESS = (
+        "other_address",
+        "no answer: {}",
+        "at an address without an answer; another address of the listed domain is tried instead",
+    )
     TYPE = "type", "type: content type {} is not wanted", "of a content type that is not wanted"
     ADDRESS = (
         "address",

@@ -83,10 +83,13 @@ async def begin(
     now: float,
     *,
     pages_per_site: int | None,
+    domains: Collection[str] = frozenset(),
     at_work: bool = True,
     tell: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Begin a run with the new ``seeds``, and apply seeds and settings that have changed to the URLs in the store.
+
+    The seeds in ``domains`` stand for a domain (:mod:`crawler.frontier.domain_addresses`).
 
     ``tell`` gets a sentence on the effect on known URLs. The settings are stored last: after a crash before that,
     the next run applies them all again.
@@ -103,7 +106,7 @@ async def begin(
                 tell(f"the new options leave out {left_out:,} of the queued URLs; the last options bring them back")
             if again:
                 tell(f"queued again under the new options or seeds: {many(again, 'URL')}")
-        await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in seeds])
+        await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in seeds], domains)
         await store.prepare(pages_per_site)
     await store.start_run(dict(settings), now, at_work=at_work)
 

@@ -20,7 +20,7 @@ from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.shutdown import Shutdown
 from crawler.engine.tdmrep_cache import TdmrepCache
 from crawler.errors import CrawlerError
-from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots
+from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.frontier.scope import Scope
 from crawler.model import Fetched, Kind, Preference, RobotsAction
@@ -116,7 +116,9 @@ class ClaimTask:
         copy = await context.robots.in_force(site, self._claim.group, visit, self._claim.sites.values())
         # A group with a new copy is kept longer: the copy might have expired when the group is claimed again.
         hold_s = context.capacity.hold_s() if copy is known else HOLD_S
-        if copy.action is RobotsAction.DEFER:
+        if (ended := without_answer(queued, copy, context.scope)) is not None:
+            self._refuse(ended)
+        elif copy.action is RobotsAction.DEFER:
             self._deferred.add(queued.site_id)
         elif not context.shutdown.requested and context.gate.wait_s(self._claim.group) <= hold_s:
             await self._visit(queued, site, visit)

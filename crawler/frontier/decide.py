@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from crawler.frontier.domain_addresses import ROUNDS, addresses_around, is_silent
 from crawler.frontier.hints import Hint
 from crawler.frontier.offers import Offer
 from crawler.frontier.operator import BLOCKED
@@ -71,6 +72,7 @@ class Queued:
     due_at: float = 0.0
     kind: Kind = Kind.PAGE
     seen: Seen | None = None  # for a revisit: what earlier visits found
+    by_domain: bool = False  # the seed stands for a domain: if it gives no answer, its other addresses are tried
 
     @property
     def wanted_itself(self) -> bool:
@@ -126,6 +128,32 @@ class Outcome:
 def before_robots(queued: Queued, scope: Scope) -> Outcome | None:
     """The outcome of ``queued`` if the operator has blocked its site, so that not even robots.txt is requested."""
     return Outcome(queued, State.EXCLUDED, BLOCKED) if scope.blocks.covers(queued.url) else None
+
+
+def without_answer(queued: Queued, copy: RobotsCopy, scope: Scope) -> Outcome | None:
+    """The outcome of an address of a domain whose robots.txt got no answer in HTTP; ``None`` if it is to be retried.
+
+    It is excluded, and the next address in the order is offered. After the last one the first is offered again: in up
+    to :data:`ROUNDS` rounds, which the pauses of the robots.txt files keep apart, and then as a URL like any other, so
+    that the first address is retried for as long as any site. A site that answers, with whatever status, is the one to
+    ask: another address must not get around its robots.txt. So is a site that was visited before.
+    """
+    if not queued.by_domain or queued.seen is not None or not is_silent(copy):
+        return None
+    known = addresses_around(queued.url, queued.hops)
+    offers = [
+        Offer(url, queued.depth, scope.refusal(url, queued.depth, is_seed=True), place, seed=True, by_domain=True)
+        for place, url in known
+    ]
+    offer = next((offer for offer in offers[queued.hops + 1 :] if offer.refusal is None), offers[0])
+    if offer.url == queued.url:
+        return None
+    is_last = offer is offers[0]
+    if is_last and (copy.action is not RobotsAction.DEFER or copy.failures >= ROUNDS):
+        offer = offer._replace(by_domain=False)
+    evidence = f"{copy.note or copy.status}; {offer.url} is tried {'again' if is_last else 'instead'}"
+    reason = Reason(ReasonCode.OTHER_ADDRESS, evidence)
+    return Outcome(queued, State.EXCLUDED, reason, offers=(offer,), target=offer.url)
 
 
 def before_fetch(

@@ -10,7 +10,8 @@ from crawler.reasons import Reason, ReasonCode
 
 #: Exclusions that depend on how the URL was found. A better offer lifts them: a link that may and shall be followed, a
 #: shorter path, a path outside a redirect chain that was too long, a scope that admits the URL now (a main site was
-#: adopted, or a seed redirects to it), a link from a URL that was drawn, or a site that is no longer blocked.
+#: adopted, or a seed redirects to it), a link from a URL that was drawn, or a site that is no longer blocked. An
+#: address of a domain is lifted if its turn comes again, or if another address redirects to it: both name it as a seed.
 LIFTED_BY_BETTER_OFFER = frozenset(
     {
         ReasonCode.NOFOLLOW,
@@ -22,6 +23,7 @@ LIFTED_BY_BETTER_OFFER = frozenset(
         ReasonCode.TRAP,
         ReasonCode.SAMPLE,
         ReasonCode.BLOCKED,
+        ReasonCode.OTHER_ADDRESS,
     }
 )
 _LIFTED_BY_SITEMAP = LIFTED_BY_BETTER_OFFER | {ReasonCode.TYPE}
@@ -37,6 +39,7 @@ class Offer(NamedTuple):
     seed: bool = False
     kind: Kind = Kind.PAGE
     lastmod: float | None = None  # from a sitemap, in seconds since the epoch
+    by_domain: bool = False  # other addresses of its domain are tried if it gives no answer
 
     @property
     def is_good(self) -> bool:
@@ -63,6 +66,7 @@ class UrlChange:
     requeue: bool
     reason: Reason
     seed: bool = False  # the URL counts as a seed from now on
+    by_domain: bool = False  # of the offer; it counts if that queues the URL
 
 
 def weigh(known: Known, offer: Offer) -> UrlChange | None:
@@ -74,13 +78,13 @@ def weigh(known: Known, offer: Offer) -> UrlChange | None:
     lifted = _LIFTED_BY_SITEMAP if offer.kind is Kind.SITEMAP else LIFTED_BY_BETTER_OFFER
     code = known.reason.code
     liftable = known.state is State.EXCLUDED and code in lifted
+    liftable = liftable and (offer.seed or code is not ReasonCode.OTHER_ADDRESS)
     closer = offer.depth < known.depth and offer.is_good
     if liftable and offer.is_good and (offer.refusal is None or code is not ReasonCode.BLOCKED):
         # A path that the scope refused still gives a depth; a nofollow link is no path.
         depth = min(known.depth, offer.depth) if code in (ReasonCode.SCOPE, ReasonCode.CONTACT) else offer.depth
-        return UrlChange(
-            depth, offer.hops, offer.refusal is None, offer.refusal or Reason(ReasonCode.REQUEUED), offer.seed
-        )
+        reason = offer.refusal or Reason(ReasonCode.REQUEUED)
+        return UrlChange(depth, offer.hops, offer.refusal is None, reason, offer.seed, offer.by_domain)
     if closer:
         return UrlChange(offer.depth, min(known.hops, offer.hops), False, known.reason, offer.seed)
     return None

@@ -63,10 +63,11 @@ class Drawn(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A row of a list of seeds."""
+    """A row of a list of seeds. ``by_domain``: the row names a domain, and ``url`` is its first address."""
 
     url: str
     stratum: str
+    by_domain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def draw_stratified(rows: Iterable[Listed], size: int, seed: int) -> list[Drawn]
     A URL counts once, in the stratum of its first row.
     """
     strata: dict[str, str] = {}
-    for url, stratum in rows:
+    for url, stratum, _ in rows:
         strata.setdefault(url, stratum)
     sampler = Sampler(allocate(size, Counter(strata.values())), seed)
     for url, stratum in strata.items():
@@ -152,7 +153,8 @@ def read_list(lines: Iterable[str]) -> tuple[list[Listed], list[BadRow]]:
 
     Either the first row names the columns, which include ``url`` and ``stratum``. Or each row is a rank and a domain,
     as in the Tranco list (https://tranco-list.eu/), after an optional first row ``rank,domain``. Then the seed is
-    ``https://domain/``, and the strata are the ranks up to 1,000, 10,000, 100,000, 1,000,000, and beyond.
+    ``https://domain/``, the first address of the domain (:mod:`crawler.frontier.domain_addresses`), and the strata are
+    the ranks up to 1,000, 10,000, 100,000, 1,000,000, and beyond.
     A URL that an earlier row puts into another stratum is no seed: it would have two probabilities.
     """
     reader = csv.reader(lines, strict=True)
@@ -196,7 +198,7 @@ def _ranked(cells: list[str]) -> Listed:
     url = canonicalise(f"https://{cells[1]}/")
     if url.count("/") != 3 or "?" in url:
         raise NotCrawlable(f"not a domain: {cells[1][:200]!r}")
-    return Listed(url, _stratum_of(int(cells[0])))
+    return Listed(url, _stratum_of(int(cells[0])), by_domain=True)
 
 
 def _stratum_of(rank: int) -> str:

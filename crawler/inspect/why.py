@@ -100,7 +100,7 @@ async def _scope(store: Overview, url: str, known: dict[str, Any], settings: Set
 
 async def scope_of(store: Overview, settings: Settings, now: float) -> Scope:
     """The scope of a run with these ``settings``, for the seeds of the store."""
-    scope = Scope(settings.scope, await store.seeds(), traps=settings.traps, now=now)
+    scope = Scope(settings.scope, await store.places(), traps=settings.traps, now=now)
     scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
     adopt_mains(scope, await store.main_sites())
     return scope

@@ -163,11 +163,12 @@ async def _run(settings: Settings, seeds: Seeds) -> int:
     if settings.team.workers > 1:
         require_alone(settings, "run one process, and start no other on this store")
         require_shares(settings)
-        return await _run_team(settings, seeds.urls)
+        return await _run_team(settings, seeds)
     open_files.raise_limit()
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals()
-    async with crawl_session(settings, seeds.urls, strata=seeds.strata, clock=clock, tell=tell) as (crawl, store):
+    session = crawl_session(settings, seeds.urls, strata=seeds.strata, domains=seeds.domains, clock=clock, tell=tell)
+    async with session as (crawl, store):
         signals.stop_from_now_on(crawl, store)
         async with _shown(settings, crawl, store, store, clock, signals):
             with signals.ending_within(settings.crawl.max_time_s):
@@ -207,11 +208,12 @@ async def _notify(settings: Settings, result: dict[str, Any]) -> None:
     await notify(settings.output.notify, result, settings.identity.contact_email, tell)
 
 
-async def _run_team(settings: Settings, seeds: list[str]) -> int:
+async def _run_team(settings: Settings, seeds: Seeds) -> int:
     """Run the crawl in several worker processes. This process starts and watches them."""
     open_files.raise_limit()
     clock, signals = SystemClock(), Signals()
-    async with begun(settings, seeds, clock, at_work=False, tell=tell) as (store, _):
+    beginning = begun(settings, seeds.urls, clock, domains=seeds.domains, at_work=False, tell=tell)
+    async with beginning as (store, _):
         team = Team(settings, store, clock, tell)
         signals.stop_from_now_on(team, team, end_within_s=TEAM_ENDS_WITHIN_S)
         async with _shown(settings, team, team, store, clock, signals):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
@@ -28,6 +29,7 @@ from crawler.errors import ConnectionLost, HookError, Setting, StoreError, Usage
 from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
 from crawler.fetch.resolver import address_for
 from crawler.formatting import duration
+from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.sample_design import Drawn, Listed, Method, Per, draw_stratified
 from crawler.frontier.scope import Scope
 from crawler.identity import load as load_identity
@@ -60,6 +62,7 @@ async def crawl_session(
     seeds: Sequence[str],
     *,
     strata: Mapping[str, str] | None = None,
+    domains: AbstractSet[str] = frozenset(),
     clock: Clock | None = None,
     on_pages: OnPages | None = None,
     hooks: Hooks | None = None,
@@ -68,7 +71,8 @@ async def crawl_session(
 ) -> AsyncIterator[tuple[Crawl, CrawlStore]]:
     """A crawl ready to run, on an opened store that knows the seeds.
 
-    ``strata`` names the stratum of each seed in a list, for a stratified sample.
+    ``strata`` names the stratum of each seed in a list, for a stratified sample. The seeds in ``domains`` stand for a
+    domain.
     Raises what :func:`begun` raises, and :class:`UsageError` for a sample that cannot be drawn as asked.
     """
     _require_readers(settings)
@@ -79,7 +83,8 @@ async def crawl_session(
             settings, drawn = draw_seeds(settings, strata or {})
             seeds = [each.url for each in drawn]
     clock = clock or SystemClock()
-    async with begun(settings, seeds, clock, at_work=True, tell=tell) as (store, scope), AsyncExitStack() as opened:
+    beginning = begun(settings, seeds, clock, domains=domains, at_work=True, tell=tell)
+    async with beginning as (store, scope), AsyncExitStack() as opened:
         recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
         if drawn is not None:
             limit = settings.crawl.max_pages_per_site
@@ -94,7 +99,7 @@ async def worker_session(settings: Settings, run_id: int, clock: Clock) -> Async
     """The crawl of one worker among several, in a run that the process above it has begun."""
     store = await open_store(settings, for_worker=True, clock=clock)
     try:
-        scope = _scope(settings, await store.seeds(), clock)
+        scope = _scope(settings, await store.places(), clock)
         await adopt_known(store, scope)
         await store.join_run(run_id, clock.now())
         async with _fetching(settings, store, scope, clock) as crawl:
@@ -110,6 +115,7 @@ async def begun(
     seeds: Sequence[str],
     clock: Clock,
     *,
+    domains: AbstractSet[str] = frozenset(),
     at_work: bool,
     tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[tuple[CrawlStore, Scope]]:
@@ -136,13 +142,24 @@ async def begun(
             require_contact(settings, known)
             if not seeds and not known:
                 raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
-            scope = _scope(settings, [*known, *seeds], clock)
             fresh = sorted(set(seeds).difference(known))
+            new_domains = domains & set(fresh)
+            scope = _scope(settings, [*await store.places(), *with_addresses(fresh, new_domains)], clock)
             kept = to_record(settings)
             others = await store.run_under_way(clock.now())
             if others is None:
                 limit = settings.crawl.max_pages_per_site
-                await begin(store, scope, kept, fresh, clock.now(), pages_per_site=limit, at_work=at_work, tell=tell)
+                await begin(
+                    store,
+                    scope,
+                    kept,
+                    fresh,
+                    clock.now(),
+                    pages_per_site=limit,
+                    domains=new_domains,
+                    at_work=at_work,
+                    tell=tell,
+                )
             else:
                 run_id, theirs = others
                 require_alone(settings, f"others are at work on {shown(db)}; {wait_for_others(db)}")

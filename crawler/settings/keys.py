@@ -272,7 +272,7 @@ _TABLE = (
         "output.seeds",
         'A file of seeds with one URL a line; "#" starts a comment, and "-" is standard input.',
         "A relative path starts at the folder in which the crawler runs. For a stratified sample the file is CSV with "
-        "the columns url,stratum or rank,domain.",
+        "the columns url,stratum or rank,domain. The addresses of a domain are tried in turn.",
         "--seeds",
         metavar="FILE|-",
     ),

@@ -32,10 +32,14 @@ class BadSeed:
 
 
 class Seeds(NamedTuple):
-    """Seeds in order. ``strata`` has the stratum of each seed of a list with strata."""
+    """Seeds in order. ``strata`` has the stratum of each seed of a list with strata.
+
+    ``domains`` are the seeds that stand for a domain of a rank list: its first addresses.
+    """
 
     urls: list[str]
     strata: dict[str, str]
+    domains: frozenset[str] = frozenset()
 
 
 def all_seeds(texts: Iterable[str], file: str, *, source: str, skip_bad: bool, tell: Callable[[str], None]) -> Seeds:
@@ -49,11 +53,11 @@ def all_seeds(texts: Iterable[str], file: str, *, source: str, skip_bad: bool, t
     _refuse(bad, source, "seed", skip_bad, tell)
     if not file:
         return Seeds(seeds, {})
-    (more, strata), bad = _read_file(file)
+    (more, strata, domains), bad = _read_file(file)
     _refuse(bad, "standard input" if file == "-" else file, "line", skip_bad, tell)
     if not more:
         raise UsageError("holds no URL", key="seeds.file", value=file)
-    return Seeds(list(dict.fromkeys(seeds + more)), strata)
+    return Seeds(list(dict.fromkeys(seeds + more)), strata, domains)
 
 
 def _read_file(file: str) -> tuple[Seeds, list[BadSeed]]:
@@ -114,9 +118,10 @@ def read_any(lines: Iterator[bytes]) -> tuple[Seeds, list[BadSeed]]:
         return Seeds(seeds, {}), bad
     listed, rows = read_list(raw.decode(errors="replace") for raw in chain([first], lines))
     strata: dict[str, str] = {}
-    for url, stratum in listed:
+    for url, stratum, _ in listed:
         strata.setdefault(url, stratum)
-    return Seeds(list(strata), strata), [BadSeed(row.line, row.reason) for row in rows]
+    domains = frozenset(each.url for each in listed if each.by_domain)
+    return Seeds(list(strata), strata, domains), [BadSeed(row.line, row.reason) for row in rows]
 
 
 def require_good(bad: list[BadSeed], source: str, *remedy: str | Reference, unit: str = "line") -> None:

@@ -16,7 +16,7 @@ Times are in seconds since the epoch. Every method raises :class:`crawler.errors
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -354,6 +354,10 @@ class Overview(Reconnecting, Protocol):
 
     async def seeds(self) -> list[str]: ...
 
+    async def places(self) -> list[str]:
+        """What the scope is made from: the seeds, and the other addresses of the domains among them."""
+        ...
+
     async def counts(self) -> Counts: ...
 
     async def fetched_count(self) -> int: ...
@@ -570,8 +574,10 @@ class Frontier(Overview, Protocol):
         """
         ...
 
-    async def add_seeds(self, urls: Sequence[tuple[str, Reason | None]]) -> None:
-        """Store seeds, each with the reason to exclude it or ``None``."""
+    async def add_seeds(
+        self, urls: Sequence[tuple[str, Reason | None]], domains: Collection[str] = frozenset()
+    ) -> None:
+        """Store seeds, each with the reason to exclude it or ``None``. Those in ``domains`` stand for a domain."""
         ...
 
     async def seed_states(self) -> list[tuple[State, str]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from crawler.frontier.decide import Outcome
+from crawler.frontier.domain_addresses import addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import AnswerTimes, Pace
-from crawler.model import Kind
-from crawler.reasons import EndCode, ReasonCode, RunEnd, StoredWaitReason, WaitCode, WaitReason
+from crawler.model import Kind, State
+from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, StoredWaitReason, WaitCode, WaitReason
 from tests.contract.visits import NOW, Harness, deferred, failed, fetched, queued_urls, redirected, retried, robots
 from tests.reasons import reason
 
@@ -316,3 +318,24 @@ async def test_another_site_reserves_only_an_idle_group(harness: Harness) -> Non
     assert await store.reserve(site) == number, "the worker that has claimed it may send a request"
     await harness.finish(claim, retried(claim.urls[0], NOW + 60))
     assert await store.reserve(site, NOW) == number, "its URL is due a while after the pause"
+
+
+async def test_the_addresses_of_a_domain_follow_one_another(harness: Harness) -> None:
+    """The mark goes to the next address, in another group too, and back to the first; a redirect takes it away."""
+    first, other = "https://d.test/", "https://www.d.test/"
+    await harness.store.add_seeds([(first, None), (B, None)], {first})
+    await harness.store.prepare(None)
+    assert set(await harness.store.places()) == {B, *(each.url for each in addresses(first))}
+    for here, there, hops in ((first, other, 2), (other, first, 0), (first, other, 2)):
+        (claim,) = (claim for claim in await harness.claim() if here in queued_urls([claim]))
+        (queued,) = claim.urls
+        assert queued.by_domain
+        offer = Offer(there, 0, hops=hops, seed=True, by_domain=True)
+        gone = Outcome(queued, State.EXCLUDED, Reason(ReasonCode.OTHER_ADDRESS, "x"), offers=(offer,), target=there)
+        await harness.finish(claim, gone)
+    (claim,) = await harness.claim()
+    assert [queued.hops for queued in claim.urls] == [2]
+    assert (await harness.urls("state, target"))[first] == ("excluded", other)
+    await harness.finish(claim, replace(fetched(claim.urls[0]), offers=(Offer(first, 0, seed=True),)))
+    (claim,) = await harness.claim()
+    assert [(queued.url, queued.by_domain) for queued in claim.urls] == [(first, False)]

@@ -330,6 +330,31 @@ def test_a_list_of_ranks_is_read_as_it_is(web: LoopbackWeb, tmp_path: Path) -> N
     assert "line 3: " in bad.err
 
 
+def test_a_listed_domain_counts_once_whatever_address_answered(web: LoopbackWeb, tmp_path: Path) -> None:
+    """The servers speak no TLS, so each domain is asked by http. A closed robots.txt is the answer of the domain."""
+    web.sites["closed.test"] = {"/robots.txt": Page("", 403), "/": Page("x")}
+    listed = "".join(f"{n},{web.url(host).split('/')[2]}\n" for n, host in enumerate(("a.test", "closed.test"), 1))
+    (tmp_path / "list.csv").write_text(listed)
+    options = ("--sample", "2", "--method", "stratified", "--seeds", tmp_path / "list.csv", "--json")
+    ended = run(web, tmp_path / "s.db", *options, seeds=False)
+    assert ended.code == 0, ended
+    said = json.loads(ended.out)["sample"]
+    assert said["outcomes"] | {"answered": 1, "disallowed by robots.txt": 1} == said["outcomes"]
+    assert figures(ended)["answer 200"]["value"] == 1
+    assert [row[4] for row in samples(tmp_path / "s.db")] == ["excluded"] * 2, "the drawn address, given up"
+    assert sorted((hit.host.partition(":")[0], hit.path) for hit in web.log) == [
+        ("a.test", "/"),
+        ("a.test", "/robots.txt"),
+        ("closed.test", "/robots.txt"),
+    ]
+    why = here("why", web.url("a.test").replace("http:", "https:"), "--db", tmp_path / "s.db").out
+    assert f"{web.url('a.test')} is tried instead" in why
+    again = run(web, tmp_path / "s.db", *options, seeds=False)
+    assert figures(again) == figures(ended)
+    assert len(web.log) == 3, "the same list begins nothing anew"
+    assert here("audit", "--db", tmp_path / "s.db").code == 0
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from crawler.engine.recording import Recorder
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.frontier.decide import RetrySettings
+from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
@@ -63,15 +65,16 @@ async def session(
     reserve: DiskReserve | None = None,
     connections: Connections | None = None,
     reader: PageReader | None = None,
+    domains: AbstractSet[str] = frozenset(),
 ) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
     """A crawl ready to run on an opened store."""
     store = await SqliteStore.open(path, options.politeness)
     try:
         known = await store.seeds()
-        scope = Scope(options.scope, [*known, *seeds])
         fresh = sorted(set(seeds) - set(known))
+        scope = Scope(options.scope, [*await store.places(), *with_addresses(fresh, domains & set(fresh))])
         limit = options.crawl.max_pages_per_site
-        await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit)
+        await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit, domains=domains)
         needs = RobotsNeeds(options.robots, options.identity.agent, options.politeness.group)
         policy = CrawlPolicy(
             options.crawl,
@@ -114,10 +117,16 @@ SAMPLER: Callable[[Crawl, SqliteStore, Path, VirtualClock, Options], AbstractAsy
 
 
 async def crawl(
-    clock: VirtualClock, path: Path, fetcher: Fetcher, seeds: Sequence[str] = (), options: Options | None = None
+    clock: VirtualClock,
+    path: Path,
+    fetcher: Fetcher,
+    seeds: Sequence[str] = (),
+    options: Options | None = None,
+    *,
+    domains: AbstractSet[str] = frozenset(),
 ) -> str:
     """Crawl to the end; returns why it ended."""
-    async with session(clock, path, fetcher, seeds, options or Options()) as (run, store):
+    async with session(clock, path, fetcher, seeds, options or Options(), domains=domains) as (run, store):
         ended_by = await run.run()
         await store.end_run(ended_by, clock.now())
         return str(ended_by)
@@ -133,9 +142,10 @@ async def crawl_for(
     *,
     crash: bool,
     reader: PageReader | None = None,
+    domains: AbstractSet[str] = frozenset(),
 ) -> bool:
     """Crawl for ``seconds`` at most, then stop, or crash without a commit. Returns whether it ended by itself."""
-    async with session(clock, path, fetcher, seeds, options, reader=reader) as (run, _):
+    async with session(clock, path, fetcher, seeds, options, reader=reader, domains=domains) as (run, _):
         task = asyncio.create_task(run.run())
         done, _ = await asyncio.wait([task], timeout=seconds)
         if not done and crash:

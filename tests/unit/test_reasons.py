@@ -191,6 +191,7 @@ FAILED_FOR_GOOD = [
 #: The codes that no setting decides: a URL keeps its state when settings change.
 NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "forgotten", "no_sitemap", "no_rupinfo"}
 NO_SETTING_DECIDES.add("not_followed")  # by a function of the caller
+NO_SETTING_DECIDES.add("other_address")  # another address has been tried since
 #: The codes of exclusions and failures that stand whatever other page offers the URL.
 NO_OFFER_LIFTS = {
     *FAILED_FOR_GOOD,

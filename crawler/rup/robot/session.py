@@ -120,8 +120,7 @@ def _require_same(last: Settings, settings: Settings) -> None:
 
 
 async def _scope(store: Overview, settings: Settings, now: float) -> Scope:
-    seeds = await store.seeds()
-    scope = Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, now)
+    scope = Scope(settings.scope, await store.places(), lambda host: may_contact(settings, host), settings.traps, now)
     adopt_mains(scope, await store.main_sites())
     return scope
 

@@ -144,6 +144,7 @@ class PostgresOffers(Offers):
             "rel": None if link is None else link.rel,
             "follow": None if link is None else int(link.follow),
             "leads": int(leads),
+            "by_domain": int(offer.by_domain),
         }
 
     async def _leave(self, statement: str, rows: Sequence[Mapping[str, object]]) -> None:
@@ -271,7 +272,17 @@ def _best(rows: Iterable[Any]) -> dict[str, FoundOffer]:
     """The best offer of each URL, from rows of ``offers_left``."""
     offers = [
         FoundOffer(
-            Offer(row.url, row.depth, _refusal(row), row.hops, bool(row.seed), Kind(row.kind), row.lastmod), row.source
+            Offer(
+                row.url,
+                row.depth,
+                _refusal(row),
+                row.hops,
+                bool(row.seed),
+                Kind(row.kind),
+                row.lastmod,
+                bool(row.by_domain),
+            ),
+            row.source,
         )
         for row in rows
         if row.url is not None

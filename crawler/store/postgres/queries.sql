@@ -17,22 +17,23 @@ ORDER BY id FOR NO KEY UPDATE;
 
 -- name: insert_url
 -- Returns the inserted numbers: not those that another worker has inserted since.
-INSERT INTO url (id, path, state, reason_code, reason, depth, found_on, hops, seed, kind, lastmod)
+INSERT INTO url (id, path, state, reason_code, reason, depth, found_on, hops, seed, kind, lastmod, by_domain)
 SELECT * FROM unnest(:id::bigint[], :path::text[], :state::text[], :reason_code::text[],
   :reason::text[], :depth::bigint[],
-  :found_on::bigint[], :hops::int[], :seed::int[], :kind::text[], :lastmod::float8[]) AS t (id) ORDER BY t.id
+  :found_on::bigint[], :hops::int[], :seed::int[], :kind::text[], :lastmod::float8[],
+  :by_domain::int[]) AS t (id) ORDER BY t.id
 ON CONFLICT DO NOTHING RETURNING id;
 
 -- name: leave_offer
 -- Leave what a page says of URLs of other groups.
 INSERT INTO offer (worker_id, max_depth, depth, target, url, source, source_depth, refusal_code, refusal,
   hops,
-  seed, kind, lastmod, anchor, rel, follow, leads)
+  seed, kind, lastmod, anchor, rel, follow, leads, by_domain)
 SELECT * FROM unnest(:worker_id::bigint[], :max_depth::bigint[], :depth::bigint[],
   :target::bigint[], :url::text[], :source::bigint[],
   :source_depth::bigint[], :refusal_code::text[], :refusal::text[], :hops::int[], :seed::int[], :kind::text[],
     :lastmod::float8[], :anchor::text[], :rel::text[],
-  :follow::int[], :leads::int[]);
+  :follow::int[], :leads::int[], :by_domain::int[]);
 
 -- name: leave_nearer
 -- Leave what a page that came nearer to a seed means for a known URL of another group.
@@ -43,7 +44,7 @@ SELECT * FROM unnest(:worker_id::bigint[], :max_depth::bigint[], :depth::bigint[
 -- name: offers_left
 -- Offers left by this worker (NULL: by any), or by a worker that has ended.
 SELECT o.id, o.max_depth, o.depth, o.target, o.url, o.source, o.source_depth, o.refusal_code, o.refusal,
-  o.hops, o.seed, o.kind, o.lastmod
+  o.hops, o.seed, o.kind, o.lastmod, o.by_domain
 FROM offer o WHERE coalesce(o.worker_id = :worker, true)
   OR NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = o.worker_id AND w.ended_at IS NULL)
 ORDER BY o.id LIMIT :limit;
@@ -76,11 +77,12 @@ WHERE u.id = t.id AND f.site_id = site_of(u.id) AND f.due_at = u.due_at AND f.de
 
 -- name: change_url
 UPDATE url u SET depth = t.depth, hops = t.hops, state = t.state, reason_code = t.reason_code, reason = t.reason,
-  found_on = coalesce(t.found_on, u.found_on), seed = greatest(u.seed, t.seed)
+  found_on = coalesce(t.found_on, u.found_on), seed = greatest(u.seed, t.seed),
+  by_domain = coalesce(t.by_domain, u.by_domain)
 FROM unnest(:depth::bigint[], :hops::int[], :state::text[], :reason_code::text[], :reason::text[],
-  :found_on::bigint[], :seed::int[],
+  :found_on::bigint[], :seed::int[], :by_domain::int[],
     :id::bigint[])
-  AS t (depth, hops, state, reason_code, reason, found_on, seed, id) WHERE u.id = t.id;
+  AS t (depth, hops, state, reason_code, reason, found_on, seed, by_domain, id) WHERE u.id = t.id;
 
 -- name: end_url
 UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = t.attempts,
@@ -96,7 +98,9 @@ UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at =
 WHERE id = ANY(:id::bigint[]) AND state IN ('excluded', 'failed');
 
 -- name: set_seed
-UPDATE url SET seed = 1 WHERE id = ANY(:id::bigint[]) AND seed = 0;
+UPDATE url u SET seed = 1, by_domain = t.by_domain, hops = CASE WHEN t.by_domain = 1 THEN 0 ELSE u.hops END
+FROM unnest(:id::bigint[], :by_domain::int[]) AS t (id, by_domain)
+WHERE u.id = t.id AND u.seed = 0;
 
 -- name: exclude
 UPDATE url u SET state = 'excluded', reason_code = t.reason_code, reason = t.reason
@@ -361,7 +365,7 @@ chosen AS MATERIALIZED (SELECT * FROM turned WHERE nth < :limit)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
   (SELECT coalesce(json_agg(json_build_object('id', u.id, 'path', u.path, 'depth', u.depth, 'attempts', u.attempts,
     'hops', u.hops,
-      'seed', u.seed, 'due_at', u.due_at, 'kind', u.kind,
+      'seed', u.seed, 'by_domain', u.by_domain, 'due_at', u.due_at, 'kind', u.kind,
       'seen', CASE WHEN v.url_id IS NOT NULL THEN json_build_object('state', v.state, 'reason_code', v.reason_code,
         'reason', v.reason,
         'checked_at', v.checked_at, 'changes', v.changes, 'watched_s', v.watched_s, 'failures', v.failures,

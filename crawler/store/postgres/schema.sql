@@ -178,6 +178,7 @@ CREATE TABLE url (
   seed integer NOT NULL DEFAULT 0,
   kind text NOT NULL DEFAULT 'page',
   lastmod double precision,
+  by_domain integer NOT NULL DEFAULT 0,
   PRIMARY KEY (id)
 ) WITH (fillfactor = 85);
 CREATE INDEX url_seed ON url(id) WHERE seed = 1;
@@ -300,6 +301,7 @@ CREATE TABLE offer (
   lastmod double precision,
   anchor text COLLATE "C", rel text COLLATE "C", follow integer,
   leads integer NOT NULL DEFAULT 0,      -- url becomes the target of the source, for instance of a redirect
+  by_domain integer NOT NULL DEFAULT 0,
   PRIMARY KEY (id)
 );
 

@@ -460,6 +460,7 @@ def _queued(url: dict[str, Any], site: Any) -> Queued:
         due_at=url["due_at"],
         kind=Kind(url["kind"]),
         seen=seen_from(url["seen"]),
+        by_domain=bool(url["by_domain"]),
     )
 
 

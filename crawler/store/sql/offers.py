@@ -157,8 +157,8 @@ class Offers:
 
     @staticmethod
     def _is_news(offer: Offer, known: RecentUrl) -> bool:
-        """Whether an offer may change a URL that was offered lately."""
-        return offer.is_good and offer.depth < known.depth
+        """Whether an offer may change a URL that was offered lately. A seed may have been excluded since."""
+        return offer.is_good and (offer.seed or offer.depth < known.depth)
 
     async def _take_fresh(
         self, fresh: Mapping[str, FoundOffer], numbers: dict[str, int], max_depth: int | None, ending: Sequence[int]
@@ -233,6 +233,7 @@ class Offers:
                     "seed": offer.seed,
                     "kind": offer.kind,
                     "lastmod": offer.lastmod,
+                    "by_domain": offer.by_domain,
                 }
         return inserts, better
 
@@ -285,6 +286,7 @@ class Offers:
                     "reason": change.reason.sentence,
                     "found_on": found_on,
                     "seed": change.seed,
+                    "by_domain": change.by_domain if change.requeue else None,
                 }
                 for number, (change, found_on) in changes.items()
             ],

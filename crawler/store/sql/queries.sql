@@ -213,6 +213,11 @@ SELECT id FROM worker WHERE ended_at IS NULL;
 -- name: seeds
 SELECT url FROM urls WHERE seed = 1;
 
+-- name: domains
+-- The seeds that stand for a domain: its first address.
+SELECT s.name || u.path AS url FROM url u JOIN site s ON s.id = site_of(u.id)
+WHERE u.seed = 1 AND u.by_domain = 1 AND u.hops = 0;
+
 -- name: host_mirrors
 SELECT site, main_site FROM mirror WHERE evidence = 'host';
 

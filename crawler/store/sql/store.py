@@ -8,12 +8,13 @@ import logging
 import math
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Any, TypeVar
 
 from crawler.errors import StoreError, UsageError
+from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
@@ -325,15 +326,18 @@ class SqlStore(ABC):
             if await self._workers.count_late(len(late.requests)):
                 await self._committer.commit_late(late)
 
-    async def add_seeds(self, urls: Sequence[tuple[str, Reason | None]]) -> None:
+    async def add_seeds(
+        self, urls: Sequence[tuple[str, Reason | None]], domains: Collection[str] = frozenset()
+    ) -> None:
         for start in range(0, len(urls), _SEEDS_AT_ONCE):
             batch = {
-                url: FoundOffer(Offer(url, 0, refusal, seed=True), None)
+                url: FoundOffer(Offer(url, 0, refusal, seed=True, by_domain=url in domains), None)
                 for url, refusal in urls[start : start + _SEEDS_AT_ONCE]
             }
             async with self._writing():
                 numbers, touched = await self._offers.take(batch, None)
-                await self._sql.execute_many("set_seed", [{"id": number} for number in numbers.values()])
+                named = [{"id": number, "by_domain": int(url in domains)} for url, number in numbers.items()]
+                await self._sql.execute_many("set_seed", named)
                 await self._committer.refresh(touched, None)
             self._offers.forget()  # seeds are of many sites: few of them are worked on first
 
@@ -342,6 +346,9 @@ class SqlStore(ABC):
 
     async def seeds(self) -> list[str]:
         return [row.url for row in await self._read.fetch("seeds")]
+
+    async def places(self) -> list[str]:
+        return with_addresses(await self.seeds(), [row.url for row in await self._read.fetch("domains")])
 
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, ReasonCode, int, bool]]:
         rows = await self._read.fetch("excluded_from", after=after, limit=limit)

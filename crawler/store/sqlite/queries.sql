@@ -6,8 +6,8 @@
 SELECT id, path, state, reason_code, reason, depth, hops FROM url WHERE id IN (SELECT value FROM json_each(:numbers));
 
 -- name: insert_url
-INSERT INTO url (id, path, state, reason_code, reason, depth, found_on, hops, seed, kind, lastmod)
-VALUES (:id, :path, :state, :reason_code, :reason, :depth, :found_on, :hops, :seed, :kind, :lastmod);
+INSERT INTO url (id, path, state, reason_code, reason, depth, found_on, hops, seed, kind, lastmod, by_domain)
+VALUES (:id, :path, :state, :reason_code, :reason, :depth, :found_on, :hops, :seed, :kind, :lastmod, :by_domain);
 
 -- name: enqueue
 -- Insert the frontier row of a queued URL from its own row.
@@ -23,7 +23,7 @@ DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) = (SELECT site_of(id
 -- Apply a better offer to a known URL.
 UPDATE url SET depth = :depth, hops = :hops, state = :state, reason_code = :reason_code, reason = :reason,
   found_on = coalesce(:found_on, found_on),
-  seed = max(seed, :seed)
+  seed = max(seed, :seed), by_domain = coalesce(:by_domain, by_domain)
 WHERE id = :id;
 
 -- name: end_url
@@ -38,7 +38,9 @@ UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at =
 WHERE id = :id AND state IN ('excluded', 'failed');
 
 -- name: set_seed
-UPDATE url SET seed = 1 WHERE id = :id;
+-- Make a known URL a seed. The addresses of a domain are counted by hops.
+UPDATE url SET seed = 1, by_domain = :by_domain, hops = CASE WHEN :by_domain = 1 THEN 0 ELSE hops END
+WHERE id = :id AND seed = 0;
 
 -- name: exclude
 -- A URL that was visited since it was looked up keeps its outcome.
@@ -236,7 +238,7 @@ chosen AS MATERIALIZED (
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
   (SELECT json_group_array(json_object('id', u.id, 'path', u.path, 'depth', u.depth, 'attempts', u.attempts, 'hops',
     u.hops,
-      'seed', u.seed, 'due_at', u.due_at, 'kind', u.kind,
+      'seed', u.seed, 'by_domain', u.by_domain, 'due_at', u.due_at, 'kind', u.kind,
       'seen', CASE WHEN v.url_id IS NOT NULL THEN json_object('state', v.state, 'reason_code', v.reason_code,
         'reason', v.reason,
         'checked_at', v.checked_at, 'changes', v.changes, 'watched_s', v.watched_s, 'failures', v.failures,

@@ -169,7 +169,8 @@ CREATE TABLE url (
   due_at REAL NOT NULL DEFAULT 0,        -- of a queued URL: 0 for now, later for a retry
   seed INTEGER NOT NULL DEFAULT 0,
   kind TEXT NOT NULL DEFAULT 'page',     -- Kind in crawler/model.py
-  lastmod REAL                           -- from a sitemap
+  lastmod REAL,                          -- from a sitemap
+  by_domain INTEGER NOT NULL DEFAULT 0   -- a seed that stands for a domain: its other addresses are tried if it is silent
 );
 CREATE INDEX url_seed ON url(id, path) WHERE seed = 1;  -- covers the list of seeds
 CREATE INDEX url_out ON url(state) WHERE state IN ('redirected', 'excluded', 'failed');

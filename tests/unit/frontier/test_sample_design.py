@@ -81,14 +81,18 @@ def test_a_stratified_sample_counts_a_url_once() -> None:
         pytest.param(
             "1,google.com\n1000,a.co.uk\n1001,b.test\n2000000,xn--bcher-kva.example\n",
             [
-                Listed("https://google.com/", "1-1000"),
-                Listed("https://a.co.uk/", "1-1000"),
-                Listed("https://b.test/", "1001-10000"),
-                Listed("https://xn--bcher-kva.example/", "1000001-"),
+                Listed("https://google.com/", "1-1000", by_domain=True),
+                Listed("https://a.co.uk/", "1-1000", by_domain=True),
+                Listed("https://b.test/", "1001-10000", by_domain=True),
+                Listed("https://xn--bcher-kva.example/", "1000001-", by_domain=True),
             ],
             id="as Tranco writes them",
         ),
-        pytest.param("Rank,Domain\n1,a.test\n", [Listed("https://a.test/", "1-1000")], id="with the names of columns"),
+        pytest.param(
+            "Rank,Domain\n1,a.test\n",
+            [Listed("https://a.test/", "1-1000", by_domain=True)],
+            id="with the names of columns",
+        ),
         pytest.param("", [], id="nothing"),
     ],
 )
