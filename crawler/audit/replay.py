@@ -28,10 +28,10 @@ from crawler.audit.restrictions import Restrictions
 from crawler.audit.robots_history import RobotsHistory
 from crawler.frontier.hours import window_of
 from crawler.frontier.politeness import (
-    AnswerFacts,
     Constraint,
     GroupBy,
     Pace,
+    PauseFacts,
     after_answer,
     backoff_after,
     capped_crawl_delay_s,
@@ -369,7 +369,7 @@ def _add_obligations(case: _Case, group: _Group) -> None:
     request, settings, end = case.request, case.run.politeness, case.request.finished_at
     if group.last is None or end > group.last.finished_at:
         group.last = request
-    facts = AnswerFacts(
+    facts = PauseFacts(
         request.started_at, end, request.status, request.error_kind, request.retry_after_s, request.lag_s
     )
     # A failure below HTTP may be noticed late, after the group has passed to another worker. The back-off of earlier
@@ -390,7 +390,7 @@ def _add_obligations(case: _Case, group: _Group) -> None:
     group.pace = pace
 
 
-def _proven_slowdown(site: _Site, group: _Group, answer: AnswerFacts) -> float:
+def _proven_slowdown(site: _Site, group: _Group, answer: PauseFacts) -> float:
     """How many times as long as usual the answers took at least.
 
     Half of what the log says: an answer that a worker without a lease has logged late was unknown to the next worker.

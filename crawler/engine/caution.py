@@ -87,7 +87,7 @@ class MarkedVisit(Visit):
     async def end_processing(self) -> None:
         if not self._is_processing:
             return
-        await self._gate.idle(self._outbox.flush())
+        await self._gate.wait_while_open(self._outbox.flush())
         await self._store.mark_url(None)
         self._release()
 

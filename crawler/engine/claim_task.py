@@ -81,13 +81,13 @@ class ClaimTask:
         context = self._context
         for queued in self._claim.urls:
             if not context.outbox.has_room:
-                await context.gate.idle(context.outbox.wait_for_room())
+                await context.gate.wait_while_open(context.outbox.wait_for_room())
             if self._is_better_given_back():
                 return False
             if queued.site_id in self._deferred:
                 continue
             while (early_s := queued.due_at - context.clock.now()) > 0:
-                await context.gate.idle(context.clock.sleep(early_s))
+                await context.gate.wait_while_open(context.clock.sleep(early_s))
             try:
                 async with context.caution.visit(queued, in_caution=self._claim.in_caution) as visit:
                     await self._take(queued, visit)
@@ -173,7 +173,7 @@ class ClaimTask:
         await visit.end_processing()
         if counted := queued.seen is None and context.budget.is_limited:
             await context.gate.pause(permit.group)  # first: meanwhile another group may have this page
-            if not await context.gate.idle(context.budget.take()):
+            if not await context.gate.wait_while_open(context.budget.take()):
                 return
         fetched = False
         try:

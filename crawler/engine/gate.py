@@ -257,7 +257,7 @@ class Gate:
             if not self._holds:
                 self._open.set()
 
-    async def idle(self, waiting: Awaitable[T]) -> T:
+    async def wait_while_open(self, waiting: Awaitable[T]) -> T:
         """Wait for something. When the gate closes, the task that waits is cancelled."""
         if self._closed:
             if asyncio.iscoroutine(waiting):
@@ -273,7 +273,7 @@ class Gate:
 
     async def _acquire(self, lock: asyncio.Lock) -> None:
         if self._closed or lock.locked():
-            await self.idle(lock.acquire())
+            await self.wait_while_open(lock.acquire())
         else:
             await lock.acquire()  # at once
 
@@ -282,7 +282,7 @@ class Gate:
         if self._closed or not slots.take(live.domain, address):
             if (full := slots.full(live.domain, address)) is not None:
                 self._give_way(live, full, address)
-            await self.idle(slots.wait(live.domain, address))
+            await self.wait_while_open(slots.wait(live.domain, address))
 
     # --- groups -------------------------------------------------------------------------------
 
@@ -340,7 +340,7 @@ class Gate:
     async def pause(self, group: str) -> None:
         """Wait until the pause of this group is over."""
         while (wait_s := self.wait_s(group)) > 0:
-            await self.idle(self._clock.sleep(wait_s))
+            await self.wait_while_open(self._clock.sleep(wait_s))
 
     def pace(self, group: str) -> Pace:
         """The pace of a group that was entered."""
@@ -455,10 +455,10 @@ class Gate:
             await self.pause(group)
             self._require_hours(live, host)
             if not self._open.is_set():
-                await self.idle(self._open.wait())
+                await self.wait_while_open(self._open.wait())
                 continue
             if not self._room.has_room(live.domain):
-                await self.idle(self._room.room(live.domain))
+                await self.wait_while_open(self._room.room(live.domain))
                 continue
             if (text := self._addresses.book.cached(host)) is None:
                 text = await self._look_up(host, live)
@@ -475,7 +475,7 @@ class Gate:
                 return address
             self._slots.release(live.domain, address)  # something else came to hold it back while it waited
             if self._lease is not None and not covered:
-                await self.idle(self._lease.renewed())
+                await self.wait_while_open(self._lease.renewed())
 
     def _opens_at(self, host: str) -> float | None:
         """When ``host`` may be asked again by its hours, in seconds since the epoch; ``None``: now."""
@@ -501,7 +501,7 @@ class Gate:
         await self._take_slot(self._look_ups, live)
         try:
             async with asyncio.timeout(_LOOK_UP_S):
-                return await self.idle(self._addresses.book.look_up(host))
+                return await self.wait_while_open(self._addresses.book.look_up(host))
         except TimeoutError:
             until = self._clock.now() + _LOOK_UP_AGAIN_S
             wait = WaitReason(WaitCode.LOOK_UP, host)

@@ -15,7 +15,7 @@ _EVICTED_AT_ONCE = 1_000
 Waiter = asyncio.Future[None]
 
 
-class Waiting(NamedTuple):
+class QueuedRequest(NamedTuple):
     """A request in the queue of a limiter: its registered domain, and since when it waits (epoch seconds)."""
 
     domain: str
@@ -36,7 +36,7 @@ class Limiter:
     in_flight: int = 0
     next_at: float = 0.0  # when the next request may start, in seconds since the epoch
     timer: asyncio.TimerHandle | None = None  # of the slots: set while requests wait for next_at
-    queue: dict[Waiter, Waiting] = field(default_factory=dict)  # the one that came first is first
+    queue: dict[Waiter, QueuedRequest] = field(default_factory=dict)  # the one that came first is first
     waited_s: float = 0.0  # by the request that was served last, if others wait since
     booked: dict[str, float] = field(default_factory=dict)  # by domain, when its last group that was given back is due
 
@@ -53,7 +53,7 @@ class Limiter:
 
     def join(self, waiter: Waiter, domain: str, now: float) -> None:
         """A request of ``domain`` waits from now on."""
-        self.queue[waiter] = Waiting(domain, now)
+        self.queue[waiter] = QueuedRequest(domain, now)
 
     def leave(self, waiter: Waiter, now: float) -> None:
         """A request waits no longer: its turn has come, or it was cancelled."""

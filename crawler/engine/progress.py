@@ -128,8 +128,8 @@ class Progress:
         """Count the outcome of a visit."""
         if outcome.reason.code in (ReasonCode.PREFERENCE, ReasonCode.WITHHELD):
             self.refusals[outcome.reason.code] += 1
-        if outcome.again is not None:
-            self.revisits[outcome.again.found] += 1
+        if outcome.revisit is not None:
+            self.revisits[outcome.revisit.found] += 1
         else:
             self.ends[outcome.state] += 1
             self.pages += outcome.page is not None

@@ -459,7 +459,7 @@ class RobotsCache:
         if copy.action is not RobotsAction.DEFER or copy.retry_at is None:
             return self._clock.now() >= copy.expires_at
         while 0 < (early_s := copy.retry_at - self._clock.now()) < 2 * HORIZON_S:
-            await self._gate.idle(self._clock.sleep(early_s))
+            await self._gate.wait_while_open(self._clock.sleep(early_s))
         return early_s <= 0
 
     async def _asked(
@@ -611,7 +611,7 @@ class RobotsCache:
             except Busy as busy:
                 if busy.until or pause_s is None:
                     raise
-            await self._gate.idle(self._clock.sleep(pause_s))
+            await self._gate.wait_while_open(self._clock.sleep(pause_s))
         raise AssertionError("the last look has no pause behind it")
 
     async def _ask_reserved(

@@ -43,4 +43,4 @@ class CrawlRobotsIntake:
         if self._policy.updates.rup:
             offers += sitemaps.rupinfo_to_ask_for(news, self._scope)
         news = replace(news, sitemaps=tuple(offers))
-        return await self._gate.idle(self._outbox.add_robots(news, group, self._gate.pace(group)))
+        return await self._gate.wait_while_open(self._outbox.add_robots(news, group, self._gate.pace(group)))

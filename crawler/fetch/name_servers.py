@@ -49,7 +49,7 @@ class LookUpFailed(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Addresses:
+class HostAddresses:
     """The addresses of a name in the order in which to try them (RFC 6724), valid for ``ttl_s`` seconds.
 
     A name of /etc/hosts has ``ttl_s`` 0.
@@ -67,7 +67,7 @@ class NameServers:
     _channel: aiodns.DNSResolver | None = None
     _asked: int = 0  # names, of the channel
 
-    async def addresses(self, host: str, family: socket.AddressFamily = socket.AF_UNSPEC) -> Addresses:
+    async def addresses(self, host: str, family: socket.AddressFamily = socket.AF_UNSPEC) -> HostAddresses:
         """The addresses of ``host``. Raises :class:`LookUpFailed`."""
         channel = self._next_channel()
         try:
@@ -83,7 +83,7 @@ class NameServers:
         if not texts:
             raise LookUpFailed(ErrorKind.DNS, _NO_ADDRESS.format(host))
         aliases_s = [alias.ttl for alias in found.cnames]
-        return Addresses(texts, min([*aliases_s, *(node.ttl for node in found.nodes)]))
+        return HostAddresses(texts, min([*aliases_s, *(node.ttl for node in found.nodes)]))
 
     def _next_channel(self) -> aiodns.DNSResolver:
         """The channel for the next look-up. A replaced channel ends when its last look-up has ended."""

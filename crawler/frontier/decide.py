@@ -13,7 +13,7 @@ from crawler.frontier.domain_addresses import ROUNDS, addresses_around, is_silen
 from crawler.frontier.hints import Hint
 from crawler.frontier.offers import Offer
 from crawler.frontier.operator import BLOCKED
-from crawler.frontier.revisit import Again, Seen
+from crawler.frontier.revisit import RevisitRecord, Seen
 from crawler.frontier.scope import Scope
 from crawler.model import (
     NO_ANSWER,
@@ -118,9 +118,9 @@ class Outcome:
     offers: tuple[Offer, ...] = ()
     target: str | None = None  # the target of a redirect, or the URL on a mirror's main host
     retry_at: float | None = None  # if the state is queued
-    again: Again | None = None  # the outcome of a revisit
+    revisit: RevisitRecord | None = None  # the outcome of a revisit
     hints: tuple[Hint, ...] = ()
-    offered: FoundInfo | None = None  # a /rupinfo.txt
+    rupinfo: FoundInfo | None = None  # a /rupinfo.txt
     own_preferences: tuple[Preference, ...] | None = None  # of the page about its use; None: unknown, or as before
     robots_preferences: tuple[Preference, ...] = ()  # of robots.txt about the use of the page
 

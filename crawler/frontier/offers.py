@@ -48,7 +48,7 @@ class Offer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownUrl:
     """An offered URL that is already in the store."""
 
     state: State
@@ -69,7 +69,7 @@ class UrlChange:
     by_domain: bool = False  # of the offer; it counts if that queues the URL
 
 
-def weigh(known: Known, offer: Offer) -> UrlChange | None:
+def weigh(known: KnownUrl, offer: Offer) -> UrlChange | None:
     """The change that ``offer`` makes to a known URL, or ``None``.
 
     The depth of a URL is the length of the shortest known path from a seed. So the effect of ``--max-depth`` depends
@@ -90,7 +90,7 @@ def weigh(known: Known, offer: Offer) -> UrlChange | None:
     return None
 
 
-def passed_on(known: Known, depth: int, max_depth: int | None) -> Offer:
+def passed_on(known: KnownUrl, depth: int, max_depth: int | None) -> Offer:
     """The offer for a ``known`` URL to which a page links or redirects, if the page's own depth has decreased.
 
     ``depth`` is the new depth of the known URL. These links may be followed, so they also admit a URL that was known

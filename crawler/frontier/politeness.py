@@ -57,7 +57,7 @@ def group_name(site: str, by: GroupBy) -> str:
     return registrable_domain(host) if by is GroupBy.DOMAIN else host
 
 
-class AnswerFacts(NamedTuple):
+class PauseFacts(NamedTuple):
     """The facts about an answer that decide the pause after it. Times in seconds since the epoch.
 
     The gate takes them from the answer itself, and the audit from the log. ``lag_s`` is the lag of the
@@ -104,7 +104,7 @@ class AnswerTimes:
     usual_s: float = 0.0
     recent_s: float = 0.0
 
-    def after(self, answer: AnswerFacts) -> AnswerTimes:
+    def after(self, answer: PauseFacts) -> AnswerTimes:
         """The times after one more answer. Trouble has a back-off, and says little about how long answers take."""
         if answer.status is None or answer.is_trouble:
             return self
@@ -150,13 +150,13 @@ class Constraint(NamedTuple):
         return WaitReason(self.code, self.detail)
 
 
-def facts_of(answer: FetchResult, lag_s: float = 0.0) -> AnswerFacts:
+def facts_of(answer: FetchResult, lag_s: float = 0.0) -> PauseFacts:
     """The facts about ``answer`` that decide the pause after it. Only a failure or redirect may ask for a pause.
 
     ``lag_s`` is the lag of the crawler's own event loop when the answer ended, in seconds.
     """
     asks = isinstance(answer, Failed | Redirected)
-    return AnswerFacts(
+    return PauseFacts(
         answer.started_at,
         answer.finished_at,
         answer.status,
@@ -166,7 +166,7 @@ def facts_of(answer: FetchResult, lag_s: float = 0.0) -> AnswerFacts:
     )
 
 
-def backoff_after(before_s: float, answer: AnswerFacts, settings: PolitenessSettings) -> float:
+def backoff_after(before_s: float, answer: PauseFacts, settings: PolitenessSettings) -> float:
     """The back-off after an answer, in seconds: trouble doubles the one before, any other answer halves it.
 
     A request that the crawler itself broke off has no answer, and leaves the back-off as it is. So does a request that
@@ -181,7 +181,7 @@ def backoff_after(before_s: float, answer: AnswerFacts, settings: PolitenessSett
 
 
 def constraints(
-    answer: AnswerFacts,
+    answer: PauseFacts,
     backoff_s: float,
     crawl_delay_s: float | None,
     settings: PolitenessSettings,
@@ -206,7 +206,7 @@ def constraints(
     )
 
 
-def after_answer(pace: Pace, answer: AnswerFacts, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:
+def after_answer(pace: Pace, answer: PauseFacts, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:
     """The pace after an answer. The pause is counted from the end of the answer."""
     backoff_s, times = backoff_after(pace.backoff_s, answer, settings), pace.times.after(answer)
     asked = constraints(answer, backoff_s, crawl_delay_s, settings, times.slowdown)
@@ -236,7 +236,7 @@ def capped_crawl_delay_s(crawl_delay_s: float | None, settings: PolitenessSettin
     return crawl_delay_s if cap_s is None else min(crawl_delay_s, cap_s)
 
 
-def _trouble(answer: AnswerFacts) -> str:
+def _trouble(answer: PauseFacts) -> str:
     """The trouble in words. A body that was cut short has a status too, but the status was not the trouble."""
     if not answer.is_trouble:
         return "earlier trouble"

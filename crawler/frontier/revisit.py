@@ -180,7 +180,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class RevisitRecord:
     """The results of a revisit that the store keeps for the next one, beside the page.
 
     ``checked_at`` is ``None`` if the revisit gave no information.

@@ -9,7 +9,7 @@ A URL that is due for a revisit is queued like any other, and keeps its page mea
     another permanent failure, or robots.txt, scope, type -> failed or excluded; the versions are kept
     temporary failures only   -> the state before, when the retries are spent
 
-A page that could not be read gets no validators, so its next visit fetches the whole page and reads it again.
+A page that could not be read gets no validators, so its next visit fetches the whole page and reads it revisit.
 
 A page has *changed* if its text differs, or its content if the text of a version is unknown. So a page that differs
 in its mark-up only gets a new version, but is not visited more often.
@@ -22,7 +22,7 @@ from hashlib import sha256
 
 from crawler.frontier.decide import Outcome, is_temporary
 from crawler.frontier.offers import Offer
-from crawler.frontier.revisit import Again, RevisitSettings, Seen, VisitResult, learn, next_visit
+from crawler.frontier.revisit import RevisitRecord, RevisitSettings, Seen, VisitResult, learn, next_visit
 from crawler.frontier.scope import Scope
 from crawler.model import Failed, Fetched, FetchResult, Headers, Kind, NotModified, PageFacts, Redirected, State, header
 from crawler.reasons import Reason, ReasonCode
@@ -39,7 +39,7 @@ def after_refusal(outcome: Outcome, settings: RevisitSettings, now: float) -> Ou
     The outcome of a first visit is returned as it is.
     """
     seen = outcome.queued.seen
-    return outcome if seen is None else replace(outcome, again=_missed(VisitResult.LOST, seen, settings, now))
+    return outcome if seen is None else replace(outcome, revisit=_missed(VisitResult.LOST, seen, settings, now))
 
 
 def same_sitemap(queued_seen: Seen | None, result: Fetched) -> bool:
@@ -67,18 +67,18 @@ def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None
             return _without_validators(ended) if is_unread else ended
         case Redirected():
             changed = seen.state is not State.REDIRECTED or outcome.target != seen.target
-            again = _seen(seen, result, changed, settings) if outcome.state is State.REDIRECTED else None
-            return replace(outcome, again=again or _missed(VisitResult.LOST, seen, settings, now))
+            revisit = _seen(seen, result, changed, settings) if outcome.state is State.REDIRECTED else None
+            return replace(outcome, revisit=revisit or _missed(VisitResult.LOST, seen, settings, now))
         case Failed():
             if result.status in (404, 410) and not is_temporary(result):
-                again = replace(
+                revisit = replace(
                     _missed(VisitResult.GONE, seen, settings, now), hint_was_right=True if seen.hint else None
                 )
                 reason = Reason(outcome.reason.code, f"{outcome.reason}: gone") if seen.version else outcome.reason
-                return replace(outcome, reason=reason, again=replace(again, checked_at=now))
+                return replace(outcome, reason=reason, revisit=replace(revisit, checked_at=now))
             if is_temporary(result):
                 return _unreached(outcome, seen, outcome.reason.sentence, settings, now)
-            return replace(outcome, again=_missed(VisitResult.LOST, seen, settings, now))
+            return replace(outcome, revisit=_missed(VisitResult.LOST, seen, settings, now))
 
 
 def feeds_of(facts: PageFacts, depth: int, scope: Scope) -> tuple[Offer, ...]:
@@ -90,16 +90,16 @@ def _not_modified(
     outcome: Outcome, seen: Seen, result: NotModified, facts: PageFacts | None, settings: RevisitSettings
 ) -> Outcome:
     if facts is not None and _asks_more(facts, seen):
-        again = replace(_missed(VisitResult.UNCLEAR, seen, settings, result.finished_at), failures=seen.failures)
+        revisit = replace(_missed(VisitResult.UNCLEAR, seen, settings, result.finished_at), failures=seen.failures)
         reason = Reason(ReasonCode.REVISIT_WHOLE)
-        return replace(outcome, state=State.QUEUED, reason=reason, retry_at=result.finished_at, again=again)
+        return replace(outcome, state=State.QUEUED, reason=reason, retry_at=result.finished_at, revisit=revisit)
     return _unchanged(outcome, seen, result, "304", settings)
 
 
 def _without_validators(outcome: Outcome) -> Outcome:
     """The outcome of a page that could not be read again: the next visit fetches it in full."""
-    assert outcome.again is not None, "a revisit has one"
-    return replace(outcome, again=replace(outcome.again, etag=None, last_modified=None))
+    assert outcome.revisit is not None, "a revisit has one"
+    return replace(outcome, revisit=replace(outcome.revisit, etag=None, last_modified=None))
 
 
 def _was_unread(seen: Seen) -> bool:
@@ -136,21 +136,21 @@ def _fetched(
     known = seen.content is not None
     text = None if facts is None or facts.text_sha256 is None else facts.text_sha256.hex()
     changed = content != seen.content and (text is None or seen.text is None or text != seen.text)
-    again = _seen(seen, result, changed, settings) if known else _seen(seen, result, None, settings)
+    revisit = _seen(seen, result, changed, settings) if known else _seen(seen, result, None, settings)
     kept = content if page is None or page.body is None else None
     is_lasting = outcome.reason.code in _LASTING
     if page is not None and known and seen.version and not _was_unread(seen) and not is_lasting:
         code = ReasonCode.CHANGED if changed else ReasonCode.MARKUP_CHANGED
         outcome = replace(outcome, reason=Reason(code, outcome.reason.sentence))
-    return replace(outcome, again=replace(again, found=VisitResult.CHANGED, content=kept))
+    return replace(outcome, revisit=replace(revisit, found=VisitResult.CHANGED, content=kept))
 
 
 def _unchanged(
     outcome: Outcome, seen: Seen, result: Fetched | NotModified, how: str, settings: RevisitSettings
 ) -> Outcome:
     """The outcome of an unchanged page: its state, links and offers stay, and no version is written."""
-    again = _seen(seen, result, False, settings)
-    again = replace(again, content=seen.content if seen.noindex or not seen.version else None)
+    revisit = _seen(seen, result, False, settings)
+    revisit = replace(revisit, content=seen.content if seen.noindex or not seen.version else None)
     reason = seen.reason  # the reason of a sitemap says what it lists
     first = seen.reason if isinstance(result, NotModified) else outcome.reason
     if first.code in _LASTING:
@@ -161,13 +161,13 @@ def _unchanged(
         outcome.queued,
         State.FETCHED,
         reason,
-        again=again,
+        revisit=revisit,
         own_preferences=outcome.own_preferences,
         robots_preferences=outcome.robots_preferences,
     )
 
 
-def _seen(seen: Seen, result: FetchResult, changed: bool | None, settings: RevisitSettings) -> Again:
+def _seen(seen: Seen, result: FetchResult, changed: bool | None, settings: RevisitSettings) -> RevisitRecord:
     """The statistics after a visit that found a document. ``changed`` is ``None`` if there is no earlier one."""
     now, headers, habits = result.finished_at, result.headers, seen.habits
     # A 304 need not repeat the validators.
@@ -176,7 +176,7 @@ def _seen(seen: Seen, result: FetchResult, changed: bool | None, settings: Revis
         dated = http_date(header(headers, "last-modified") or "")
         unchanged_s = None if dated is None else now - dated
         habits = learn(habits, max(0.0, now - seen.checked_at), changed=changed, unchanged_s=unchanged_s)
-    return Again(
+    return RevisitRecord(
         found=VisitResult.CHANGED if changed else VisitResult.UNCHANGED,
         next=next_visit(habits, now, settings, fresh_s=_fresh_s(headers, now)),
         habits=habits,
@@ -192,10 +192,10 @@ def _fresh_s(headers: Headers, now: float) -> float | None:
     return left_s if left_s and left_s > 0 else None
 
 
-def _missed(found: VisitResult, seen: Seen, settings: RevisitSettings, now: float) -> Again:
+def _missed(found: VisitResult, seen: Seen, settings: RevisitSettings, now: float) -> RevisitRecord:
     """The statistics after a visit that found no page."""
     failures = seen.failures + 1
-    return Again(found, next_visit(seen.habits, now, settings, failures=failures), seen.habits, failures)
+    return RevisitRecord(found, next_visit(seen.habits, now, settings, failures=failures), seen.habits, failures)
 
 
 def _unreached(outcome: Outcome, seen: Seen, why: str, settings: RevisitSettings, now: float) -> Outcome:
@@ -203,4 +203,4 @@ def _unreached(outcome: Outcome, seen: Seen, why: str, settings: RevisitSettings
     reason = seen.reason
     if seen.state is State.FETCHED and seen.version and not _was_unread(seen):
         reason = Reason(ReasonCode.UNREACHED, f"{seen.status}, not reachable at the last visit: {why}")
-    return Outcome(outcome.queued, seen.state, reason, again=_missed(VisitResult.UNREACHED, seen, settings, now))
+    return Outcome(outcome.queued, seen.state, reason, revisit=_missed(VisitResult.UNREACHED, seen, settings, now))

@@ -31,7 +31,7 @@ def after_rupinfo(queued: Queued, result: FetchResult, scope: Scope, settings: R
                 return _none(queued, f"no rupinfo, {info.why}")
             reason = Reason(ReasonCode.RUPINFO, f"{result.status}, rupinfo: {info.cgi}")
             offered = FoundInfo(queued.url, result.finished_at, info)
-            return Outcome(queued, State.FETCHED, reason, offered=offered)
+            return Outcome(queued, State.FETCHED, reason, rupinfo=offered)
         case Redirected():
             return _none(queued, f"{result.status} to another URL, which is not followed")
         case Failed() if result.status in (404, 410):

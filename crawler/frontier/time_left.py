@@ -23,7 +23,7 @@ _STEPS = 60  # of a bisection
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class GroupBacklog:
     """The queued URLs of one politeness group. Times in seconds since the epoch, spans in seconds.
 
     ``queued`` counts the URLs that limits let through, ``sites`` the sites with such URLs. No request starts before
@@ -98,7 +98,7 @@ class TimeLeft:
 
 
 def time_left(
-    backlogs: Sequence[Backlog],
+    backlogs: Sequence[GroupBacklog],
     depths: Mapping[int, DepthCount],
     politeness: PolitenessSettings,
     limits: Limits,
@@ -163,7 +163,7 @@ class _Pace:
         return min(self.requests, done)
 
     @classmethod
-    def shortest(cls, backlog: Backlog, share: float, politeness: PolitenessSettings, now: float) -> _Pace:
+    def shortest(cls, backlog: GroupBacklog, share: float, politeness: PolitenessSettings, now: float) -> _Pace:
         """With the pauses that apply without trouble; ``share`` of the URLs are requested."""
         answer_s = backlog.usual_s if backlog.usual_s > _SHORTEST_RECORDED_S else 0.0
         pause_s = _undisturbed_pause_s(backlog, answer_s, politeness)
@@ -176,7 +176,7 @@ class _Pace:
 
     @classmethod
     def longest(
-        cls, backlog: Backlog, factor: float, others_s: float, politeness: PolitenessSettings, now: float
+        cls, backlog: GroupBacklog, factor: float, others_s: float, politeness: PolitenessSettings, now: float
     ) -> _Pace:
         """With the last pause, if it was longer. Each URL stands for ``factor`` requests, and each site for one more.
 
@@ -190,7 +190,7 @@ class _Pace:
         return cls(backlog.group, backlog.queued, requests, start_s + cycle_s, cycle_s, answer_s, 0.0)
 
 
-def _undisturbed_pause_s(backlog: Backlog, answer_s: float, politeness: PolitenessSettings) -> float:
+def _undisturbed_pause_s(backlog: GroupBacklog, answer_s: float, politeness: PolitenessSettings) -> float:
     """The pause after an answer that took ``answer_s`` without trouble."""
     slow_s = min(politeness.slow_factor * answer_s, politeness.slow_cap_s)
     return max(politeness.delay_s, slow_s, capped_crawl_delay_s(backlog.crawl_delay_s, politeness))

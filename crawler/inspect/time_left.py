@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from crawler.formatting import duration, many
-from crawler.frontier.time_left import Backlog, DepthCount, Limits, TimeLeft, time_left
+from crawler.frontier.time_left import DepthCount, GroupBacklog, Limits, TimeLeft, time_left
 from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
 from crawler.store.protocols import StoreReader
@@ -56,14 +56,14 @@ def _run_time_s(store: StoreReader, settings: Settings, run: dict[str, Any], now
     return left_s if left_s > 0 else math.inf  # on PostgreSQL, a run that was killed is like one at work
 
 
-def _backlog(row: dict[str, Any], settings: Settings) -> Backlog:
+def _backlog(row: dict[str, Any], settings: Settings) -> GroupBacklog:
     give_up_at: float | None = None
     if row["failing_since"] is not None:  # at the first failure after that time, and the pauses double
         robots = settings.robots
         patience_s = robots.patience_s(row["robots_status"])
         last_pause_s = min(robots.retry_max_s, patience_s + robots.retry_first_s)
         give_up_at = row["failing_since"] + patience_s + last_pause_s
-    return Backlog(
+    return GroupBacklog(
         group=row["name"],
         queued=int(row["queued"]),  # a sum is a Decimal on PostgreSQL
         sites=row["sites"],

@@ -13,7 +13,7 @@ from crawler.cli.output import PrintableConsole
 from crawler.formatting import duration, many
 from crawler.frontier.politeness import group_name
 from crawler.frontier.scope import ScopeMode
-from crawler.frontier.time_left import Backlog, DepthCount, Limits, TimeLeft, time_left
+from crawler.frontier.time_left import DepthCount, GroupBacklog, Limits, TimeLeft, time_left
 from crawler.settings.settings import Settings
 from crawler.url import split
 
@@ -50,7 +50,8 @@ def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
     crawl, extra_each = settings.crawl, extra_requests(settings)
     most_pages = _most_pages(settings, seeds, len(sites))
     backlogs = [
-        Backlog(group, n + extra_each * in_group[group], in_group[group], usual_s=QUICK_S) for group, n in pages.items()
+        GroupBacklog(group, n + extra_each * in_group[group], in_group[group], usual_s=QUICK_S)
+        for group, n in pages.items()
     ]
     limit = math.inf if crawl.max_pages is None else crawl.max_pages + extra_each * len(sites)
     depth = math.inf if settings.scope.max_depth is None else settings.scope.max_depth

@@ -17,7 +17,7 @@ from crawler.cli.output import PrintableConsole
 from crawler.formatting import duration, many
 from crawler.frontier.politeness import group_name
 from crawler.frontier.sample_design import Method, Per, Sampler, allocate
-from crawler.frontier.time_left import Backlog, DepthCount, Limits, TimeLeft, time_left
+from crawler.frontier.time_left import DepthCount, GroupBacklog, Limits, TimeLeft, time_left
 from crawler.run.plan import QUICK_S, extra_requests
 from crawler.run.session import draw_seeds
 from crawler.sampling.forecast import Precision, Stratum, precision_of, without_pilot
@@ -200,7 +200,7 @@ def _time(settings: Settings, requests: Mapping[str, float], answer_s: float) ->
     queued: Counter[str] = Counter()
     for site, number in requests.items():
         queued[group_name(site, settings.politeness.group)] += max(1, round(number))
-    backlogs = [Backlog(group, number, 0, usual_s=answer_s) for group, number in queued.items()]
+    backlogs = [GroupBacklog(group, number, 0, usual_s=answer_s) for group, number in queued.items()]
     limits = Limits(max_depth=0, slots=settings.crawl.concurrency * settings.team.workers)
     depths = {0: DepthCount(queued=sum(queued.values()))}
     time = time_left(backlogs, depths, settings.politeness, limits, now=0.0, least_answers=0)

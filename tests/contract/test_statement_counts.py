@@ -117,5 +117,5 @@ async def test_a_link_seen_lately_is_weighed_without_asking_the_database(
         await harness.close()
 
 
-def _unexpected(known: offers.Known, offer: offers.Offer) -> None:
+def _unexpected(known: offers.KnownUrl, offer: offers.Offer) -> None:
     raise AssertionError(f"{offer.url} was looked up again")

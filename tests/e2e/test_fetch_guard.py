@@ -12,7 +12,7 @@ import uvloop
 from crawler.clock import SystemClock
 from crawler.fetch import client
 from crawler.fetch.client import FetchSettings, HttpFetcher
-from crawler.fetch.name_servers import Addresses, NameServers
+from crawler.fetch.name_servers import HostAddresses, NameServers
 from crawler.fetch.resolver import Resolver
 from crawler.model import Failed, Fetched, FetchResult, Purpose, Request
 from crawler.reasons import ErrorKind
@@ -140,9 +140,9 @@ def test_an_address_of_this_machine_is_refused(run: Run, monkeypatch: pytest.Mon
 def test_an_address_of_the_networks_nat64_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    async def addresses(_: object, host: str, family: int) -> Addresses:
+    async def addresses(_: object, host: str, family: int) -> HostAddresses:
         asked.append(host)
-        return Addresses(("2a00:64::c000:aa",), 300.0)
+        return HostAddresses(("2a00:64::c000:aa",), 300.0)
 
     monkeypatch.setattr(NameServers, "addresses", addresses)
     resolving_to(monkeypatch, "2a00:64::a00:1")

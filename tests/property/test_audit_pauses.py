@@ -13,9 +13,9 @@ from crawler.audit.checks import Check
 from crawler.audit.records import TOLERANCE_S, LoggedRequest
 from crawler.frontier import politeness
 from crawler.frontier.politeness import (
-    AnswerFacts,
     Constraint,
     Pace,
+    PauseFacts,
     PolitenessSettings,
     after_answer,
     constraints,
@@ -51,8 +51,8 @@ def logged(at: float, answer: Answered) -> LoggedRequest:
     return sent(at, took_s=took_s, status=status, error=kind, error_kind=kind, retry_after_s=retry_after_s)
 
 
-def facts(request: LoggedRequest) -> AnswerFacts:
-    return AnswerFacts(
+def facts(request: LoggedRequest) -> PauseFacts:
+    return PauseFacts(
         request.started_at,
         request.finished_at,
         request.status,

@@ -30,8 +30,7 @@ from crawler.engine.polite_client import PoliteClient
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.slots import Slots
-from crawler.fetch.name_servers import Addresses as NamedAddresses
-from crawler.fetch.name_servers import NameServers
+from crawler.fetch.name_servers import HostAddresses, NameServers
 from crawler.fetch.resolver import Resolver
 from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.model import Failed, FetchResult, Purpose, Reading, Request
@@ -853,8 +852,8 @@ def test_a_queue_longer_than_the_time_of_an_answer_is_served_at_its_pace() -> No
             return Failed(request.url, now, now, kind=ErrorKind.HTTP, status=404)
 
     class System(NameServers):
-        async def addresses(self, host: str, family: AddressFamily = AddressFamily.AF_UNSPEC) -> NamedAddresses:
-            return NamedAddresses((SHARED,), 60.0)
+        async def addresses(self, host: str, family: AddressFamily = AddressFamily.AF_UNSPEC) -> HostAddresses:
+            return HostAddresses((SHARED,), 60.0)
 
     async def main(clock: VirtualClock) -> int:
         nonlocal book

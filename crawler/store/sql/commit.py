@@ -198,8 +198,8 @@ class Committer:
         if pages:
             await self._store_pages(pages, numbers)
         for outcome in outcomes:
-            if outcome.offered is not None:
-                await self._sql.execute("put_rup_offer", **offer_row(outcome.offered))
+            if outcome.rupinfo is not None:
+                await self._sql.execute("put_rup_offer", **offer_row(outcome.rupinfo))
         touched |= await self._bring_nearer(outcomes, max_depth)
         return touched
 
@@ -231,7 +231,7 @@ class Committer:
                 if not _restores(o)
             ],
         )
-        await self._revisits.end([o for o in outcomes if o.again is not None])
+        await self._revisits.end([o for o in outcomes if o.revisit is not None])
         await self._offers.enqueue([o.queued.id for o in outcomes if o.state is State.QUEUED])
 
     async def _bring_nearer(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
@@ -471,7 +471,7 @@ def _resources(resources: tuple[Resource, ...]) -> str | None:
 
 def _restores(outcome: Outcome) -> bool:
     """Whether a revisit leaves the URL and its target as they were."""
-    return outcome.again is not None and outcome.again.found in BACK
+    return outcome.revisit is not None and outcome.revisit.found in BACK
 
 
 def _within(batch: list[Queued], pages: int) -> list[Queued]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from crawler.frontier.offers import Known, Offer, UrlChange, passed_on, weigh
+from crawler.frontier.offers import KnownUrl, Offer, UrlChange, passed_on, weigh
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode, StoredReason
@@ -66,9 +66,9 @@ class RecentUrls:
         self.old.clear()
 
 
-def _known(row: Any) -> Known:
+def _known(row: Any) -> KnownUrl:
     """The stored facts about a URL, from a row of ``known_urls``."""
-    return Known(State(row.state), StoredReason(ReasonCode(row.reason_code), row.reason), row.depth, row.hops)
+    return KnownUrl(State(row.state), StoredReason(ReasonCode(row.reason_code), row.reason), row.depth, row.hops)
 
 
 def is_better(offer: Offer, best: Offer) -> bool:

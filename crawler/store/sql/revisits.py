@@ -17,9 +17,9 @@ from crawler.frontier.revisit import (
     BACK,
     DUE_CHANCE,
     TEMPO,
-    Again,
     Choice,
     Habits,
+    RevisitRecord,
     RevisitSettings,
     Seen,
     VisitResult,
@@ -150,7 +150,7 @@ class Revisits:
 
     async def end(self, outcomes: Sequence[Outcome]) -> None:
         """Write the results of revisits beside the page. Must be called before the new versions are written."""
-        pairs = [(o.queued, o, o.again) for o in outcomes if o.again is not None]
+        pairs = [(o.queued, o, o.revisit) for o in outcomes if o.revisit is not None]
         await self._sql.execute_many(
             "record_hint",
             [{"was_right": a.hint_was_right, "id": q.id} for q, _, a in pairs if a.hint_was_right is not None],
@@ -262,19 +262,19 @@ class Revisits:
         return moved
 
 
-def _end_row(outcome: Outcome, again: Again) -> dict[str, object]:
+def _end_row(outcome: Outcome, revisit: RevisitRecord) -> dict[str, object]:
     """How a revisit ended, as the statement ``end_revisit`` takes it."""
     is_sitemap = outcome.queued.kind is Kind.SITEMAP
     return {
         "id": outcome.queued.id,
-        "due_at": again.next.due_at,
-        "not_before": again.next.not_before,
-        "why": again.next.why,
-        "checked_at": again.checked_at,
-        "changes": again.habits.changes,
-        "watched_s": again.habits.watched_s,
-        "failures": again.failures,
-        "etag": again.etag if is_sitemap else None,
-        "last_modified": again.last_modified if is_sitemap else None,
-        "content": None if again.content is None else bytes.fromhex(again.content),
+        "due_at": revisit.next.due_at,
+        "not_before": revisit.next.not_before,
+        "why": revisit.next.why,
+        "checked_at": revisit.checked_at,
+        "changes": revisit.habits.changes,
+        "watched_s": revisit.habits.watched_s,
+        "failures": revisit.failures,
+        "etag": revisit.etag if is_sitemap else None,
+        "last_modified": revisit.last_modified if is_sitemap else None,
+        "content": None if revisit.content is None else bytes.fromhex(revisit.content),
     }

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from crawler.fetch import name_servers
-from crawler.fetch.name_servers import Addresses, LookUpFailed, NameServers
+from crawler.fetch.name_servers import HostAddresses, LookUpFailed, NameServers
 from crawler.reasons import DNS_KINDS, ErrorKind
 from tests.name_server import NXDOMAIN, SERVFAIL, NameServer, Reply, name_server
 
@@ -96,7 +96,7 @@ async def test_the_memory_of_the_library_is_bounded(server: NameServer, monkeypa
     monkeypatch.setattr(name_servers, "NAMES_PER_CHANNEL", 2)
     system = asking(server)
     many = await asyncio.gather(*(system.addresses(f"n{n}.test") for n in range(9)))
-    assert many == [Addresses(("192.0.2.9",), 300)] * 9
+    assert many == [HostAddresses(("192.0.2.9",), 300)] * 9
     asked = server.asked["n0.test"]
     await system.addresses("n0.test")
     assert server.asked["n0.test"] == 2 * asked, "the new channel does not know it"

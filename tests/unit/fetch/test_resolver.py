@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from crawler.fetch.name_servers import Addresses, LookUpFailed, NameServers
+from crawler.fetch.name_servers import HostAddresses, LookUpFailed, NameServers
 from crawler.fetch.resolver import EXTENDED_S, FAILURE_S, LEAST_TTL_S, MOST_TTL_S, Resolver, address_for
 from crawler.reasons import ErrorKind
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
@@ -35,13 +35,13 @@ async def test_an_override_answers_without_the_system() -> None:
 class System(NameServers):
     """Answers at once with ``answers``; other names do not exist. Notes the names that it was asked for."""
 
-    def __init__(self, answers: Mapping[str, Addresses], takes_s: float = 0.0) -> None:
+    def __init__(self, answers: Mapping[str, HostAddresses], takes_s: float = 0.0) -> None:
         super().__init__()
         self.asked: list[str] = []
         self._answers = answers
         self._takes_s = takes_s
 
-    async def addresses(self, host: str, family: socket.AddressFamily = socket.AF_UNSPEC) -> Addresses:
+    async def addresses(self, host: str, family: socket.AddressFamily = socket.AF_UNSPEC) -> HostAddresses:
         self.asked.append(host)
         await asyncio.sleep(self._takes_s)
         if host in self._answers:
@@ -58,7 +58,7 @@ async def test_the_system_knows_localhost() -> None:
 
 
 async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_asked() -> None:
-    system = System({"a.example": Addresses(("192.0.2.1", "2001:db8::1"), 300.0)})
+    system = System({"a.example": HostAddresses(("192.0.2.1", "2001:db8::1"), 300.0)})
     resolver = Resolver((("*.test", "127.0.0.1"),), system=system)
     assert resolver.cached("a.example") is None
     assert await asyncio.gather(*(resolver.look_up("a.example") for _ in range(3))) == ["192.0.2.1"] * 3
@@ -88,7 +88,7 @@ async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_as
 )
 def test_an_answer_is_kept_for_its_ttl_within_bounds(ttl_s: float | None, kept_s: float) -> None:
     async def main(clock: VirtualClock) -> None:
-        system = System({} if ttl_s is None else {"a.example": Addresses(("192.0.2.1",), ttl_s)})
+        system = System({} if ttl_s is None else {"a.example": HostAddresses(("192.0.2.1",), ttl_s)})
         resolver = Resolver((), system=system)
         await resolver.look_up("a.example")
         await clock.sleep(kept_s - 0.5)
@@ -104,7 +104,7 @@ def test_an_answer_is_kept_for_its_ttl_within_bounds(ttl_s: float | None, kept_s
 
 def test_a_request_that_waited_for_longer_than_the_ttl_is_sent_without_another_look_up() -> None:
     async def main(clock: VirtualClock) -> None:
-        system = System({"a.example": Addresses(("192.0.2.1",), 60.0)})
+        system = System({"a.example": HostAddresses(("192.0.2.1",), 60.0)})
         resolver = Resolver((), system=system)
         await resolver.look_up("a.example")
         await clock.sleep(100.0)
@@ -145,7 +145,7 @@ def test_a_look_up_without_an_answer_fails_in_time() -> None:
 
 def test_a_look_up_goes_on_if_the_task_that_waits_is_cancelled() -> None:
     async def main(clock: VirtualClock) -> None:
-        system = System({"slow.example": Addresses(("192.0.2.1",), 300.0)}, takes_s=8.0)
+        system = System({"slow.example": HostAddresses(("192.0.2.1",), 300.0)}, takes_s=8.0)
         resolver = Resolver((), system=system)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(2.0):

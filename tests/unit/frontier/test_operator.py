@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from crawler.frontier.decide import Queued, RetrySettings, after_fetch, before_robots
-from crawler.frontier.offers import Known, Offer, weigh
+from crawler.frontier.offers import KnownUrl, Offer, weigh
 from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, blockable, name_ranges, standing
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import Link, Redirected, State
@@ -163,11 +163,11 @@ def test_blocked_is_the_reason_only_if_no_other_rule_refuses() -> None:
 
 def test_a_blocked_way_is_a_way() -> None:
     """A reason that a better offer lifts gives way to the block, at the depth of that offer."""
-    known = Known(State.EXCLUDED, told("nofollow: linked only so"), 5, 0)
+    known = KnownUrl(State.EXCLUDED, told("nofollow: linked only so"), 5, 0)
     change = weigh(known, Offer("", 3, BLOCKED))
     assert change is not None
     assert (change.depth, change.requeue, change.reason) == (3, False, BLOCKED)
-    known = Known(State.EXCLUDED, BLOCKED, 3, 0)
+    known = KnownUrl(State.EXCLUDED, BLOCKED, 3, 0)
     assert weigh(known, Offer("", 3, BLOCKED)) is None
     nearer = weigh(known, Offer("", 1, BLOCKED))
     assert nearer is not None
@@ -175,7 +175,7 @@ def test_a_blocked_way_is_a_way() -> None:
     lifted = weigh(known, Offer("", 3))
     assert lifted is not None
     assert (lifted.requeue, lifted.reason.sentence) == (True, "")
-    own = weigh(Known(State.EXCLUDED, told("robots: line 3"), 3, 0), Offer("", 1, BLOCKED))
+    own = weigh(KnownUrl(State.EXCLUDED, told("robots: line 3"), 3, 0), Offer("", 1, BLOCKED))
     assert own is not None
     assert (own.depth, own.requeue, own.reason.sentence) == (1, False, "robots: line 3")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from crawler.frontier.politeness import (
-    AnswerFacts,
     AnswerTimes,
     GroupBy,
     Pace,
+    PauseFacts,
     PolitenessSettings,
     after_answer,
     after_crash,
@@ -24,13 +24,13 @@ END = 1_800_000_000.0
 DEFAULT = PolitenessSettings()
 
 
-def page(took_s: float = 0.0) -> AnswerFacts:
+def page(took_s: float = 0.0) -> PauseFacts:
     return facts_of(Fetched("http://a.test/", END - took_s, END))
 
 
 def failure(
     status: int | None = None, *, kind: ErrorKind = ErrorKind.HTTP, retry_after: str | None = None
-) -> AnswerFacts:
+) -> PauseFacts:
     headers = () if retry_after is None else (("Retry-After", retry_after),)
     return facts_of(Failed("http://a.test/", END, END, headers, kind=kind, status=status))
 
@@ -85,7 +85,7 @@ TROUBLES = [
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_trouble_doubles_the_back_off_up_to_its_longest(trouble: AnswerFacts) -> None:
+def test_trouble_doubles_the_back_off_up_to_its_longest(trouble: PauseFacts) -> None:
     pace, backoffs = Pace(), []
     for _ in range(12):
         pace = after_answer(pace, trouble, None, DEFAULT)
@@ -121,7 +121,7 @@ def test_success_lets_a_site_recover_slowly() -> None:
 
 
 @pytest.mark.parametrize("answer", [failure(404), failure(500), failure(kind=ErrorKind.TOO_LARGE)])
-def test_other_failures_slow_nothing_down(answer: AnswerFacts) -> None:
+def test_other_failures_slow_nothing_down(answer: PauseFacts) -> None:
     assert after_answer(Pace(), answer, None, DEFAULT).pause_s == 2.0
 
 
@@ -148,7 +148,7 @@ def test_the_first_answers_are_usual_and_quick_ones_never_slow() -> None:
 
 
 @pytest.mark.parametrize("answer", [failure(503), failure(429), *(failure(kind=kind) for kind in (ErrorKind.TIMEOUT,))])
-def test_trouble_is_no_measure_of_answer_times(answer: AnswerFacts) -> None:
+def test_trouble_is_no_measure_of_answer_times(answer: PauseFacts) -> None:
     times = after_times(0.2, 0.3)
     assert times.after(answer._replace(started_at=END - 60)) is times
 

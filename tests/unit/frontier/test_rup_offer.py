@@ -16,7 +16,7 @@ SCOPE = Scope(ScopeSettings(), ["http://a.test/"])
 def ended(url: str, result: FetchResult) -> tuple[State, str, list[tuple[str, Kind]], str | None]:
     outcome = after_rupinfo(Queued(1, url, 1, 0, kind=Kind.RUP), result, SCOPE, RetrySettings())
     offers = [(offer.url, offer.kind) for offer in outcome.offers]
-    return outcome.state, outcome.reason.sentence, offers, None if outcome.offered is None else outcome.offered.info.cgi
+    return outcome.state, outcome.reason.sentence, offers, None if outcome.rupinfo is None else outcome.rupinfo.info.cgi
 
 
 def test_one_that_is_there_is_kept() -> None:

@@ -7,21 +7,21 @@ import math
 import pytest
 
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.frontier.time_left import Backlog, DepthCount, End, Limits, TimeLeft, time_left
+from crawler.frontier.time_left import DepthCount, End, GroupBacklog, Limits, TimeLeft, time_left
 
 POLITENESS = PolitenessSettings(delay_s=2.0, slow_factor=0.0)
 LEAVES = {0: DepthCount(answered=1), 1: DepthCount(queued=100, answered=900)}
 NOW = 1000.0
 
 
-def left(*backlogs: Backlog, depths: dict[int, DepthCount] = LEAVES, limits: Limits | None = None) -> TimeLeft:
+def left(*backlogs: GroupBacklog, depths: dict[int, DepthCount] = LEAVES, limits: Limits | None = None) -> TimeLeft:
     seen = time_left(backlogs, depths, POLITENESS, limits or Limits(), NOW)
     assert seen is not None
     return seen
 
 
 def test_the_slowest_group_bounds_the_time_from_below() -> None:
-    seen = left(Backlog("a", 10), Backlog("b", 90, usual_s=0.5), Backlog("c", 0))
+    seen = left(GroupBacklog("a", 10), GroupBacklog("b", 90, usual_s=0.5), GroupBacklog("c", 0))
     assert seen.least_s == pytest.approx(89 * 2.5)
     assert (seen.slowest, seen.slowest_queued) == ("b", 90)
     assert seen.end is End.BOUNDED
@@ -30,22 +30,22 @@ def test_the_slowest_group_bounds_the_time_from_below() -> None:
 
 
 def test_a_crawl_delay_and_a_slow_server_lengthen_the_pause() -> None:
-    assert left(Backlog("a", 11, crawl_delay_s=30.0)).least_s == pytest.approx(300)
+    assert left(GroupBacklog("a", 11, crawl_delay_s=30.0)).least_s == pytest.approx(300)
     slow = PolitenessSettings(delay_s=2.0, slow_factor=5.0)
-    seen = time_left([Backlog("a", 11, usual_s=4.0)], LEAVES, slow, Limits(), NOW)
+    seen = time_left([GroupBacklog("a", 11, usual_s=4.0)], LEAVES, slow, Limits(), NOW)
     assert seen is not None
     assert seen.least_s == pytest.approx(10 * (20 + 4))
 
 
 def test_many_slow_answers_fill_the_slots() -> None:
-    seen = left(*(Backlog(f"{n}", 1, usual_s=10.0) for n in range(640)))
+    seen = left(*(GroupBacklog(f"{n}", 1, usual_s=10.0) for n in range(640)))
     assert seen.least_s == pytest.approx(90)
 
 
 def test_known_waits_count() -> None:
-    assert left(Backlog("a", 1, ready_at=NOW + 60)).least_s == 60
-    assert left(Backlog("a", 1, last_due_at=NOW + 70)).least_s == 70
-    awaited = left(Backlog("a", 50, ready_at=NOW + 60, give_up_at=NOW + 500))
+    assert left(GroupBacklog("a", 1, ready_at=NOW + 60)).least_s == 60
+    assert left(GroupBacklog("a", 1, last_due_at=NOW + 70)).least_s == 70
+    awaited = left(GroupBacklog("a", 50, ready_at=NOW + 60, give_up_at=NOW + 500))
     assert awaited.least_s == 60, "the robots.txt may be given up, and the URLs fail without a request"
     assert awaited.most_s is not None
     assert awaited.most_s > 500
@@ -53,21 +53,21 @@ def test_known_waits_count() -> None:
 
 def test_refused_urls_cost_no_time() -> None:
     half = {0: DepthCount(answered=1), 1: DepthCount(queued=100, answered=50, refused=51)}
-    assert left(Backlog("a", 100), depths=half).least_s == pytest.approx(49 * 2)
+    assert left(GroupBacklog("a", 100), depths=half).least_s == pytest.approx(49 * 2)
 
 
 def test_more_than_one_new_url_a_page_has_no_end_in_sight() -> None:
-    seen = left(Backlog("a", 100), depths={0: DepthCount(answered=100), 1: DepthCount(queued=150)})
+    seen = left(GroupBacklog("a", 100), depths={0: DepthCount(answered=100), 1: DepthCount(queued=150)})
     assert (seen.end, seen.most_s) == (End.NO_END_IN_SIGHT, None)
     assert seen.new_per_page == 1.5
     assert seen.reason == "no end in sight: each page still brings more than one new (1.5)"
-    few = left(Backlog("a", 5), depths={0: DepthCount(answered=1), 1: DepthCount(queued=5, answered=1)})
+    few = left(GroupBacklog("a", 5), depths={0: DepthCount(answered=1), 1: DepthCount(queued=5, answered=1)})
     assert (few.end, few.most_s) == (End.TOO_EARLY, None)
 
 
 def test_the_deepest_depth_allowed_brings_nothing() -> None:
     depths = {0: DepthCount(answered=100), 1: DepthCount(queued=150)}
-    seen = left(Backlog("a", 150), depths=depths, limits=Limits(max_depth=1))
+    seen = left(GroupBacklog("a", 150), depths=depths, limits=Limits(max_depth=1))
     assert seen.end is End.BOUNDED
 
 
@@ -75,7 +75,7 @@ def test_growth_below_one_multiplies_the_upper_bound() -> None:
     """R = 0.5 at every depth: the queued URLs stand for twice as many."""
     depths = {0: DepthCount(answered=1), 1: DepthCount(answered=40_000), 2: DepthCount(queued=20_000)}
     none = {0: DepthCount(answered=1), 1: DepthCount(queued=20_000, answered=20_000)}
-    growing, steady = left(Backlog("a", 20_000), depths=depths), left(Backlog("a", 20_000), depths=none)
+    growing, steady = left(GroupBacklog("a", 20_000), depths=depths), left(GroupBacklog("a", 20_000), depths=none)
     assert growing.least_s == steady.least_s
     assert growing.most_s is not None
     assert steady.most_s is not None
@@ -84,13 +84,13 @@ def test_growth_below_one_multiplies_the_upper_bound() -> None:
 
 def test_limits_bound_the_time() -> None:
     endless = {0: DepthCount(answered=1), 1: DepthCount(queued=500, answered=10), 2: DepthCount(queued=90)}
-    seen = left(Backlog("a", 400), Backlog("b", 100), depths=endless, limits=Limits(pages=20))
+    seen = left(GroupBacklog("a", 400), GroupBacklog("b", 100), depths=endless, limits=Limits(pages=20))
     assert seen.least_s == pytest.approx(9 * 2, abs=0.1), "ten pages of each group"
     assert seen.end is End.BOUNDED
     assert seen.most_s is not None
     assert seen.most_s >= 19 * 2
-    assert left(Backlog("a", 400), limits=Limits(time_s=30)).most_s == 30
-    assert time_left([Backlog("a", 4)], LEAVES, POLITENESS, Limits(pages=0), NOW) is None
+    assert left(GroupBacklog("a", 400), limits=Limits(time_s=30)).most_s == 30
+    assert time_left([GroupBacklog("a", 4)], LEAVES, POLITENESS, Limits(pages=0), NOW) is None
 
 
 def test_nothing_queued_takes_no_time() -> None:
@@ -98,6 +98,6 @@ def test_nothing_queued_takes_no_time() -> None:
 
 
 def test_without_an_answer_nothing_is_known_above() -> None:
-    seen = left(Backlog("a", 3), depths={0: DepthCount(queued=3)})
+    seen = left(GroupBacklog("a", 3), depths={0: DepthCount(queued=3)})
     assert (seen.end, seen.new_per_page) == (End.TOO_EARLY, 0.0)
     assert math.isfinite(seen.least_s)
