@@ -12,7 +12,7 @@ from crawler.engine.parser_pool import PageReader
 from crawler.engine.recording import of_document
 from crawler.engine.robots_cache import RobotsCache
 from crawler.errors import Fault
-from crawler.frontier.decide import Outcome, Queued, after_fetch, unkept, withheld
+from crawler.frontier.decide import Outcome, Queued, after_fetch, withheld
 from crawler.frontier.revisit_outcome import after_revisit, feeds_of, same_sitemap
 from crawler.frontier.rup_offer import RUPINFO_BYTES, after_rupinfo
 from crawler.frontier.scope import Scope
@@ -98,14 +98,15 @@ class Answers:
         else:
             if isinstance(result, Fetched):
                 facts = withheld(_supplemented(await self._reader.read(result), filed), self._policy.purposes)
-                if self._hooks is not None:
-                    facts = self._kept(queued, result, facts)
-                self._record(queued, result, facts, stated)
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = withheld(_supplemented(self._header_facts(result), filed), self._policy.purposes)
             outcome = self._with_answer(after_fetch(queued, result, facts, self._scope, self._policy.retry), result)
             if self._hooks is not None:
-                outcome = self._hooks.choose(outcome)
+                outcome = self._hooks.choose(self._hooks.keep_wanted(outcome))
+            if isinstance(result, Fetched):
+                assert outcome.page is not None, "a page was fetched"
+                facts = outcome.page.facts
+                self._record(queued, result, facts, stated)
         if self._takes_feeds() and facts is not None and outcome.page is not None:
             feeds = feeds_of(facts, queued.depth, self._scope)
             outcome = replace(outcome, offers=(*outcome.offers, *feeds))
@@ -129,12 +130,6 @@ class Answers:
             return Outcome(queued, State.FETCHED, Reason(ReasonCode.FETCHED))
         hinting = self._policy.revisit.enabled
         return await sitemaps.read(queued, result, self._robots, self._scope, self._store, hinting=hinting)
-
-    def _kept(self, queued: Queued, result: Fetched, facts: PageFacts) -> PageFacts:
-        """The facts to keep of a page: without its content if the caller does not want it."""
-        assert self._hooks is not None
-        refused = self._hooks.refuses(after_fetch(queued, result, facts, self._scope, self._policy.retry))
-        return unkept(facts, refused) if refused else facts
 
     def _record(self, queued: Queued, result: Fetched, facts: PageFacts, stated: tuple[Preference, ...] = ()) -> None:
         if self._archive is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from crawler.errors import HookError
-from crawler.frontier.decide import Outcome
+from crawler.frontier.decide import Outcome, unkept
 from crawler.frontier.offers import Offer
 from crawler.model import Link
 from crawler.reasons import Reason, ReasonCode
@@ -38,12 +38,12 @@ class Hooks:
     keep_name: str = ""
     headers: tuple[tuple[str, str], ...] = ()
 
-    def refuses(self, outcome: Outcome) -> str:
-        """Why the caller does not want the page of ``outcome``; "" if it is wanted. Raises :class:`HookError`."""
+    def keep_wanted(self, outcome: Outcome) -> Outcome:
+        """``outcome`` without the content of its page if the caller does not want it. Raises :class:`HookError`."""
         if self.keep is None or outcome.page is None or not outcome.page.facts.is_read:
-            return ""
+            return outcome
         wanted = _asked("keep", self.keep_name, lambda: self.keep(outcome), outcome.queued.url)  # type: ignore[misc]
-        return "" if wanted else f"keep ({self.keep_name}) said no"
+        return outcome if wanted else unkept(outcome, f"keep ({self.keep_name}) said no")
 
     def choose(self, outcome: Outcome) -> Outcome:
         """``outcome`` without the links that the caller does not want to follow. Raises :class:`HookError`."""

@@ -254,9 +254,15 @@ def withheld(facts: PageFacts, purposes: Collection[UsePurpose]) -> PageFacts:
     return replace(_without_content(facts), withheld=sentence_of(refused))
 
 
-def unkept(facts: PageFacts, why: str) -> PageFacts:
-    """The facts to keep of a page that the caller does not want, because of ``why``; as :func:`withheld`."""
-    return replace(_without_content(facts), unkept=why)
+def unkept(outcome: Outcome, why: str) -> Outcome:
+    """The outcome of a page that the caller does not want, because of ``why``: kept as :func:`withheld` says.
+
+    It gets no validators, so that the next visit fetches the whole page and the caller is asked again.
+    """
+    assert outcome.page is not None, "the caller was asked about the page"
+    facts = replace(_without_content(outcome.page.facts), unkept=why)
+    page = replace(outcome.page, facts=facts, body=None, etag=None, last_modified=None)
+    return replace(outcome, page=page, reason=Reason(ReasonCode.NOT_KEPT, f"{page.status}, {why}"))
 
 
 def _without_content(facts: PageFacts) -> PageFacts:
@@ -338,8 +344,6 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
 def _why_fetched(result: Fetched, facts: PageFacts) -> Reason:
     if not facts.is_read:
         return Reason(ReasonCode.UNREAD, f"{result.status}, {facts.note}")
-    if facts.unkept:
-        return Reason(ReasonCode.NOT_KEPT, f"{result.status}, {facts.unkept}")
     if facts.withheld:
         return Reason(ReasonCode.WITHHELD, f"{result.status}, {facts.withheld}")
     if not facts.index:
@@ -416,7 +420,7 @@ def _too_many_hops(hops: int, settings: RetrySettings) -> Reason | None:
 
 _CODES = {
     ErrorKind.DNS: ReasonCode.NO_ADDRESS,
-    ErrorKind.DNS_NO_NAME: ReasonCode.NO_NAME,
+    ErrorKind.DNS_NO_NAME: ReasonCode.LOOK_UP_FAILED,  # robots.unknown_host_after decides when a name is unknown
     ErrorKind.DNS_FAILED: ReasonCode.LOOK_UP_FAILED,
     ErrorKind.DNS_TIMEOUT: ReasonCode.LOOK_UP_TIMEOUT,
     ErrorKind.CONNECT: ReasonCode.NO_CONNECTION,
@@ -464,8 +468,7 @@ def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome
         return Outcome(queued, State.FAILED, Reason(code, result.error.sentence))
     attempts = queued.attempts + 1
     if attempts > settings.retries:
-        what = host_of(queued.url) if code is ReasonCode.NO_NAME else result.error
-        return Outcome(queued, State.FAILED, Reason(code, f"{what} ({attempts} attempts)"))
+        return Outcome(queued, State.FAILED, Reason(code, f"{result.error} ({attempts} attempts)"))
     pause_s = settings.retry_pause_s * 3 ** (attempts - 1)
     pause_s = max(pause_s, retry_after_s(result.headers, result.finished_at) or 0.0)
     reason = Reason(ReasonCode.RETRY, f"{result.error}, attempt {attempts} of {settings.retries + 1}")

@@ -9,7 +9,8 @@ A URL that is due for a revisit is queued like any other, and keeps its page mea
     another permanent failure, or robots.txt, scope, type -> failed or excluded; the versions are kept
     temporary failures only   -> the state before, when the retries are spent
 
-A page that could not be read gets no validators, so its next visit fetches the whole page and reads it revisit.
+A page that could not be read, or that the caller did not want to keep, gets no validators. So its next visit fetches
+the whole page: it is read again, and the caller is asked again.
 
 A page has *changed* if its text differs, or its content if the text of a version is unknown. So a page that differs
 in its mark-up only gets a new version, but is not visited more often.
@@ -63,8 +64,8 @@ def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None
             if facts is not None and not facts.is_read and seen.version and not _was_unread(seen):
                 return _unreached(outcome, seen, facts.note, settings, now)
             ended = _fetched(outcome, seen, result, facts, settings)
-            is_unread = facts is not None and not facts.is_read
-            return _without_validators(ended) if is_unread else ended
+            is_whole_next = facts is not None and (not facts.is_read or facts.unkept)
+            return _without_validators(ended) if is_whole_next else ended
         case Redirected():
             changed = seen.state is not State.REDIRECTED or outcome.target != seen.target
             revisit = _seen(seen, result, changed, settings) if outcome.state is State.REDIRECTED else None
@@ -97,7 +98,7 @@ def _not_modified(
 
 
 def _without_validators(outcome: Outcome) -> Outcome:
-    """The outcome of a page that could not be read again: the next visit fetches it in full."""
+    """The outcome of a page that the next visit fetches in full."""
     assert outcome.revisit is not None, "a revisit has one"
     return replace(outcome, revisit=replace(outcome.revisit, etag=None, last_modified=None))
 

@@ -94,7 +94,7 @@ class TimeLeft:
             case End.TOO_EARLY:
                 return "too early for an upper bound"
             case End.NO_END_IN_SIGHT:
-                return f"no end in sight: each page still brings more than one new ({self.new_per_page:.1f})"
+                return f"no end in sight: each page still brings at least one new ({self.new_per_page:.1f})"
 
 
 def time_left(

@@ -75,27 +75,28 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: A
     set_up_logging(output.log_level, output.log_format)
 
     async def run_crawl() -> int:
-        settings = await _as_begun(with_given, names_seeds=bool(output.seeds or (seeds and not refresh)))
+        settings, changes = await _as_begun(with_given, names_seeds=bool(output.seeds or (seeds and not refresh)))
         _require_sample_size(settings, given)
         if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
             tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
         if refresh:
-            return await _notified(settings, _refresh(settings, seeds))
-        return await _notified(settings, _run(settings, named_seeds(settings, seeds)))
+            return await _notified(settings, _refresh(settings, seeds, changes))
+        return await _notified(settings, _run(settings, named_seeds(settings, seeds), changes))
 
     return run_async(run_crawl())
 
 
-async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: bool) -> Settings:
-    """The settings of a run: those that the store remembers, changed by what is given. Prints the changes.
+async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: bool) -> tuple[Settings, str]:
+    """The settings of a run: those that the store remembers, changed by what is given. Prints which are remembered.
 
-    ``with_given`` puts what is given in place of settings. A command that names seeds states the whole crawl, so its
-    settings are changes of the defaults.
+    Also returns the sentence about what the run changes when it begins, "" if nothing. ``with_given`` puts what is
+    given in place of settings. A command that names seeds states the whole crawl, so its settings are changes of the
+    defaults.
     """
     fresh = with_given(Settings())
     before = await remembered(fresh)
     if before is None:
-        return fresh
+        return fresh, ""
     settings = fresh if names_seeds else with_given(before)
     argument = db_argument(settings.output.db)
     if begun_with := [_told(key, key.value(settings)) for key in differing(settings, fresh)]:
@@ -103,11 +104,30 @@ async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: 
             f"goes on with {', '.join(begun_with)}, as the crawl was begun "
             f"(`crawler settings show{argument}` lists all settings)"
         )
-    if changes := [
+    changes = [
         f"{_told(key, key.value(settings))} in place of {_value(key, before)}" for key in differing(settings, before)
-    ]:
-        tell(f"changes the crawl: {', '.join(changes)}")
-    return settings
+    ]
+    return settings, f"changes the crawl: {', '.join(changes)}" if changes else ""
+
+
+class _ToldOnceBegun:
+    """Prints sentences of a run, and before the first of them the sentence on what the run changes, if any.
+
+    A run that is refused changes nothing, and prints none.
+    """
+
+    def __init__(self, changes: str) -> None:
+        self._changes = changes
+
+    def __call__(self, sentence: str) -> None:
+        self.begun()
+        tell(sentence)
+
+    def begun(self) -> None:
+        """The run has begun."""
+        if self._changes:
+            tell(self._changes)
+            self._changes = ""
 
 
 def _told(key: Key, value: Any) -> str:
@@ -137,7 +157,7 @@ def plan(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
     return 0
 
 
-async def _refresh(settings: Settings, names: tuple[str, ...]) -> int:
+async def _refresh(settings: Settings, names: tuple[str, ...], changes: str) -> int:
     """Visit what is named again, and go on with the crawl."""
     if settings.sample.size is not None:
         raise UsageError(
@@ -146,7 +166,7 @@ async def _refresh(settings: Settings, names: tuple[str, ...]) -> int:
         )
     queued = await queue_refresh(settings, names)
     tell(f"{many(queued, 'visit')} queued by --refresh")
-    return await _run(settings, Seeds([], {}))
+    return await _run(settings, Seeds([], {}), changes)
 
 
 def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
@@ -159,16 +179,18 @@ def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
         )
 
 
-async def _run(settings: Settings, seeds: Seeds) -> int:
+async def _run(settings: Settings, seeds: Seeds, changes: str) -> int:
+    told = _ToldOnceBegun(changes)
     if settings.team.workers > 1:
         require_alone(settings, "run one process, and start no other on this store")
         require_shares(settings)
-        return await _run_team(settings, seeds)
+        return await _run_team(settings, seeds, told)
     open_files.raise_limit()
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals()
-    session = crawl_session(settings, seeds.urls, strata=seeds.strata, domains=seeds.domains, clock=clock, tell=tell)
+    session = crawl_session(settings, seeds.urls, strata=seeds.strata, domains=seeds.domains, clock=clock, tell=told)
     async with session as (crawl, store):
+        told.begun()
         signals.stop_from_now_on(crawl, store)
         async with _shown(settings, crawl, store, store, clock, signals):
             with signals.ending_within(settings.crawl.max_time_s):
@@ -208,12 +230,13 @@ async def _notify(settings: Settings, result: dict[str, Any]) -> None:
     await notify(settings.output.notify, result, settings.identity.contact_email, tell)
 
 
-async def _run_team(settings: Settings, seeds: Seeds) -> int:
+async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun) -> int:
     """Run the crawl in several worker processes. This process starts and watches them."""
     open_files.raise_limit()
     clock, signals = SystemClock(), Signals()
-    beginning = begun(settings, seeds.urls, clock, domains=seeds.domains, at_work=False, tell=tell)
+    beginning = begun(settings, seeds.urls, clock, domains=seeds.domains, at_work=False, tell=told)
     async with beginning as (store, _):
+        told.begun()
         team = Team(settings, store, clock, tell)
         signals.stop_from_now_on(team, team, end_within_s=TEAM_ENDS_WITHIN_S)
         async with _shown(settings, team, team, store, clock, signals):

@@ -16,7 +16,7 @@ from crawler.errors import UsageError
 from crawler.frontier.sample_design import Method, Per
 from crawler.inspect.sampling_frame import open_frame
 from crawler.model import State
-from crawler.page.language import language
+from crawler.page.language import primary_subtag
 from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.variables import Value, Variable, values_of
@@ -169,14 +169,13 @@ async def survey(
         raise UsageError(f"the store holds no sample{waits}; {command} draws one when its sampling frame is known")
     rows = await store.query(_SQL["drawn"], {"max_redirects": _redirects(draw)})
     own = {name: await _own_values(store, rows, name, variable, now) for name, variable in (variables or {}).items()}
-    languages = await _languages(store, rows)
     queued = [row for row in _once(rows) if row["state"] == State.QUEUED]
     limit = await _pages_per_site(store)
     over_budget = sum(limit is not None and row["fetched"] >= limit for row in queued)
     blocked = sum(_is_blocked(row) for row in _once(rows))
     (outside,) = await store.query(_SQL["blocked_outside"])
     design = _sample(draw, rows)
-    measures = _measures(design, rows, languages) if rows else ()
+    measures = _measures(design, rows) if rows else ()
     figures = (*(measure.of(design) for measure in measures), *_own_figures(design, rows, own, by))
     if earlier is not None:
         figures = (*figures, *await _changes(earlier, draw, rows, own, variables or {}, now))
@@ -206,7 +205,7 @@ async def drawn_of(store: StoreReader, draw: SampleDraw, variables: Mapping[str,
     rows = await store.query(_SQL["drawn"], {"max_redirects": _redirects(draw)})
     own = {name: await _own_values(store, rows, name, variable, now) for name, variable in variables.items()}
     design = _sample(draw, rows)
-    measures = [*_measures(design, rows, await _languages(store, rows))]
+    measures = [*_measures(design, rows)]
     for name, values in own.items():
         measures += _own_measures(design, name, values, "pages")
     return DrawnUrls(design, measures, [row["drawn_site"] for row in rows], [row["stratum"] for row in rows])
@@ -317,14 +316,11 @@ def _once(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return list({row["drawn_id"]: row for row in rows}.values())
 
 
-async def _languages(store: StoreReader, rows: Sequence[Mapping[str, Any]]) -> dict[str, str | None]:
-    return {row["url"]: await _language(store, row) for row in _once(rows) if row["state"] == State.FETCHED}
-
-
-async def _language(store: StoreReader, row: Mapping[str, Any]) -> str | None:
-    """The language that a page states, or ``"not said"``; ``None`` if the body was not kept."""
-    body = None if row["noindex"] else await store.body(row["url"])
-    return None if body is None else language(body, row["charset"]) or "not said"
+def _language(row: Mapping[str, Any]) -> str | None:
+    """The language that a page declares, or ``"not said"``; ``None`` for no page, or if it may not be kept."""
+    if row["state"] != State.FETCHED or row["noindex"]:
+        return None
+    return primary_subtag(row["language"] or "") or "not said"
 
 
 def _is_unknown(row: Mapping[str, Any]) -> bool:
@@ -340,9 +336,7 @@ def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]], answered: Seque
     return Sample([row["probability"] for row in rows], strata=strata, clusters=walks, answered=answered)
 
 
-def _measures(
-    sample: Sample, rows: Sequence[Mapping[str, Any]], languages: Mapping[str, str | None]
-) -> Iterable[Measure]:
+def _measures(sample: Sample, rows: Sequence[Mapping[str, Any]]) -> Iterable[Measure]:
     """The quantities to estimate. A URL has no value in one that is not about it, or if it is queued or blocked."""
     said = _numbers([None if _is_unknown(row) else _is_disallowed(row) for row in rows])
     yield Measure("disallowed by robots.txt", "URLs", Unit.SHARE, said)
@@ -352,7 +346,7 @@ def _measures(
         yield Measure(f"answer {status}", "URLs that may be asked for", Unit.SHARE, ones)
     yield Measure("size", "pages", Unit.BYTES, _sizes(rows))
     yield Measure("links per page", "pages", Unit.LINKS, _link_counts(rows))
-    tongues = [languages.get(row["url"]) for row in rows]
+    tongues = [_language(row) for row in rows]
     for tongue in _frequent(sample, tongues):
         ones = [nan if each is None else float(each == tongue) for each in tongues]
         yield Measure(f"language {tongue}", "pages whose text may be kept", Unit.SHARE, ones)

@@ -204,9 +204,11 @@ def _types(value: object) -> tuple[str, ...]:
     texts = _texts(value) if isinstance(value, list | tuple) else ()
     words = [word.strip().lower() for text in texts for word in text.split(",")]
     types = tuple(dict.fromkeys(kind for word in words for kind in TYPE_NAMES.get(word, (word,))))
-    if not types or not all(_TYPE.fullmatch(text) for text in types):
+    unknown = [kind for kind in types if not _TYPE.fullmatch(kind)]
+    if unknown or not types:
         names = ", ".join(TYPE_NAMES)
-        raise ValueError(f'must be a list of content types or {names}: ["html", "pdf", "text/markdown"]')
+        given = f"{unknown[0]!r} is no content type; it " if unknown else ""
+        raise ValueError(f'{given}must be a list of content types or {names}: ["html", "pdf", "text/markdown"]')
     return types
 
 

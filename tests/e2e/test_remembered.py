@@ -65,6 +65,13 @@ def test_an_option_changes_the_crawl_and_is_remembered_in_its_turn(begun: Loopba
     assert (value(show, "limits.max_depth"), value(show, "scope.exclude")) == (1, ["left-out"])
 
 
+def test_a_run_that_is_refused_changes_nothing_and_says_so_of_nothing(begun: LoopbackWeb, db_path: Path) -> None:
+    ended = here("run", "--max-depth", "1", "--sample", "5", "--max-pages", "9", "--no-progress", "--db", db_path)
+    assert ended.code == 2
+    assert "changes the crawl" not in ended.err
+    assert value(here("settings", "show", "--json", "--db", db_path), "limits.max_depth") == 0
+
+
 def test_a_secret_is_not_kept(begun: LoopbackWeb, db_path: Path) -> None:
     hook = begun.url("a.test", "/hook-of-a-secret")
     ended = here("run", "--notify", hook, "--no-progress", "--log-level", "info", "--db", db_path)

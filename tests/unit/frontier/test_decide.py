@@ -24,7 +24,7 @@ from crawler.model import (
     State,
 )
 from crawler.preferences.purposes import UsePurpose
-from crawler.reasons import ErrorKind, ReasonCode
+from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.text import parse
 from crawler.url import split
@@ -272,6 +272,13 @@ def test_temporary_failures_are_tried_again_at_growing_pauses(kind: ErrorKind, s
     assert [outcome.state for outcome in outcomes] == [State.QUEUED] * 3 + [State.FAILED]
     assert outcomes[0].reason.sentence == "it broke, attempt 1 of 4"
     assert outcomes[3].reason.sentence == "it broke (4 attempts)"
+
+
+def test_one_answer_that_the_name_does_not_exist_says_nothing_of_the_host() -> None:
+    """Its robots.txt was fetched; ``robots.unknown_host_after`` says when a host is taken to be unknown."""
+    assert failure(ErrorKind.DNS_NO_NAME, attempts=3).reason == Reason(
+        ReasonCode.LOOK_UP_FAILED, "it broke (4 attempts)"
+    )
 
 
 def test_retry_after_holds_for_the_url_too() -> None:

@@ -7,7 +7,8 @@ from hashlib import sha256
 
 import pytest
 
-from crawler.frontier.decide import Queued, RetrySettings, after_fetch
+from crawler.engine.hooks import Hooks
+from crawler.frontier.decide import Queued, RetrySettings, after_fetch, unkept
 from crawler.frontier.revisit import Habits, RevisitSettings, Seen
 from crawler.frontier.revisit_outcome import after_revisit
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
@@ -60,14 +61,32 @@ def test_it_is_fetched_if_it_can_be_read_now() -> None:
     assert (found.code, found.sentence) == (ReasonCode.FETCHED, "200")
 
 
+def test_a_page_that_keep_refused_is_fetched_whole_at_the_next_visit() -> None:
+    """Its validators would bring a 304, and ``keep`` would never be asked about it again."""
+    headers = (("ETag", '"1"'), ("Last-Modified", "Mon, 12 Jan 2026 00:00:00 GMT"))
+    answer = Fetched(URL, 9.0, 9.0, headers, status=200, plain=BODY)
+    facts = PageFacts(body_sha256=sha256(BODY).digest())
+    hooks = Hooks(keep=lambda outcome: False, keep_name="no")
+    for seen in (None, SEEN):
+        outcome = hooks.keep_wanted(after_fetch(Queued(1, URL, 1, 0, seen=seen), answer, facts, SCOPE, RetrySettings()))
+        assert outcome.page is not None
+        assert (outcome.reason.code, outcome.page.body, outcome.page.etag) == (ReasonCode.NOT_KEPT, None, None)
+        revisit = after_revisit(outcome, answer, outcome.page.facts, SETTINGS).revisit
+        assert (
+            revisit is None if seen is None else revisit is not None and revisit.etag is revisit.last_modified is None
+        )
+
+
 @pytest.mark.parametrize("body", [BODY, b"<p>changed"])
 @pytest.mark.parametrize(("field", "code"), [("withheld", ReasonCode.WITHHELD), ("unkept", ReasonCode.NOT_KEPT)])
 def test_it_is_left_out_whether_or_not_it_has_changed(body: bytes, field: str, code: ReasonCode) -> None:
     """Otherwise the report would count it as NOINDEX, and the caller's loop would get a page that keep refused."""
-    facts = replace(PageFacts(index=False, follow=False, body_sha256=sha256(body).digest()), **{field: "why"})
+    facts = PageFacts(index=False, follow=False, body_sha256=sha256(body).digest())
+    facts = replace(facts, withheld="why" if field == "withheld" else "")
     left_out = Reason(code, "200, why")
     seen = replace(SEEN, reason=left_out)
     queued = Queued(1, URL, 1, 0, seen=seen)
     for answer, said in ((Fetched(URL, 9.0, 9.0, status=200, plain=body), facts), (NotModified(URL, 9.0, 9.0), None)):
         outcome = after_fetch(queued, answer, said, SCOPE, RetrySettings())
+        outcome = outcome if said is None or field == "withheld" else unkept(outcome, "why")
         assert after_revisit(outcome, answer, said, SETTINGS).reason == left_out

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
 
-from crawler.page.language import language
+from crawler.page.language import language_of
 
 
 @pytest.mark.parametrize(
@@ -26,15 +27,10 @@ from crawler.page.language import language
     ],
 )
 def test_the_page_says(page: str, said: str | None) -> None:
-    assert language(page.encode(), None) == said
-    assert language(page.encode("utf-16"), "utf-16") == said
-
-
-def test_a_long_page_is_read_at_its_beginning() -> None:
-    assert language(b"<html lang=en>" + b"<div>" * 1_000_000, None) == "en"
+    assert language_of(LexborHTMLParser(page)) == said
 
 
 @given(st.binary())
 def test_nothing_upsets_it(body: bytes) -> None:
-    said = language(b"<html lang=" + body, None)
+    said = language_of(LexborHTMLParser(b"<html lang=" + body))
     assert said is None or (said.isascii() and said.isalpha())

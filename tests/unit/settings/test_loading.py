@@ -100,7 +100,7 @@ def test_a_key_in_the_wrong_place(tmp_path: Path, toml: str, message: str) -> No
         ("robots.retry_first", "0", "more than 0 seconds"),
         ("fetch.types", '"text/html"', "a list of content types"),
         ("fetch.types", "[]", "a list of content types"),
-        ("fetch.types", '["doc"]', "a list of content types"),
+        ("fetch.types", '["html,doc"]', "'doc' is no content type; it must be a list of content types"),
         ("fetch.types", '["text/html\\nX: y"]', "a list of content types"),
         ("fetch.resolve", '["a.test"]', "'a.test': write PATTERN=ADDRESS"),
         ("fetch.resolve", '["a.test=b.test"]', "'b.test' is not an IP address"),
