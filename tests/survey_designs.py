@@ -1,4 +1,4 @@
-"""Ten worked designs: their data, the estimators of this project, and the statements of R's ``survey`` package."""
+"""Fourteen worked designs: their data, the estimators of this project, and the statements of R's ``survey`` package."""
 
 from __future__ import annotations
 
@@ -35,10 +35,16 @@ _PAIRS = np.repeat(np.arange(12.0), 2)
 _PAIR_SIZE = np.repeat(np.round(_CHANCE.uniform(3, 60, 12)), 2)
 _CLUSTERS = np.repeat(np.arange(6.0), [2, 5, 4, 3, 6, 4])
 _EQUAL_CLUSTERS = np.repeat(np.arange(6.0), 4)
+_SITE_SIZE = np.repeat([10.0, 40, 25, 60, 15, 30], 4)  # of a frame of 600
+_ONE_CERTAIN = np.repeat(np.arange(5.0), [4, 4, 4, 4, 8])
+_SIZE_OF_FIVE = np.repeat([30.0, 60, 50, 80, 200], [4, 4, 4, 4, 8])  # of a frame of 600: the last is certain
+_OF_FIVE = np.where(_ONE_CERTAIN == 4, 1, 4 * _SIZE_OF_FIVE / 400)
 _WAVE = _drawn()
 
 _MEAN = "m <- svymean(~y, d); cat(coef(m), SE(m))"
 _TOTAL = "m <- svytotal(~y, d); cat(coef(m), SE(m))"
+_STAGES = "x$i <- 1:24; d <- svydesign(ids=~c+i, data=x, fpc=~{}); "
+_BREWER = "x$i <- 1:24; d <- svydesign(ids=~c+i, strata=~h, data=x, fpc=~p+q, pps='brewer'); "
 _JACKKNIFE_MEAN = "d <- as.svrepdesign(d, type='{}', mse=TRUE); " + _MEAN
 
 DESIGNS = {
@@ -95,6 +101,42 @@ DESIGNS = {
         lambda c: Sample(np.repeat([10 / 100, 8 / 40, 6 / 12], [10, 8, 6]), strata=c["h"]).difference(c["y"], c["z"]),
         "d <- svydesign(ids=~1, strata=~h, data=x, fpc=~size); "
         "m <- svycontrast(svymean(~y + z, d), c(-1, 1)); cat(coef(m), SE(m))",
+    ),
+    "sites with equal probabilities, then pages: total": Design(
+        {
+            "y": _drawn(),
+            "c": _CLUSTERS,
+            "sites": np.full(_N, 30.0),
+            "pages": np.repeat([2.0, 9, 40, 6, 60, 10], [2, 5, 4, 3, 6, 4]),
+        },
+        lambda c: Sample(
+            6 / 30 * np.bincount(c["c"].astype(int))[c["c"].astype(int)] / c["pages"],
+            clusters=c["c"],
+            cluster_probability=6 / 30,
+        ).total(c["y"]),
+        _STAGES.format("sites+pages") + _TOTAL,
+    ),
+    "sites in proportion to size, then pages: mean": Design(
+        {"y": _drawn(), "c": _EQUAL_CLUSTERS, "p": 6 * _SITE_SIZE / 600, "q": 4 / _SITE_SIZE, "h": np.zeros(_N)},
+        lambda c: Sample(c["p"] * c["q"], clusters=c["c"], cluster_probability=c["p"]).mean(c["y"]),
+        _BREWER + _MEAN,
+    ),
+    "sites in proportion to size, then pages: mean, with replacement": Design(
+        {"y": _drawn(), "c": _EQUAL_CLUSTERS, "w": np.full(_N, 600 / 24)},
+        lambda c: Sample(1 / c["w"], clusters=c["c"]).mean(c["y"]),
+        f"d <- svydesign(ids=~c, data=x, weights=~w); {_MEAN}",
+    ),
+    "sites in proportion to size, one of them certain, then pages: total": Design(
+        {
+            "y": _drawn(),
+            "c": np.where(_ONE_CERTAIN == 4, 10.0 + np.arange(_N), _ONE_CERTAIN),
+            "site": _ONE_CERTAIN,
+            "p": np.where(_ONE_CERTAIN == 4, 8 / 200, _OF_FIVE),
+            "q": np.where(_ONE_CERTAIN == 4, 1.0, 4 / _SIZE_OF_FIVE),
+            "h": np.where(_ONE_CERTAIN == 4, 1.0, 0.0),
+        },
+        lambda c: Sample(c["p"] * c["q"], clusters=c["site"], cluster_probability=_OF_FIVE).total(c["y"]),
+        _BREWER + _TOTAL,
     ),
 }
 

@@ -15,7 +15,7 @@ from typing import Any
 from crawler.csv_cells import unprotected
 from crawler.errors import Argument, UsageError
 from crawler.formatting import many
-from crawler.frontier.sample_design import Listed, Method, Sampler, draw_stratified
+from crawler.frontier.sample_design import Listed, Method, Sampler, SitesBy, draw_stratified
 
 SUMS = "SHA256SUMS"
 
@@ -150,23 +150,33 @@ def _sample(folder: Path) -> _Judged:
         return "not judged: the list of seeds was not there any more", []
     if len(frame) != int(design["frame_size"]):
         return many(len(frame), "URL"), [f"the design names a frame of {design['frame_size']}"]
-    size, seed = int(design["size"]), int(design["seed"])
+    size, seed, sites = int(design["size"]), int(design["seed"]), design["sites"]
     if design["method"] == Method.STRATIFIED:
         drawn = draw_stratified(frame, size, seed)
     else:
-        sampler = Sampler(size, seed)
+        sampler = Sampler(
+            size,
+            seed,
+            share=float(design["share"]),
+            sites=int(sites) if sites else None,
+            sites_by=SitesBy(design["sites_by"]),
+        )
         for each in frame:
             sampler.offer(each.url, each.stratum)
         drawn = list(sampler.drawn())
     rows = _rows(folder / "tables" / "draws.csv")
-    kept = {(row["url"], unprotected(row["stratum"])): float(row["probability"]) for row in rows}
-    repeated = {(each.url, each.stratum): each.probability for each in drawn}
+    kept = {
+        (row["url"], unprotected(row["stratum"])): (float(row["probability"]), float(row["site_probability"]))
+        for row in rows
+    }
+    repeated = {(each.url, each.stratum): (each.probability, each.site_probability) for each in drawn}
     faults = [f"{url} was drawn, and the frame does not give it" for url, _ in sorted(kept.keys() - repeated.keys())]
     faults += [f"{url} is not among the draws" for url, _ in sorted(repeated.keys() - kept.keys())]
     faults += [
-        f"{unit[0]} has the probability {kept[unit]}, not {repeated[unit]}"
+        f"{unit[0]} has the {name} {was}, not {is_now}"
         for unit in sorted(kept.keys() & repeated.keys())
-        if not isclose(kept[unit], repeated[unit], rel_tol=1e-9)
+        for name, was, is_now in zip(("probability", "site_probability"), kept[unit], repeated[unit], strict=True)
+        if not isclose(was, is_now, rel_tol=1e-9)
     ]
     return f"{many(len(kept), 'draw')} from {many(len(frame), 'URL')}", faults
 

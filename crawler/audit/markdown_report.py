@@ -16,7 +16,7 @@ from crawler.audit.totals import told_of_unsent
 from crawler.clock import iso
 from crawler.formatting import instant, many, seconds
 from crawler.frontier.operator import Standing
-from crawler.frontier.sample_design import Per
+from crawler.frontier.sample_design import Per, amount_of
 from crawler.frontier.scope import ScopeMode
 from crawler.model import Reading, RobotsAction
 from crawler.reasons import ReasonCode
@@ -222,9 +222,9 @@ def _design(result: AuditResult) -> Iterator[str]:
         if limit is not None:
             yield f"- It fetched at most {many(limit, 'page')} {of}."
     if (draw := study.draw) is not None:
-        which = "of each site" if draw.per == Per.SITE else "in all"
+        which = amount_of(draw) if draw.per == Per.SITE else f"{amount_of(draw)} in all"
         yield (
-            f"- On {instant(draw.drawn_at)} it drew a random sample: {draw.method}, {draw.size:,} {which}, seed "
+            f"- On {instant(draw.drawn_at)} it drew a random sample: {draw.method}, {which}, seed "
             f"{draw.seed}, from a frame of {many(draw.frame, 'URL')}."
         )
         if draw.missed:

@@ -48,7 +48,8 @@ _COLUMNS = {
     "links_glued": "source:t target:t anchor:t rel:t",
     "ranks": "url:t pagerank:n in_links:i in_sites:i url_id:i site:t",
     "site_ranks": "site:t pagerank:n pages:i in_links:i in_sites:i",
-    "samples": "url:t site:t stratum:t probability:n method:t walk:i state:t reason_code:t reason:t draw:i url_id:i",
+    "samples": "url:t site:t stratum:t probability:n site_probability:n method:t walk:i state:t reason_code:t reason:t "
+    "draw:i url_id:i",
     "sample_frame": "url:t site:t url_id:i",
     "sites": "site:t main_site:t robots_status:t robots_expires_at:@ crawl_delay_s:n delay_s:n next_at:@ queued:i "
     "fetched:i robots_action:t robots_note:t politeness_group:t wait_code:t waits_for:t host:t "
@@ -73,7 +74,7 @@ _COLUMNS = {
     "pages_before:i",
     "orders": "order_id:i asked_at:@ command:t name:t run_id:i done_at:@ because:t",
     "sample_draws": "method:t per:t size:i seed:i drawn_at:@ frame_size:i cut_sites:i missed:i missed_sites:i "
-    "follows:y held_from:i stands:y",
+    "follows:y held_from:i stands:y share:n sites:i sites_by:t",
 }
 
 #: Every view but those by number (docs/store.md), with its columns in order.

@@ -5,6 +5,8 @@ seed and the same URLs give the same sample, in whatever order they were found, 
 one. Over all seeds it is a simple random sample without replacement within each stratum: every URL of a stratum is
 drawn with the same probability, the number drawn divided by the number of URLs.
 
+With two stages, sites are drawn first, by keys of their names: see :func:`draw_sites`.
+
 Reference: M. Thorup, Bottom-k and priority sampling, set similarity and subset sums with minimal independence (2013).
 """
 
@@ -15,13 +17,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from hashlib import blake2b
 from heapq import heappush, heappushpop
-from typing import NamedTuple
+from math import ceil
+from typing import NamedTuple, Protocol
 
 from crawler.url import NotCrawlable, canonicalise
 
 _RANKS = (1_000, 10_000, 100_000, 1_000_000)  # the last rank of each stratum
+_KEYS = 1 << 64  # the number of keys
 
 
 class Method(StrEnum):
@@ -39,10 +44,19 @@ class Per(StrEnum):
     SITE = "site"
 
 
+class SitesBy(StrEnum):
+    """The probability with which a site is drawn, if sites are drawn before their URLs."""
+
+    EQUAL = "equal"
+    SIZE = "size"  # in proportion to the number of its URLs in the frame
+
+
 @dataclass(frozen=True, slots=True)
 class SampleSettings:
     """The sample to draw. No sample is drawn if ``size`` is ``None``.
 
+    Of each population, ``size`` URLs are drawn, but no more than ``share`` of it, rounded up. With ``sites``, that many
+    sites are drawn first, and URLs from these alone.
     If nothing but failing sites is left, the sampling frame waits for them until ``frame_patience_s`` after the last
     answer, in seconds.
     """
@@ -52,14 +66,47 @@ class SampleSettings:
     method: Method = Method.UNIFORM
     seed: int = 1
     frame_patience_s: float = 86_400.0
+    share: float = 1.0
+    sites: int | None = None
+    sites_by: SitesBy = SitesBy.EQUAL
+
+
+class Amount(Protocol):
+    """How many URLs a sample has: a part of :class:`SampleSettings` and of what the store keeps of a draw."""
+
+    @property
+    def size(self) -> int | None: ...
+    @property
+    def per(self) -> str: ...
+    @property
+    def share(self) -> float: ...
+    @property
+    def sites(self) -> int | None: ...
+    @property
+    def sites_by(self) -> str: ...
+
+
+def amount_of(sample: Amount) -> str:
+    """How many URLs a sample has, in words: ``5 of each site``."""
+    number = f"{sample.size:,}" + (f" (at most {100 * sample.share:g} %)" if sample.share < 1 else "")
+    if sample.per != Per.SITE:
+        return number
+    if sample.sites is None:
+        return f"{number} of each site"
+    by = "in proportion to their size" if sample.sites_by == SitesBy.SIZE else "with equal probabilities"
+    return f"{number} of each of {sample.sites:,} sites drawn {by}"
 
 
 class Drawn(NamedTuple):
-    """A URL of the sample. ``probability`` is the probability with which it was drawn, above 0 and at most 1."""
+    """A URL of the sample. ``probability`` is the probability with which it was drawn, above 0 and at most 1.
+
+    ``site_probability`` is the probability with which its site was drawn; 1 if no sites were drawn first.
+    """
 
     url: str
     stratum: str
     probability: float
+    site_probability: float = 1.0
 
 
 class Listed(NamedTuple):
@@ -90,12 +137,22 @@ def key(url: str, seed: int) -> int:
 class Sampler:
     """Draws ``size`` URLs of each stratum. A mapping gives the number for each stratum, 0 for one that it lacks.
 
-    With a single stratum it draws from the whole crawl, with the sites as strata from each site. It keeps only the
-    sample in memory.
+    With a single stratum it draws from the whole crawl, with the sites as strata from each site. ``share`` bounds the
+    number for each stratum, see :func:`number_of`. With ``sites``, it draws that many of the strata first, and URLs of
+    these alone. It keeps only the sample, and as many URLs of the other sites, in memory.
     """
 
-    def __init__(self, size: int | Mapping[str, int], seed: int) -> None:
-        self._size, self._seed = size, seed
+    def __init__(
+        self,
+        size: int | Mapping[str, int],
+        seed: int,
+        *,
+        share: float = 1.0,
+        sites: int | None = None,
+        sites_by: SitesBy = SitesBy.EQUAL,
+    ) -> None:
+        self._size, self._seed, self._share = size, seed, share
+        self._sites, self._sites_by = sites, sites_by
         self._kept: dict[str, list[tuple[int, str]]] = defaultdict(list)  # heaps with the largest key first
         self._offered: Counter[str] = Counter()
 
@@ -111,10 +168,63 @@ class Sampler:
 
     def drawn(self) -> Iterator[Drawn]:
         """The sample of the URLs offered so far, ordered by stratum and key."""
-        for stratum in sorted(self._kept):
+        strata = dict.fromkeys(self._kept, 1.0)
+        if self._sites is not None:
+            strata = draw_sites(self._offered, self._sites, self._sites_by, self._seed)
+        for stratum in sorted(strata):
             kept = sorted(self._kept[stratum], reverse=True)
+            kept = kept[: number_of(self._offered[stratum], len(kept), self._share)]
+            within = len(kept) / self._offered[stratum]
             for _, url in kept:
-                yield Drawn(url, stratum, len(kept) / self._offered[stratum])
+                yield Drawn(url, stratum, strata[stratum] * within, strata[stratum])
+
+
+def number_of(there: int, size: int, share: float) -> int:
+    """How many of ``there`` URLs are drawn: ``size``, but no more than ``share`` of them, rounded up."""
+    return min(size, ceil(Fraction(str(share)) * there))
+
+
+def draw_sites(sizes: Mapping[str, int], number: int, by: SitesBy, seed: int) -> dict[str, float]:
+    """Draw ``number`` sites, or all if there are fewer. Returns the probability with which each of them was drawn.
+
+    ``sizes`` gives the number of URLs of each site, at least 1. With equal probabilities, the sites whose names have
+    the smallest keys are drawn. With probabilities in proportion to size, the URLs of the sites stand in a row, site by
+    site in the order of their keys; the sites at ``number`` places at equal distances are drawn, of which the key of
+    the empty text determines the first (W. G. Madow, Annals of Mathematical Statistics 20, 1949; H. O. Hartley,
+    J. N. K. Rao, ibid. 33, 1962). A site that is longer than the distance is certain to be drawn; the others are then
+    drawn among themselves.
+    """
+    probability = site_probabilities(sizes, number, by)
+    order = sorted(sizes, key=lambda site: (key(site, seed), site))
+    if by is SitesBy.EQUAL:
+        return {site: probability[site] for site in order[:number]}
+    drawn = {site: 1.0 for site in order if probability[site] == 1}
+    row = [site for site in order if site not in drawn]
+    number, total = min(number, len(sizes)) - len(drawn), sum(sizes[site] for site in row)
+    first = key("", seed)
+    before = passed = 0
+    for site in row:
+        # Place n is at (n + first / _KEYS) * total / number. All numbers are whole, so that nothing is rounded.
+        before += sizes[site]
+        until = -((first * total - before * number * _KEYS) // (total * _KEYS))  # the number of places before its end
+        if until > passed:
+            drawn[site] = probability[site]
+        passed = until
+    return drawn
+
+
+def site_probabilities(sizes: Mapping[str, int], number: int, by: SitesBy) -> dict[str, float]:
+    """The probability with which each site is drawn by :func:`draw_sites`."""
+    number = min(number, len(sizes))
+    if by is SitesBy.EQUAL:
+        return {site: number / len(sizes) for site in sizes}
+    total, certain = sum(sizes.values()), set[str]()
+    for site in sorted(sizes, key=lambda site: -sizes[site]):
+        if sizes[site] * number < total or not number:
+            break
+        certain.add(site)
+        number, total = number - 1, total - sizes[site]
+    return {site: 1.0 if site in certain else size * number / total for site, size in sizes.items()}
 
 
 def allocate(size: int, strata: Mapping[str, int]) -> dict[str, int]:

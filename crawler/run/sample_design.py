@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from crawler.formatting import many
-from crawler.frontier.sample_design import Method, Per, allocate
+from crawler.frontier.sample_design import Method, Per, SampleSettings, SitesBy, allocate
 from crawler.frontier.scope import ScopeMode
 from crawler.settings.keys import Key
 from crawler.settings.reference import commented_toml
@@ -41,8 +41,8 @@ def _told(settings: Settings, seeds: Seeds, known: int) -> Iterable[str]:
     if sample.method is Method.STRATIFIED:
         yield f"Strata: {_strata(settings, seeds)}"
     else:
-        yield "Strata: the sites (scheme, host, port), all of them." if sample.per is Per.SITE else "Strata: none."
-    yield f"Draw: {_draw(sample.method, sample.size, each=sample.per is Per.SITE)}"
+        yield from _sites(sample)
+    yield f"Draw: {_draw(sample)}"
     yield f"Keys: BLAKE2b of the URL under the seed {sample.seed}: the same frame gives the same sample."
 
 
@@ -67,11 +67,28 @@ def _strata(settings: Settings, seeds: Seeds) -> str:
     return f"those of the list of seeds: {listed}."
 
 
-def _draw(method: Method, size: int, *, each: bool) -> str:
-    of = " of each site" if each else ""
+def _sites(sample: SampleSettings) -> Iterable[str]:
+    if sample.sites is None:
+        yield "Strata: the sites (scheme, host, port), all of them." if sample.per is Per.SITE else "Strata: none."
+        return
+    first = f"First stage: {many(sample.sites, 'site')} (scheme, host, port) of the frame, or all if there are fewer,"
+    if sample.sites_by is SitesBy.EQUAL:
+        yield f"{first} with equal probabilities: those with the smallest keys."
+    else:
+        yield (
+            f"{first} with probabilities in proportion to the number of their URLs in the frame: systematically in the "
+            "order of their keys."
+        )
+
+
+def _draw(sample: SampleSettings) -> str:
+    method, size, each = sample.method, sample.size or 0, sample.per is Per.SITE
+    of = "" if not each else " of each site" if sample.sites is None else " of each site of the first stage"
     match method:
         case Method.UNIFORM:
-            return f"the {many(size, 'URL')}{of} with the smallest keys, at random without replacement."
+            most = f", but no more than {100 * sample.share:g} % of {'its' if each else 'all'} URLs"
+            bound = most if sample.share < 1 else ""
+            return f"the {many(size, 'URL')}{of} with the smallest keys{bound}, at random without replacement."
         case Method.RANDOM_WALK:
             return f"{size:,} steps of random walks along the links{' ' * each}{'in each site' * each}."
         case Method.STRATIFIED:

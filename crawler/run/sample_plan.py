@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from math import isfinite
 from typing import Any
 
@@ -16,7 +17,16 @@ from crawler.cli.layout import Fact, facts
 from crawler.cli.output import PrintableConsole
 from crawler.formatting import duration, many
 from crawler.frontier.politeness import group_name
-from crawler.frontier.sample_design import Method, Per, Sampler, allocate
+from crawler.frontier.sample_design import (
+    Method,
+    Per,
+    Sampler,
+    SampleSettings,
+    allocate,
+    amount_of,
+    number_of,
+    site_probabilities,
+)
 from crawler.frontier.time_left import DepthCount, GroupBacklog, Limits, TimeLeft, time_left
 from crawler.run.plan import QUICK_S, extra_requests
 from crawler.run.session import draw_seeds
@@ -80,7 +90,13 @@ def sample_plan(settings: Settings, seeds: Seeds, pilot: Pilot | None) -> Sample
     most_s = None if cost.most is None else _time(settings, cost.most_of, answer_s).most_s
     strata, number = _strata(settings, seeds, sites, is_list=is_list, pilot=pilot, alike=alike)
     frame = len(seeds.urls) if is_list else None if alike is None else round(alike.frame * _times(sites, alike))
-    drawn = sum(stratum.drawn for stratum in strata) * (1.0 if number is None else number / len(strata))
+    times = 1.0 if number is None else number / len(strata)
+    if is_list:
+        drawn: float = len(_drawn_of_list(settings, seeds))
+    else:
+        sizes = {str(n): round(stratum.size) for n, stratum in enumerate(strata)}
+        first = _site_probabilities(sample, sizes, times)
+        drawn = sum(first[str(n)] * stratum.drawn for n, stratum in enumerate(strata)) * times
     return SamplePlan(
         seeds=len(seeds.urls),
         sites=len(sites),
@@ -90,7 +106,7 @@ def sample_plan(settings: Settings, seeds: Seeds, pilot: Pilot | None) -> Sample
         least_s=least.least_s,
         most_s=most_s,
         slowest=least.slowest,
-        precision=precision_of(_draws(pilot), strata, number),
+        precision=precision_of(_draws(pilot), strata, number, sites=sample.sites, sites_by=sample.sites_by),
         has_pilot=pilot is not None,
         notes=list(_notes(settings, is_list=is_list, pilot=pilot, alike=alike)),
     )
@@ -122,19 +138,31 @@ def _times(sites: Mapping[str, int], pilot: Pilot) -> float:
     return len(sites) / len(_seed_sites(pilot))
 
 
+def _site_probabilities(sample: SampleSettings, sizes: Mapping[str, int], times: float) -> Mapping[str, float]:
+    """The probability with which each site is drawn, if the design has ``times`` as many sites of these ``sizes``."""
+    if sample.sites is None:
+        return dict.fromkeys(sizes, 1.0)
+    return site_probabilities(sizes, max(1, round(sample.sites / times)), sample.sites_by)
+
+
+def _drawn_of_list(settings: Settings, seeds: Seeds) -> list[str]:
+    """The URLs that are drawn if the frame is the list of seeds."""
+    sample = settings.sample
+    assert sample.size is not None
+    if sample.method is Method.STRATIFIED:
+        return [each.url for each in draw_seeds(settings, seeds.strata)[1]]
+    sampler = Sampler(sample.size, sample.seed, share=sample.share, sites=sample.sites, sites_by=sample.sites_by)
+    for url in seeds.urls:
+        sampler.offer(url, split(url).site if sample.per is Per.SITE else "")
+    return [each.url for each in sampler.drawn()]
+
+
 def _cost_of_list(settings: Settings, seeds: Seeds, sites: Mapping[str, int]) -> Cost:
     """The requests if the frame is the list of seeds: the draw is known before the crawl."""
-    assert settings.sample.size is not None
     extra = extra_requests(settings)
+    drawn = Counter(split(url).site for url in _drawn_of_list(settings, seeds))
     if settings.sample.method is Method.STRATIFIED:
-        urls = [each.url for each in draw_seeds(settings, seeds.strata)[1]]
-        sites = Counter(split(url).site for url in urls)
-    else:
-        sampler = Sampler(settings.sample.size, settings.sample.seed)
-        for url in seeds.urls:
-            sampler.offer(url, split(url).site if settings.sample.per is Per.SITE else "")
-        urls = [each.url for each in sampler.drawn()]
-    drawn = Counter(split(url).site for url in urls)
+        sites = drawn
     least = {site: number + extra for site, number in drawn.items()}
     most = {site: drawn[site] + extra for site in sites}
     return Cost(round(sum(least.values())), round(sum(most.values())), least, most)
@@ -147,7 +175,8 @@ def _cost_unknown(settings: Settings, sites: Mapping[str, int]) -> Cost:
     least = {site: float(number + extra) for site, number in sites.items()}
     if settings.scope.max_depth == 1:
         most = {site: number + size for site, number in least.items()}
-        total = sum(least.values()) + size * (len(sites) if settings.sample.per is Per.SITE else 1)
+        chosen = min(len(sites), settings.sample.sites or len(sites))
+        total = sum(least.values()) + size * (chosen if settings.sample.per is Per.SITE else 1)
         return Cost(round(sum(least.values())), round(total), least, most)
     if limit is not None:
         most = {site: float(limit + extra) for site in sites}
@@ -160,22 +189,28 @@ def _cost_by_pilot(settings: Settings, sites: Mapping[str, int], pilot: Pilot) -
 
     For other sites than the pilot's, the range of the sum is the prediction interval of a sum of independent values.
     """
-    size, per_site = settings.sample.size or 0, settings.sample.per is Per.SITE
+    sample, per_site = settings.sample, settings.sample.per is Per.SITE
+    size = sample.size or 0
     own, times = _seed_sites(pilot), _times(sites, pilot)
     is_same = own == set(sites)
-    drawn_of_all = min(size, pilot.frame * times)
+    drawn_of_all = number_of(round(pilot.frame * times), size, sample.share)
+    framed = {site: counts.frame for site, counts in pilot.sites.items() if counts.frame}
+    first = _site_probabilities(sample, framed, times)
     needed: dict[str, float] = {}
-    variance = together = 0.0
+    most: dict[str, float] = {}  # if the site is drawn
+    variance = 0.0
     for site, counts in pilot.sites.items():
         share = counts.held / counts.frame if counts.frame else 0.0
         if per_site:
-            drawn = min(size, counts.frame) * share
+            drawn = number_of(counts.frame, size, sample.share) * share
         else:
             drawn = drawn_of_all / times * counts.held / max(pilot.frame, 1)
+        chance = first.get(site, 0.0)
         asked = min(share * pilot.requests_per_drawn, 1.0)
-        variance += drawn * (1 - asked) * times
-        together += drawn * pilot.requests_per_drawn * times
-        needed[site] = counts.requests + drawn * pilot.requests_per_drawn
+        variance += chance * drawn * (1 - asked) * times
+        variance += chance * (1 - chance) * (drawn * pilot.requests_per_drawn) ** 2 * times
+        needed[site] = counts.requests + chance * drawn * pilot.requests_per_drawn
+        most[site] = counts.requests + drawn * pilot.requests_per_drawn
     others = sum(number for site, number in needed.items() if site not in own)
     of_seeds = np.array([needed.get(site, 0.0) for site in own])
     total = times * (float(of_seeds.sum()) + others)
@@ -188,11 +223,12 @@ def _cost_by_pilot(settings: Settings, sites: Mapping[str, int], pilot: Pilot) -
         variance += float(spread.var(ddof=1)) * (len(sites) + len(sites) ** 2 / len(own))
     away = _DEVIATIONS * math.sqrt(variance)
     floor = max(total - away, float(sum(sites.values()) + len(sites)))
-    if is_same:
-        each_least = each_most = needed
-    else:
-        each_least = dict.fromkeys(sites, float(of_seeds.min()))
-        each_most = dict.fromkeys(sites, float(of_seeds.max()))
+    each_least, each_most = needed, most
+    if sample.sites is not None:  # a site that is not drawn has the requests for the frame alone
+        each_least = {site: float(counts.requests) for site, counts in pilot.sites.items()}
+    if not is_same:
+        each_least = dict.fromkeys(sites, min(each_least.get(site, 0.0) for site in own))
+        each_most = dict.fromkeys(sites, max(each_most.get(site, 0.0) for site in own))
     return Cost(round(floor), max(round(total + away), round(floor)), each_least, each_most)
 
 
@@ -218,36 +254,47 @@ def _strata(
     alike: Pilot | None,
 ) -> tuple[list[Stratum], int | None]:
     """The strata of the design, with the draws of the pilot that are like theirs; see :func:`precision_of`."""
-    size, per_site = settings.sample.size or 0, settings.sample.per is Per.SITE
+    sample, per_site = settings.sample, settings.sample.per is Per.SITE
+    size = sample.size or 0
     draws = _draws(pilot)
     everything = np.arange(len(draws.sites))
-    of_site, of_stratum = _pools(draws.sites, everything), _pools(draws.strata, everything)
+    of_site = _pools(draws.sites, None if sample.sites is not None else everything)
+    of_stratum = _pools(draws.strata, everything)
     if settings.sample.method is Method.STRATIFIED:
         there = Counter(seeds.strata.values())
         drawn = allocate(size, there)
         return [Stratum(number, drawn[name], of_stratum(name)) for name, number in sorted(there.items())], None
     if is_list and per_site:
-        return [Stratum(number, min(size, number), of_site(site)) for site, number in sites.items()], None
+        return [
+            Stratum(number, number_of(number, size, sample.share), of_site(site)) for site, number in sites.items()
+        ], None
     if is_list:
-        return [Stratum(len(seeds.urls), min(size, len(seeds.urls)), everything)], None
+        return [Stratum(len(seeds.urls), number_of(len(seeds.urls), size, sample.share), everything)], None
     if alike is None:
         return [Stratum(_UNKNOWN, size, everything)] * (len(sites) if per_site else 1), None
     if not per_site:
         there_of_all = max(1, round(alike.frame * _times(sites, alike)))
-        return [Stratum(there_of_all, min(size, there_of_all), everything)], None
+        return [Stratum(there_of_all, number_of(there_of_all, size, sample.share), everything)], None
     framed = {site: counts.frame for site, counts in alike.sites.items() if counts.frame}
-    strata = [Stratum(number, min(size, number), of_site(site)) for site, number in framed.items()]
+    strata = [Stratum(number, number_of(number, size, sample.share), of_site(site)) for site, number in framed.items()]
     is_same = _seed_sites(alike) == set(sites)
     return strata, None if is_same else max(1, round(len(strata) * _times(sites, alike)))
 
 
-def _pools(labels: Sequence[str], everything: np.ndarray) -> Callable[[str], np.ndarray]:
-    """The draws with a label; all, if none has it."""
+def _pools(labels: Sequence[str], everything: np.ndarray | None) -> Callable[[str], np.ndarray]:
+    """The draws with a label. If none has it: ``everything``, or else those of the labels in turn."""
     found: dict[str, list[int]] = {}
     for n, label in enumerate(labels):
         found.setdefault(label, []).append(n)
     pools = {label: np.array(members) for label, members in found.items()}
-    return lambda label: pools.get(label, everything)
+    others = cycle(pools.values())
+
+    def pool_of(label: str) -> np.ndarray:
+        if label in pools:
+            return pools[label]
+        return next(others) if everything is None else everything
+
+    return pool_of
 
 
 def _notes(settings: Settings, *, is_list: bool, pilot: Pilot | None, alike: Pilot | None) -> Sequence[str]:
@@ -268,6 +315,8 @@ def _notes(settings: Settings, *, is_list: bool, pilot: Pilot | None, alike: Pil
         )
     if settings.sample.method is Method.RANDOM_WALK:
         notes.append("The precision is that of a uniform sample; random walks are less precise")
+    if settings.sample.sites is not None and pilot is None:
+        notes.append("Pages of one site are often alike. Then the precision is less, the fewer the sites")
     if settings.sample.per is Per.SITE and alike is None and not is_list:
         notes.append(f"A site with fewer than {settings.sample.size:,} URLs has all of them in the sample")
     if not is_list:
@@ -285,6 +334,9 @@ def as_json(plan: SamplePlan, settings: Settings) -> dict[str, Any]:
         "method": sample.method.value,
         "per": sample.per.value,
         "size": sample.size,
+        "share": sample.share,
+        "drawn_sites": sample.sites,
+        "sites_by": sample.sites_by.value,
         "seed": sample.seed,
         "seeds": plan.seeds,
         "sites": plan.sites,
@@ -315,14 +367,13 @@ def as_json(plan: SamplePlan, settings: Settings) -> dict[str, Any]:
 def render(plan: SamplePlan, settings: Settings, console: PrintableConsole) -> None:
     """Print a plan for people."""
     sample = settings.sample
-    each = " of each site" if sample.per is Per.SITE else ""
     frame = "unknown before the crawl" if plan.frame is None else many(plan.frame, "URL")
     most = "" if plan.cost.most is None else f", at most {plan.cost.most:,}"
     time = f"at least {duration(plan.least_s)}, for {plan.slowest}; " + (
         "no upper bound without a pilot" if plan.most_s is None else f"at most {duration(plan.most_s)}"
     )
     rows: list[Fact] = [
-        ("Design", f"{sample.method.value}, {sample.size:,}{each}, seed {sample.seed}"),
+        ("Design", f"{sample.method.value}, {amount_of(sample)}, seed {sample.seed}"),
         ("Seeds", f"{many(plan.seeds, 'seed')} on {many(plan.sites, 'site')}"),
         ("Frame", frame),
         ("Sample", f"{'at most ' * (plan.frame is None)}{many(plan.drawn, 'URL')}"),

@@ -30,7 +30,7 @@ from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
 from crawler.fetch.resolver import address_for
 from crawler.formatting import duration
 from crawler.frontier.domain_addresses import with_addresses
-from crawler.frontier.sample_design import Drawn, Listed, Method, Per, draw_stratified
+from crawler.frontier.sample_design import Drawn, Listed, Method, Per, SitesBy, draw_stratified
 from crawler.frontier.scope import Scope
 from crawler.identity import load as load_identity
 from crawler.inspect.sampling_frame import frame_answered_at
@@ -303,6 +303,17 @@ def require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[s
             " or lower ",
             Setting("sample.size"),
         )
+    if sample.sites is not None and sample.per is not Per.SITE:
+        raise UsageError(
+            Setting("sample.sites"), " draws sites and then URLs of each of them: give ", Setting("sample.per", "site")
+        )
+    if sample.sites is None and sample.sites_by is not SitesBy.EQUAL:
+        raise UsageError(
+            Setting("sample.sites_by"), " without ", Setting("sample.sites"), ": say how many sites to draw"
+        )
+    if sample.method is not Method.UNIFORM and (sample.sites is not None or sample.share < 1):
+        key = "sample.share" if sample.sites is None else "sample.sites"
+        raise UsageError(Setting(key), " is for the method ", Method.UNIFORM.value, ": leave one of them out")
     if sample.method is Method.STRATIFIED and sample.per is Per.SITE:
         raise UsageError("a stratified sample is drawn from the whole list: leave out ", Setting("sample.per", "site"))
     if sample.method is Method.STRATIFIED and seeds and not strata:

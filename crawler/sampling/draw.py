@@ -39,8 +39,11 @@ async def draw(
         "held_from": deepest,
         "pages_per_site": _NO_LIMIT if pages_per_site is None else pages_per_site,
     }
-    frame, cut, sampler = array("q"), set[str](), Sampler(settings.size, settings.seed)
-    walking, units, numbers = settings.method is Method.RANDOM_WALK, list[FrameUrl](), dict[str, int]()
+    frame, cut = array("q"), set[str]()
+    sampler = Sampler(
+        settings.size, settings.seed, share=settings.share, sites=settings.sites, sites_by=settings.sites_by
+    )
+    walking, units = settings.method is Method.RANDOM_WALK, list[FrameUrl]()
     async for row in store.rows(_SQL["frame"], limits):
         frame.append(row.url_id)
         if row.is_cut:
@@ -52,9 +55,7 @@ async def draw(
     if walking:
         rows = list(await _walked(store, units, settings))
     else:
-        drawn = list(sampler.drawn())
-        numbers = await _numbers(store, drawn)
-        rows = [SampleRow(numbers[each.url], each.stratum, None, each.probability) for each in drawn]
+        rows = await _rows(store, sampler.drawn())
     (unreached,) = await store.query(
         _SQL["unreached"], {name: limits[name] for name in ("held_from", "pages_per_site")}
     )
@@ -72,9 +73,7 @@ async def keep_drawn(
     now: float,
 ) -> None:
     """Store a sample of a list of ``listed`` seeds. The store must know all URLs in ``drawn``."""
-    drawn = list(drawn)
-    numbers = await _numbers(store, drawn)
-    rows: list[SampleRow] = [SampleRow(numbers[each.url], each.stratum, None, each.probability) for each in drawn]
+    rows = await _rows(store, drawn)
     await store.replace_sample(_made(settings, now, listed, 0, 0), rows, pages_per_site)
 
 
@@ -90,16 +89,19 @@ def _made(settings: SampleSettings, now: float, frame: int, cut_sites: int, max_
         cut_sites,
         follows=max_depth == 0,
         held_from=max_depth,
+        share=settings.share,
+        sites=settings.sites,
+        sites_by=settings.sites_by.value,
     )
 
 
-async def _numbers(store: Samples, drawn: Iterable[Drawn]) -> dict[str, int]:
-    numbers = {}
+async def _rows(store: Samples, drawn: Iterable[Drawn]) -> list[SampleRow]:
+    rows = []
     for each in drawn:
         number = await store.find(each.url)
         assert number is not None, "the store knows every drawn URL"
-        numbers[each.url] = number
-    return numbers
+        rows.append(SampleRow(number, each.stratum, None, each.probability, each.site_probability))
+    return rows
 
 
 async def _walked(store: Samples, units: list[FrameUrl], settings: SampleSettings) -> Iterator[SampleRow]:

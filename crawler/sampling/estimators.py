@@ -3,7 +3,9 @@
 Each unit is weighted by the inverse of the probability with which it was drawn: the Horvitz–Thompson estimator for
 totals, the Hájek estimator for means and shares. Variances are those of the linearised estimator (C.-E. Särndal,
 B. Swensson, J. Wretman, Model Assisted Survey Sampling, 1992, chapters 4 and 5), by stratum, and between clusters if
-units were drawn together. Sampling within a cluster is the second stage.
+units were drawn together. Sampling within a cluster is the second stage. If clusters were drawn with unequal
+probabilities, the variance between them is that of K. R. W. Brewer (Australian Journal of Statistics 17, 1975), which
+needs no joint probabilities. A cluster that was certain to be drawn is a stratum, and its units are the first stage.
 
 An interval is first computed for draws with replacement, then narrowed by the share of the variance that remains in a
 finite population (H. Burstein, JASA 70, 1975). An interval of plus or minus two standard errors would be wrong, because
@@ -37,6 +39,10 @@ CONFIDENCE = 0.95
 ENOUGH_UNITS = 400
 #: The number of clusters, of which the same holds: their number bounds what a sample tells about kinds of cluster.
 ENOUGH_CLUSTERS = 40
+#: The effective number of units depends on which sites were drawn, if their units have unequal weights: it is greatest
+#: if a sample lacks the large sites. Then the number of units itself must be greater.
+ENOUGH_UNEQUAL_UNITS = 1000
+_NEARLY_EQUAL = 0.9  # the effective number of units divided by their number
 #: Strata with fewer clusters are too small for a third and a fourth moment of their own.
 _SMALL_STRATUM = 10
 
@@ -71,7 +77,8 @@ class Sample:
     as on a random walk, any multiple of it suffices for means and shares. ``strata`` are the labels of strata that were
     sampled separately. ``clusters`` are the labels of clusters (sites, or walks) that were drawn whole, or drawn first
     with units drawn from them; a cluster lies within one stratum. ``cluster_probability`` is the probability with which
-    the cluster was drawn; 0, for draws with replacement or an unknown probability, makes intervals too wide at worst.
+    the cluster was drawn, 1 if that was certain; 0, for draws with replacement or an unknown probability, makes
+    intervals too wide at worst.
     ``answered`` says of each unit whether its value is known; by default, all are. In each stratum, the units that
     answered stand for those that did not.
 
@@ -88,12 +95,25 @@ class Sample:
         answered: ArrayLike | None = None,
     ) -> None:
         drawn = np.asarray(probability, np.float64)
+        stratum, single = _labels(np.zeros(len(drawn)) if strata is None else strata), np.arange(len(drawn))
+        whole, cluster, is_certain = drawn, single, np.ones(len(drawn), bool)
+        if clusters is not None:
+            whole, cluster = (
+                np.broadcast_to(np.asarray(cluster_probability, np.float64), drawn.shape),
+                _labels(clusters),
+            )
+            is_certain = whole > 1 - 1e-9
+            stratum = _labels(np.where(is_certain, len(drawn) + cluster, stratum))
+            cluster = _labels(np.where(is_certain, len(drawn) + single, cluster))
+            whole = np.where(is_certain, drawn, whole)
         #: The cluster of each unit, and the stratum and the sampling fraction of each cluster.
-        self.cluster = np.arange(len(drawn)) if clusters is None else _labels(clusters)
-        first = np.unique(self.cluster, return_index=True)[1]
-        self.stratum = _labels(np.zeros(len(drawn)) if strata is None else strata)[first]
-        whole = drawn if clusters is None else np.broadcast_to(np.asarray(cluster_probability, np.float64), drawn.shape)
+        self.cluster = cluster
+        first = np.unique(cluster, return_index=True)[1]
+        self.stratum = stratum[first]
         self.fraction: Floats = whole[first]
+        #: The number of clusters that were drawn by chance, and whether each unit is of one, with a known probability.
+        self.chosen = len(np.unique(cluster[~is_certain]))
+        self.is_chosen = ~is_certain & (whole > 0)
         #: The sampling fraction within the cluster of each unit.
         self.within: Floats = np.divide(drawn, whole, out=np.ones_like(drawn), where=whole > 0)
         for share in (drawn, whole, self.within):
@@ -102,16 +122,16 @@ class Sample:
         self.weight: Floats = 1 / drawn
         self.answered = np.ones(len(drawn), bool) if answered is None else np.asarray(answered, bool)
         self.part = np.ones(len(drawn), bool)
-        self.given = self if self.answered.all() else self._given_response(drawn, whole, clusters is None)
+        self.given = self if self.answered.all() else self._given_response(drawn, clusters, cluster_probability)
 
-    def _given_response(self, drawn: Floats, whole: Floats, is_single: bool) -> Sample:
+    def _given_response(self, drawn: Floats, clusters: ArrayLike | None, cluster_probability: ArrayLike) -> Sample:
         known, stratum = self.answered, self.stratum[self.cluster]
         rate = np.bincount(stratum, known) / np.bincount(stratum)
         return Sample(
             (drawn * rate[stratum])[known],
             strata=stratum[known],
-            clusters=None if is_single else self.cluster[known],
-            cluster_probability=whole[known],
+            clusters=None if clusters is None else np.asarray(clusters)[known],
+            cluster_probability=np.broadcast_to(np.asarray(cluster_probability, np.float64), drawn.shape)[known],
         )
 
     def total(self, values: ArrayLike) -> Estimate:
@@ -147,14 +167,15 @@ class Sample:
             least, most = (whole.share(np.where(self.answered, y, rest)) for rest in (0.0, 1.0))
             return replace(made, lowest=least.low, highest=most.high)
         value, spread, units = self._ratio(y)
-        if not units or spread.is_unknown:
+        clusters = self._clusters_of(~np.isnan(y))
+        if not units or spread.is_unknown or clusters == 1 < units:
             return Estimate(value, 0.0, 1.0, np.inf, units)
         # A stratum whose few drawn units are all equal seems to have no variance. Its contribution must not be lost,
         # above all if the whole observed variance comes from a stratum that was drawn completely.
         weight = self.weight[~np.isnan(y)]
         left = 1 - float(weight.sum() / (weight**2).sum())  # the rest of the variance, if all strata had the same
         spread = replace(spread, left=max(spread.left, left))
-        size = self._effective_size(value, min(units, _effective(weight)), spread)
+        size = _effective_size(value, min(units, _effective(weight)), spread, clusters)
         ones, tail = value * size, (1 - CONFIDENCE) / 2
         low = betaincinv(ones, size - ones + 1, tail) if ones > 0 else 0.0
         high = betaincinv(ones + 1, size - ones, 1 - tail) if ones < size else 1.0
@@ -216,22 +237,25 @@ class Sample:
 
     def _skewed(self, value: float, spread: _Spread, known: NDArray[np.bool_]) -> Estimate:
         units = int(known.sum())
-        if not units or spread.is_unknown or (units == 1 and spread.left > 0):
+        if not units or spread.is_unknown or (self._clusters_of(known) == 1 and spread.left > 0):
             return Estimate(value, -np.inf, np.inf, np.inf, units)
         error, skewness = spread.with_one_more
         t = float(stdtrit(max(spread.degrees, 1), (1 + CONFIDENCE) / 2))
         low, high = (value - error * _unskewed(x, skewness) for x in (t, -t))
-        are_few = _effective(self.weight[known]) < ENOUGH_UNITS or len(self.fraction) < ENOUGH_CLUSTERS
         made = _in_finite_population(value, low, high, spread, units)
-        return replace(made, may_be_too_narrow=spread.left > 0 and are_few)
+        return replace(made, may_be_too_narrow=spread.left > 0 and self._are_few(known))
 
-    def _effective_size(self, share: float, units: float, spread: _Spread) -> float:
-        """The size of a simple random sample with the same precision, at most ``units``."""
-        if not spread.variance:  # all values are equal: the units of a cluster may be so for a common reason
-            return float(min(units, len(self.fraction)))
-        tail = (1 + CONFIDENCE) / 2
-        wider = stdtrit(max(units - 1, 1), tail) / stdtrit(max(spread.degrees, 1), tail)
-        return float(min(units, share * (1 - share) / spread.variance) * wider**2)
+    def _are_few(self, known: NDArray[np.bool_]) -> bool:
+        """Whether the sample is too small for an interval of a mean or total that holds."""
+        if _effective(self.weight[known]) < ENOUGH_UNITS or 0 < self.chosen < ENOUGH_CLUSTERS:
+            return True
+        weight = self.weight[known & self.is_chosen]
+        are_unequal = len(weight) > 0 and _effective(weight) < _NEARLY_EQUAL * len(weight)
+        return are_unequal and len(weight) < ENOUGH_UNEQUAL_UNITS
+
+    def _clusters_of(self, units: NDArray[np.bool_]) -> int:
+        """The number of clusters that have some of ``units``. A single one shows no variance between clusters."""
+        return len(np.unique(self.cluster[units]))
 
     def _spread(self, linear: Floats, size: Floats, overall: Floats) -> _Spread:
         """The spread of an estimator.
@@ -258,12 +282,14 @@ class Sample:
     def _spread_of(self, away: Floats, wide: Floats, linear: Floats) -> _Spread:
         n = np.bincount(self.stratum)[self.stratum]
         squares = away**2 * n / np.maximum(n - 1, 1)
-        variance, free = float(squares.sum()), len(away) - len(np.unique(self.stratum))
+        free = len(away) - len(np.unique(self.stratum))
+        finite = float(((1 - self.fraction) * squares).sum()) + self._second_stage(linear)
+        # Clusters may be alike by chance, and differ less than their units.
+        variance = max(float(squares.sum()), finite)
         if not variance:
             return _Spread(0.0, 1 - float(self.fraction.mean()) if len(n) else 0.0, free)
-        finite = float(((1 - self.fraction) * squares).sum()) + self._second_stage(linear)
         cubes = wide**3 * np.where(n < _SMALL_STRATUM, 1, n**2 / np.maximum((n - 1) * (n - 2), 1))
-        degrees = _degrees(self.stratum, away, squares, wide) if free else 0.0
+        degrees = _degrees(self.stratum, away, squares, wide) if free and squares.any() else float(free)
         farthest = float(wide[np.argmax(np.abs(wide))])
         return _Spread(variance, max(finite / variance, 0.0), degrees, float(cubes.sum()), farthest)
 
@@ -318,6 +344,15 @@ def _labels(labels: ArrayLike) -> Labels:
 def _effective(weight: Floats) -> float:
     """The effective number of units with unequal weights (L. Kish, Survey Sampling, 1965)."""
     return float(weight.sum() ** 2 / (weight**2).sum())
+
+
+def _effective_size(share: float, units: float, spread: _Spread, clusters: int) -> float:
+    """The size of a simple random sample with the same precision, at most ``units``."""
+    if not spread.variance:  # all values are equal: the units of a cluster may be so for a common reason
+        return float(min(units, clusters))
+    tail = (1 + CONFIDENCE) / 2
+    wider = stdtrit(max(units - 1, 1), tail) / stdtrit(max(spread.degrees, 1), tail)
+    return float(min(units, share * (1 - share) / spread.variance) * wider**2)
 
 
 def _degrees(stratum: Labels, away: Floats, squares: Floats, wide: Floats) -> float:

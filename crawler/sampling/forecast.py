@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crawler.frontier.sample_design import SitesBy, draw_sites
 from crawler.sampling.estimators import Sample
 from crawler.sampling.survey import DrawnUrls, Measure, Unit
 
@@ -50,12 +51,21 @@ class Precision:
     may_be_too_narrow: bool
 
 
-def precision_of(pilot: DrawnUrls, strata: Sequence[Stratum], number: int | None = None) -> list[Precision]:
+def precision_of(
+    pilot: DrawnUrls,
+    strata: Sequence[Stratum],
+    number: int | None = None,
+    *,
+    sites: int | None = None,
+    sites_by: SitesBy = SitesBy.EQUAL,
+) -> list[Precision]:
     """The precision of each quantity of the pilot in a sample with these strata.
 
-    ``number``: the design has so many strata that are like ``strata``; each drawing chooses them at random.
+    ``number``: the design has so many strata that are like ``strata``; each drawing chooses them at random. ``sites``:
+    the strata are sites, of which the design draws so many first.
     """
-    usual_units = sum(stratum.drawn for stratum in strata) / len(strata) * (number or len(strata))
+    there = number or len(strata)
+    usual_units = sum(stratum.drawn for stratum in strata) / len(strata) * min(there, sites or there)
     times = int(np.clip(_UNITS_IN_ALL // max(usual_units, 1), _FEWEST_DRAWINGS, _DRAWINGS))
     rng = np.random.default_rng(20)
     weights = [_cumulated(pilot.sample.weight[stratum.pool]) for stratum in strata]
@@ -63,15 +73,23 @@ def precision_of(pilot: DrawnUrls, strata: Sequence[Stratum], number: int | None
     widths = np.full((len(values), times), np.inf)
     marked = np.zeros(len(values), np.int64)
     for time in range(times):
-        chosen = range(len(strata)) if number is None else rng.integers(len(strata), size=number)
+        chosen = np.arange(len(strata)) if number is None else rng.integers(len(strata), size=number)
+        first = np.ones(len(chosen))
+        if sites is not None:
+            sizes_there = {str(place): round(strata[n].size) for place, n in enumerate(chosen)}
+            taken = draw_sites(sizes_there, sites, sites_by, seed=time)
+            chosen, first = chosen[[int(place) for place in taken]], np.array(list(taken.values()))
         units = np.concatenate(
             [strata[n].pool[np.searchsorted(weights[n], rng.random(strata[n].drawn), side="right")] for n in chosen]
         )
         drawn = np.array([strata[n].drawn for n in chosen])
         sizes = np.array([strata[n].size for n in chosen])
+        labels = np.repeat(np.arange(len(drawn)), drawn)
         sample = Sample(
-            np.repeat(drawn / sizes, drawn),
-            strata=np.repeat(np.arange(len(drawn)), drawn),
+            np.repeat(first * drawn / sizes, drawn),
+            strata=labels if sites is None else None,
+            clusters=None if sites is None else labels,
+            cluster_probability=np.repeat(first, drawn),
             answered=pilot.sample.answered[units],
         )
         for n, measure in enumerate(pilot.measures):

@@ -176,7 +176,8 @@ async def survey(
     (outside,) = await store.query(_SQL["blocked_outside"])
     design = _sample(draw, rows)
     measures = _measures(design, rows) if rows else ()
-    figures = (*(measure.of(design) for measure in measures), *_own_figures(design, rows, own, by))
+    parts = design if draw.sites is None else _within_sites(rows)
+    figures = (*(measure.of(design) for measure in measures), *_own_figures(design, parts, rows, own, by))
     if earlier is not None:
         figures = (*figures, *await _changes(earlier, draw, rows, own, variables or {}, now))
     unseen = design.share(np.zeros(len(rows)), open_ended=True)
@@ -228,13 +229,20 @@ def _is_share(values: Iterable[Value]) -> bool:
 
 
 def _own_figures(
-    sample: Sample, rows: Sequence[Mapping[str, Any]], own: Mapping[str, Sequence[Value]], by: By | None
+    sample: Sample,
+    of_parts: Sample,
+    rows: Sequence[Mapping[str, Any]],
+    own: Mapping[str, Sequence[Value]],
+    by: By | None,
 ) -> Iterable[Figure]:
-    """The estimates of the variables of the user: a mean, a share of ones, or shares of the most frequent labels."""
+    """The estimates of the variables of the user: a mean, a share of ones, or shares of the most frequent labels.
+
+    ``of_parts`` is the sample for estimates of a stratum or a site.
+    """
     parts = {"pages": sample}
     if by is not None:
         labels = np.array([row["stratum"] if by is By.STRATUM else row["drawn_site"] for row in rows])
-        parts |= {f"pages of {by.value} {label}": sample.among(labels == label) for label in sorted(set(labels))}
+        parts |= {f"pages of {by.value} {label}": of_parts.among(labels == label) for label in sorted(set(labels))}
     for name, values in own.items():
         for among, part in parts.items():
             yield from (measure.of(part) for measure in _own_measures(sample, name, values, among))
@@ -330,10 +338,23 @@ def _is_unknown(row: Mapping[str, Any]) -> bool:
 
 def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]], answered: Sequence[bool] | None = None) -> Sample:
     """The sample and its design."""
+    probability = [row["probability"] for row in rows]
     strata = [row["stratum"] for row in rows] if draw.method == Method.STRATIFIED or draw.per == Per.SITE else None
-    walks = [f"{row['walk']} {row['stratum']}" for row in rows] if draw.method == Method.RANDOM_WALK else None
     answered = [not _is_unknown(row) for row in rows] if answered is None else answered
-    return Sample([row["probability"] for row in rows], strata=strata, clusters=walks, answered=answered)
+    if draw.sites is not None:
+        first = [row["site_probability"] for row in rows]
+        return Sample(probability, clusters=strata, cluster_probability=first, answered=answered)
+    walks = [f"{row['walk']} {row['stratum']}" for row in rows] if draw.method == Method.RANDOM_WALK else None
+    return Sample(probability, strata=strata, clusters=walks, answered=answered)
+
+
+def _within_sites(rows: Sequence[Mapping[str, Any]]) -> Sample:
+    """The sample as one from the sites that were drawn, for estimates of a single site."""
+    return Sample(
+        [row["probability"] / row["site_probability"] for row in rows],
+        strata=[row["stratum"] for row in rows],
+        answered=[not _is_unknown(row) for row in rows],
+    )
 
 
 def _measures(sample: Sample, rows: Sequence[Mapping[str, Any]]) -> Iterable[Measure]:

@@ -8,7 +8,8 @@ from rich.table import Table
 
 from crawler.cli.output import PrintableConsole
 from crawler.formatting import many, size
-from crawler.sampling.estimators import ENOUGH_UNITS
+from crawler.frontier.sample_design import amount_of
+from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS
 from crawler.sampling.survey import NONRESPONSE, Figure, Outcome, Survey, Unit
 
 
@@ -34,10 +35,9 @@ def render(survey: Survey, console: PrintableConsole) -> None:
 def told(survey: Survey) -> list[str]:
     """How the sample was drawn, and its limitations, in sentences."""
     draw = survey.draw
-    each = " of each site" if draw.per == "site" else ""
     drawn = f"{many(survey.draws, 'draw')} ({many(survey.urls, 'URL')})" if survey.draws != survey.urls else ""
     lines = [
-        f"Sample: {draw.method}, {draw.size:,}{each}, seed {draw.seed}: "
+        f"Sample: {draw.method}, {amount_of(draw)}, seed {draw.seed}: "
         f"{drawn or many(survey.urls, 'URL')} of {draw.frame:,}"
     ]
     missing = sum(survey.outcomes.get(outcome, 0) for outcome in NONRESPONSE)
@@ -83,7 +83,8 @@ def doubts(survey: Survey) -> list[str]:
     if any(figure.estimate.may_be_too_narrow for figure in survey.figures):
         notes.append(
             "or wider: the interval may miss the true value more than 5 times in 100, because of missing units or, for "
-            f"sizes and links, a sample of fewer than {ENOUGH_UNITS} units, which may lack a rare kind of page"
+            f"sizes and links, a sample of fewer than {ENOUGH_UNITS} units, which may lack a rare kind of page, or of "
+            f"fewer than {ENOUGH_CLUSTERS} walks or sites drawn by chance"
         )
     if survey.draws:
         notes.append(

@@ -15,7 +15,7 @@ from typing import Any
 
 from crawler.errors import Action, Argument, Reference, Setting, has_value, python_name
 from crawler.frontier.politeness import GroupBy
-from crawler.frontier.sample_design import Method, Per
+from crawler.frontier.sample_design import Method, Per, SitesBy
 from crawler.frontier.scope import ScopeMode
 from crawler.model import Reading
 from crawler.settings.settings import LogFormat, LogLevel, Settings, SignatureForm
@@ -39,7 +39,9 @@ from crawler.settings.values import (
     SAMPLE_SIZE,
     SECONDS,
     SECONDS_OR_NO_LIMIT,
+    SHARE,
     SIGNATURE_LIFETIME,
+    SITES,
     SIZE_OR_AUTO,
     SIZE_OR_NO_LIMIT,
     STORE,
@@ -791,6 +793,30 @@ _TABLE = (
         "sample.per",
         "Draw that number from the whole crawl, or from each site.",
         option="--per",
+    ),
+    Key(
+        "sample.share",
+        SHARE,
+        "sample.share",
+        "Draw no more than this share of the URLs of the crawl, or of each site.",
+        "A part of a URL counts as one. 0.05 is one URL of twenty.",
+        "--sample-share",
+    ),
+    Key(
+        "sample.sites",
+        SITES,
+        "sample.sites",
+        "Draw this many of the sites first, and then URLs of these sites alone.",
+        'Needs sample.per = "site". All sites are in the sampling frame, so their nearer pages are requested.',
+        "--sample-sites",
+    ),
+    Key(
+        "sample.sites_by",
+        one_of(SitesBy),
+        "sample.sites_by",
+        "The probability with which each site is drawn.",
+        '"equal": the same for all. "size": in proportion to the number of its URLs in the sampling frame.',
+        "--sample-sites-by",
     ),
     Key(
         "sample.method",

@@ -137,6 +137,12 @@ def _notify(value: object) -> str:
     return text
 
 
+def _share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise ValueError("must be a number above 0, at most 1")
+    return float(value)
+
+
 def _factor(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1000:
         raise ValueError("must be a number from 0 to 1000")
@@ -354,6 +360,11 @@ COUNT_OR_NO_LIMIT = ValueKind(
 )
 #: ``None`` is no sample, which TOML writes as 0.
 SAMPLE_SIZE = replace(COUNT_OR_NO_LIMIT, wanted="a whole number; 0 draws none")
+#: ``None`` is all sites, which TOML writes as 0.
+SITES = replace(COUNT_OR_NO_LIMIT, wanted="a whole number; 0 is all sites")
+SHARE = ValueKind(
+    "a number above 0, at most 1", Form.NUMBER, _share, lambda value: int(value) if value % 1 == 0 else value, "X"
+)
 #: ``None`` is no limit, which TOML writes as -1: 0 takes the seeds alone.
 DEPTH = ValueKind(
     "a whole number; -1 is no limit",

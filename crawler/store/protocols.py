@@ -256,6 +256,7 @@ class SampleRow(NamedTuple):
     stratum: str
     walk: int | None
     probability: float
+    site_probability: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +275,9 @@ class SampleDraw:
     missed: int = 0
     missed_sites: int = 0
     stands: bool = True
+    share: float = 1.0
+    sites: int | None = None
+    sites_by: str = "equal"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
+from crawler.frontier.sample_design import SitesBy, draw_sites, number_of
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.random_walk import UndirectedGraph, walk
 from tests.bench.table import Row
@@ -65,6 +66,13 @@ WEBS: dict[str, Callable[[], Web]] = {
     "nonresponse": lambda: Web("nonresponse", silent=0.1),
 }
 
+#: The same with many sites.
+WIDE_WEBS: dict[str, Callable[[], Web]] = {
+    "skewed sizes, 300 sites": lambda: Web("skewed sizes, 300 sites", sites=300, pages=20_000),
+    "hubs, 300 sites": lambda: Web("hubs, 300 sites", hubs=0.02, sites=300, pages=20_000),
+    "nonresponse, 300 sites": lambda: Web("nonresponse, 300 sites", silent=0.1, sites=300, pages=20_000),
+}
+
 #: A draw: the places of the drawn pages, and the design with the answers of these pages.
 Draw = Callable[[Web, int], tuple[Places, Sample]]
 
@@ -107,16 +115,18 @@ def _stratified(size: int) -> Draw:
     return draw
 
 
-def _sites_first(sites: int, size: int) -> Draw:
+def _sites_first(sites: int, size: int, by: SitesBy = SitesBy.EQUAL, share: float = 1.0) -> Draw:
     def draw(web: Web, seed: int) -> tuple[Places, Sample]:
-        all_sites = web.site[-1] + 1
-        taken = np.random.default_rng(seed).choice(all_sites, sites, replace=False)
-        sizes = np.zeros(all_sites, np.int64)
-        sizes[taken] = size
-        drawn, probability = _smallest(web.site, sizes, seed)
-        first = sites / all_sites
+        there = np.bincount(web.site)
+        taken = draw_sites({str(site): int(pages) for site, pages in enumerate(there)}, sites, by, seed)
+        first, sizes = np.zeros(len(there)), np.zeros(len(there), np.int64)
+        for site, probability in taken.items():
+            first[int(site)] = probability
+            sizes[int(site)] = number_of(int(there[int(site)]), size, share)
+        drawn, within = _smallest(web.site, sizes, seed)
+        of_site = first[web.site[drawn]]
         sample = Sample(
-            probability * first, clusters=web.site[drawn], cluster_probability=first, answered=web.answers[drawn]
+            within * of_site, clusters=web.site[drawn], cluster_probability=of_site, answered=web.answers[drawn]
         )
         return drawn, sample
 
@@ -150,8 +160,19 @@ DESIGNS: dict[str, Draw] = {
     "300 in 3 strata": _stratified(300),
     "5 of each of 20 sites drawn": _sites_first(20, 5),
     "20 of each of 40 sites drawn": _sites_first(40, 20),
+    "20 % of each of 40 sites drawn": _sites_first(40, 1000, share=0.2),
+    "5 of each of 20 sites by size": _sites_first(20, 5, SitesBy.SIZE),
+    "20 of each of 40 sites by size": _sites_first(40, 20, SitesBy.SIZE),
     "walks of 100": _walks(100),
     "walks of 500": _walks(500),
+}
+
+#: Designs for webs of many sites.
+WIDE_DESIGNS: dict[str, Draw] = {
+    "10 of each of 60 of 300 sites drawn": _sites_first(60, 10),
+    "10 % of each of 60 of 300 sites drawn": _sites_first(60, 1000, share=0.1),
+    "10 of each of 60 of 300 sites by size": _sites_first(60, 10, SitesBy.SIZE),
+    "5 of each of 150 of 300 sites by size": _sites_first(150, 5, SitesBy.SIZE),
 }
 
 
@@ -203,16 +224,19 @@ def measure(web: Web, draw: Draw, draws: int) -> dict[str, Coverage]:
 
 def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--draws", type=int, default=1000, help="samples of each design from each web")
+    parser.add_argument("--only", default="", help="only designs whose names contain this text")
 
 
 def run(options: Namespace) -> list[Row]:
     """Print the table of docs/samples.md; the rows are the least coverage of each design."""
-    webs = [web() for web in WEBS.values()]
+    webs, wide = ([web() for web in each.values()] for each in (WEBS, WIDE_WEBS))
     print("| design | web | " + " | ".join(webs[0].values) + " |\n| --- | --- |" + " ---: |" * len(webs[0].values))
     rows = []
-    for name, draw in DESIGNS.items():
+    for name, draw in (DESIGNS | WIDE_DESIGNS).items():
+        if options.only not in name:
+            continue
         least, unmarked = 1.0, 0
-        for web in webs:
+        for web in webs if name in DESIGNS else wide:
             found = measure(web, draw, options.draws)
             print(f"| {name} | {web.name} | " + " | ".join(map(str, found.values())) + " |", flush=True)
             unmarked += sum(each.unmarked for each in found.values())

@@ -485,3 +485,32 @@ def test_the_report_tells_of_it(web: LoopbackWeb, tmp_path: Path) -> None:
     assert 'id="sample"' in html
     assert "disallowed by robots.txt" in html
     assert "95 % interval" in html
+
+
+def test_sites_are_drawn_and_then_pages_of_these(web: LoopbackWeb, tmp_path: Path) -> None:
+    db, folder = tmp_path / "s.db", tmp_path / "appendix"
+    stages = ("--sample", "5", "--per", "site", "--sample-sites", "2", "--sample-sites-by", "size")
+    ended = run(web, db, *stages, "--max-depth", "2", "--json")
+    assert ended.code == 0, ended
+    said = json.loads(ended.out)["sample"]
+    assert (said["frame"], said["urls"], said["sites"], said["sites_by"]) == (3 * 35, 10, 2, "size")
+    drawn = samples(db, "url, site, stratum, probability, site_probability")
+    sites = {site for _, site, *_ in drawn}
+    assert len(sites) == 2
+    assert {row[1:] for row in drawn} == {(site, site, 2 / 3 * (5 / 35), 2 / 3) for site in sites}
+    asked = {web.url(hit.host.partition(":")[0], hit.path) for hit in web.log if hit.path != "/robots.txt"}
+    nearer = {web.url(host, path) for host in SITES for path in ("/", "/h0", "/h1", "/h2")}
+    assert asked == nearer | {row[0] for row in drawn if "/closed/" not in row[0]}
+    assert here("audit", "--db", db).code == 0
+    told = here("sample", "--db", db)
+    assert "uniform, 5 of each of 2 sites drawn in proportion to their size, seed 1: 10 URLs of 105" in told.out
+    by_site = here("sample", "--db", db, "--variable", "large=body_bytes > 1000", "--by", "site", "--json")
+    estimates = {each["among"]: each for each in json.loads(by_site.out)["estimates"] if each["what"] == "large"}
+    assert estimates.keys() == {"pages"} | {f"pages of site {site}" for site in sites}
+    assert all(estimates[f"pages of site {site}"]["standard_error"] is not None for site in sites)
+    assert here("export", "appendix", folder, "--db", db).code == 0
+    assert here("audit", "--appendix", folder).code == 0
+    design = folder / "tables" / "design.csv"
+    design.write_text(design.read_text().replace(",2,size", ",1,size"))
+    again = here("audit", "--appendix", folder)
+    assert (again.code, "the frame does not give it" in again.out) == (1, True), again

@@ -74,6 +74,20 @@ def test_the_design_of_a_store_draws_its_sample_again(loopback: LoopbackWeb, tmp
     assert drawn(tmp_path / "again.db") == drawn(db)
 
 
+def test_a_design_of_two_stages_is_told(tmp_path: Path) -> None:
+    options = ("--sample", "20", "--per", "site", "--sample-share", "0.05", "--sample-sites", "40")
+    equal = ok("sample", "design", *options).out.replace("\n# ", " ")
+    assert "First stage: 40 sites (scheme, host, port) of the frame, or all if there are fewer, with equal" in equal
+    assert "the 20 URLs of each site of the first stage with the smallest keys, but no more than 5 % of its" in equal
+    design = tmp_path / "design.toml"
+    design.write_text(ok("sample", "design", *options, "--sample-sites-by", "size").out)
+    assert "in proportion to the number of their URLs in the frame" in design.read_text().replace("\n# ", " ")
+    assert ok("sample", "design", "--config", design).out == design.read_text()
+    assert (
+        tomllib.loads(design.read_text())["sample"].items() >= {"share": 0.05, "sites": 40, "sites_by": "size"}.items()
+    )
+
+
 def test_strata_are_told_with_their_sizes(tmp_path: Path) -> None:
     listed = tmp_path / "list.csv"
     listed.write_text(
@@ -89,6 +103,9 @@ def test_a_design_that_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
         (("--sample", "3", "--method", "stratified", "--per", "site"), "leave out --per site"),
         (("--sample", "30", "--per", "site", "--max-pages-per-site", "10"), "only 10 may be fetched"),
         (("--sample", "30", "--db", tmp_path / "none.db"), "no such store"),
+        (("--sample", "30", "--sample-sites", "3"), "give --per site"),
+        (("--sample", "30", "--per", "site", "--sample-sites-by", "size"), "say how many sites to draw"),
+        (("--sample", "30", "--sample-share", "0.1", "--method", "random-walk"), "is for the method uniform"),
     ):
         refused = here("sample", "design", *options)
         assert (refused.code, reason in refused.err) == (2, True), refused
@@ -112,6 +129,8 @@ def half_width(of: dict[str, Any]) -> float:
         ("--max-depth", "1", "--sample", "15"),
         ("--max-depth", "0", "--sample", "1"),
         ("--max-depth", "0", "--sample", "1", "--per", "site"),
+        ("--max-depth", "1", "--sample", "6", "--per", "site", "--sample-sites", "1", "--sample-sites-by", "size"),
+        ("--max-depth", "0", "--sample", "1", "--per", "site", "--sample-sites", "1"),
     ],
 )
 def test_a_crawl_keeps_to_the_requests_of_the_plan(

@@ -46,6 +46,9 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "method": "uniform, stratified or random-walk",
         "per": "crawl: one population; site: each site is a stratum",
         "size": "the number of URLs to draw, from the crawl or from each site",
+        "share": "of the crawl or of each site, no more than this share of the URLs was drawn, rounded up",
+        "sites": "the number of sites to draw first; empty: URLs of all sites were drawn",
+        "sites_by": "equal: sites were drawn with equal probabilities; size: in proportion to their URLs in the frame",
         "seed": "the seed of the keys by which URLs are drawn",
         "drawn_at": "when the frame was closed and the sample drawn",
         "frame_size": "number of URLs in the frame",
@@ -59,6 +62,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     "frame": {"url_id": "the number of the URL; empty if the crawl does not know it"},
     "draws": {
         "probability": "of inclusion; of a random walk: of each single visit",
+        "site_probability": "with which the site was drawn; 1 if no sites were drawn first",
         "method": "the method of the draw",
         "walk": "the number of the random walk",
         "draw": "the number of the draw",

@@ -68,8 +68,9 @@ formula (`=`, `+`, `-`, `@`); Parquet has the texts as they are.
 
 Let the key of a URL be the first 8 octets, as a big-endian number, of the BLAKE2b hash (digest size 8) of the URL in
 UTF-8, keyed with the seed as 16 octets, little-endian, two's complement. A uniform sample has, of each stratum of
-`frame`, the `size` URLs with the smallest keys. A stratified sample has in all `size` URLs, as many of each stratum, or
-all that it has; a remainder goes to the first strata by name. `docs/appendix.md` of the crawler has test vectors.
+`frame`, the `size` URLs with the smallest keys, but no more than `share` of them, rounded up. A stratified sample has
+in all `size` URLs, as many of each stratum, or all that it has; a remainder goes to the first strata by name. If
+`design` has `sites`, that many sites were drawn first: `docs/appendix.md` of the crawler says how, with test vectors.
 
 ## What this folder does not contain
 

@@ -509,10 +509,10 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END AS
 WHERE id <> :run_id AND settings::json ->> 'auxiliary_run' IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: insert_sample
-INSERT INTO sample (url_id, stratum, walk, probability)
-SELECT url_id, stratum, walk, probability FROM unnest(:url_id::bigint[], :stratum::text[], :walk::bigint[],
-  :probability::float8[])
-  WITH ORDINALITY AS t (url_id, stratum, walk, probability, n) ORDER BY n;
+INSERT INTO sample (url_id, stratum, walk, probability, site_probability)
+SELECT url_id, stratum, walk, probability, site_probability FROM unnest(:url_id::bigint[], :stratum::text[],
+  :walk::bigint[], :probability::float8[], :site_probability::float8[])
+  WITH ORDINALITY AS t (url_id, stratum, walk, probability, site_probability, n) ORDER BY n;
 
 -- name: insert_frame_url
 INSERT INTO frame_url (url_id) SELECT unnest(:url_id::bigint[]);

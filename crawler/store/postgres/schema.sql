@@ -454,7 +454,10 @@ CREATE TABLE sample_draw (
   missed bigint NOT NULL,
   missed_sites bigint NOT NULL,
   held_from bigint,
-  stands integer NOT NULL
+  stands integer NOT NULL,
+  share double precision NOT NULL,
+  sites bigint,
+  sites_by text NOT NULL
 );
 
 CREATE TABLE sample (
@@ -462,7 +465,8 @@ CREATE TABLE sample (
   url_id bigint NOT NULL,
   stratum text COLLATE "C" NOT NULL,
   walk bigint,
-  probability double precision NOT NULL
+  probability double precision NOT NULL,
+  site_probability double precision NOT NULL
 );
 CREATE INDEX sample_url ON sample(url_id);
 

@@ -305,7 +305,8 @@ DELETE FROM rank;
 DELETE FROM site_rank;
 
 -- name: sample_draw
-SELECT method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows, held_from, stands
+SELECT method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows, held_from, stands,
+  share, sites, sites_by
 FROM sample_draw;
 
 -- name: drop_sample_draw
@@ -319,8 +320,9 @@ DELETE FROM frame_url;
 
 -- name: insert_sample_draw
 INSERT INTO sample_draw (method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows, held_from,
-  stands)
-VALUES (:method, :per, :size, :seed, :drawn_at, :frame, :cut_sites, :missed, :missed_sites, :follows, :held_from, :stands);
+  stands, share, sites, sites_by)
+VALUES (:method, :per, :size, :seed, :drawn_at, :frame, :cut_sites, :missed, :missed_sites, :follows, :held_from, :stands,
+  :share, :sites, :sites_by);
 
 -- name: reopen_sample
 UPDATE sample_draw SET stands = 0;

@@ -196,7 +196,7 @@ CREATE VIEW site_ranks AS
   FROM site_rank r JOIN site s ON s.id = r.site_id;
 
 CREATE VIEW samples AS
-  SELECT s.name || u.path AS url, s.name AS site, a.stratum, a.probability, d.method, a.walk, u.state, u.reason_code,
+  SELECT s.name || u.path AS url, s.name AS site, a.stratum, a.probability, a.site_probability, d.method, a.walk, u.state, u.reason_code,
          u.reason, a.draw, a.url_id
   FROM sample_draw d CROSS JOIN sample a JOIN url u ON u.id = a.url_id JOIN site s ON s.id = site_of(a.url_id);
 
@@ -296,9 +296,9 @@ CREATE VIEW revisits_by_id AS
 
 CREATE VIEW ranks_by_id AS SELECT url_id, site_id, pagerank, in_links, in_sites FROM rank;
 
-CREATE VIEW samples_by_id AS SELECT draw, url_id, stratum, walk, probability FROM sample;
+CREATE VIEW samples_by_id AS SELECT draw, url_id, stratum, walk, probability, site_probability FROM sample;
 
 CREATE VIEW sample_draws AS
   SELECT method, per, size, seed, drawn_at, frame AS frame_size, cut_sites, missed, missed_sites,
-         follows, held_from, stands
+         follows, held_from, stands, share, sites, sites_by
   FROM sample_draw;

@@ -545,7 +545,8 @@ INSERT OR REPLACE INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s, low
 VALUES (:run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups);
 
 -- name: insert_sample
-INSERT INTO sample (url_id, stratum, walk, probability) VALUES (:url_id, :stratum, :walk, :probability);
+INSERT INTO sample (url_id, stratum, walk, probability, site_probability)
+VALUES (:url_id, :stratum, :walk, :probability, :site_probability);
 
 -- name: insert_frame_url
 INSERT INTO frame_url (url_id) VALUES (:url_id);

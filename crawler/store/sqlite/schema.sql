@@ -409,7 +409,10 @@ CREATE TABLE sample_draw (               -- how the sample was drawn (docs/sampl
   missed INTEGER NOT NULL,               -- URLs nearer than held_from that were not reached: not in the frame
   missed_sites INTEGER NOT NULL,         -- the sites of these URLs
   held_from INTEGER,                     -- the depth whose pages are requested only if drawn; NULL: all are requested
-  stands INTEGER NOT NULL                -- 0: seeds or settings have changed since, the sample must be drawn anew
+  stands INTEGER NOT NULL,               -- 0: seeds or settings have changed since, the sample must be drawn anew
+  share REAL NOT NULL,                   -- of the URLs of a stratum, no more than this share was drawn
+  sites INTEGER,                         -- the number of sites to draw first; NULL: all sites
+  sites_by TEXT NOT NULL                 -- the probability of each site: 'equal', 'size'
 );
 
 CREATE TABLE sample (                    -- one row per draw: a random walk may draw a URL several times
@@ -417,7 +420,8 @@ CREATE TABLE sample (                    -- one row per draw: a random walk may 
   url_id INTEGER NOT NULL,
   stratum TEXT NOT NULL,
   walk INTEGER,                          -- the number of the random walk
-  probability REAL NOT NULL              -- of inclusion; of a random walk: of each visit, within its stratum
+  probability REAL NOT NULL,             -- of inclusion; of a random walk: of each visit, within its stratum
+  site_probability REAL NOT NULL         -- with which the site was drawn; 1: no sites were drawn first
 );
 CREATE INDEX sample_url ON sample(url_id);
 

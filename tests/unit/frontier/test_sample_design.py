@@ -9,7 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.frontier.sample_design import BadRow, Drawn, Listed, Sampler, allocate, draw_stratified, key, read_list
+from crawler.frontier.sample_design import (
+    BadRow,
+    Drawn,
+    Listed,
+    Sampler,
+    SitesBy,
+    allocate,
+    draw_sites,
+    draw_stratified,
+    key,
+    number_of,
+    read_list,
+    site_probabilities,
+)
 
 URLS = [f"http://s{n % 7}.test/{n}" for n in range(100)]
 
@@ -42,6 +55,55 @@ def test_every_url_is_drawn_as_often_as_its_probability_says() -> None:
         probability = 5 / sum(other[:14] == url[:14] for other in URLS)
         error = (probability * (1 - probability) / 2000) ** 0.5
         assert abs(times[url] / 2000 - probability) < 4.5 * error
+
+
+SIZES = st.dictionaries(st.text(max_size=3), st.integers(1, 1000), min_size=1, max_size=12)
+
+
+@given(st.randoms(use_true_random=False), SIZES, st.integers(1, 14), st.sampled_from(SitesBy), st.integers(0, 99))
+def test_as_many_sites_as_wanted_in_any_order(
+    chance: random.Random, sizes: dict[str, int], number: int, by: SitesBy, seed: int
+) -> None:
+    drawn = draw_sites(sizes, number, by, seed)
+    assert draw_sites(dict(chance.sample(list(sizes.items()), len(sizes))), number, by, seed) == drawn
+    assert len(drawn) == min(number, len(sizes))
+    probability = site_probabilities(sizes, number, by)
+    assert sum(probability.values()) == pytest.approx(len(drawn))
+    assert drawn == {site: probability[site] for site in drawn}
+    assert {site for site in sizes if probability[site] == 1} <= drawn.keys()
+    if by is SitesBy.SIZE:
+        by_chance = {site: probability[site] / sizes[site] for site in sizes if probability[site] < 1}
+        assert not by_chance or max(by_chance.values()) == pytest.approx(min(by_chance.values()))
+
+
+@pytest.mark.parametrize("by", SitesBy)
+def test_every_site_is_drawn_as_often_as_its_probability_says(by: SitesBy) -> None:
+    sizes = {f"http://s{n}.test": size for n, size in enumerate((1, 2, 4, 8, 16, 32, 64, 500))}
+    probability = site_probabilities(sizes, 4, by)
+    times = Counter(site for seed in range(2000) for site in draw_sites(sizes, 4, by, seed))
+    for site in sizes:
+        error = (probability[site] * (1 - probability[site]) / 2000) ** 0.5
+        assert abs(times[site] / 2000 - probability[site]) <= 4.5 * error
+    assert (probability["http://s7.test"] == 1) is (by is SitesBy.SIZE)
+
+
+def test_sites_by_size_and_a_number_of_each_give_every_url_the_same_probability() -> None:
+    sampler = Sampler(3, 5, sites=4, sites_by=SitesBy.SIZE)
+    for n in range(100):
+        sampler.offer(f"http://s/{n}", f"s{n % 7 if n < 70 else 0}")
+    sample = list(sampler.drawn())
+    assert Counter(each.stratum for each in sample).total() == 12
+    assert {each.site_probability for each in sample} <= {1.0, 3 * 10 / 60}
+    assert {(each.stratum == "s0", round(each.probability, 9)) for each in sample} == {(True, 3 / 40), (False, 9 / 60)}
+
+
+def test_a_share_is_rounded_up_and_never_by_the_error_of_a_binary_number() -> None:
+    assert [number_of(there, 50, 0.07) for there in (1, 14, 15, 100, 1000)] == [1, 1, 2, 7, 50]
+    assert number_of(3, 5, 1.0) == 3
+    sampler = Sampler(50, 1, share=0.07)
+    for url in URLS:
+        sampler.offer(url)
+    assert [each.probability for each in sampler.drawn()] == [0.07] * 7
 
 
 def test_keys_are_the_same_on_every_machine() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.bench.coverage import DESIGNS, MUST, WEBS, Web, measure
+from tests.bench.coverage import DESIGNS, MUST, WEBS, WIDE_DESIGNS, WIDE_WEBS, Web, measure
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +25,13 @@ def test_unmarked_intervals_hold(web: Web, design: str) -> None:
     assert min(shares.values()) >= MUST, shares
     is_large = design in ("uniform 600", "20 of each of 60 sites")
     assert {"size", "links"} <= shares.keys() or not is_large or web.name == "nonresponse"
+
+
+@pytest.mark.parametrize("design", ["10 of each of 60 of 300 sites by size", "10 % of each of 60 of 300 sites drawn"])
+def test_unmarked_intervals_of_two_stages_hold(design: str) -> None:
+    found = measure(WIDE_WEBS["hubs, 300 sites"](), WIDE_DESIGNS[design], DRAWS)
+    assert {name for name, each in found.items() if each.unmarked} == found.keys()
+    assert min(each.share()[0] for each in found.values()) >= MUST
 
 
 @pytest.mark.parametrize("design", ["2 of each of 60 sites", "3 of each of 60 sites", "5 of each of 60 sites"])

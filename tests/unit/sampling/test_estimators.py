@@ -199,6 +199,56 @@ def test_the_mark_depends_on_the_design() -> None:
     assert not Sample(np.ones(9)).mean(values[:9]).may_be_too_narrow, "who has all knows all"
 
 
+def test_unequal_weights_of_drawn_sites_need_more_units() -> None:
+    """The effective number of units is greatest if a sample lacks the large sites, so it does not decide alone."""
+
+    def is_marked(sites: int, size: int, *, by: float = 1.0, certain: int = 0) -> bool:
+        site = np.repeat(np.arange(sites), size)
+        weight = 1 + by * (site % 3)
+        first = np.where(site < certain, 1.0, 0.1)
+        return Sample(0.01 / weight, clusters=site, cluster_probability=first).mean(site % 7).may_be_too_narrow
+
+    assert not is_marked(50, 20)
+    assert is_marked(50, 19), "fewer than 1,000 units with effectively 855"
+    assert not is_marked(50, 19, by=0)
+    assert not is_marked(50, 19, by=0.1), "nearly equal"
+    assert is_marked(50, 40, certain=11), "39 sites were drawn by chance"
+    assert not is_marked(50, 40, certain=10)
+    assert not is_marked(50, 19, certain=50), "all sites, so these are strata"
+
+
+def test_a_certain_site_is_a_stratum() -> None:
+    values, site = np.random.default_rng(1).normal(5, 1, 24) + np.repeat([0, 90, 0, 0], 6), np.repeat(np.arange(4), 6)
+    first, within = np.where(site == 1, 1.0, 0.3), 0.2
+    mixed = Sample(first * within, clusters=site, cluster_probability=first).total(values)
+    certain = Sample(np.full(6, within)).total(values[site == 1])
+    others = Sample(np.full(18, 0.3 * within), clusters=site[site != 1], cluster_probability=0.3).total(
+        values[site != 1]
+    )
+    assert mixed.value == pytest.approx(certain.value + others.value)
+    assert mixed.standard_error**2 == pytest.approx(certain.standard_error**2 + others.standard_error**2)
+    strata = Sample(np.full(24, within), strata=site).mean(values)
+    assert Sample(np.full(24, within), clusters=site, cluster_probability=1).mean(values) == strata
+
+
+def test_one_site_of_many_shows_no_variance_between_sites() -> None:
+    values, site = np.arange(24.0) % 5, np.repeat(np.arange(4), 6)
+    part = Sample(np.full(24, 0.1), clusters=site, cluster_probability=0.3).among(site == 2)
+    assert np.isinf(part.mean(values).high)
+    share = part.share(values > 1)
+    assert (share.low, share.high) == (0, 1)
+
+
+def test_sites_that_are_alike_by_chance_do_not_make_an_interval_without_width() -> None:
+    values, site = np.tile([0.0, 0, 0, 1, 1, 1], 4), np.repeat(np.arange(4), 6)
+    sample = Sample(np.full(24, 0.1), clusters=site, cluster_probability=0.5)
+    assert sample.mean(values).standard_error > 0
+    assert sample.mean(values).high > 0.55
+    share = sample.share(values)
+    assert 0 <= share.low < 0.45
+    assert 0.55 < share.high <= 1
+
+
 def test_missing_units_mark_an_estimate_and_bound_a_share() -> None:
     """Of two strata, half and none of the units have answered."""
     sample = Sample(np.full(8, 0.5), strata=[1, 1, 1, 1, 2, 2, 2, 2], answered=[1, 0, 1, 0, 1, 1, 1, 1])

@@ -7,6 +7,7 @@ from math import isinf, nan, sqrt
 import numpy as np
 import pytest
 
+from crawler.frontier.sample_design import SitesBy
 from crawler.sampling.estimators import Sample
 from crawler.sampling.forecast import Precision, Stratum, precision_of, without_pilot
 from crawler.sampling.survey import DrawnUrls, Measure, Unit
@@ -53,6 +54,20 @@ def test_strata_that_differ_make_a_stratified_sample_precise() -> None:
     apart = only(precision_of(pilot(values, site), strata))
     assert apart.usual < together.usual / 100
     assert only(precision_of(pilot(values, site), strata, 40)).usual == pytest.approx(apart.usual / 2, rel=0.1)
+
+
+def test_sites_that_differ_make_a_sample_of_few_sites_less_precise() -> None:
+    site = np.repeat(np.arange(20), 20)
+    values = 100.0 * site + np.random.default_rng(2).normal(0, 1, 400)
+    strata = [Stratum(500, 20, np.flatnonzero(site == each)) for each in range(20)]
+    all_sites = only(precision_of(pilot(values, site), strata))
+    ten, nineteen = (only(precision_of(pilot(values, site), strata, sites=number)) for number in (10, 19))
+    assert all_sites.usual < nineteen.usual / 10
+    assert 2 * nineteen.usual < ten.usual
+    assert only(precision_of(pilot(values, site), strata, sites=30)).usual == pytest.approx(all_sites.usual, rel=0.05)
+    for by in SitesBy:
+        more = only(precision_of(pilot(values, site), strata, 80, sites=40, sites_by=by))
+        assert more.usual == pytest.approx(ten.usual / 2, rel=0.3)
 
 
 def test_units_without_a_value_widen_the_interval() -> None:
