@@ -86,7 +86,7 @@ def main() -> None:
     questions, unpacker = sys.stdin.fileno(), Unpacker()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints must not stand among the answers
-    _limit_memory()
+    limit_memory()
     if hasattr(signal, "SIGPROF"):
         signal.signal(signal.SIGPROF, signal.SIG_DFL)  # the crawler may have been started with the signal ignored
     gc.freeze()
@@ -102,7 +102,7 @@ def _answer(message: bytes) -> bytes:
     """The answer to a question."""
     try:
         question = unpack_question(message)
-        _limit_time(question.max_cpu_s)
+        limit_time(question.max_cpu_s)
         return answer_to(question)
     except (MemoryError, SelectolaxError):
         os._exit(OUT_OF_MEMORY)
@@ -110,7 +110,7 @@ def _answer(message: bytes) -> bytes:
         return pack_answer(fault(error))
 
 
-def _limit_time(most_s: float) -> None:
+def limit_time(most_s: float) -> None:
     """Have the system end this process when it has taken ``most_s`` of processor time from now on.
 
     Between two documents the process only waits, which takes no processor time.
@@ -119,7 +119,8 @@ def _limit_time(most_s: float) -> None:
         signal.setitimer(signal.ITIMER_PROF, most_s)
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
+    """Limit the address space of this process to ``MAX_MEMORY_BYTES``, and have Linux kill it before others."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
         score.write("1000")
     try:

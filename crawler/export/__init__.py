@@ -20,6 +20,7 @@ from crawler.export.link_graph import write_edges, write_graphml
 from crawler.export.sitemap import write_sitemap
 from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.text_files import write_markdown, write_text
+from crawler.export.text_reader import TextReader
 from crawler.export.view_columns import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
@@ -130,7 +131,7 @@ async def export(
     if uses and not _ABOUT_PAGES & VIEWS[view].keys():
         raise UsageError(Argument("allowed_for"), f": the rows of the table {view} are about no page")
     tally = tally or ExportProgress()
-    with AtomicFiles() as files:
+    with AtomicFiles() as files, TextReader() as texts:
         async with AsyncExitStack() as readers:
             job = Job(
                 store,
@@ -138,6 +139,7 @@ async def export(
                 where,
                 files,
                 readers,
+                texts,
                 out,
                 tally,
                 now,

@@ -139,6 +139,9 @@ def export(
         why = counted((reason, n) for reason, n in tally.left_out_for.items()) or _LEFT_OUT
         left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
         tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
+        if tally.unread:
+            reasons = counted((reason, n) for reason, n in tally.unread.items())
+            tell(f"{out}: {many(tally.unread.total(), 'page')} without a main text: {reasons}")
         if unranked:
             tell(f"the view {table} is empty: run `crawler rank{db_argument(db)}` first")
         return 0

@@ -12,6 +12,8 @@ from typing import Any, BinaryIO
 
 from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
+from crawler.export.main_text import Block
+from crawler.export.text_reader import TextReader, TextUnread
 from crawler.export.view_columns import VIEWS
 from crawler.page.directives import asked_of
 from crawler.preferences.purposes import UsePurpose, categories_for
@@ -41,6 +43,8 @@ class ExportProgress:
     left_out: int = 0
     #: How many pages are left out for each reason, if the format counts them so.
     left_out_for: Counter[str] = field(default_factory=Counter)
+    #: How many pages have no main text in the export, for each reason why it could not be read.
+    unread: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class Job:
     where: str | None
     files: AtomicFiles
     readers: AsyncExitStack  # closes the readers of the store when the export ends
+    texts: TextReader
     out: Path | BinaryIO
     tally: ExportProgress
     now: float
@@ -121,6 +126,18 @@ class Job:
                 self.tally.written += 1
             else:
                 self.tally.left_out += 1
+
+    async def main_text_of(self, page: Any, body: bytes) -> list[Block] | None:
+        """The blocks of the main text of a page; ``None`` for a page beyond the bounds."""
+        try:
+            return await self.texts.read(body, page.charset, page.content_type)
+        except TextUnread as unread:
+            self.tally.unread[str(unread)] += 1
+            return None
+
+    def unwrite(self) -> None:
+        """Do not count the row that :meth:`rows` has returned last as written."""
+        self.tally.written -= 1
 
     def is_shown(self, row: Any) -> bool:
         """Whether the page with ``row.page_directives`` may still be shown (``unavailable_after``)."""

@@ -20,6 +20,7 @@ from crawler.page.main_text import MAX_TEXT_CHARS, is_text
 from crawler.page.pdf import PDF, read_pdf
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])")
+_EXTRACTOR = "resiliparse.extract.html2text"
 _DEEPEST = 50  # of lists and other elements within one another; what is deeper is one block
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
 # A line that begins so would be read as another block of Markdown (CommonMark 0.31, 4 and 5).
@@ -46,13 +47,22 @@ class Chunk:
     text: str
 
 
+def require_library(content_type: str) -> None:
+    """Raise :class:`crawler.errors.UsageError` if the library that reads such documents is missing."""
+    if content_type == PDF:
+        load("pypdfium2", "documents")
+    elif content_type in HTML_TYPES:
+        load(_EXTRACTOR, "text")
+
+
 def blocks(body: bytes, charset: str | None, content_type: str) -> list[Block]:
     """The blocks of the main text of a document that the crawl decoded with ``charset``.
 
+    Call this in a process of its own, because nothing bounds its time (:class:`crawler.export.text_reader.TextReader`).
     Raises :class:`crawler.errors.UsageError` if the library that reads it is missing.
     """
+    require_library(content_type)
     if content_type == PDF:
-        load("pypdfium2", "documents")
         read = read_pdf(body, MAX_TEXT_CHARS)
         return [block for page in (read.pages if read else ()) for block in _paragraphs(page)]
     text = to_utf8(body, charset)[1].decode(errors="replace")
@@ -60,7 +70,7 @@ def blocks(body: bytes, charset: str | None, content_type: str) -> list[Block]:
         return []
     if content_type not in HTML_TYPES:
         return list(_paragraphs(text))
-    extract: Any = load("resiliparse.extract.html2text", "text").extract_plain_text
+    extract: Any = load(_EXTRACTOR, "text").extract_plain_text
     reduced = extract(
         text, main_content=True, preserve_formatting="minimal_html", alt_texts=False, comments=False, post_meta=False
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import csv
 import json
@@ -13,7 +12,7 @@ from typing import Any, BinaryIO
 from crawler.csv_cells import protected
 from crawler.export.detected_language import LanguageDetector
 from crawler.export.job import SQL, Job
-from crawler.export.main_text import as_text, blocks, chunks
+from crawler.export.main_text import as_text, chunks
 from crawler.export.optional_libraries import load
 from crawler.export.view_columns import VIEWS, ColumnType
 
@@ -57,7 +56,10 @@ async def _write_chunks(job: Job, most_chars: int) -> None:
         body = await job.store.body(row.url)
         if body is None:
             continue
-        page = await asyncio.to_thread(blocks, body, row.charset, row.content_type)
+        page = await job.main_text_of(row, body)
+        if page is None:
+            job.unwrite()
+            continue
         for number, chunk in enumerate(chunks(page, most_chars)):
             record = {
                 "url": row.url,
@@ -108,7 +110,7 @@ async def _values(job: Job) -> AsyncIterator[list[Any]]:
             values += (None, None) if body is None else detector.detect(body, row.charset, row.content_type)
         copied = await _body(job, row) if job.main_text or job.bodies else None
         if job.main_text:
-            found = None if copied is None else await asyncio.to_thread(blocks, copied, row.charset, row.content_type)
+            found = None if copied is None else await job.main_text_of(row, copied)
             values.append(None if found is None else as_text(found))
         if job.bodies:
             values.append(copied)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ import xxhash
 
 from crawler.errors import UsageError
 from crawler.export.job import Job
-from crawler.export.main_text import Block, as_markdown, as_text, blocks
+from crawler.export.main_text import Block, as_markdown, as_text
 
 #: The list of the files, one JSON object a line.
 LIST = "pages.jsonl"
@@ -48,7 +47,10 @@ async def _write(job: Job, suffix: str, written: Callable[[dict[str, Any], Seque
             continue
         about = {name: getattr(row, name) for name in _COLUMNS}
         about |= {name: json.loads(about[name]) if about[name] else [] for name in _JSON}
-        page = await asyncio.to_thread(blocks, body, row.charset, row.content_type)
+        page = await job.main_text_of(row, body)
+        if page is None:
+            job.unwrite()
+            continue
         place = _place(row.url, suffix)
         (folder / place).parent.mkdir(exist_ok=True)
         file = job.files.open(folder / place)

@@ -10,6 +10,7 @@ import pytest
 
 from crawler.errors import UsageError
 from crawler.export.main_text import Block, Chunk, as_markdown, as_text, blocks, chunks
+from crawler.export.text_reader import TextReader, TextUnread
 from tests.unit.export.conftest import A, Exporter
 from tests.unit.export.test_page_restrictions import filled  # noqa: F401 (pages that ask for something)
 
@@ -98,3 +99,38 @@ def test_a_pdf_file_without_its_reader_names_the_extra(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "pypdfium2", None)
     with pytest.raises(UsageError, match="documents"):
         blocks(b"%PDF-1.4", None, "application/pdf")
+
+
+NESTED = b"<div>" * 30_000 + b"text"
+
+
+async def test_a_page_beyond_the_bounds_is_named_and_the_next_one_is_read() -> None:
+    with TextReader(max_cpu_s=0.3) as reader:
+        assert [block.text for block in await reader.read(b"<p>one", None, "text/html")] == ["one"]
+        with pytest.raises(TextUnread, match=r"more than 0\.3 s of processor time"):
+            await reader.read(NESTED, None, "text/html")
+        assert [block.text for block in await reader.read(b"<p>two", None, "text/html")] == ["two"]
+
+
+async def test_exports_go_on_without_a_page_beyond_the_bounds(
+    filled: Path,  # noqa: F811
+    save: Exporter,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def read(self: TextReader, body: bytes, charset: str | None, content_type: str) -> list[Block]:
+        if body == b"<p>body":
+            raise TextUnread("too long")
+        return [Block("text", "x")]
+
+    monkeypatch.setattr(TextReader, "read", read)
+    whole = await save("jsonl", tmp_path / "table", main_text=True)
+    assert whole.unread == {"too long": 1}
+    rows = {row["url"]: row["main_text"] for row in map(json.loads, (tmp_path / "table").read_text().splitlines())}
+    assert (rows[A], len(rows)) == (None, whole.written)
+    for format, options in (("text", {}), ("jsonl", {"chunk": 800})):
+        made = await save(format, tmp_path / format, **options)
+        assert made.unread == {"too long": 1}
+    listed = (tmp_path / "text" / "pages.jsonl").read_text().splitlines()
+    assert A not in {json.loads(line)["url"] for line in listed}
+    assert len(listed) == made.written
