@@ -11,11 +11,12 @@ import pytest
 
 from crawler.frontier import offers
 from crawler.model import Link
-from crawler.store.protocols import ClaimLimits, CommitBatch
+from crawler.robots.tdmrep import TdmrepFile
+from crawler.store.protocols import AgentLine, ClaimLimits, CommitBatch, RobotsNews
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.conftest import sqlite
-from tests.contract.visits import NOW, Harness, fetched, retried
+from tests.contract.visits import NOW, Harness, fetched, retried, robots
 
 A = "http://a.test/"
 
@@ -53,6 +54,31 @@ async def _calls_of_a_turn(folder: Path, pages: int, links: int, calls: Counter[
 async def test_the_calls_of_a_commit_do_not_depend_on_its_size(tmp_path: Path, calls: Counter[str]) -> None:
     few = await _calls_of_a_turn(tmp_path / "few", 1, 1, calls)
     many = await _calls_of_a_turn(tmp_path / "many", 10, 200, calls)
+    assert few == many < 40
+
+
+async def _calls_for_robots(folder: Path, sites: int, calls: Counter[str]) -> int:
+    folder.mkdir()
+    harness = Harness(sqlite(folder))
+    await harness.reopen()
+    try:
+        names = [f"http://{n}.test" for n in range(sites)]
+        numbers = [await harness.store.reserve(name) for name in names]
+        lines = (AgentLine(2, "/", None),)
+        news = [
+            RobotsNews(number, name, robots(name.encode()), None, A if number % 2 else None, agent_servers=lines)
+            for name, number in zip(names, numbers, strict=True)
+        ]
+        calls.clear()
+        await harness.commit(robots=news, tdmrep={number: TdmrepFile(NOW, "404", b"", "") for number in numbers})
+        return calls["calls"]
+    finally:
+        await harness.close()
+
+
+async def test_robots_copies_of_more_sites_add_no_calls_to_a_commit(tmp_path: Path, calls: Counter[str]) -> None:
+    few = await _calls_for_robots(tmp_path / "few", 2, calls)
+    many = await _calls_for_robots(tmp_path / "many", 30, calls)
     assert few == many < 40
 
 

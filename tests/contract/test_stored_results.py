@@ -10,6 +10,7 @@ import pytest
 
 from crawler.model import Link, Purpose, RobotsAction, RobotsCopy, State
 from crawler.reasons import ErrorKind, RequestError
+from crawler.store.protocols import AgentLine, RobotsNews
 from tests.contract.visits import NOW, Harness, deferred, fetched, link, redirected, request, retried, robots
 
 TIMEOUT = RequestError(ErrorKind.TIMEOUT, "no answer in time")
@@ -100,6 +101,38 @@ async def test_robots_versions_follow_each_other_in_time(harness: Harness) -> No
     assert rows[0]["version_sha256"] == hashlib.sha256(b"one").hexdigest() == rows[3]["version_sha256"]
     (seen,) = await harness.store.query("SELECT robots_status, robots_expires_at, robots_action FROM sites")
     assert seen == {"robots_status": "200", "robots_expires_at": NOW + 900, "robots_action": "parse"}
+
+
+async def test_one_commit_takes_the_robots_copies_of_many_sites(harness: Harness) -> None:
+    names = [f"http://{letter}.test" for letter in "abc"]
+    a, b, c = [await harness.store.reserve(name) for name in names]
+    await harness.news(a, names[0], robots(b"old"), main_site="http://m.test")
+    news = [
+        RobotsNews(a, names[0], robots(b"new", at=NOW + 10), 3.0, None),
+        RobotsNews(b, names[1], robots(b"new"), None, names[2], agent_servers=(AgentLine(2, "/", "atp://x.org:831"),)),
+        RobotsNews(c, names[2], deferred(NOW, NOW + 60), 5.0, None),
+    ]
+    numbers = (await harness.commit(robots=news)).robots_ids
+    assert {site: known.robots_id for site in names if (known := await harness.store.site(site))} == {
+        name: numbers[site] for name, site in zip(names, (a, b, c), strict=True)
+    }
+    assert len(set(numbers.values())) == 3
+    rows = await harness.store.query(
+        "SELECT robots_action, robots_status, crawl_delay_s, main_site FROM sites ORDER BY site"
+    )
+    assert [tuple(row.values()) for row in rows] == [
+        ("parse", "200", 3.0, None),
+        ("parse", "200", None, names[2]),
+        ("defer", "503", 5.0, None),
+    ]
+    assert await harness.store.query("SELECT site, main_site FROM mirrors") == [
+        {"site": names[1], "main_site": names[2]}
+    ]
+    versions = await harness.store.query(
+        "SELECT valid_until FROM robots_versions WHERE site = :site", {"site": names[0]}
+    )
+    assert sorted(row["valid_until"] for row in versions) == [NOW + 10, NOW + 1000]
+    assert await harness.store.query("SELECT site FROM agent_servers") == [{"site": names[1]}]
 
 
 async def test_failures_of_robots_txt_in_a_row_are_one_version(harness: Harness) -> None:

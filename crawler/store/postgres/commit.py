@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from crawler.frontier.decide import Outcome
 from crawler.model import Body
+from crawler.store.postgres.dialect import columns
 from crawler.store.postgres.offers import PostgresOffers
 from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sql.commit import Committer, LinkRow, Row, unlimited
@@ -59,6 +60,10 @@ class PostgresCommitter(Committer):
 
     async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
         await self._sql.execute("lock_groups", numbers=json.dumps(list(numbers)), names=json.dumps(list(names)))
+
+    async def _insert_robots(self, rows: Sequence[Row]) -> dict[int, int]:
+        found = [await self._sql.fetch("insert_robots_copy", **some) for some in columns(rows)]
+        return {row.site_id: row.id for each in found for row in each}
 
     async def _insert_links(self, rows: list[LinkRow]) -> None:
         last = {row[:2]: row for row in rows}.values()

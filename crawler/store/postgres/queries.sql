@@ -125,8 +125,8 @@ FROM unnest(:found_on::bigint[], :id::bigint[]) AS t (found_on, id)
 WHERE u.id = t.id AND u.kind = 'page' AND u.state IN ('queued', 'excluded')
   AND NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = u.id);
 
--- name: main_site
-SELECT main_site FROM site WHERE id = :site_id;
+-- name: main_sites_before
+SELECT id, main_site FROM site WHERE id = ANY(numbers(:sites));
 
 -- name: urls_behind_mirrors
 WITH RECURSIVE behind (site) AS (
@@ -259,30 +259,46 @@ UPDATE site s SET fetched = s.fetched + t.n FROM unnest(:pages::bigint[],
   :site_id::bigint[]) AS t (n, id)
 WHERE s.id = t.id;
 
+-- name: insert_robots_text
+INSERT INTO robots_text (sha256, body) SELECT * FROM unnest(:sha256::bytea[], :body::bytea[]) ON CONFLICT DO NOTHING;
+
 -- name: close_robots_copy
-UPDATE robots_copy SET valid_until = least(valid_until, :now) WHERE id = (SELECT robots_id FROM site WHERE id = :site_id);
+UPDATE robots_copy c SET valid_until = least(c.valid_until, t.now)
+FROM unnest(:now::float8[], :site_id::bigint[]) AS t (now, site_id) JOIN site s ON s.id = t.site_id
+WHERE c.id = s.robots_id;
 
 -- name: insert_robots_copy
 INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag,
   last_modified, failures, failing_since, retry_at, note, run_id, answered_by, headers)
-VALUES (:site_id, (SELECT id FROM robots_text WHERE sha256 = :sha256), :action, :status,
-  :fetched_at, :valid_from, :valid_until, :etag, :last_modified, :failures, :failing_since, :retry_at, :note,
-  :run_id, :answered_by, :headers)
-RETURNING id;
+SELECT t.site_id, (SELECT x.id FROM robots_text x WHERE x.sha256 = t.sha256), t.action, t.status, t.fetched_at,
+  t.valid_from, t.valid_until, t.etag, t.last_modified, t.failures, t.failing_since, t.retry_at, t.note, t.run_id,
+  t.answered_by, t.headers
+FROM unnest(:site_id::bigint[], :sha256::bytea[], :action::text[], :status::text[], :fetched_at::float8[],
+  :valid_from::float8[], :valid_until::float8[], :etag::text[], :last_modified::text[], :failures::bigint[],
+  :failing_since::float8[], :retry_at::float8[], :note::text[], :run_id::bigint[], :answered_by::text[],
+  :headers::text[])
+  AS t (site_id, sha256, action, status, fetched_at, valid_from, valid_until, etag, last_modified, failures,
+  failing_since, retry_at, note, run_id, answered_by, headers)
+RETURNING site_id, id;
 
 -- name: set_site_robots
-UPDATE site SET robots_id = coalesce(:robots_id, robots_id), wait_until = :wait_until, crawl_delay_s = :crawl_delay_s,
-  main_site = :main_site
-WHERE id = :site_id;
+UPDATE site s SET robots_id = t.robots_id, wait_until = t.wait_until, crawl_delay_s = t.crawl_delay_s,
+  main_site = t.main_site
+FROM unnest(:robots_id::bigint[], :wait_until::float8[], :crawl_delay_s::float8[], :main_site::text[],
+  :site_id::bigint[]) AS t (robots_id, wait_until, crawl_delay_s, main_site, site_id)
+WHERE s.id = t.site_id;
+
+-- name: drop_mirror
+DELETE FROM mirror WHERE site = ANY(:site::text[]) AND evidence IN ('host', 'refuted');
 
 -- name: set_mirror
 INSERT INTO mirror (site, main_site, evidence, contradiction, seen_at)
-VALUES (:site, :main_site, :evidence, :contradiction, :now)
+SELECT * FROM unnest(:site::text[], :main_site::text[], :evidence::text[], :contradiction::text[], :now::float8[])
 ON CONFLICT (site) DO UPDATE SET main_site = excluded.main_site, evidence = excluded.evidence,
   contradiction = excluded.contradiction, seen_at = excluded.seen_at, sample = NULL, confidence = NULL;
 
 -- name: drop_agent_servers
-DELETE FROM agent_server WHERE site_id = :site_id;
+DELETE FROM agent_server WHERE site_id = ANY(:site_id::bigint[]);
 
 -- name: insert_agent_server
 INSERT INTO agent_server (site_id, line, path, agent_server)
@@ -290,7 +306,7 @@ SELECT * FROM unnest(:site_id::bigint[], :line::bigint[], :path::text[], :agent_
 
 -- name: put_tdmrep
 INSERT INTO tdmrep_file (site_id, fetched_at, status, body, note)
-VALUES (:site_id, :fetched_at, :status, :body, :note)
+SELECT * FROM unnest(:site_id::bigint[], :fetched_at::float8[], :status::text[], :body::bytea[], :note::text[])
 ON CONFLICT (site_id) DO UPDATE SET fetched_at = excluded.fetched_at, status = excluded.status,
   body = excluded.body, note = excluded.note;
 

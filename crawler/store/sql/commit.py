@@ -64,10 +64,11 @@ class Committer:
         """Store a batch; see :meth:`crawler.store.protocols.Frontier.commit`."""
         limits = batch.limits
         touched = set(batch.released)
-        moved = [news.site for news in batch.robots if await self._has_moved(news)]
-        robots_ids = {news.site_id: await self._store_robots(news, batch.now) for news in batch.robots}
-        for site_id, file in batch.tdmrep.items():
-            await self._sql.execute("put_tdmrep", site_id=site_id, **file._asdict())
+        moved = await self._moved(batch.robots)
+        robots_ids = await self._store_robots(batch.robots, batch.now)
+        await self._sql.execute_many(
+            "put_tdmrep", [{"site_id": site_id} | file._asdict() for site_id, file in batch.tdmrep.items()]
+        )
         sitemaps = {offer.url: FoundOffer(offer, None) for news in batch.robots for offer in news.sitemaps}
         touched |= (await self._offers.take(sitemaps, limits.max_depth))[1]
         if batch.outcomes:
@@ -349,67 +350,101 @@ class Committer:
             ],
         )
 
-    async def _store_robots(self, news: RobotsNews, now: float) -> int:
-        """Put a robots copy in force; the copy before it ends when this one begins. Returns its number."""
-        copy, site = news.copy, news.site_id
-        is_kept = copy.action is RobotsAction.PARSE
-        if is_kept and copy.body is not None:
-            await self._sql.execute("insert_robots_text", sha256=copy.sha256, body=copy.body)
-        await self._sql.execute("close_robots_copy", now=copy.fetched_at, site_id=site)
-        inserted = await self._sql.fetch_one(
-            "insert_robots_copy",
-            site_id=site,
-            sha256=copy.sha256 if is_kept else None,
-            action=copy.action,
-            status=copy.status,
-            fetched_at=copy.fetched_at,
-            valid_from=copy.fetched_at,
-            valid_until=copy.expires_at,
-            etag=copy.etag,
-            last_modified=copy.last_modified,
-            failures=copy.failures,
-            failing_since=copy.failing_since,
-            retry_at=copy.retry_at,
-            note=copy.note,
-            run_id=self._run_id,
-            answered_by=news.answered_by,
-            headers=json.dumps(news.headers),
-        )
-        await self._sql.execute(
-            "set_site_robots",
-            robots_id=inserted.id,
-            wait_until=copy.retry_at if copy.action is RobotsAction.DEFER and copy.retry_at else 0.0,
-            crawl_delay_s=news.crawl_delay_s,
-            main_site=news.main_site,
-            site_id=site,
-        )
-        named = news.main_site if news.refuted is None else news.refuted.main_site
-        if named is None:
-            await self._sql.execute("drop_mirror", site=news.site)
-        else:
-            await self._sql.execute(
-                "set_mirror",
-                site=news.site,
-                main_site=named,
-                evidence="host" if news.refuted is None else "refuted",
-                contradiction=None if news.refuted is None else news.refuted.contradiction,
-                now=now,
-            )
-        if copy.action is not RobotsAction.DEFER:  # while robots.txt is deferred, the last lines received hold
-            await self._sql.execute("drop_agent_servers", site_id=site)
-            await self._sql.execute_many(
-                "insert_agent_server",
-                [
-                    {"site_id": site, "line": line.number, "path": line.path, "agent_server": line.url}
-                    for line in news.agent_servers
-                ],
-            )
-        return int(inserted.id)
+    async def _store_robots(self, robots: Sequence[RobotsNews], now: float) -> dict[int, int]:
+        """Put robots copies in force, one of each site; the copy before it ends when this one begins.
 
-    async def _has_moved(self, news: RobotsNews) -> bool:
-        """Whether a site names another main site than before, or none any more."""
-        row = await self._sql.fetch_one("main_site", site_id=news.site_id)
-        return row is not None and row.main_site != news.main_site
+        Returns their numbers by site. A broad crawl commits hundreds at once, so each statement gets all of them.
+        """
+        if not robots:
+            return {}
+        texts = {news.copy.sha256: news.copy.body for news in robots if news.copy.action is RobotsAction.PARSE}
+        await self._sql.execute_many(
+            "insert_robots_text",
+            [{"sha256": sha256, "body": body} for sha256, body in sorted(texts.items()) if body is not None],
+        )
+        await self._sql.execute_many(
+            "close_robots_copy", [{"now": news.copy.fetched_at, "site_id": news.site_id} for news in robots]
+        )
+        ids = await self._insert_robots(
+            [
+                {
+                    "site_id": news.site_id,
+                    "sha256": copy.sha256 if copy.action is RobotsAction.PARSE else None,
+                    "action": copy.action,
+                    "status": copy.status,
+                    "fetched_at": copy.fetched_at,
+                    "valid_from": copy.fetched_at,
+                    "valid_until": copy.expires_at,
+                    "etag": copy.etag,
+                    "last_modified": copy.last_modified,
+                    "failures": copy.failures,
+                    "failing_since": copy.failing_since,
+                    "retry_at": copy.retry_at,
+                    "note": copy.note,
+                    "run_id": self._run_id,
+                    "answered_by": news.answered_by,
+                    "headers": json.dumps(news.headers),
+                }
+                for news in robots
+                for copy in (news.copy,)
+            ]
+        )
+        await self._sql.execute_many(
+            "set_site_robots",
+            [
+                {
+                    "robots_id": ids[news.site_id],
+                    "wait_until": news.copy.retry_at if _is_deferred(news) and news.copy.retry_at else 0.0,
+                    "crawl_delay_s": news.crawl_delay_s,
+                    "main_site": news.main_site,
+                    "site_id": news.site_id,
+                }
+                for news in robots
+            ],
+        )
+        await self._store_mirrors(robots, now)
+        heard = [news for news in robots if not _is_deferred(news)]  # else the last lines received hold
+        await self._sql.execute_many("drop_agent_servers", [{"site_id": news.site_id} for news in heard])
+        await self._sql.execute_many(
+            "insert_agent_server",
+            [
+                {"site_id": news.site_id, "line": line.number, "path": line.path, "agent_server": line.url}
+                for news in heard
+                for line in news.agent_servers
+            ],
+        )
+        return ids
+
+    async def _insert_robots(self, rows: Sequence[Row]) -> dict[int, int]:
+        """Insert robots copies; returns their numbers by site."""
+        await self._sql.execute_many("insert_robots_copy", rows)
+        sites = json.dumps([row["site_id"] for row in rows])
+        return {row.site_id: row.id for row in await self._sql.fetch("last_robots_copies", sites=sites)}
+
+    async def _store_mirrors(self, robots: Sequence[RobotsNews], now: float) -> None:
+        named = {news.site: news.main_site if news.refuted is None else news.refuted.main_site for news in robots}
+        await self._sql.execute_many("drop_mirror", [{"site": site} for site, main in named.items() if main is None])
+        await self._sql.execute_many(
+            "set_mirror",
+            [
+                {
+                    "site": news.site,
+                    "main_site": named[news.site],
+                    "evidence": "host" if news.refuted is None else "refuted",
+                    "contradiction": None if news.refuted is None else news.refuted.contradiction,
+                    "now": now,
+                }
+                for news in robots
+                if named[news.site] is not None
+            ],
+        )
+
+    async def _moved(self, robots: Sequence[RobotsNews]) -> list[str]:
+        """The sites that name another main site than before, or none any more."""
+        sites = json.dumps([news.site_id for news in robots])
+        rows = await self._sql.fetch("main_sites_before", sites=sites) if robots else []
+        before = {row.id: row.main_site for row in rows}
+        return [news.site for news in robots if before.get(news.site_id, news.main_site) != news.main_site]
 
     async def _requeue_behind_mirrors(self, sites: list[str]) -> set[int]:
         """Queue the URLs that were excluded as a mirror's, if its site or a site on the way names another main site."""
@@ -480,6 +515,10 @@ def _within(batch: list[Queued], pages: int) -> list[Queued]:
         return batch
     new = [queued for queued in batch if queued.seen is None][: max(0, pages)]
     return [queued for queued in batch if queued.seen is not None or queued in new]
+
+
+def _is_deferred(news: RobotsNews) -> bool:
+    return news.copy.action is RobotsAction.DEFER
 
 
 def unlimited(limit: int | None) -> int:

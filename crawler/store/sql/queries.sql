@@ -5,12 +5,6 @@
 -- The text of a robots.txt by its SHA-256.
 SELECT body FROM robots_text WHERE sha256 = :sha256;
 
--- name: insert_robots_text
-INSERT INTO robots_text (sha256, body) VALUES (:sha256, :body) ON CONFLICT DO NOTHING;
-
--- name: drop_mirror
-DELETE FROM mirror WHERE site = :site AND evidence IN ('host', 'refuted');
-
 -- name: refute_mirror
 UPDATE mirror SET evidence = 'refuted', contradiction = :contradiction, seen_at = :now
 WHERE site = :site AND main_site = :main_site AND evidence = 'host';

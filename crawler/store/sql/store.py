@@ -494,7 +494,7 @@ class SqlStore(ABC):
     @retrying
     async def keep_robots_text(self, sha256: bytes, text: bytes) -> None:
         async with self._writing():
-            await self._sql.execute("insert_robots_text", sha256=sha256, body=text)
+            await self._sql.execute_many("insert_robots_text", [{"sha256": sha256, "body": text}])
 
     async def robots_text(self, sha256: bytes) -> bytes:
         row = await self._read.fetch_one("robots_text", sha256=sha256)

@@ -61,8 +61,9 @@ UPDATE url SET lastmod = :lastmod WHERE id = :id;
 UPDATE url SET kind = 'sitemap', found_on = coalesce(:found_on, found_on)
 WHERE id = :id AND kind = 'page' AND state IN ('queued', 'excluded') AND id NOT IN (SELECT url_id FROM revisit);
 
--- name: main_site
-SELECT main_site FROM site WHERE id = :site_id;
+-- name: main_sites_before
+-- The main sites that a JSON list of sites named last.
+SELECT id, main_site FROM site WHERE id IN (SELECT value FROM json_each(:sites));
 
 -- name: urls_behind_mirrors
 -- URLs excluded as a mirror's, on a JSON list of sites and on all sites whose Host lines lead there.
@@ -135,6 +136,9 @@ INSERT INTO request (run_id, site_id, path, purpose, started_at, finished_at, st
 -- name: count_fetched
 UPDATE site SET fetched = fetched + :pages WHERE id = :site_id;
 
+-- name: insert_robots_text
+INSERT INTO robots_text (sha256, body) VALUES (:sha256, :body) ON CONFLICT DO NOTHING;
+
 -- name: close_robots_copy
 -- A newer copy replaces the copy in force.
 UPDATE robots_copy SET valid_until = min(valid_until, :now) WHERE id = (SELECT robots_id FROM site WHERE id = :site_id);
@@ -144,11 +148,18 @@ INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_fro
   failures, failing_since, retry_at, note, run_id, answered_by, headers)
 VALUES (:site_id, (SELECT id FROM robots_text WHERE sha256 = :sha256), :action, :status, :fetched_at, :valid_from,
   :valid_until, :etag, :last_modified, :failures, :failing_since, :retry_at, :note, :run_id, :answered_by,
-    :headers) RETURNING id;
+    :headers);
+
+-- name: last_robots_copies
+-- The newest copies of a JSON list of sites.
+SELECT site_id, max(id) AS id FROM robots_copy WHERE site_id IN (SELECT value FROM json_each(:sites)) GROUP BY site_id;
 
 -- name: set_site_robots
-UPDATE site SET robots_id = coalesce(:robots_id, robots_id), wait_until = :wait_until, crawl_delay_s = :crawl_delay_s,
-  main_site = :main_site WHERE id = :site_id;
+UPDATE site SET robots_id = :robots_id, wait_until = :wait_until, crawl_delay_s = :crawl_delay_s, main_site = :main_site
+WHERE id = :site_id;
+
+-- name: drop_mirror
+DELETE FROM mirror WHERE site = :site AND evidence IN ('host', 'refuted');
 
 -- name: set_mirror
 INSERT OR REPLACE INTO mirror (site, main_site, evidence, contradiction, seen_at)
