@@ -33,6 +33,7 @@ from crawler.stored_pages import Page, PageLink, page_of, stored_links, stored_p
 from crawler.validation import RunLimits
 
 if TYPE_CHECKING:
+    from crawler.duplicates.find import DuplicatesSummary
     from crawler.export import ExportProgress
     from crawler.rank.ranking import RankingSummary
     from crawler.rup.robot.subscribe import Subscriber
@@ -301,6 +302,16 @@ class OpenCrawl:
         async with self._alone(), self._store(read_only=False) as store:
             ranked: RankingSummary = await ranking.rank(store)
             return ranked
+
+    async def duplicates(self) -> DuplicatesSummary:
+        """Find pages with nearly the same main text; fills the view ``near_duplicates``. Only changed pages are read.
+
+        Raises :class:`UsageError` without a store, and :class:`StoreInUse` during a crawl.
+        """
+        from crawler.duplicates.find import find_duplicates
+
+        async with self._alone(), self._store(read_only=False) as store:
+            return await find_duplicates(store)
 
     @asynccontextmanager
     async def rup(

@@ -42,6 +42,7 @@ SECTIONS = {
         "running",
         "revisits",
         "search",
+        "duplicates",
         "export",
         "samples",
         "appendix",

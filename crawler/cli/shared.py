@@ -64,6 +64,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "search": CommandEntry("search.commands", "Search the pages."),
         "serve-search": CommandEntry("search.serve_command", "Serve a search page for browsers and programs."),
         "rank": CommandEntry("rank.commands", "Rank pages and sites by the links between them."),
+        "duplicates": CommandEntry("duplicates.commands", "Find pages with nearly the same text."),
         "sample": CommandEntry("sampling.commands", "Estimate the whole from a random sample."),
     },
     "Check without network": {

@@ -37,7 +37,12 @@ _LEFT_OUT = (
 _BODIES = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
 #: Not a format of :data:`FORMATS`: it is a folder.
 APPENDIX = "appendix"
-_OF_RANK = ("ranks", "site_ranks")
+#: By view, the command that fills it, and a view that has rows once the command was run.
+_MADE_BY = {
+    "ranks": ("rank", "ranks"),
+    "site_ranks": ("rank", "site_ranks"),
+    "near_duplicates": ("duplicates", "text_signatures_by_id"),
+}
 
 
 def _help() -> str:
@@ -135,15 +140,16 @@ def export(
                 chunk=chunk,
                 tally=tally,
             )
-            unranked = table in _OF_RANK and not await store.query(SQL["any_row"].format(view=table))
+            command, view = _MADE_BY.get(table or "", ("", ""))
+            is_missing = command and not await store.query(SQL["any_row"].format(view=view))
         why = counted((reason, n) for reason, n in tally.left_out_for.items()) or _LEFT_OUT
         left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
         tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
         if tally.unread:
             reasons = counted((reason, n) for reason, n in tally.unread.items())
             tell(f"{out}: {many(tally.unread.total(), 'page')} without a main text: {reasons}")
-        if unranked:
-            tell(f"the view {table} is empty: run `crawler rank{db_argument(db)}` first")
+        if is_missing:
+            tell(f"the view {table} is empty: run `crawler {command}{db_argument(db)}` first")
         return 0
 
     return run_async(write())

@@ -48,6 +48,7 @@ _COLUMNS = {
     "links_glued": "source:t target:t anchor:t rel:t",
     "ranks": "url:t pagerank:n in_links:i in_sites:i url_id:i site:t",
     "site_ranks": "site:t pagerank:n pages:i in_links:i in_sites:i",
+    "near_duplicates": "url:t representative:t similarity:n cluster_id:i url_id:i site:t",
     "samples": "url:t site:t stratum:t probability:n site_probability:n method:t walk:i state:t reason_code:t reason:t "
     "draw:i url_id:i",
     "sample_frame": "url:t site:t url_id:i",

@@ -249,6 +249,29 @@ class SiteRank(NamedTuple):
     in_sites: int
 
 
+class TextSignature(NamedTuple):
+    """A row of the table ``text_signature``: the keys under which texts that are like that of a page are found."""
+
+    url_id: int
+    digest: int
+    keys: bytes
+
+
+class SiteTemplate(NamedTuple):
+    """A row of the table ``site_template``: what the texts of a site have in common."""
+
+    site_id: int
+    shingles: bytes
+
+
+class NearDuplicate(NamedTuple):
+    """A row of the table ``near_duplicate``: a page of the cluster that the page ``cluster_id`` represents."""
+
+    url_id: int
+    cluster_id: int
+    similarity: float
+
+
 class SampleRow(NamedTuple):
     """A row of the table ``sample``: one draw."""
 
@@ -741,6 +764,22 @@ class Ranks(StoreReader, Protocol):
         ...
 
 
+class NearDuplicates(StoreReader, Protocol):
+    """For the search for near-duplicates. Each method is one transaction."""
+
+    async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
+        """Insert or replace the signatures of pages, and the templates of sites."""
+        ...
+
+    async def drop_signatures(self, numbers: Sequence[int]) -> None:
+        """Delete the signatures of pages, and the templates of sites without any."""
+        ...
+
+    async def replace_near_duplicates(self, pages: Iterable[NearDuplicate]) -> None:
+        """Replace all clusters."""
+        ...
+
+
 class Samples(StoreReader, Protocol):
     """For the drawing of samples."""
 
@@ -827,7 +866,7 @@ class Maintenance(StoreReader, Protocol):
         ...
 
 
-class CrawlStore(EngineStore, HintingStore, Ranks, Samples, Copying, Maintenance, Protocol):
+class CrawlStore(EngineStore, HintingStore, Ranks, NearDuplicates, Samples, Copying, Maintenance, Protocol):
     """All parts of an open store, for the code that opens it."""
 
     @property

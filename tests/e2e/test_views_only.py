@@ -123,6 +123,7 @@ def test_no_command_reads_a_table(
         ("search", "word", "--site", "a.test"),
         ("rank",),
         ("rank", "--sites"),
+        ("duplicates",),
         ("sample",),
         ("report", str(tmp_path / "report.html")),
         *(("export", name, str(tmp_path / f"out.{name}")) for name in FORMATS),

@@ -38,7 +38,14 @@ _EXPORTS = (
 )  # fmt: skip
 #: The commands that read a store. ``audit`` and ``status`` read that of each crawl, the others that of the main one.
 _ALWAYS = (("audit",), ("status",), ("status", "--json"))
-_OTHERS = (("index",), ("search", "title"), ("search", "title", "--json"), ("rank",), ("rank", "--sites"))
+_OTHERS = (
+    ("index",),
+    ("search", "title"),
+    ("search", "title", "--json"),
+    ("rank",),
+    ("duplicates",),
+    ("rank", "--sites"),
+)
 
 
 #: The exit codes of the command, and the ends of the run.

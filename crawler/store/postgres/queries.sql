@@ -115,6 +115,19 @@ INSERT INTO rank SELECT * FROM unnest(:url_id::bigint[], :site_id::bigint[], :pa
 INSERT INTO site_rank SELECT * FROM unnest(:site_id::bigint[], :pagerank::float8[], :pages::bigint[],
   :in_links::bigint[], :in_sites::bigint[]);
 
+-- name: insert_text_signature
+INSERT INTO text_signature (url_id, digest, keys)
+SELECT * FROM unnest(:url_id::bigint[], :digest::bigint[], :keys::bytea[])
+ON CONFLICT (url_id) DO UPDATE SET digest = excluded.digest, keys = excluded.keys;
+
+-- name: insert_site_template
+INSERT INTO site_template (site_id, shingles) SELECT * FROM unnest(:site_id::bigint[], :shingles::bytea[])
+ON CONFLICT (site_id) DO UPDATE SET shingles = excluded.shingles;
+
+-- name: insert_near_duplicate
+INSERT INTO near_duplicate (url_id, cluster_id, similarity)
+SELECT * FROM unnest(:url_id::bigint[], :cluster_id::bigint[], :similarity::float8[]);
+
 -- name: set_lastmod
 UPDATE url u SET lastmod = t.lastmod FROM unnest(:lastmod::float8[], :id::bigint[]) AS t (lastmod, id)
 WHERE u.id = t.id;
@@ -803,6 +816,12 @@ DELETE FROM revisit WHERE url_id = ANY(:id::bigint[]);
 
 -- name: forget_rank
 DELETE FROM rank WHERE url_id = ANY(:id::bigint[]);
+
+-- name: forget_text_signature
+DELETE FROM text_signature WHERE url_id = ANY(:id::bigint[]);
+
+-- name: forget_near_duplicate
+DELETE FROM near_duplicate WHERE url_id = ANY(:id::bigint[]) OR cluster_id = ANY(:id::bigint[]);
 
 -- name: forget_url
 UPDATE url u SET state = 'excluded', reason_code = 'forgotten', reason = t.reason, target = NULL, due_at = 0,

@@ -442,6 +442,24 @@ CREATE TABLE site_rank (
   in_sites bigint NOT NULL
 );
 
+CREATE TABLE text_signature (
+  url_id bigint PRIMARY KEY,
+  digest bigint NOT NULL,
+  keys bytea NOT NULL
+);
+
+CREATE TABLE site_template (
+  site_id bigint PRIMARY KEY,
+  shingles bytea NOT NULL
+);
+
+CREATE TABLE near_duplicate (
+  url_id bigint PRIMARY KEY,
+  cluster_id bigint NOT NULL,
+  similarity double precision NOT NULL
+);
+CREATE INDEX near_duplicate_cluster ON near_duplicate(cluster_id);
+
 CREATE TABLE sample_draw (
   method text NOT NULL,
   per text NOT NULL,

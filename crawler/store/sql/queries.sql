@@ -394,6 +394,16 @@ DELETE FROM answer
 WHERE id NOT IN (SELECT answer_id FROM page WHERE answer_id IS NOT NULL)
   AND id NOT IN (SELECT answer_id FROM page_version WHERE answer_id IS NOT NULL);
 
+-- name: drop_templates_of_empty_sites
+DELETE FROM site_template WHERE site_id NOT IN (SELECT DISTINCT site_of(url_id) FROM text_signature);
+
+-- name: drop_clusters_of_one
+DELETE FROM near_duplicate
+WHERE cluster_id IN (SELECT cluster_id FROM near_duplicate GROUP BY cluster_id HAVING count(*) = 1);
+
+-- name: drop_near_duplicates
+DELETE FROM near_duplicate;
+
 -- name: drop_ranks_of_empty_sites
 DELETE FROM site_rank WHERE site_id NOT IN (SELECT site_id FROM rank);
 

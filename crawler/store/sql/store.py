@@ -35,12 +35,15 @@ from crawler.store.protocols import (
     CommitResult,
     Content,
     Counts,
+    NearDuplicate,
     PageRank,
     Refuted,
     SampleDraw,
     SampleRow,
     SiteRank,
+    SiteTemplate,
     Swept,
+    TextSignature,
     Waiting,
 )
 from crawler.store.retrying import retrying
@@ -74,6 +77,8 @@ _FORGETTING = (
     "drop_links",
     "forget_revisit",
     "forget_rank",
+    "forget_text_signature",
+    "forget_near_duplicate",
     "dequeue",
 )
 
@@ -462,6 +467,8 @@ class SqlStore(ABC):
             await self._sql.execute("drop_unused_preferences")
             await self._sql.execute("drop_unused_answers")
             await self._sql.execute("drop_ranks_of_empty_sites")
+            await self._sql.execute("drop_templates_of_empty_sites")
+            await self._sql.execute("drop_clusters_of_one")
         if self._outside is not None and (others := await self._delete_dropped(self._outside)):
             raise UsageError(
                 f"{self._outside.place}: the store has forgotten, but the bodies are still here, because other stores "
@@ -567,6 +574,21 @@ class SqlStore(ABC):
             await self._sql.execute("drop_site_ranks")
             await self._sql.execute_many("insert_rank", (page._asdict() for page in pages))
             await self._sql.execute_many("insert_site_rank", (site._asdict() for site in sites))
+
+    async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
+        async with self._writing():
+            await self._sql.execute_many("insert_site_template", (row._asdict() for row in templates))
+            await self._sql.execute_many("insert_text_signature", (row._asdict() for row in signatures))
+
+    async def drop_signatures(self, numbers: Sequence[int]) -> None:
+        async with self._writing():
+            await self._sql.execute_many("forget_text_signature", ({"id": number} for number in numbers))
+            await self._sql.execute("drop_templates_of_empty_sites")
+
+    async def replace_near_duplicates(self, pages: Iterable[NearDuplicate]) -> None:
+        async with self._writing():
+            await self._sql.execute("drop_near_duplicates")
+            await self._sql.execute_many("insert_near_duplicate", (page._asdict() for page in pages))
 
     async def sample_draw(self) -> SampleDraw | None:
         row = await self._read.fetch_one("sample_draw")

@@ -195,6 +195,14 @@ CREATE VIEW site_ranks AS
   SELECT s.name AS site, r.pagerank, r.pages, r.in_links, r.in_sites
   FROM site_rank r JOIN site s ON s.id = r.site_id;
 
+-- As `crawler duplicates` last computed it, without pages that have no text any more.
+CREATE VIEW near_duplicates AS
+  SELECT s.name || u.path AS url, t.name || c.path AS representative, n.similarity, n.cluster_id, n.url_id,
+         s.name AS site
+  FROM near_duplicate n JOIN page p ON p.url_id = n.url_id AND p.body_id IS NOT NULL
+  JOIN url u ON u.id = n.url_id JOIN site s ON s.id = site_of(n.url_id)
+  JOIN url c ON c.id = n.cluster_id JOIN site t ON t.id = site_of(n.cluster_id);
+
 CREATE VIEW samples AS
   SELECT s.name || u.path AS url, s.name AS site, a.stratum, a.probability, a.site_probability, d.method, a.walk, u.state, u.reason_code,
          u.reason, a.draw, a.url_id
@@ -295,6 +303,12 @@ CREATE VIEW revisits_by_id AS
   FROM revisit;
 
 CREATE VIEW ranks_by_id AS SELECT url_id, site_id, pagerank, in_links, in_sites FROM rank;
+
+CREATE VIEW text_signatures_by_id AS SELECT url_id, site_of(url_id) AS site_id, digest, keys FROM text_signature;
+
+CREATE VIEW site_templates_by_id AS SELECT site_id, shingles FROM site_template;
+
+CREATE VIEW near_duplicates_by_id AS SELECT url_id, cluster_id, similarity FROM near_duplicate;
 
 CREATE VIEW samples_by_id AS SELECT draw, url_id, stratum, walk, probability, site_probability FROM sample;
 

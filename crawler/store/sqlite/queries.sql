@@ -53,6 +53,15 @@ INSERT INTO rank VALUES (:url_id, :site_id, :pagerank, :in_links, :in_sites);
 -- name: insert_site_rank
 INSERT INTO site_rank VALUES (:site_id, :pagerank, :pages, :in_links, :in_sites);
 
+-- name: insert_text_signature
+INSERT OR REPLACE INTO text_signature (url_id, digest, keys) VALUES (:url_id, :digest, :keys);
+
+-- name: insert_site_template
+INSERT OR REPLACE INTO site_template (site_id, shingles) VALUES (:site_id, :shingles);
+
+-- name: insert_near_duplicate
+INSERT INTO near_duplicate (url_id, cluster_id, similarity) VALUES (:url_id, :cluster_id, :similarity);
+
 -- name: set_lastmod
 UPDATE url SET lastmod = :lastmod WHERE id = :id;
 
@@ -592,6 +601,12 @@ DELETE FROM revisit WHERE url_id = :id;
 
 -- name: forget_rank
 DELETE FROM rank WHERE url_id = :id;
+
+-- name: forget_text_signature
+DELETE FROM text_signature WHERE url_id = :id;
+
+-- name: forget_near_duplicate
+DELETE FROM near_duplicate WHERE url_id = :id OR cluster_id = :id;
 
 -- name: forget_url
 -- The row of the URL stays: it keeps the page from coming back.

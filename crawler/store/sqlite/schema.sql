@@ -397,6 +397,24 @@ CREATE TABLE site_rank (
   in_sites INTEGER NOT NULL              -- sites of these pages
 );
 
+CREATE TABLE text_signature (            -- as `crawler duplicates` last computed it: one row per text that it compares
+  url_id INTEGER PRIMARY KEY,
+  digest INTEGER NOT NULL,               -- of everything that the row was made of
+  keys BLOB NOT NULL                     -- eight bytes each, see crawler/duplicates/texts.py; empty: too short a text
+);
+
+CREATE TABLE site_template (             -- what the texts of a site have in common; one row per site with signatures
+  site_id INTEGER PRIMARY KEY,
+  shingles BLOB NOT NULL                 -- hashes of eight bytes
+);
+
+CREATE TABLE near_duplicate (            -- as `crawler duplicates` last computed it: one row per page of a cluster
+  url_id INTEGER PRIMARY KEY,
+  cluster_id INTEGER NOT NULL,           -- the url_id of the page that represents the cluster
+  similarity REAL NOT NULL               -- Jaccard similarity with that page
+);
+CREATE INDEX near_duplicate_cluster ON near_duplicate(cluster_id);
+
 CREATE TABLE sample_draw (               -- how the sample was drawn (docs/samples.md); one row or none
   method TEXT NOT NULL,                  -- 'uniform', 'stratified', 'random-walk'
   per TEXT NOT NULL,                     -- 'crawl', 'site'

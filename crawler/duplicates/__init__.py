@@ -1,0 +1,1 @@
+"""Near-duplicates: pages whose main texts are nearly the same, in clusters (docs/duplicates.md)."""

@@ -1,0 +1,205 @@
+"""Reads the texts of pages as shingles, and keeps a signature of each text in the store.
+
+A signature has the keys under which similar texts are found: a hash of all words, and the bands of a sketch of the text
+without the template of its site. The template is what many of the first pages of the site have in common. Pages are
+numbered by a hash of their paths, so the first ones are a random sample. If one of these pages changes, all pages of
+the site are read again; otherwise only pages that changed are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from array import array
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import xxhash
+
+from crawler.duplicates.shingles import LEAST_SHINGLES, VERSION, bands, shingles, template, words
+from crawler.page.main_text import main_text
+from crawler.store.protocols import NearDuplicates, SiteTemplate, StoreReader, TextSignature
+from crawler.store.statements import load_statements
+
+KEY_BYTES = 8
+
+_SAMPLE = 100  # pages of a site from which its template is read
+_PAGES_AT_ONCE = 500
+_BYTES_AT_ONCE = 4_000_000  # of documents in memory
+_TEMPLATES_IN_MEMORY = 64
+
+#: Called with how many pages have been processed, and how many there are.
+OnProgress = Callable[[int, int], None]
+
+
+def _statements() -> Mapping[str, str]:
+    statements = load_statements("crawler.duplicates")
+    return {name: sql.replace("{compared}", statements["compared"]) for name, sql in statements.items()}
+
+
+SQL = _statements()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The text of a page: the hash of its words, and its shingles in ascending order."""
+
+    words_key: bytes
+    shingles: array[int]
+
+    def keys(self, of_site: set[int]) -> bytes:
+        """The keys of its signature, given the template of its site; no bytes for a text that is not compared."""
+        if len(self.shingles) < LEAST_SHINGLES:
+            return b""
+        return self.words_key + bands(self.own(of_site))
+
+    def own(self, of_site: set[int]) -> set[int]:
+        """The shingles without those of the template of the site."""
+        return set(self.shingles) - of_site
+
+
+async def sign(store: NearDuplicates, on_progress: OnProgress) -> tuple[int, int]:
+    """Bring the signatures up to date. Returns how many pages are compared, and how many were read for that.
+
+    A cancellation keeps what was committed, and the next call continues there.
+    """
+    await store.drop_signatures([row["url_id"] for row in await store.query(SQL["outdated"])])
+    (counted,) = await store.query(SQL["count_pages"])
+    signing, done = _Signing(store), 0
+    async for rows, is_sample in _parts(store):
+        await signing.sign(rows, is_sample=is_sample)
+        done += len(rows)
+        on_progress(done, counted["pages"])
+    await signing.commit()
+    return done, signing.pages_read
+
+
+class _Signing:
+    """Signs the pages of one site after the other; ``sample`` and ``template`` are those of the current one."""
+
+    def __init__(self, store: NearDuplicates) -> None:
+        self._store = store
+        self._sample = b""
+        self._template: set[int] | None = None
+        self._new: list[TextSignature] = []
+        self._templates: list[SiteTemplate] = []
+        self.pages_read = 0
+
+    async def sign(self, rows: Sequence[Any], *, is_sample: bool) -> None:
+        """Sign the pages of a site that changed; ``is_sample`` says that these are its first pages."""
+        if is_sample:
+            self._sample = xxhash.xxh3_64_digest(b"".join(map(_content, rows)))
+            self._template = None
+        digests = [xxhash.xxh3_64_intdigest(_content(row) + self._sample) - (1 << 63) for row in rows]
+        changed = [(row, digest) for row, digest in zip(rows, digests, strict=True) if row["digest"] != digest]
+        if not changed:
+            return
+        site_id = rows[0]["site_id"]
+        texts = await texts_of(self._store, rows if is_sample else [row for row, _ in changed])
+        if is_sample:
+            self._template = await asyncio.to_thread(template, [text.shingles for text in texts.values()])
+            self._templates.append(SiteTemplate(site_id, array("Q", sorted(self._template)).tobytes()))
+        elif self._template is None:
+            self._template = await _stored_template(self._store, site_id)
+        self.pages_read += len(texts)
+        self._new += await asyncio.to_thread(_signatures, changed, texts, self._template)
+        if len(self._new) >= _PAGES_AT_ONCE:
+            await self.commit()
+
+    async def commit(self) -> None:
+        """Commit the new signatures, with the templates that they are made with."""
+        await self._store.keep_signatures(self._new, self._templates)
+        self._new, self._templates = [], []
+
+
+def _signatures(
+    changed: Iterable[tuple[Any, int]], texts: Mapping[int, Text], of_site: set[int]
+) -> list[TextSignature]:
+    return [
+        TextSignature(row["url_id"], digest, texts[row["url_id"]].keys(of_site))
+        for row, digest in changed
+        if row["url_id"] in texts
+    ]
+
+
+def _content(row: Any) -> bytes:
+    """All that the text of a page depends on."""
+    return json.dumps([VERSION, row["body_id"], row["charset"], row["content_type"]]).encode()
+
+
+async def _parts(store: StoreReader) -> AsyncIterator[tuple[list[Any], bool]]:
+    """The pages of one site after the other, in parts, each with whether it is the first part of its site."""
+    after, site, part, is_first = -1, None, list[Any](), True
+    while rows := await store.query(SQL["next_pages"], {"after": after, "limit": _PAGES_AT_ONCE}):
+        after = rows[-1]["url_id"]
+        for row in rows:
+            if row["site_id"] != site or len(part) == _SAMPLE:
+                if part:
+                    yield part, is_first
+                is_first, site, part = row["site_id"] != site, row["site_id"], []
+            part.append(row)
+    if part:
+        yield part, is_first
+
+
+async def texts_of(store: StoreReader, rows: Sequence[Any]) -> dict[int, Text]:
+    """The texts of pages by number. A page whose body has been deleted meanwhile is left out."""
+    texts: dict[int, Text] = {}
+    for batch in _batches(rows):
+        bodies = await store.bodies({row["body_id"] for row in batch})
+        texts |= await asyncio.to_thread(_texts, batch, bodies)
+    return texts
+
+
+def _texts(rows: Iterable[Any], bodies: Mapping[int, bytes]) -> dict[int, Text]:
+    return {row["url_id"]: _text(bodies[row["body_id"]], row) for row in rows if row["body_id"] in bodies}
+
+
+def _batches(rows: Iterable[Any]) -> Iterable[list[Any]]:
+    batch, size = list[Any](), 0
+    for row in rows:
+        if batch and size + row["body_bytes"] > _BYTES_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += row["body_bytes"]
+    if batch:
+        yield batch
+
+
+def _text(body: bytes, row: Any) -> Text:
+    said = words(main_text(body, row["charset"], row["content_type"]).text)
+    return Text(xxhash.xxh3_64_digest(" ".join(said).encode(errors="replace")), array("Q", sorted(shingles(said))))
+
+
+async def _stored_template(store: StoreReader, site_id: int) -> set[int]:
+    found: array[int] = array("Q")
+    for row in await store.query(SQL["template"], {"site_id": site_id}):
+        found.frombytes(row["shingles"])
+    return set(found)
+
+
+class OwnTexts:
+    """Reads the texts of pages without the templates of their sites. The last templates stay in memory."""
+
+    def __init__(self, store: StoreReader) -> None:
+        self._store = store
+        self._templates: OrderedDict[int, set[int]] = OrderedDict()
+
+    async def read(self, numbers: Iterable[int]) -> dict[int, set[int]]:
+        """The shingles of pages, by the numbers of the pages."""
+        rows = await self._store.query(SQL["pages"].format(numbers=", ".join(map(str, numbers))))
+        sites = {row["url_id"]: row["site_id"] for row in rows}
+        texts = await texts_of(self._store, rows)
+        return {number: text.own(await self._template(sites[number])) for number, text in texts.items()}
+
+    async def _template(self, site_id: int) -> set[int]:
+        found = self._templates.pop(site_id, None)
+        if found is None:
+            found = await _stored_template(self._store, site_id)
+            if len(self._templates) >= _TEMPLATES_IN_MEMORY:
+                self._templates.popitem(last=False)
+        self._templates[site_id] = found
+        return found

@@ -1,0 +1,5 @@
+"""Fixtures of the tests of near-duplicates."""
+
+from tests.unit.search.conftest import crawl
+
+__all__ = ["crawl"]
