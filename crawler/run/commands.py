@@ -33,7 +33,7 @@ from crawler.reasons import EndCode
 from crawler.robots.tokens import warning_about
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
-from crawler.run.notify import notify
+from crawler.run.notify import notify, require_login
 from crawler.run.plan import as_json as plan_json
 from crawler.run.plan import plan_of
 from crawler.run.plan import render as render_plan
@@ -77,6 +77,7 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: A
     async def run_crawl() -> int:
         settings, changes = await _as_begun(with_given, names_seeds=bool(output.seeds or (seeds and not refresh)))
         _require_sample_size(settings, given)
+        require_login(settings.output.notify)
         if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
             tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
         if refresh:

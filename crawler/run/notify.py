@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import smtplib
+import ssl
 from collections.abc import Callable
 from email.message import EmailMessage
 from http import HTTPStatus
@@ -13,7 +14,8 @@ from urllib.parse import unquote, urlsplit
 
 import aiohttp
 
-from crawler.errors import Setting
+from crawler.cli.shared import smtp_login
+from crawler.errors import CrawlerError, Setting
 from crawler.formatting import many
 from crawler.settings.keys import terminal_name
 from crawler.terminal_text import shown
@@ -21,8 +23,17 @@ from crawler.terminal_text import shown
 _TIMEOUT_S = 20.0
 
 
+_MAIL = ("smtp:", "smtps:")
+
+
 class _Refused(Exception):
-    """The webhook answered, and did not take the summary."""
+    """The webhook or the mail server answered, and the summary was not sent."""
+
+
+def require_login(target: str) -> None:
+    """Raise :class:`crawler.errors.UsageError` if ``target`` is a mailbox and the environment has half a login."""
+    if target.startswith(_MAIL):
+        smtp_login()
 
 
 async def notify(target: str, summary: dict[str, Any], sender: str, tell: Callable[[str], None]) -> None:
@@ -34,11 +45,11 @@ async def notify(target: str, summary: dict[str, Any], sender: str, tell: Callab
     if not target:
         return
     try:
-        if target.startswith("smtp:"):
+        if target.startswith(_MAIL):
             await asyncio.to_thread(_mail, target, summary, sender)
         else:
             await _post(target, summary)
-    except (_Refused, aiohttp.ClientError, OSError, smtplib.SMTPException, TimeoutError) as error:
+    except (_Refused, CrawlerError, aiohttp.ClientError, OSError, smtplib.SMTPException, TimeoutError) as error:
         where = urlsplit(target).hostname or ""
         has_url = isinstance(error, aiohttp.InvalidURL)  # in its text, and the URL is a secret
         why = "" if has_url else shown(str(error))
@@ -58,12 +69,30 @@ async def _post(url: str, summary: dict[str, Any]) -> None:
 
 
 def _mail(target: str, summary: dict[str, Any], sender: str) -> None:
+    """Send a mail. With smtps or a login, TLS and a valid certificate are required, else TLS is used if offered."""
+    login = smtp_login()
     parts = urlsplit(target)
     recipient = unquote(parts.path.lstrip("/"))
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = sender or recipient, recipient, subject(summary)
     message.set_content(json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
-    with smtplib.SMTP(parts.hostname or "", parts.port or 25, timeout=_TIMEOUT_S) as server:
+    host, is_tls = parts.hostname or "", parts.scheme == "smtps"
+    context = ssl.create_default_context()
+    if login is None and not is_tls:  # otherwise anybody on the way could read the mail
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    server = (
+        smtplib.SMTP_SSL(host, parts.port or smtplib.SMTP_SSL_PORT, timeout=_TIMEOUT_S, context=context)
+        if is_tls
+        else smtplib.SMTP(host, parts.port or smtplib.SMTP_PORT, timeout=_TIMEOUT_S)
+    )
+    with server:
+        server.ehlo()
+        if not is_tls and server.has_extn("starttls"):
+            server.starttls(context=context)
+        elif not is_tls and login is not None:
+            raise _Refused("it offers no TLS, which a login requires")
+        if login is not None:
+            server.login(*login)
         server.send_message(message)
 
 

@@ -330,7 +330,8 @@ _TABLE = (
         "output.notify",
         "Send the summary of a run to this webhook, or by mail: https://HOST/… or smtp://SERVER/you@example.org.",
         "A webhook gets the JSON of --json by POST, with the sentence `text`. A mail comes from the address in "
-        "identity.contact, if there is one. The mail server must take it without a password.",
+        "identity.contact, if there is one. With smtps:// the connection begins with TLS. The environment variables "
+        "CRAWLER_SMTP_USER and CRAWLER_SMTP_PASSWORD are the login, if the mail server requires one.",
         "--notify",
     ),
     Key(

@@ -90,7 +90,7 @@ class Output:
     progress: bool = True
     json: bool = False
     warc: str = ""  # a folder
-    notify: str = ""  # the URL of a webhook, or smtp://SERVER[:PORT]/ADDRESS
+    notify: str = ""  # the URL of a webhook, or smtp[s]://SERVER[:PORT]/ADDRESS
     min_free: int | None = None  # bytes; None stands for crawler.engine.disk_reserve.DEFAULT_BYTES
     log_level: LogLevel = LogLevel.OFF
     log_format: LogFormat = LogFormat.TEXT

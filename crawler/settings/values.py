@@ -127,9 +127,9 @@ def _notify(value: object) -> str:
     text = _text(value)
     parts = urlsplit(text)
     mailbox = unquote(parts.path)
-    is_mail = parts.scheme == "smtp" and "@" in mailbox and mailbox.isprintable() and not parts.query
+    is_mail = parts.scheme in ("smtp", "smtps") and "@" in mailbox and mailbox.isprintable() and not parts.query
     if text and not (parts.hostname and (is_mail or parts.scheme in ("http", "https"))):
-        raise ValueError("must be https://HOST/… (a webhook) or smtp://HOST[:PORT]/you@example.org")
+        raise ValueError("must be https://HOST/… (a webhook) or smtp[s]://HOST[:PORT]/you@example.org")
     try:
         _ = parts.port
     except ValueError:

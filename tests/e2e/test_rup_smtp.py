@@ -1,10 +1,12 @@
-"""``crawler rup serve`` with mail servers that require TLS, a login, or neither."""
+"""``crawler rup serve`` and ``--notify`` with mail servers that require TLS, a login, or neither."""
 
 from __future__ import annotations
 
 import shutil
 import ssl
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,14 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
+from crawler.run.notify import notify
 from crawler.rup.mail.smtp import Later, Outcome, Sent, SmtpMailer
 from tests.command import crawler
 from tests.rup.post import free_port
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
 
+SUMMARY = {"db": "crawl.db", "ended_by": "nothing is left"}
 MAIL = b"Subject: a report\r\n\r\nSequenceNumber: 1\r\n"
 
 
@@ -39,22 +43,31 @@ class Office:
         good = isinstance(login, LoginPassword) and (login.login, login.password) == (self.user.encode(), b"secret")
         return AuthResult(success=good, handled=good)
 
-    async def sends(self, user: str | None = None, password: str | None = None) -> Outcome:
-        """The outcome for one mail."""
+    @contextmanager
+    def open(self, *, smtps: bool = False) -> Iterator[None]:
+        """Take mails inside the context; ``smtps``: with TLS from the beginning instead of STARTTLS."""
         options: dict[str, Any] = {}
         if self.certificate is not None:
-            options["tls_context"] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            options["tls_context"].load_cert_chain(*self.certificate)
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(*self.certificate)
+            options["ssl_context" if smtps else "tls_context"] = tls
         if self.user:
-            options |= {"authenticator": self.check, "auth_required": True, "auth_require_tls": True}
+            options |= {"authenticator": self.check, "auth_required": True, "auth_require_tls": not smtps}
         controller = Controller(self, hostname="localhost", port=self.port, **options)
         controller.start()
-        mailer = SmtpMailer("localhost", self.port, user=user, password=password)
         try:
-            return await mailer.send("rup@a.example", "r@b.example", MAIL)
+            yield
         finally:
-            await mailer.close()
             controller.stop()
+
+    async def sends(self, user: str | None = None, password: str | None = None) -> Outcome:
+        """The outcome for one mail."""
+        mailer = SmtpMailer("localhost", self.port, user=user, password=password)
+        with self.open():
+            try:
+                return await mailer.send("rup@a.example", "r@b.example", MAIL)
+            finally:
+                await mailer.close()
 
 
 @pytest.fixture
@@ -111,3 +124,48 @@ def test_half_a_login_is_an_error(name: str, tmp_path: Path, monkeypatch: pytest
     assert ended.code == 2, ended
     assert "set both CRAWLER_SMTP_USER and CRAWLER_SMTP_PASSWORD, or neither" in ended.err
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("scheme", ["smtp", "smtps"])
+async def test_a_summary_is_mailed_with_a_login_over_tls(
+    scheme: str, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office, told = Office(certificate, "me"), list[str]()
+    target = f"{scheme}://localhost:{office.port}/me@a.example"
+    monkeypatch.setenv("CRAWLER_SMTP_USER", "me")
+    monkeypatch.setenv("CRAWLER_SMTP_PASSWORD", "secret")
+    with office.open(smtps=scheme == "smtps"):
+        await notify(target, SUMMARY, "", told.append)
+        assert (len(told), office.taken) == (1, []), "nobody vouches for the certificate"
+        assert "certificate" in told[0].lower()
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+        await notify(target, SUMMARY, "", told.append)
+        assert (len(told), len(office.taken)) == (1, 1)
+        assert office.taken[0][1], "after a login"
+        monkeypatch.setenv("CRAWLER_SMTP_PASSWORD", "guess")
+        await notify(target, SUMMARY, "", told.append)
+    assert "535" in told[1]
+    assert "guess" not in told[1]
+
+
+async def test_a_summary_needs_tls_for_a_login_and_takes_what_is_offered_without_one(
+    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    with_tls, without = Office(certificate), Office()
+    for office in (with_tls, without):
+        with office.open():
+            await notify(f"smtp://localhost:{office.port}/me@a.example", SUMMARY, "", told.append)
+    assert (told, with_tls.taken, without.taken) == ([], [(True, False)], [(False, False)])
+    monkeypatch.setenv("CRAWLER_SMTP_USER", "me")
+    monkeypatch.setenv("CRAWLER_SMTP_PASSWORD", "secret")
+    with without.open():
+        await notify(f"smtp://localhost:{without.port}/me@a.example", SUMMARY, "", told.append)
+    assert told == ["--notify: localhost did not take the summary: it offers no TLS, which a login requires"]
+
+
+def test_half_a_login_is_an_error_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CRAWLER_SMTP_USER", "me")
+    ended = crawler("run", "http://127.0.0.1:9/", "--notify", "smtp://localhost/me@a.example", cwd=tmp_path)
+    assert (ended.code, list(tmp_path.iterdir())) == (2, [])
+    assert "set both CRAWLER_SMTP_USER and CRAWLER_SMTP_PASSWORD, or neither" in ended.err

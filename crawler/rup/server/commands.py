@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from crawler.cli.options import log_options
 from crawler.cli.output import tell
-from crawler.cli.shared import host_and_port, run_async
+from crawler.cli.shared import host_and_port, run_async, smtp_login
 from crawler.cli.signals import Signals
 from crawler.errors import UsageError, missing_extra
 from crawler.rup.commands import rup
 from crawler.rup.protocol.forms import is_address
 from crawler.rup.protocol.units import read_span, read_unit
-
-_USER, _PASSWORD = "CRAWLER_SMTP_USER", "CRAWLER_SMTP_PASSWORD"
 
 
 @rup.command(no_args_is_help=True)
@@ -65,8 +62,7 @@ def serve(
         raise UsageError(f"--max-query-span: {max_query_span}: give a number, a hyphen and a unit, such as 30-day")
     if sender and not is_address(sender):
         raise UsageError(f"--sender: {sender}: not an e-mail address")
-    if (os.environ.get(_USER) is None) is not (os.environ.get(_PASSWORD) is None):
-        raise UsageError(f"set both {_USER} and {_PASSWORD}, or neither")
+    user, password = smtp_login() or (None, None)
     try:
         from crawler.rup.server.web import RupServer
         from crawler.rup.server.web import serve as serve_rup
@@ -84,8 +80,8 @@ def serve(
         latencies=tuple(read_unit(unit) or unit.strip() for unit in latencies.split(",") if unit.strip()),
         max_query_span=span,
         scan_every_s=scan_every,
-        smtp_user=os.environ.get(_USER),
-        smtp_password=os.environ.get(_PASSWORD),
+        smtp_user=user,
+        smtp_password=password,
     )
     host, port = _place("--listen", listen)
 
