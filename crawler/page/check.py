@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from crawler.model import Headers, PageFacts, Reading
-from crawler.url import NotCrawlable, canonicalise
+from crawler.model import Headers, PageFacts, Preference, Reading
+from crawler.url import NotCrawlable, canonicalise, split
 
 _ANSWERED = ("index", "follow", "title", "description", "keywords", "document_state", "canonical_url", "base_url")
+#: The preferences of a page, the text of a tdmrep.json, the site and the path: the preferences with those of the file.
+WithFiled = Callable[[Sequence[Preference], str, str, str], tuple[Preference, ...]]
+
 _PRODUCT_TOKEN = re.compile(r"\s*([A-Za-z0-9_-]*)")
 
 
-def check_case(case: Mapping[str, Any], *, read: Callable[..., PageFacts], now: float = 0.0) -> dict[str, Any]:
+def check_case(
+    case: Mapping[str, Any], *, read: Callable[..., PageFacts], with_filed: WithFiled, now: float = 0.0
+) -> dict[str, Any]:
     """Answer one case.
 
     The keys of a case are ``url``, ``html`` (text, so no charset is guessed), ``headers`` (pairs of name and value),
-    ``agent`` (a product token or a whole ``User-Agent``), ``reading`` (default ``strict``) and ``now`` (epoch seconds;
-    default: the argument). ``read`` reads the page: :func:`crawler.page.html.read_page`, or a function with the same
-    arguments that bounds its time and memory.
+    ``agent`` (a product token or a whole ``User-Agent``), ``reading`` (default ``strict``), ``now`` (epoch seconds;
+    default: the argument) and ``tdmrep`` (the text of the site's tdmrep.json). ``read`` reads the page:
+    :func:`crawler.page.html.read_page`, or a function with the same arguments that bounds its time and memory.
+    ``with_filed`` is :func:`crawler.robots.tdmrep.with_filed`.
 
     The answer has ``index, follow, title, description, keywords, document_state, canonical_url, base_url, links``,
     ``preferences`` if the page states some, and ``note`` if part of the page was not read. Raises :class:`ValueError`
@@ -43,8 +49,11 @@ def check_case(case: Mapping[str, Any], *, read: Callable[..., PageFacts], now: 
     answer["links"] = [
         {"url": link.url, "anchor": link.anchor, "rel": link.rel, "follow": link.follow} for link in facts.links
     ]
-    if facts.preferences:
-        answer["preferences"] = [one._asdict() for one in facts.preferences]
+    preferences, filed = facts.preferences, _text(case, "tdmrep", "")
+    if filed:
+        preferences = with_filed(preferences, filed, *split(url))
+    if preferences:
+        answer["preferences"] = [one._asdict() for one in preferences]
     if facts.note:
         answer["note"] = facts.note
     return answer

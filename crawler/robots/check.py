@@ -9,13 +9,14 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from crawler import url
-from crawler.model import Failed, Fetched, FetchResult, Headers, NotModified, Reading, Redirected, header
+from crawler.model import Failed, Fetched, FetchResult, Headers, NotModified, Preference, Reading, Redirected, header
 from crawler.model import RobotsAction as Action
 from crawler.reasons import ErrorKind
 from crawler.robots.http_dates import http_date
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.records import product_token
 from crawler.robots.response import Follow, RobotsSettings, interpret
+from crawler.robots.tdmrep import TDMREP_PATH, filed_for
 from crawler.robots.text import octets_read, parse
 
 _T = TypeVar("_T")
@@ -32,8 +33,9 @@ def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[
     """Answer one case of ``crawler robots check --jsonl``.
 
     The case has the keys ``robots`` or ``robots_b64``, ``agent`` (a token or a whole ``User-Agent``), ``url``,
-    ``reading``, ``status`` (0: no answer) and ``headers``. In the answer, ``allowed`` is None if the site is
-    deferred or a redirect decides; ``expires_after`` is in seconds. ``preferences`` are present if there are some.
+    ``reading``, ``status`` (0: no answer), ``headers``, and ``tdmrep`` with the text of the site's tdmrep.json. In the
+    answer, ``allowed`` is None if the site is deferred or a redirect decides; ``expires_after`` is in seconds.
+    ``preferences`` are present if there are some.
 
     ``now`` is the time of the answer in seconds since the epoch. It matters only if the headers contain dates. If
     ``now`` is None, or the headers' ``Date`` is more than a day from ``now``, the headers are judged as of their
@@ -57,8 +59,22 @@ def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[
         allowed = _ALLOWED.get(copy.action)
         if path == "/robots.txt":
             allowed = True
-        return _result(copy.action.value, allowed, expires_after)
-    return _parsed(_rules(copy.body, agent, reading, site), path, expires_after)
+        result = _result(copy.action.value, allowed, expires_after)
+        return _with_preferences(result, _filed(case, site, path) if copy.action is Action.FREE else ())
+    rules = _rules(copy.body, agent, reading, site)
+    is_asked = rules.verdict(path).allowed and rules.verdict(TDMREP_PATH).allowed
+    filed = _filed(case, site, path) if is_asked else ()
+    return _with_preferences(_parsed(rules, path, expires_after), (*rules.stated_for(path), *filed))
+
+
+def _filed(case: Mapping[str, object], site: str, path: str) -> tuple[Preference, ...]:
+    """What the site's tdmrep.json states for a path."""
+    text = _value(case, "tdmrep", str, "")
+    return filed_for(text, site, path) if text else ()
+
+
+def _with_preferences(answer: dict[str, object], stated: tuple[Preference, ...]) -> dict[str, object]:
+    return answer | {"preferences": [one._asdict() for one in stated]} if stated else answer
 
 
 @lru_cache(maxsize=64)
@@ -82,7 +98,7 @@ def _result(action: str, allowed: bool | None, expires_after: float | None) -> d
 
 def _parsed(rules: SiteRules, path: str, expires_after: float) -> dict[str, object]:
     verdict = rules.verdict(path)
-    answer: dict[str, object] = {
+    return {
         "allowed": verdict.allowed,
         "action": Action.PARSE.value,
         "line": verdict.line,
@@ -92,9 +108,6 @@ def _parsed(rules: SiteRules, path: str, expires_after: float) -> dict[str, obje
         "agent_server": rules.agent_server(path).url,
         "sitemaps": list(rules.sitemaps),
     }
-    if stated := rules.stated_for(path):
-        answer["preferences"] = [one._asdict() for one in stated]
-    return answer
 
 
 def _status(case: Mapping[str, object]) -> int:

@@ -76,6 +76,22 @@ def tdm_rules(body: bytes, site: str) -> TdmRules:
     return TdmRules(tuple(rules))
 
 
+def filed_for(text: str, site: str, path: str) -> tuple[Preference, ...]:
+    """The statements of a file of ``site`` for a path with its query, for checks without network.
+
+    Raises :class:`ValueError` for a malformed file, which a crawl ignores.
+    """
+    try:
+        return tdm_rules(text.encode("utf-8", "surrogatepass"), site).of(path)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f'"tdmrep" is malformed, so a crawl ignores it: {shown(str(error))}') from None
+
+
+def with_filed(own: Iterable[Preference], text: str, site: str, path: str) -> tuple[Preference, ...]:
+    """The preferences of a page of ``site`` with those of the file; raises as :func:`filed_for`."""
+    return supplemented(own, filed_for(text, site, path))
+
+
 def interpret_tdmrep(answer: FetchResult, site: str) -> tuple[TdmrepFile, TdmRules]:
     """The file that an answer brought, and its rules. A redirect, a failure and a malformed file state nothing."""
     at = answer.finished_at

@@ -6,10 +6,11 @@ import pytest
 
 from crawler.page import check
 from crawler.page.html import read_page
+from crawler.robots.tdmrep import with_filed
 
 
 def check_case(case: dict[str, Any], now: float = 0.0) -> dict[str, Any]:
-    return check.check_case(case, read=read_page, now=now)
+    return check.check_case(case, read=read_page, with_filed=with_filed, now=now)
 
 
 CASE = {
@@ -66,3 +67,13 @@ def test_html_is_text_with_any_declared_type() -> None:
 def test_an_error_names_the_key(wrong: dict[str, Any], key: str) -> None:
     with pytest.raises(ValueError, match=f"^{key}: "):
         check_case({**CASE, **wrong})
+
+
+def test_the_tdmrep_file_of_the_site_counts_unless_the_page_states_it_itself() -> None:
+    filed = '[{"location": "/*", "tdm-reservation": 1}]'
+    (said,) = check_case({**CASE, "tdmrep": filed})["preferences"]
+    assert (said["category"], said["source"]) == ("tdm", "tdmrep.json")
+    own = {**CASE, "html": "<meta name=tdm-reservation content=0>", "tdmrep": filed}
+    assert [one["source"] for one in check_case(own)["preferences"]] != ["tdmrep.json"]
+    with pytest.raises(ValueError, match='"tdmrep" is malformed'):
+        check_case({**CASE, "tdmrep": "{}"})

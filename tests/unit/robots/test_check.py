@@ -137,3 +137,22 @@ def test_a_missing_key_is_named(missing: str) -> None:
 def test_bad_base64_is_named() -> None:
     with pytest.raises(ValueError, match='"robots_b64" is not base64'):
         check_case({"robots_b64": "?", "agent": "x", "url": "http://x.example/"})
+
+
+TDMREP = '[{"location": "/b*", "tdm-reservation": 1}]'
+
+
+@pytest.mark.parametrize(
+    ("changes", "stated"),
+    [
+        ({"url": "http://x.example/b"}, ["tdmrep.json"]),
+        ({"url": "http://x.example/c"}, []),
+        ({"url": "http://x.example/b", "status": 404}, ["tdmrep.json"]),
+        ({"url": "http://x.example/b", "status": 403}, []),
+        ({"url": "http://x.example/b", "robots": "User-agent: *\nDisallow: /.well-known/"}, []),
+        ({"url": "http://x.example/b", "robots": "User-agent: *\nDisallow: /b"}, []),
+    ],
+)
+def test_the_tdmrep_file_counts_where_a_crawl_requests_it(changes: dict[str, object], stated: list[str]) -> None:
+    answer = check_case({**CASE, "tdmrep": TDMREP, **changes})
+    assert [one["source"] for one in answer.get("preferences", [])] == stated  # type: ignore[attr-defined]
