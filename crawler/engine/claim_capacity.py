@@ -15,13 +15,18 @@ _CROWDED_S = 60.0  # a crowd is assumed for so long after it was last seen
 class ClaimCapacity:
     """Adapts claims to the number of groups that are ready, and to other worker processes.
 
-    There is a *crowd* while more groups are ready than may be claimed at once. A claimed group that waits then keeps
-    another group from being claimed, so groups are held for a moment only.
+    At most half of the groups that may be claimed are past their pauses, or as many as there are slots. More would wait
+    for the same slots, answers and processor, and each of them needs memory and an idle connection.
+
+    There is a *crowd* while more groups are ready than may be claimed at once. A claimed group that waits for its pause
+    then keeps another group from being claimed, so groups are held for a moment only. Already when a commit has claimed
+    all that it asked for, others are ready, and a group whose claim ends has its next turn after theirs.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._crowded_until = 0.0
+        self.others_wait = False  # groups that are ready, and were when this process last claimed some
         self._held = 0
         self._share: int | None = None
 
@@ -33,9 +38,17 @@ class ClaimCapacity:
         """How many groups are this process's share; ``None`` if no other process takes part."""
         self._share = share
 
-    def note_crowd(self, now: float) -> None:
-        """A claim found more groups ready than could be claimed."""
-        self._crowded_until = now + _CROWDED_S
+    def room(self, most: int, slots: int, in_pause: int) -> int:
+        """How many more groups may be claimed, of ``most`` in all. ``in_pause`` of those held wait for their pauses."""
+        most_served = max((most + 1) // 2, slots)
+        return max(0, min(most - self._held, most_served - (self._held - in_pause)))
+
+    def note_claims(self, claimed: int, asked: int, most: int, now: float) -> None:
+        """A commit has ``claimed`` groups of the ``asked`` for. ``most`` may be held."""
+        if asked:
+            self.others_wait = claimed == asked
+            if self.others_wait and self._held >= most:
+                self._crowded_until = now + _CROWDED_S
 
     @property
     def exceeds_share(self) -> bool:
@@ -44,7 +57,7 @@ class ClaimCapacity:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether a crowd was seen lately."""
+        """Whether there was a crowd lately."""
         return self._clock.now() < self._crowded_until
 
     def hold_s(self) -> float:

@@ -73,7 +73,7 @@ class ClaimTask:
         Raises :class:`CrawlerError`. Any other exception is a bug outside the treatment of a single URL.
         """
         is_finished = await self._finish()
-        if not is_finished or self._context.capacity.is_crowded:  # in a crowd, the next claim of the group is far away
+        if not is_finished or self._context.capacity.others_wait:  # the next claim of the group comes after theirs
             self._context.gate.close_connections(self._claim.group)
 
     async def _finish(self) -> bool:

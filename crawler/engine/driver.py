@@ -188,6 +188,8 @@ class Driver:
 
     def _observe(self) -> Situation:
         budget, frame = self._budget, self._frame
+        crawl = self._policy.crawl
+        room = self._capacity.room(crawl.claimed_groups, crawl.concurrency, self._gate.groups_in_pause())
         return Situation(
             now=self._clock.now(),
             stop_requested=self._shutdown.requested,
@@ -197,7 +199,7 @@ class Driver:
             uncommitted_since=self._outbox.uncommitted_since,
             commit_urgent=self._alarm.is_urgent,
             commit_awaited=self._alarm.is_awaited,
-            groups_wanted=budget.more_groups(max(0, self._policy.crawl.claimed_groups - len(self._claim_tasks))),
+            groups_wanted=budget.more_groups(room),
             horizon_s=self._capacity.horizon_s(),
             last_commit_at=self._last_commit_at,
             page_limit_reached=budget.is_spent,
@@ -266,8 +268,7 @@ class Driver:
         self._outbox.committed(result.robots_ids)
         for claim in result.claims:
             self._claim_tasks.start(claim)
-        if len(result.claims) == groups > 0 and len(self._claim_tasks) >= self._policy.crawl.claimed_groups:
-            self._capacity.note_crowd(now)
+        self._capacity.note_claims(len(result.claims), groups, self._policy.crawl.claimed_groups, now)
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
         self._outbox.finish(contents)

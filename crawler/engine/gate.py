@@ -342,6 +342,11 @@ class Gate:
         while (wait_s := self.wait_s(group)) > 0:
             await self.wait_while_open(self._clock.sleep(wait_s))
 
+    def groups_in_pause(self) -> int:
+        """How many of the groups that tasks work on may not be asked yet."""
+        now = self._clock.now()
+        return sum(live.pace.next_at > now for live in self._groups.values() if live.users)
+
     def pace(self, group: str) -> Pace:
         """The pace of a group that was entered."""
         return self._groups[group].pace

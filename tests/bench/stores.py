@@ -135,4 +135,4 @@ def _urls(site: int, pages: Sequence[int]) -> Iterator[tuple[object, ...]]:
     for page in pages:
         path = path_of(page)
         found_on = seed if page else None
-        yield url_number(site, path), path, "queued", "new", "", min(page, 1), found_on, 0, page == 0, "page", None
+        yield url_number(site, path), path, "queued", "new", "", min(page, 1), found_on, 0, page == 0, "page", None, 0

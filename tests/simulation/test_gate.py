@@ -216,6 +216,30 @@ def test_connections_are_closed_at_the_end_of_a_claim_in_a_crowd(
     run_virtual(main)
 
 
+@pytest.mark.parametrize(("delay_s", "latency_s", "held"), [(0.0, 50.0, 10), (5.0, 0.1, 20)])
+def test_at_most_half_of_the_claims_are_past_their_pauses(
+    delay_s: float, latency_s: float, held: int, db_path: Path
+) -> None:
+    """20 of 60 groups may be claimed. In the first case, their answers take long; in the second, their pauses."""
+
+    async def main(clock: VirtualClock) -> None:
+        hosts = [f"h{n}.test" for n in range(60)]
+        site: Site = {"/robots.txt": plain(""), "/": Page("x")}
+        web = SimulatedWeb(clock, dict.fromkeys(hosts, site), latency_s=latency_s)
+        crawl, politeness = CrawlSettings(claimed_groups=20, concurrency=8), PolitenessSettings(delay_s=delay_s)
+        seeds, most = [f"http://{host}/" for host in hosts], 0
+        async with session(clock, db_path, web, seeds, Options(crawl=crawl, politeness=politeness)) as (run, _):
+            running = asyncio.create_task(run.run())
+            for _ in range(100):
+                await clock.sleep(0.1)
+                most = max(most, run.progress.active)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        assert most == held
+
+    run_virtual(main)
+
+
 def test_a_redirected_robots_txt_request_keeps_the_stored_pace_of_its_host(db_path: Path) -> None:
     sites: dict[str, Site] = {
         "a.test": {"/robots.txt": redirect("http://rules.test/"), "/": Page("x")},
