@@ -32,7 +32,8 @@ _COLUMNS = {
     "pages": "url:t status:i content_type:t fetched_at:@ depth:i title:t description:t keywords:t canonical_url:t "
     "document_state:t noindex:y nofollow:y body_sha256:t body_bytes:i site:t charset:t meta_url:t etag:t "
     "last_modified:t other_schemes:j directives:j note:t url_id:i version:i last_seen_at:@ gone_at:@ text_sha256:t "
-    "preferences:j robots_preferences:j language:t host:t registered_domain:t headers:j address:t tls_version:t",
+    "preferences:j robots_preferences:j language:t host:t registered_domain:t headers:j address:t tls_version:t "
+    "cluster_id:i",
     "resources": "url:t kind:t host:t registered_domain:t times:i site:t url_id:i",
     "preferences": "url_id:i scheme:t category:t value:t source:t line:i text:t said_at:@ url:t site:t",
     "version_preferences": "url_id:i version:i scheme:t category:t value:t source:t line:i text:t said_at:@ "

@@ -1,6 +1,7 @@
 """Reads the link graph of the crawl, in which one page stands for all its duplicates.
 
-It is the graph of the view ``links_glued`` without the links that may not be followed. The view joins and sorts texts,
+It is the graph of the view ``links_glued`` without the links that may not be followed, and with one page for each
+cluster of near-duplicates. The view joins and sorts texts,
 which takes minutes where numbers take seconds. A node is every page that was fetched, and every URL at an end of a
 link. Memory: 20 bytes a URL and 8 a link while reading, 5 a link afterwards.
 """
@@ -42,6 +43,7 @@ async def read_graph(store: Ranks) -> LinkGraph:
     ids, sites = urls.ids, urls.sites
     node = _chain_ends(ids, urls.targets)
     await _map_mirrors(store, ids, node, sites)
+    await _map_near_duplicates(store, ids, node)
     source, target = await _read_links(store, ids)
     is_page = np.bincount(node[urls.is_page], minlength=len(ids)) > 0
     for ends in (source, target):
@@ -92,6 +94,22 @@ async def _map_mirrors(store: Ranks, ids: Counts, node: Indices, sites: Counts) 
     stand_in = _indices(ids, np.array(stand_ins, np.int64))
     stands_for[_indices(ids, np.array(mirrored, np.int64))] = stand_in
     sites[stand_in] = np.array(mains, np.int64)
+    node[:] = stands_for[node]
+
+
+async def _map_near_duplicates(store: Ranks, ids: Counts, node: Indices) -> None:
+    """Map the pages of a cluster to the page that represents it. Changes ``node`` in place.
+
+    A page with a canonical URL that stands for it already stays with that one.
+    """
+    pages, representatives = array("q"), array("q")
+    async for row in store.rows(_SQL["near_duplicates"]):
+        pages.append(row.url_id)
+        representatives.append(row.cluster_id)
+    page, stand_in = (_indices(ids, np.array(numbers, np.int64)) for numbers in (pages, representatives))
+    stands_for = np.arange(len(ids), dtype=np.int32)
+    alone = node[page] == page
+    stands_for[page[alone]] = node[stand_in[alone]]
     node[:] = stands_for[node]
 
 

@@ -31,6 +31,11 @@ SELECT b.url_id, b.main_site_id,
 FROM mirrored b LEFT JOIN urls_by_id m
   ON m.url_id BETWEEN b.near_id - 8 AND b.near_id + 8 AND m.path = b.path AND m.site_id = b.main_site_id
 
+-- name: near_duplicates
+-- The pages of clusters, with the pages that represent these.
+SELECT n.url_id, n.cluster_id FROM near_duplicates_by_id n
+JOIN pages_by_id p ON p.url_id = n.url_id AND p.body_id IS NOT NULL WHERE n.url_id <> n.cluster_id
+
 -- name: top_pages
 -- The pages with the highest PageRank. A page may have a rank that was never fetched, so the state is shown.
 SELECT r.url, r.pagerank, r.in_links, r.in_sites, u.state

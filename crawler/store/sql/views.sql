@@ -27,12 +27,13 @@ CREATE VIEW pages AS
          s.name AS site, p.charset, p.meta_url, p.etag, p.last_modified, p.other_schemes, p.directives, p.note,
          p.url_id, p.version, coalesce(p.last_seen_at, p.fetched_at) AS last_seen_at, p.gone_at,
          as_hex(p.text_sha256) AS text_sha256, o.said AS preferences, r.said AS robots_preferences,
-         p.language, s.host, s.registered_domain, a.headers, a.address, a.tls_version
+         p.language, s.host, s.registered_domain, a.headers, a.address, a.tls_version, n.cluster_id
   FROM page p JOIN url u ON u.id = p.url_id JOIN site s ON s.id = site_of(p.url_id)
   LEFT JOIN body b ON b.id = p.body_id
   LEFT JOIN preference_set o ON o.id = p.preferences_id
   LEFT JOIN preference_set r ON r.id = p.robots_preferences_id
-  LEFT JOIN answer a ON a.id = p.answer_id;
+  LEFT JOIN answer a ON a.id = p.answer_id
+  LEFT JOIN near_duplicate n ON n.url_id = p.url_id AND p.body_id IS NOT NULL;
 
 -- The hosts of the scripts, images, style sheets and frames that pages name, with store.resources.
 CREATE VIEW resources AS

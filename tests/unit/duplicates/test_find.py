@@ -12,6 +12,7 @@ import pytest
 from crawler.duplicates import texts
 from crawler.duplicates.find import DisjointSets, DuplicatesSummary, find_duplicates
 from crawler.reasons import Reason, ReasonCode
+from crawler.sampling.variables import values_of
 from crawler.store.bodies import compress
 from tests.unit.duplicates.planted import TEMPLATES, edited, random_text, similarity
 from tests.unit.search.crawled import Crawled, Said, crawled
@@ -69,6 +70,24 @@ async def test_a_cluster_has_its_best_page_and_the_similarity_to_it(crawl: Crawl
     alike = pytest.approx(similarity(text, other))
     assert rows == [(f"{A}/long/path", f"{B}/", alike, A), (f"{B}/", f"{B}/", 1.0, B)]
     assert 0.8 <= similarity(text, other) < 1
+    number = await crawl.harness.store.find(f"{B}/")
+    assert dict(await crawl.rows("SELECT url, cluster_id FROM pages")) == {
+        f"{A}/": None, f"{A}/long/path": number, f"{B}/": number, f"{B}/x": None,
+    }  # fmt: skip
+
+
+async def test_the_cluster_is_a_variable_of_samples(crawl: Crawled) -> None:
+    """The expressions of docs/duplicates.md."""
+    text = " ".join(said(random.Random(1)))
+    pages = [f"{A}/", f"{A}/copy", f"{A}/other"]
+    await crawl.visit({url: Said("other" if url.endswith("other") else text) for url in pages})
+    await find(crawl)
+    documented = Path("docs/duplicates.md").read_text()
+    expected: dict[str, list[object]] = {"copied": [1, 1, 0], "distinct": [0.5, 0.5, 1]}
+    for name, values in expected.items():
+        expression = documented.partition(f"{name}=")[2].partition('"')[0].replace("\n", " ")
+        found = await values_of(crawl.harness.store, expression, name, await numbers(crawl, *pages), 0)
+        assert [found[number] for number in await numbers(crawl, *pages)] == values
 
 
 async def test_equal_texts_are_one_cluster_whatever_is_around_them(crawl: Crawled) -> None:

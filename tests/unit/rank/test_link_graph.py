@@ -116,6 +116,25 @@ async def test_a_page_that_only_mirrors_have_stands_under_their_main_host(tmp_pa
     assert ranks[f"{C}/deep"]["site"] == C
 
 
+async def test_the_representative_stands_for_its_near_duplicates(tmp_path: Path) -> None:
+    """X is a canonical duplicate of a's page, which is near y, b's page; what links to one of them links to b's."""
+    path, hub, x, y = tmp_path / "c.db", "http://hub.test/", f"{A}/x", f"{A}/y"
+    links = [(hub, x), (hub, f"{A}/"), (f"{C}/", y), (x, f"{C}/"), (y, f"{C}/"), (f"{A}/", f"{B}/")]
+    store = await store_of(path, links, states=dict.fromkeys([hub, x, y, f"{A}/", f"{B}/"], "fetched"), targets={x: y})
+    number = {row["url"]: row["url_id"] for row in await store.query("SELECT url, url_id FROM urls")}
+    with sqlite3.connect(path) as db:
+        db.execute("INSERT INTO body (id, sha256, data) VALUES (1, x'00', x'00')")
+        for url in (x, y, f"{A}/", f"{B}/"):
+            db.execute(
+                "INSERT INTO page (url_id, status, content_type, fetched_at, noindex, nofollow, body_id, body_bytes) "
+                "VALUES (?, 200, 'text/html', 0, 0, 0, 1, 1)", [number[url]],
+            )  # fmt: skip
+            db.execute("INSERT INTO near_duplicate VALUES (?, ?, 0.9)", [number[url], number[f"{B}/"]])
+    db.close()
+    ranks = await ranked(store, path)
+    assert {url: row["in_links"] for url, row in ranks.items()} == {hub: 0, f"{B}/": 3, f"{C}/": 1}
+
+
 async def test_new_ranks_take_the_place_of_the_old(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
     store = await store_of(path, [(f"{A}/", f"{A}/x"), (f"{B}/", f"{A}/x")])
