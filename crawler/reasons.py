@@ -163,6 +163,11 @@ class ReasonCode(Code):
         ("identity.contact", "fetch.allow_private"),
     )
     REDIRECTS = "redirects", "redirects: {}", "behind too many redirects"
+    OTHER_PART = (
+        "other_part",
+        "other part: requested by another part of the crawl",
+        "requested by another part of the crawl",
+    )
     SAMPLE = "sample", "sample: not drawn", "not drawn for the random sample"
     FRAME = (
         "frame",

@@ -18,6 +18,7 @@ import sqlite3
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -77,15 +78,15 @@ def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int) -> 
     return Survived(kills, len(rows(folder / "killed.db", CONTENT[1])), len(web.log), wrong)
 
 
-def start(arguments: list[str], said: Path) -> ForkServerProcess:
-    """A crawler in a separate process; its output goes to a file."""
-    process = _processes.Process(target=_crawl, args=(arguments, said))
+def start(arguments: list[str], said: Path, run: Callable[[list[str], Path], None] | None = None) -> ForkServerProcess:
+    """A crawler in a separate process; its output goes to a file. ``run`` stands in place of :func:`crawl`."""
+    process = _processes.Process(target=run or crawl, args=(arguments, said))
     process.start()
     return process
 
 
-def _crawl(arguments: list[str], said: Path) -> None:
-    """Start a process, and kill it at the end of the context. Its output goes to a file."""
+def crawl(arguments: list[str], said: Path) -> None:
+    """Run ``crawler`` in this process. Its output goes to a file."""
     output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -62,6 +64,26 @@ log_line_prefix = '%m [%p] %q%a '
         """``how`` is "smart", "fast" or "immediate", which is a crash."""
         self._run("pg_ctl", "stop", "-w", "-D", str(self.folder / "data"), "-m", how)
 
+    def kill(self) -> None:
+        """Kill all processes of the server with -9, and wait until they are gone."""
+        postmaster = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        processes = [postmaster, *map(int, children)]
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        while any(map(_is_running, processes)):
+            time.sleep(0.01)
+        # A killed process that its parent has not awaited keeps its number, and would count as a running server.
+        (self.folder / "data" / "postmaster.pid").unlink()
+        Path(f"{self.socket}.lock").unlink()
+
+    def cpu_s(self) -> float:
+        """The CPU time in seconds of the server, and of those of its processes that have ended."""
+        postmaster = (self.folder / "data" / "postmaster.pid").read_text().split()[0]
+        fields = Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
     def make_database(self) -> str:
         """The URL of a new, empty database."""
         name = f"crawl_{uuid.uuid4().hex[:12]}"
@@ -95,6 +117,14 @@ log_line_prefix = '%m [%p] %q%a '
         )
         assert done.returncode == 0, done.stdout
         return done.stdout
+
+
+def _is_running(process: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 @contextmanager

@@ -199,7 +199,8 @@ SELECT purpose, coalesce(CAST(status / 100 AS TEXT) || 'xx', 'no answer') AS ans
 FROM requests_by_id GROUP BY 1, 2 ORDER BY 1 DESC, 2
 
 -- name: requests_per_run
-SELECT run_id AS run, count(*) AS requests, min(started_at) AS first_at, max(finished_at) AS last_at
+SELECT run_id AS run, count(*) AS requests, min(started_at) AS first_at, max(finished_at) AS last_at,
+  min(request_id) AS first, max(request_id) AS last
 FROM requests_by_id GROUP BY run_id ORDER BY run_id
 
 -- name: robots_actions

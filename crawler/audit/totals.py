@@ -159,11 +159,15 @@ async def site_totals(store: StoreReader) -> AsyncIterator[SiteTotals]:
 
 
 def _clock_steps(runs: Iterable[Mapping[str, Any]]) -> list[ClockStep]:
-    """The runs, in order, before which the clock was set back."""
+    """The runs, in order, before which the clock was set back.
+
+    Runs of several parts of a crawl overlap: a run is compared with those whose requests all came before its own.
+    """
     steps = []
-    latest = 0.0
+    before: list[Mapping[str, Any]] = []
     for run in runs:
+        latest = max((other["last_at"] for other in before if other["last"] < run["first"]), default=0.0)
         if run["first_at"] < latest:
             steps.append(ClockStep(run["run"], latest - run["first_at"]))
-        latest = max(latest, run["last_at"])
+        before.append(run)
     return steps

@@ -23,6 +23,7 @@ from crawler.engine.operator import OperatorListener
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_budget import Budget, budget_for
 from crawler.engine.parser_pool import PageReader
+from crawler.engine.part_exchange import PartExchange
 from crawler.engine.progress import Progress
 from crawler.engine.recording import Recorder, RecordingFetcher
 from crawler.engine.robots_cache import RobotsCache
@@ -43,7 +44,8 @@ class Crawl:
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``frame``
     is closed, and its sample drawn, when nothing is left but the pages that it holds back. The crawl pauses while a
     disk has less free space than ``reserve``. ``hooks`` has the functions of the caller; ``settled`` waits until the
-    caller is done with all pages, and says whether it has added URLs since.
+    caller is done with all pages, and says whether it has added URLs since. ``exchange`` is with the other parts of the
+    crawl.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Crawl:
         connections: Connections | None = None,
         hooks: Hooks | None = None,
         settled: Settled | None = None,
+        exchange: PartExchange | None = None,
     ) -> None:
         self._lag = lag or LoopLag(clock)
         alarm, capacity = Alarm(), ClaimCapacity(clock)
@@ -133,6 +136,7 @@ class Crawl:
             recorder=recorder,
             on_pages=on_pages,
             settled=settled,
+            exchange=exchange,
         )
         self._store, self._scope, self._alarm = store, scope, alarm
 

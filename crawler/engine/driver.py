@@ -18,6 +18,7 @@ from crawler.engine.gate import Gate
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_budget import Budget
+from crawler.engine.part_exchange import PartExchange
 from crawler.engine.progress import Progress
 from crawler.engine.recording import Recorder, record_all
 from crawler.engine.robots_cache import RobotsCache
@@ -73,6 +74,7 @@ class Driver:
         recorder: Recorder | None,
         on_pages: OnPages | None,
         settled: Settled | None = None,
+        exchange: PartExchange | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -92,6 +94,7 @@ class Driver:
         self._recorder = recorder
         self._on_pages = on_pages
         self._settled = settled
+        self._exchange = exchange
         self._end: RunEnd | None = None  # that the crawl came to by itself
         self._last_commit_at = -math.inf  # when it was over
 
@@ -106,6 +109,7 @@ class Driver:
             async with (
                 background_task(self._stop_in_time(), self._shutdown.fail),
                 background_task(self._end_grace(), self._shutdown.fail),
+                background_task(self._receive(), self._shutdown.fail),
             ):
                 decision = scheduler.FIRST
                 while decision.phase is not Phase.ENDED:
@@ -150,7 +154,7 @@ class Driver:
                 return scheduler.Waited(woken=False)
             case scheduler.SeeFrontier():
                 ready = await self._store.next_ready(self._clock.now())
-                return scheduler.FrontierSeen(ready, ready is None and await self._store.others_at_work())
+                return scheduler.FrontierSeen(ready, ready is None and await self._others_may_queue())
             case scheduler.Restrict():
                 self._budget.restrict_to_revisits()
                 await self._store.prepare(0)
@@ -173,6 +177,16 @@ class Driver:
                 return await self._rejoin()
             case _:
                 assert_never(action)
+
+    async def _others_may_queue(self) -> bool:
+        """Whether another worker, or another part of the crawl, may still queue a URL."""
+        if await self._store.others_at_work():
+            return True
+        return self._exchange is not None and await self._exchange.may_bring_work()
+
+    async def _receive(self) -> None:
+        if self._exchange is not None:
+            await self._exchange.keep_receiving(self._alarm.ring)
 
     async def _is_added_to(self) -> bool:
         """Whether the consumer of pages added URLs since the last call. Waits until it is idle, or until a stop."""

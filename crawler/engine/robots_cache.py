@@ -23,12 +23,13 @@ from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion, read_robot
 from crawler.errors import CrawlerError, Fault
 from crawler.frontier.decide import Outcome
 from crawler.frontier.operator import BLOCKED
+from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Failed, Fetched, FetchResult, Purpose, Reading, Request, RobotsAction, RobotsCopy, State
 from crawler.reasons import ErrorKind
 from crawler.robots.mirrors import Contradiction, Cycle, Main, main_of
 from crawler.robots.readings import SiteRules
-from crawler.robots.response import Follow, RobotsSettings, interpret, is_usable, shared, unanswered
+from crawler.robots.response import Follow, RobotsSettings, interpret, is_usable, out_of_reach, shared, unanswered
 from crawler.robots.text import SMALL_BYTES
 from crawler.store.protocols import HORIZON_S, AgentLine, ClaimedSite, Frontier, Refuted, RobotsNews
 from crawler.url import ROBOTS_PATH, host_of, registrable_domain, split
@@ -122,6 +123,7 @@ class RobotsNeeds:
     token: str
     group_by: GroupBy
     known_hosts: tuple[str, ...] = ()  # patterns: a Host line may name such a host without a dot
+    parts: Parts | None = None  # sites of other parts are never asked
 
 
 class RobotsIntake(Protocol):
@@ -526,6 +528,10 @@ class RobotsCache:
                 return _Heard(meaning, answer, answer.url)
             assert isinstance(meaning, Follow)
             seen.append(meaning.url)
+            parts = self._needs.parts
+            if parts is not None and parts.other_of(split(meaning.url).site) is not None:
+                copy = out_of_reach(meaning.url, settings=settings, now=self._clock.now())
+                return _Heard(copy, answer, answer.url)
             found = await self._follow(meaning.url, site, way, visit, siblings)
             match found:
                 case _Target(url, target, is_new):

@@ -31,7 +31,10 @@ class CrawlRobotsIntake:
         self._frame = frame
 
     def admits(self, site: str) -> bool:
-        """Whether the scope admits a site."""
+        """Whether the scope admits a site, and this part of the crawl requests it."""
+        parts = self._policy.robots.parts
+        if parts is not None and parts.other_of(site) is not None:
+            return False
         return self._scope.refusal(f"{site}/", 0, is_seed=True) is None
 
     async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
@@ -13,22 +14,24 @@ from crawler.cli.output import console, print_json
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import LazyGroup, cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
+from crawler.errors import UsageError
 from crawler.formatting import many
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.copy import copy_store
 from crawler.store.location import shown
+from crawler.store.merge import merge_parts
 from crawler.store.open import grant_reader_at
 
 
 class _Commands(LazyGroup):
-    modules = dict.fromkeys(("copy", "grant-reader", "sweep"), "inspect.store_commands") | dict.fromkeys(
+    modules = dict.fromkeys(("copy", "merge", "grant-reader", "sweep"), "inspect.store_commands") | dict.fromkeys(
         ("forget", "prune", "compact"), "maintenance.commands"
     )
 
 
 @cli.group(cls=_Commands)
 def store() -> None:
-    """Take content out of a store, copy it, or let a role read it."""
+    """Take content out of a store, copy it, merge the parts of a crawl, or let a role read it."""
 
 
 @store.command()
@@ -68,6 +71,42 @@ def copy(source: str, target: str, as_json: bool) -> int:
         console.print(
             f"{name} is a complete copy; `crawler run --db {quote(name)}` with the options of the crawl continues it",
             soft_wrap=True,
+        )
+        return 0
+
+    return run_async(work())
+
+
+@store.command()
+@click.argument("source", metavar="PART")
+@click.argument("target", metavar="TO")
+def merge(source: str, target: str) -> int:
+    """Merge a crawl on several databases into the store TO, which is new. PART is the store of one of its parts.
+
+    Every command that reads works on the merged store. `crawler index` builds its search index, and `crawler rank` its
+    ranks. The stores of the parts stay as they are.
+    """
+
+    async def work() -> int:
+        async with AsyncExitStack() as stack:
+            one = await stack.enter_async_context(existing_store(store_at(source)))
+            if one.parts is None:
+                raise UsageError(f"{one.name} has a whole crawl, and no part of one: there is nothing to merge")
+            dbs = one.parts.dbs
+            stores = [await stack.enter_async_context(existing_store(store_at(db))) for db in dbs]
+            merged = await open_store(store_at(target), to_copy_into=True)
+            stack.push_async_callback(merged.close)
+            with progress_line("beginning") as say:
+                await merge_parts(
+                    stores,
+                    merged,
+                    SystemClock().now(),
+                    lambda table, rows, what: say(f"{table}: {rows:,} rows {what}"),
+                )
+            counts = await merged.counts()
+        name = shown(target)
+        console.print(
+            f"{name} has the crawl of {len(dbs)} parts: {counts.pages:,} pages, {counts.links:,} links", soft_wrap=True
         )
         return 0
 

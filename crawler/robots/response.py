@@ -156,6 +156,20 @@ def unanswered(
     return replace(copy, retry_at=not_before, expires_at=not_before)
 
 
+def out_of_reach(url: str, *, settings: RobotsSettings, now: float) -> RobotsCopy:
+    """The copy of a site whose robots.txt redirects to ``url``, to which this part of the crawl never sends a request.
+
+    Nothing is to be waited for, so the site is given up at once: without its robots.txt it stays closed.
+    """
+    return RobotsCopy(
+        RobotsAction.GIVEN_UP,
+        "redirect to another part",
+        now,
+        now + settings.retry_max_s,
+        note=f"redirected to {url}, which another part of the crawl requests",
+    )
+
+
 def freshness(headers: Headers, reading: Reading, settings: RobotsSettings, now: float) -> float:
     """The time at which a copy received with ``headers`` at ``now`` expires, in epoch seconds (RFC 9111, 4.2).
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,14 +24,16 @@ from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
+from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.sampling_frame import SamplingFrame
-from crawler.errors import ConnectionLost, HookError, Setting, StoreError, UsageError, missing_extra
+from crawler.errors import ConnectionLost, CrawlerError, HookError, Setting, StoreError, UsageError, missing_extra
 from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
 from crawler.fetch.resolver import address_for
 from crawler.formatting import duration
 from crawler.frontier.domain_addresses import with_addresses
+from crawler.frontier.parts import Parts
 from crawler.frontier.sample_design import Drawn, Listed, Method, Per, SitesBy, draw_stratified
 from crawler.frontier.scope import Scope
 from crawler.identity import load as load_identity
@@ -41,7 +45,7 @@ from crawler.settings.keys import KEYS
 from crawler.settings.loading import to_record
 from crawler.settings.settings import Settings
 from crawler.settings.stores import open_store
-from crawler.store.location import is_url, shown
+from crawler.store.location import absolute, is_url, shown
 from crawler.store.open import is_there
 from crawler.store.protocols import Bodies, CrawlStore, EngineStore, Samples
 from crawler.url import host_of, is_loopback
@@ -90,19 +94,27 @@ async def crawl_session(
             limit = settings.crawl.max_pages_per_site
             await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
         frame = await _frame(store, settings, clock, tell, is_drawn=drawn is not None)
-        async with _fetching(settings, store, scope, clock, on_pages, frame, recorder, hooks, settled) as crawl:
+        exchange = await opened.enter_async_context(_exchange(settings, store, clock, tell))
+        async with _fetching(
+            settings, store, scope, clock, on_pages, frame, recorder, hooks, settled, exchange
+        ) as crawl:
             yield crawl, store
 
 
 @asynccontextmanager
-async def worker_session(settings: Settings, run_id: int, clock: Clock) -> AsyncIterator[tuple[Crawl, CrawlStore]]:
+async def worker_session(
+    settings: Settings, run_id: int, clock: Clock, tell: Callable[[str], None]
+) -> AsyncIterator[tuple[Crawl, CrawlStore]]:
     """The crawl of one worker among several, in a run that the process above it has begun."""
     store = await open_store(settings, for_worker=True, clock=clock)
     try:
         scope = _scope(settings, await store.places(), clock)
         await adopt_known(store, scope)
         await store.join_run(run_id, clock.now())
-        async with _fetching(settings, store, scope, clock) as crawl:
+        async with (
+            _exchange(settings, store, clock, tell) as exchange,
+            _fetching(settings, store, scope, clock, exchange=exchange) as crawl,
+        ):
             yield crawl, store
     finally:
         await store.leave(clock.now())
@@ -129,8 +141,8 @@ async def begun(
     require_usable_proxy(settings)
     require_contact(settings, seeds)
     request_signer(settings)  # a key that cannot be used ends a run before it begins
-    db = settings.output.db
-    if not seeds and not await is_there(db):
+    db, parts = settings.output.db, parts_of(settings)
+    if not seeds and parts is None and not await is_there(db):
         raise UsageError("no seeds, and no store to go on with: name URLs, or a file with ", Setting("seeds.file"))
     store = await open_store(settings, clock=clock)
     try:
@@ -138,13 +150,18 @@ async def begun(
             await store.require_whole()
             await store.keep_bodies_in(settings.output.bodies)
             await store.recover(clock.now())  # a worker whose lease has ended is not at work
+            await store.keep_parts(parts)
             known = await store.seeds()
+            fresh = sorted(set(seeds).difference(known))
+            if parts is not None:
+                theirs, their_domains = await _agree(settings, parts, fresh, clock)
+                seeds, domains = sorted({*seeds, *theirs}), domains | their_domains
             require_contact(settings, known)
             if not seeds and not known:
                 raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
-            fresh = sorted(set(seeds).difference(known))
-            new_domains = domains & set(fresh)
-            scope = _scope(settings, [*await store.places(), *with_addresses(fresh, new_domains)], clock)
+            unknown = sorted(set(seeds).difference(known))
+            new_domains = domains & set(unknown)
+            scope = _scope(settings, [*await store.places(), *with_addresses(unknown, new_domains)], clock)
             kept = to_record(settings)
             others = await store.run_under_way(clock.now())
             if others is None:
@@ -153,7 +170,7 @@ async def begun(
                     store,
                     scope,
                     kept,
-                    fresh,
+                    unknown,
                     clock.now(),
                     pages_per_site=limit,
                     domains=new_domains,
@@ -161,9 +178,9 @@ async def begun(
                     tell=tell,
                 )
             else:
-                run_id, theirs = others
+                run_id, under_way = others
                 require_alone(settings, f"others are at work on {shown(db)}; {wait_for_others(db)}")
-                require_same_crawl(theirs, kept, fresh, shown(db), _KEY_OF)
+                require_same_crawl(under_way, kept, fresh, shown(db), _KEY_OF)
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
         _log_start(settings, store.run_id)
@@ -184,6 +201,7 @@ async def _fetching(
     recorder: WarcFolder | None = None,
     hooks: Hooks | None = None,
     settled: Settled | None = None,
+    exchange: PartExchange | None = None,
 ) -> AsyncIterator[Crawl]:
     """A crawl with connections and parsers of its own. They send nothing when the lease is over."""
     policy = crawl_policy(settings)
@@ -221,6 +239,7 @@ async def _fetching(
             fetcher.connections,
             hooks,
             settled,
+            exchange,
         )
 
 
@@ -500,12 +519,101 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
             token=settings.identity.agent,
             group_by=settings.politeness.group,
             known_hosts=tuple(pattern for pattern, _ in settings.fetch.resolve),
+            parts=parts_of(settings),
         ),
         longest_request_s=settings.fetch.total_timeout_s,
         revisit=settings.revisit,
         updates=settings.updates,
         purposes=settings.identity.purpose,
     )
+
+
+def parts_of(settings: Settings) -> Parts | None:
+    """The parts of the crawl; ``None`` for a crawl on one database.
+
+    Raises :class:`UsageError` if the store is none of them, and for settings that need the whole crawl.
+    """
+    output = settings.output
+    if not output.parts:
+        return None
+    db = absolute(output.db)
+    if db not in output.parts:
+        raise UsageError(
+            Setting("store.db", shown(output.db)),
+            ": this store is none of the parts of the crawl; name all of them, it among them, with ",
+            Setting("store.parts"),
+        )
+    whole = (settings.sample.size is not None, "sample.size"), (settings.revisit.enabled, "revisit.enabled")
+    for asked, key in whole:
+        if asked:
+            raise UsageError("this needs a crawl on one database; leave out ", Setting("store.parts"), key=key)
+    return Parts(output.parts, output.parts.index(db))
+
+
+async def open_part(settings: Settings, parts: Parts, number: int) -> CrawlStore:
+    """The store of another part of the crawl, which must exist. It is asked, and nobody waits for it."""
+    alone = replace(settings.team, patience_s=0.0)
+    there = replace(settings, output=replace(settings.output, db=parts.dbs[number]), team=alone)
+    return await open_store(there, may_make=False, for_worker=True)
+
+
+async def _agree(settings: Settings, parts: Parts, fresh: Collection[str], clock: Clock) -> tuple[set[str], set[str]]:
+    """Compare this part with the others that have begun and can be reached.
+
+    Returns the seeds that they have, and those among them that stand for a domain.
+
+    Raises :class:`UsageError` if another part has other parts, or is at work with other settings or without one of the
+    ``fresh`` seeds.
+    """
+    seeds, domains = set[str](), set[str]()
+    for number in parts.others:
+        name = shown(parts.dbs[number])
+        try:
+            other = await open_part(settings, parts, number)
+        except CrawlerError:
+            continue  # the exchange with it says so
+        try:
+            if other.parts is None and await other.last_run() is None:
+                continue
+            if other.parts != replace(parts, own=number):
+                theirs = "one database" if other.parts is None else ", ".join(map(shown, other.parts.dbs))
+                raise UsageError(f"{name} has a crawl on {theirs}, and not on these parts", key="store.parts")
+            known = set(await other.seeds())
+            last = await other.last_run()
+            if last is not None and last["finished_at"] is None and await _is_at_work(other, parts.dbs[number], clock):
+                ours = to_record(settings)
+                require_same_crawl(json.loads(last["settings"]), ours, set(fresh) - known, name, _KEY_OF)
+            seeds |= known
+            domains |= set(await other.domains())
+        finally:
+            await other.close()
+    return seeds, domains
+
+
+async def _is_at_work(other: CrawlStore, db: str, clock: Clock) -> bool:
+    """Whether a command crawls into the store of another part."""
+    return await other.run_under_way(clock.now()) is not None if is_url(db) else other.is_held()
+
+
+@asynccontextmanager
+async def _exchange(
+    settings: Settings, store: EngineStore, clock: Clock, tell: Callable[[str], None]
+) -> AsyncIterator[PartExchange | None]:
+    """The exchange with the other parts of the crawl, if it has parts."""
+    parts = store.parts
+    if parts is None:
+        yield None
+        return
+    others = [
+        OtherPart(number, shown(parts.dbs[number]), partial(open_part, settings, parts, number), clock, tell)
+        for number in parts.others
+    ]
+    limits = settings.scope.max_depth, settings.crawl.max_pages_per_site
+    exchange = PartExchange(store, parts.own, others, clock, limits, settings.team.patience_s)
+    try:
+        yield exchange
+    finally:
+        await exchange.close()
 
 
 def may_contact(settings: Settings, host: str) -> bool:

@@ -73,7 +73,7 @@ async def _work(part: Part) -> int:
     signals = Signals()
     async with (
         background_task(_until_alone(signals)),  # opening the store may take long
-        worker_session(part.settings, part.run_id, part.clock) as (crawl, store),
+        worker_session(part.settings, part.run_id, part.clock, _tell_once) as (crawl, store),
     ):
         signals.stop_from_now_on(crawl, store, gives_up=False)  # the process above gives up for all
         collect_garbage_seldom()
@@ -100,6 +100,11 @@ async def _report(crawl: Crawl, store: Runs) -> None:
 def _tell_progress(crawl: Crawl, store: Runs, end: RunEnd | None) -> None:
     told = None if end is None else end.as_json()
     _tell(crawl.progress.report() | {"worker": store.worker_id, "end": told, "away_s": store.away_s})
+
+
+def _tell_once(sentence: str) -> None:
+    """Have a sentence printed, unless another worker has said the same."""
+    _tell({"failed": sentence})
 
 
 def _tell(news: dict[str, Any]) -> None:

@@ -45,6 +45,7 @@ from crawler.settings.values import (
     SIZE_OR_AUTO,
     SIZE_OR_NO_LIMIT,
     STORE,
+    STORES,
     TEXT,
     TOKEN,
     TYPES,
@@ -232,6 +233,15 @@ _TABLE = (
         "The crawler makes a SQLite file that does not exist. A PostgreSQL database serves any number of machines; the "
         "crawler takes its password from PGPASSWORD, PGPASSFILE or ~/.pgpass.",
         "--db",
+    ),
+    Key(
+        "store.parts",
+        STORES,
+        "output.parts",
+        "The stores of all parts of a crawl on several databases, `store.db` among them; repeat the option.",
+        "Each part requests the sites whose registered domains fall to it; docs/scale.md describes it. Each store is "
+        "crawled by commands of its own, with the same list. The list is fixed with the first run.",
+        "--part",
     ),
     Key(
         "store.bodies",

@@ -84,6 +84,7 @@ class Output:
     """The source of the seeds, the places of the results, and the output of a command."""
 
     db: str = "crawl.db"
+    parts: tuple[str, ...] = ()  # the stores of all parts of the crawl; empty: the store has the whole crawl
     bodies: str = ""  # a folder or s3://bucket/prefix; "": the database, or the place that the store remembers
     seeds: str = ""
     skip_bad_seeds: bool = False

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from crawler.frontier.hours import window
 from crawler.preferences.purposes import UsePurpose
-from crawler.store.location import require_bodies, require_store
+from crawler.store.location import absolute, require_bodies, require_store
 from crawler.url import NotCrawlable, canonicalise, host_of, is_loopback, literal_address, split
 
 _UNITS_S = {"ms": 0.001, "s": 1, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
@@ -331,6 +331,14 @@ def _hours(value: object) -> tuple[str, ...]:
     return texts
 
 
+def _stores(value: object) -> tuple[str, ...]:
+    """Several stores, each once, in order: the order in which they were given does not matter."""
+    stores = sorted({absolute(require_store(text)) for text in _texts(value)})
+    if len(stores) == 1:
+        raise ValueError("must name the stores of all parts: two at least")
+    return tuple(stores)
+
+
 def whole(least: int) -> ValueKind:
     """A whole number of ``least`` or more."""
     return ValueKind(f"a whole number, {least} or more", Form.WHOLE, lambda value: _whole(value, least), metavar="N")
@@ -403,6 +411,7 @@ STORE = ValueKind(
 BODIES = ValueKind(
     "a folder or s3://bucket/prefix", Form.TEXT, lambda value: require_bodies(_text(value)), metavar="DIR|URL"
 )
+STORES = ValueKind("a list of paths or databases' URLs", Form.LIST, _stores, list, metavar="PATH|URL")
 REGEXES = ValueKind("a list of regular expressions", Form.LIST, _regexes, metavar="REGEX")
 PURPOSES = ValueKind(
     "a list of " + ", ".join(f'"{purpose}"' for purpose in UsePurpose), Form.LIST, _purposes, list, metavar="PURPOSE"

@@ -43,6 +43,8 @@ TABLES: dict[str, tuple[str, ...]] = {
     "site_template": ("site_id",),
     "near_duplicate": ("url_id",),
     "unsettled": (),
+    "part": ("number",),
+    "outgoing": ("id",),
     "page_version": ("url_id", "version"),
     "body_to_drop": ("body_id",),
     "revisit": ("url_id",),

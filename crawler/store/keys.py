@@ -43,6 +43,11 @@ def first_url_of(site_id: int) -> int:
     return site_id << _HASH_BITS
 
 
+def same_path_on(site_id: int, number: int) -> int:
+    """The number that a URL gets if its site gets the number ``site_id``."""
+    return first_url_of(site_id) | number & _HASH_MASK
+
+
 def render_keys(sql: str) -> str:
     """SQL with the calls of ``site_of`` and the like written out as arithmetic. Their arguments contain no brackets."""
     return render_calls(sql, _FUNCTIONS)

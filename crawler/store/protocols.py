@@ -26,6 +26,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
 from crawler.frontier.operator import Command, Order
+from crawler.frontier.parts import PartLook, Parts
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State, TlsFacts
@@ -380,6 +381,10 @@ class Overview(Reconnecting, Protocol):
         ...
 
     async def seeds(self) -> list[str]: ...
+
+    async def domains(self) -> list[str]:
+        """The seeds that stand for a domain (:mod:`crawler.frontier.domain_addresses`)."""
+        ...
 
     async def places(self) -> list[str]:
         """What the scope is made from: the seeds, and the other addresses of the domains among them."""
@@ -748,7 +753,48 @@ class Bodies(Protocol):
         ...
 
 
-class EngineStore(Runs, Frontier, Revisits, Bodies, Protocol):
+class OutgoingOffer(NamedTuple):
+    """An offer to another part of the crawl, with its number in the store that it comes from."""
+
+    id: int
+    offer: Offer
+
+
+class PartStore(Protocol):
+    """For the parts of a crawl on several databases: each store is that of one part."""
+
+    @property
+    def parts(self) -> Parts | None:
+        """The parts of the crawl; ``None`` if the store has the whole crawl."""
+        ...
+
+    async def keep_parts(self, parts: Parts | None) -> None:
+        """Become the store of a part, before the first run.
+
+        Raises :class:`crawler.errors.UsageError` if the store has another part, or a run without parts.
+        """
+        ...
+
+    async def part_look(self) -> PartLook:
+        """What other parts need to know of this one."""
+        ...
+
+    async def outgoing(self, part: int, limit: int) -> list[OutgoingOffer]:
+        """The oldest offers to another part that were not taken in yet."""
+        ...
+
+    async def outgoing_taken(self, part: int, numbers: Sequence[int]) -> None:
+        """Delete offers that the other part has taken in."""
+        ...
+
+    async def take_in(
+        self, part: int, offers: Sequence[Offer], max_depth: int | None, pages_per_site: int | None
+    ) -> None:
+        """Store offers of another part, in one transaction. Those that are known already change nothing."""
+        ...
+
+
+class EngineStore(Runs, Frontier, Revisits, Bodies, PartStore, Protocol):
     """For the engine as a whole. It reads no view."""
 
 
@@ -801,6 +847,10 @@ class Copying(StoreReader, Bodies, Protocol):
     async def columns_of(self, table: str) -> list[str]: ...
 
     async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None: ...
+
+    async def complete_urls(self, rows: Sequence[tuple[int, int | None, int | None]]) -> None:
+        """Set the page on which URLs were found, and their targets: (URL, page or ``None``, target or ``None``)."""
+        ...
 
     async def begin_settled_snapshot(self) -> None:
         """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""

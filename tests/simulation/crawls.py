@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,14 @@ from crawler.engine.driver import OnPages
 from crawler.engine.gate import Connections, Fetcher
 from crawler.engine.lease import Lease
 from crawler.engine.parser_pool import PageReader, ReadingOptions
+from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.recording import Recorder
 from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.sampling_frame import SamplingFrame
+from crawler.errors import NoStore
 from crawler.frontier.decide import RetrySettings
 from crawler.frontier.domain_addresses import with_addresses
+from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
@@ -66,16 +70,26 @@ async def session(
     connections: Connections | None = None,
     reader: PageReader | None = None,
     domains: AbstractSet[str] = frozenset(),
+    parts: Parts | None = None,
 ) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
-    """A crawl ready to run on an opened store."""
+    """A crawl ready to run on an opened store, which may be that of one of several parts."""
     store = await SqliteStore.open(path, options.politeness)
+    exchange = None
     try:
+        if parts is not None:
+            await store.open_parts()
+            await store.keep_parts(parts)
+            others = [
+                OtherPart(n, parts.dbs[n], partial(_open_part, Path(parts.dbs[n])), clock, print) for n in parts.others
+            ]
+            limits = options.scope.max_depth, options.crawl.max_pages_per_site
+            exchange = PartExchange(store, parts.own, others, clock, limits, PATIENCE_S)
         known = await store.seeds()
         fresh = sorted(set(seeds) - set(known))
         scope = Scope(options.scope, [*await store.places(), *with_addresses(fresh, domains & set(fresh))])
         limit = options.crawl.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit, domains=domains)
-        needs = RobotsNeeds(options.robots, options.identity.agent, options.politeness.group)
+        needs = RobotsNeeds(options.robots, options.identity.agent, options.politeness.group, parts=parts)
         policy = CrawlPolicy(
             options.crawl,
             options.politeness,
@@ -102,6 +116,7 @@ async def session(
             reserve=reserve,
             book=book,
             connections=connections,
+            exchange=exchange,
         )
         if SAMPLER is None:
             yield run, store
@@ -109,7 +124,19 @@ async def session(
             async with SAMPLER(run, store, path, clock, options):
                 yield run, store
     finally:
+        if exchange is not None:
+            await exchange.close()
         await store.close()
+
+
+#: How long a part of a crawl waits for another one that shows no sign of life, in seconds.
+PATIENCE_S = 60.0
+
+
+async def _open_part(path: Path) -> SqliteStore:
+    if not path.exists():
+        raise NoStore(f"{path}: there is no store")
+    return await SqliteStore.open(path, locked=True)
 
 
 #: Looks at each simulated crawl from beside it (:mod:`tests.simulation.time_left`); ``None``: nothing looks.

@@ -25,7 +25,7 @@ from crawler.store.keys import site_of
 from crawler.store.postgres.dialect import columns
 from crawler.store.protocols import RobotsNews
 from crawler.store.retrying import Retry, retrying
-from crawler.store.sql.offers import FoundOffer, Offers, is_better, merge_sitemap_facts
+from crawler.store.sql.offers import FoundOffer, Offers, best_offers
 from crawler.store.statements import Queries, Statements
 from crawler.url import split
 
@@ -270,7 +270,7 @@ def _refusal(row: Any) -> Reason | None:
 
 def _best(rows: Iterable[Any]) -> dict[str, FoundOffer]:
     """The best offer of each URL, from rows of ``offers_left``."""
-    offers = [
+    return best_offers(
         FoundOffer(
             Offer(
                 row.url,
@@ -286,11 +286,4 @@ def _best(rows: Iterable[Any]) -> dict[str, FoundOffer]:
         )
         for row in rows
         if row.url is not None
-    ]
-    best: dict[str, FoundOffer] = {}
-    for found in offers:
-        known = best.get(found.offer.url)
-        if known is None or is_better(found.offer, known.offer):
-            best[found.offer.url] = found
-    merge_sitemap_facts(offers, best)
-    return best
+    )

@@ -167,10 +167,10 @@ FROM (SELECT name, group_number(name) AS id FROM unnest(:name::text[]) AS name
 ORDER BY 1 ON CONFLICT DO NOTHING;
 
 -- name: add_sites
-INSERT INTO site (name, host, registered_domain, group_id)
-SELECT t.name, t.host, t.registered_domain, g.id
-FROM unnest(:name::text[], :host::text[], :registered_domain::text[], :group_name::text[])
-  AS t (name, host, registered_domain, group_name) JOIN politeness_group g ON g.name = t.group_name
+INSERT INTO site (name, host, registered_domain, group_id, other_part)
+SELECT t.name, t.host, t.registered_domain, g.id, t.other_part
+FROM unnest(:name::text[], :host::text[], :registered_domain::text[], :group_name::text[], :other_part::int[])
+  AS t (name, host, registered_domain, group_name, other_part) JOIN politeness_group g ON g.name = t.group_name
 WHERE NOT EXISTS (SELECT 1 FROM site s WHERE s.name = t.name) ORDER BY t.name ON CONFLICT DO NOTHING;
 
 -- name: sites_named
@@ -727,6 +727,32 @@ ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = ex
 
 -- name: excluded_of
 SELECT id FROM url WHERE id = ANY(numbers(:numbers)) AND state = 'excluded';
+
+-- name: offer_to_parts
+INSERT INTO outgoing (part, url, depth, hops, seed, kind, lastmod, by_domain)
+SELECT s.other_part, s.name || u.path, u.depth, u.hops, u.seed, u.kind, u.lastmod, u.by_domain
+FROM url u JOIN site s ON s.id = site_of(u.id)
+WHERE u.id = ANY(numbers(:numbers)) AND s.other_part IS NOT NULL
+  AND (u.state = 'queued' OR u.reason_code = 'other_part');
+
+-- name: leave_to_parts
+UPDATE url u SET state = 'excluded', reason_code = 'other_part', reason = :sentence, target = NULL
+FROM site s WHERE u.id = ANY(numbers(:numbers)) AND u.state = 'queued' AND s.id = site_of(u.id)
+  AND s.other_part IS NOT NULL;
+
+-- name: outgoing_taken
+DELETE FROM outgoing WHERE part = :part AND id = ANY(numbers(:numbers));
+
+-- name: part_look
+SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
+  (SELECT finished_at FROM run WHERE settings::json ->> 'auxiliary_run' IS NULL ORDER BY id DESC LIMIT 1)
+    AS finished_at,
+  EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
+    OR EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM offer) AS has_work,
+  (SELECT coalesce(sum(taken), 0) FROM part)::bigint AS taken,
+  (SELECT max(seen_at) FROM heartbeat) AS seen_at,
+  (SELECT group_concat(part) FROM (SELECT DISTINCT part FROM outgoing) AS o) AS offers_to;
 
 -- name: leave_not_drawn
 UPDATE url u SET state = 'excluded', reason_code = 'sample', reason = :sentence, target = NULL

@@ -89,6 +89,26 @@ CREATE INDEX group_name ON politeness_group(name);
 CREATE INDEX group_ready ON politeness_group(ready_at) WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
 CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL;
 
+CREATE TABLE part (
+  number integer PRIMARY KEY,
+  db text COLLATE "C" NOT NULL,
+  is_own integer NOT NULL,
+  taken bigint NOT NULL DEFAULT 0
+);
+
+CREATE TABLE outgoing (
+  id bigint GENERATED ALWAYS AS IDENTITY,
+  part integer NOT NULL,
+  url text COLLATE "C" NOT NULL,
+  depth bigint NOT NULL,
+  hops integer NOT NULL,
+  seed integer NOT NULL,
+  kind text COLLATE "C" NOT NULL,
+  lastmod double precision,
+  by_domain integer NOT NULL,
+  PRIMARY KEY (part, id)
+);
+
 CREATE TABLE site (
   id bigint GENERATED ALWAYS AS IDENTITY,
   name text COLLATE "C" NOT NULL,
@@ -99,6 +119,7 @@ CREATE TABLE site (
   wait_until double precision NOT NULL DEFAULT 0,
   crawl_delay_s double precision,
   main_site text COLLATE "C",
+  other_part integer,
   fetched bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (id),
   UNIQUE (name)

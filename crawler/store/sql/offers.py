@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from crawler.frontier.offers import KnownUrl, Offer, UrlChange, passed_on, weigh
+from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode, StoredReason
@@ -88,6 +89,17 @@ def merge_sitemap_facts(found: Iterable[FoundOffer], best: dict[str, FoundOffer]
             best[offer.url] = FoundOffer(known._replace(lastmod=offer.lastmod), known_on)
 
 
+def best_offers(found: Iterable[FoundOffer]) -> dict[str, FoundOffer]:
+    """The best offer of each URL, with all facts that only sitemaps have."""
+    offers, best = list(found), dict[str, FoundOffer]()
+    for each in offers:
+        known = best.get(each.offer.url)
+        if known is None or is_better(each.offer, known.offer):
+            best[each.offer.url] = each
+    merge_sitemap_facts(offers, best)
+    return best
+
+
 class Offers:
     """The URLs of a store, as one of its writers sees them. Every method must be called within a transaction."""
 
@@ -96,6 +108,7 @@ class Offers:
         self._group_by = group_by
         self._sites: dict[str, SiteNumbers] = {}  # by name
         self._recent = RecentUrls()
+        self.parts: Parts | None = None  # None: the store has the whole crawl
 
     def forget(self) -> None:
         """Forget all numbers, after a transaction was rolled back: numbers given in it do not exist."""
@@ -113,7 +126,13 @@ class Offers:
             await self._sql.execute_many(
                 "add_sites",
                 [
-                    {"name": name, "group_name": group, "host": host, "registered_domain": registrable_domain(host)}
+                    {
+                        "name": name,
+                        "group_name": group,
+                        "host": host,
+                        "registered_domain": registrable_domain(host),
+                        "other_part": None if self.parts is None else self.parts.other_of(name),
+                    }
                     for name, group, host in zip(missing, groups, map(host_of, missing), strict=True)
                 ],
             )
@@ -182,15 +201,24 @@ class Offers:
     async def enqueue(self, numbers: Collection[int]) -> None:
         """Add the queued URLs among these to the frontier. Every URL that is queued passes here.
 
+        URLs of other parts of the crawl are excluded instead, and offered to these parts.
+
         While a sample stands, a page that it did not draw is excluded instead, however it was found. The exceptions are
         the targets of redirects, and pages nearer than the depth that was held back, if they were visited before.
         """
         if not numbers:
             return
+        if self.parts is not None:
+            await self._offer_to_parts(numbers)
+            terms = {"numbers": json.dumps(list(numbers)), "sentence": ReasonCode.OTHER_PART.sentence}
+            await self._sql.execute("leave_to_parts", **terms)
         if await self._sql.fetch("standing_sample"):
             sentence = ReasonCode.SAMPLE.sentence
             await self._sql.execute("leave_not_drawn", sentence=sentence, numbers=json.dumps(list(numbers)))
         await self._sql.execute_many("enqueue", [{"id": number} for number in numbers])
+
+    async def _offer_to_parts(self, numbers: Collection[int]) -> None:
+        await self._sql.execute("offer_to_parts", numbers=json.dumps(list(numbers)))
 
     async def _insert(self, rows: list[dict[str, object]]) -> set[int]:
         """Insert new URLs; returns the numbers that another worker has inserted since: none on SQLite."""
@@ -243,6 +271,9 @@ class Offers:
         named = [{"found_on": on, "id": numbers[o.url]} for o, on in offers.values() if o.kind is Kind.SITEMAP]
         await self._sql.execute_many("set_lastmod", dated)
         await self._sql.execute_many("make_sitemap", named)
+        if self.parts is not None and (dated or named):
+            stated = [o.url for o, _ in offers.values() if o.lastmod is not None or o.kind is Kind.SITEMAP]
+            await self._offer_to_parts([numbers[url] for url in stated])
 
     async def _stored(self, numbers: Iterable[int]) -> list[Any]:
         return await self._sql.fetch("known_urls", numbers=json.dumps(list(numbers)))

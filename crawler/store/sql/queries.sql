@@ -91,6 +91,22 @@ SELECT :now, :version, :settings, coalesce(sum(fetched), 0) FROM site RETURNING 
 UPDATE run SET finished_at = :now, ended_code = :ended_code, ended_by = :ended_by WHERE id = :run_id
   AND NOT EXISTS (SELECT 1 FROM worker WHERE run_id = :run_id AND ended_at IS NULL AND lease_until > :now);
 
+-- name: parts
+SELECT number, db, is_own FROM part ORDER BY number;
+
+-- name: insert_part
+INSERT INTO part (number, db, is_own) VALUES (:number, :db, :is_own);
+
+-- name: count_taken
+UPDATE part SET taken = taken + 1 WHERE number = :part;
+
+-- name: outgoing
+-- The oldest offers to a part.
+SELECT id, url, depth, hops, seed, kind, lastmod, by_domain FROM outgoing WHERE part = :part ORDER BY id LIMIT :limit;
+
+-- name: complete_url
+UPDATE url SET found_on = coalesce(:found_on, found_on), target = coalesce(:target, target) WHERE id = :id;
+
 -- name: mirrors_since
 SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > :since;
 
@@ -110,8 +126,8 @@ FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text 
 WHERE s.name = :name;
 
 -- name: seed_states
--- The states of the seeds with their reasons, most frequent first.
-SELECT state, reason FROM urls_by_id WHERE seed = 1 GROUP BY 1, 2 ORDER BY count(*) DESC;
+-- The states of the seeds with their reasons, most frequent first; without the seeds of other parts.
+SELECT state, reason FROM urls_by_id WHERE seed = 1 AND reason_code <> 'other_part' GROUP BY 1, 2 ORDER BY count(*) DESC;
 
 -- name: last_asking_run
 -- The run that sent the last request.

@@ -17,17 +17,18 @@ from crawler.errors import StoreError, UsageError
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
+from crawler.frontier.parts import PartLook, Parts
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
-from crawler.model import Body, State
+from crawler.model import Body, Kind, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.robots.tdmrep import TdmrepFile
 from crawler.robots.text import SMALL_BYTES
 from crawler.store.bodies import decompress, stored_form
 from crawler.store.keys import number_after, url_number
-from crawler.store.location import absolute, db_argument
+from crawler.store.location import absolute, db_argument, shown
 from crawler.store.outside_bodies import OutsideBodies
 from crawler.store.protocols import (
     ClaimedSite,
@@ -36,6 +37,7 @@ from crawler.store.protocols import (
     Content,
     Counts,
     NearDuplicate,
+    OutgoingOffer,
     PageRank,
     Refuted,
     SampleDraw,
@@ -50,7 +52,7 @@ from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
 from crawler.store.sql.commit import Committer, claimed_site, refuted_of, unlimited
 from crawler.store.sql.control import SqlControl
-from crawler.store.sql.offers import FoundOffer, Offers
+from crawler.store.sql.offers import FoundOffer, Offers, best_offers
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.subscriptions import SqlSubscriptions
@@ -353,7 +355,10 @@ class SqlStore(ABC):
         return [row.url for row in await self._read.fetch("seeds")]
 
     async def places(self) -> list[str]:
-        return with_addresses(await self.seeds(), [row.url for row in await self._read.fetch("domains")])
+        return with_addresses(await self.seeds(), await self.domains())
+
+    async def domains(self) -> list[str]:
+        return [row.url for row in await self._read.fetch("domains")]
 
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, ReasonCode, int, bool]]:
         rows = await self._read.fetch("excluded_from", after=after, limit=limit)
@@ -677,6 +682,69 @@ class SqlStore(ABC):
         except BROKEN as error:
             raise StoreError(f"{self.name}: the body {sha256.hex()} cannot be decoded: {error}") from None
 
+    # --- the other parts of the crawl ---------------------------------------------------------
+
+    @property
+    def parts(self) -> Parts | None:
+        return self._offers.parts
+
+    async def open_parts(self) -> None:
+        """Find out which part of a crawl this store has."""
+        rows = await self._read.fetch("parts")
+        own = next((row.number for row in rows if row.is_own), None)
+        self._offers.parts = None if own is None else Parts(tuple(row.db for row in rows), own)
+
+    async def keep_parts(self, parts: Parts | None) -> None:
+        if parts == self.parts:
+            return
+        if self.parts is not None or await self.last_run() is not None:
+            begun = "on this database alone" if self.parts is None else f"on {', '.join(map(shown, self.parts.dbs))}"
+            raise UsageError(f"the crawl in {self.name} was begun {begun}", key="store.parts")
+        assert parts is not None
+        async with self._writing():
+            rows = [{"number": n, "db": db, "is_own": int(n == parts.own)} for n, db in enumerate(parts.dbs)]
+            for row in rows:
+                await self._sql.execute("insert_part", **row)
+        self._offers.parts = parts
+
+    async def part_look(self) -> PartLook:
+        row = await self._read.fetch_one("part_look")
+        offers_to = frozenset(map(int, row.offers_to.split(","))) if row.offers_to else frozenset()
+        has_ended = row.finished_at is not None
+        return PartLook(bool(row.has_begun), has_ended, bool(row.has_work), row.taken, row.seen_at, offers_to)
+
+    async def outgoing(self, part: int, limit: int) -> list[OutgoingOffer]:
+        return [
+            OutgoingOffer(
+                row.id,
+                Offer(
+                    row.url,
+                    row.depth,
+                    None,
+                    row.hops,
+                    bool(row.seed),
+                    Kind(row.kind),
+                    row.lastmod,
+                    bool(row.by_domain),
+                ),
+            )
+            for row in await self._read.fetch("outgoing", part=part, limit=limit)
+        ]
+
+    @retrying
+    async def outgoing_taken(self, part: int, numbers: Sequence[int]) -> None:
+        async with self._writing():
+            await self._sql.execute("outgoing_taken", part=part, numbers=json.dumps(list(numbers)))
+
+    @retrying
+    async def take_in(
+        self, part: int, offers: Sequence[Offer], max_depth: int | None, pages_per_site: int | None
+    ) -> None:
+        async with self._writing():
+            _, touched = await self._offers.take(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
+            await self._sql.execute("count_taken", part=part)
+            await self._committer.refresh(touched, pages_per_site)
+
     # --- bodies outside the database ----------------------------------------------------------
 
     async def open_bodies(self, patience_s: float) -> None:
@@ -798,6 +866,11 @@ class SqlStore(ABC):
         """Note that this store becomes a copy of another store."""
         async with self._writing():
             await self._sql.execute("begin_copy", source=source, now=now)
+
+    async def complete_urls(self, rows: Sequence[tuple[int, int | None, int | None]]) -> None:
+        async with self._writing():
+            for number, found_on, target in rows:
+                await self._sql.execute("complete_url", id=number, found_on=found_on, target=target)
 
     async def finish_copy(self, now: float) -> None:
         """Note that this store is a complete copy."""

@@ -97,14 +97,14 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
 
 
 async def open_with_control(
-    path: Path, *, read_only: bool = False
+    path: Path, *, read_only: bool = False, may_make: bool = True
 ) -> tuple[aiosqlite.Connection, aiosqlite.Connection]:
     """Open a store, and a control connection to it.
 
     The control connection reads the commits of other processes while a long transaction is open on the first. It has a
     thread of its own. A store that is only read uses one connection for both.
     """
-    db = await open_database(path, read_only=read_only)
+    db = await open_database(path, read_only=read_only, may_make=may_make)
     if read_only:
         return db, db
     try:

@@ -94,8 +94,8 @@ SELECT u.depth, u.target FROM json_each(:numbers) j JOIN url u ON u.id = j.value
 INSERT INTO politeness_group (name) VALUES (:name) ON CONFLICT DO NOTHING;
 
 -- name: add_sites
-INSERT INTO site (name, host, registered_domain, group_id)
-  SELECT :name, :host, :registered_domain, id FROM politeness_group
+INSERT INTO site (name, host, registered_domain, group_id, other_part)
+  SELECT :name, :host, :registered_domain, id, :other_part FROM politeness_group
   WHERE name = :group_name ON CONFLICT DO NOTHING;
 
 -- name: sites_named
@@ -570,6 +570,35 @@ VALUES (:url_id, :stratum, :walk, :probability, :site_probability);
 
 -- name: insert_frame_url
 INSERT INTO frame_url (url_id) VALUES (:url_id);
+
+-- name: offer_to_parts
+-- Offer, of a JSON list of URLs, those of other parts to their parts: queued ones, and those that were left to them.
+INSERT INTO outgoing (part, url, depth, hops, seed, kind, lastmod, by_domain)
+SELECT s.other_part, s.name || u.path, u.depth, u.hops, u.seed, u.kind, u.lastmod, u.by_domain
+FROM url u JOIN site s ON s.id = site_of(u.id)
+WHERE u.id IN (SELECT value FROM json_each(:numbers)) AND s.other_part IS NOT NULL
+  AND (u.state = 'queued' OR u.reason_code = 'other_part');
+
+-- name: leave_to_parts
+-- Exclude, of a JSON list of URLs, the queued ones of other parts.
+UPDATE url SET state = 'excluded', reason_code = 'other_part', reason = :sentence, target = NULL
+WHERE id IN (SELECT value FROM json_each(:numbers)) AND state = 'queued'
+  AND site_of(id) IN (SELECT id FROM site WHERE other_part IS NOT NULL);
+
+-- name: outgoing_taken
+-- Numbers are never given twice: an offer that came since stays.
+DELETE FROM outgoing WHERE part = :part AND id IN (SELECT value FROM json_each(:numbers));
+
+-- name: part_look
+-- What other parts need to know of this one, in one statement: it must be one moment.
+SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
+  (SELECT finished_at FROM run WHERE json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY id DESC LIMIT 1)
+    AS finished_at,
+  EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
+    OR EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL) AS has_work,
+  (SELECT coalesce(sum(taken), 0) FROM part) AS taken,
+  (SELECT max(seen_at) FROM heartbeat) AS seen_at,
+  (SELECT group_concat(part) FROM (SELECT DISTINCT part FROM outgoing) AS o) AS offers_to;
 
 -- name: leave_not_drawn
 -- Exclude, of a JSON list of queued URLs, the pages that the standing sample did not draw: those that were held back,

@@ -69,6 +69,26 @@ CREATE TABLE store_copy (                -- one row if this store is a copy of a
   done_at REAL                           -- NULL until every row is copied and compared
 );
 
+CREATE TABLE part (                      -- one row per database of a crawl on several (docs/scale.md), else none
+  number INTEGER PRIMARY KEY,            -- from 0
+  db TEXT NOT NULL,                      -- as given to --part, paths from the root on
+  is_own INTEGER NOT NULL,               -- 1: this store
+  taken INTEGER NOT NULL DEFAULT 0       -- transactions that took offers of that part in
+);
+
+CREATE TABLE outgoing (                  -- offers of URLs of other parts, until their parts have taken them in
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  part INTEGER NOT NULL,                 -- part.number
+  url TEXT NOT NULL,
+  depth INTEGER NOT NULL,
+  hops INTEGER NOT NULL,
+  seed INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  lastmod REAL,
+  by_domain INTEGER NOT NULL
+);
+CREATE INDEX outgoing_part ON outgoing(part, id);
+
 -- ---- sites and robots.txt
 
 CREATE TABLE politeness_group (          -- the unit of claiming: sites that share one pace
@@ -100,6 +120,7 @@ CREATE TABLE site (                      -- scheme + host + port
   wait_until REAL NOT NULL DEFAULT 0,    -- the site's robots.txt is deferred until then
   crawl_delay_s REAL,                    -- from the last robots.txt that was received
   main_site TEXT,
+  other_part INTEGER,                    -- part.number of the part that requests the site; NULL: this one
   fetched INTEGER NOT NULL DEFAULT 0     -- number of pages fetched
 );
 CREATE INDEX site_group ON site(group_id);

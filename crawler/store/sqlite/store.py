@@ -112,7 +112,7 @@ class SqliteStore(SqlStore):
         path = path.resolve()  # links to the file share its lock
         lock = None if read_only or locked else lock_store(path)
         try:
-            db, control_db = await open_with_control(path, read_only=read_only)
+            db, control_db = await open_with_control(path, read_only=read_only, may_make=not locked)
         except BaseException:
             if lock is not None:
                 lock.release()

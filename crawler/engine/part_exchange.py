@@ -1,0 +1,178 @@
+"""Takes in the offers of the other parts of a crawl, and sees when all parts are done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Protocol
+
+from crawler.clock import Clock
+from crawler.errors import CrawlerError, StoreError
+from crawler.formatting import duration
+from crawler.frontier.parts import PartLook, is_quiet
+from crawler.store.protocols import PartStore
+
+_LOOK_EVERY_S = 1.0
+_AT_ONCE = 2_000  # offers in one transaction
+_TOLD_AFTER_S = 10.0  # the commands of all parts are begun one after the other
+
+
+class OpenPart(PartStore, Protocol):
+    """The store of another part, opened for this process."""
+
+    async def close(self) -> None: ...
+
+
+class OtherPart:
+    """The store of another part, opened when it is needed, and opened again after an error.
+
+    ``tell`` gets a sentence when it cannot be reached, and when it is back.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        open_store: Callable[[], Awaitable[OpenPart]],
+        clock: Clock,
+        tell: Callable[[str], None],
+    ) -> None:
+        self.number = number
+        self.name = name
+        self._open_store = open_store
+        self._clock = clock
+        self._tell = tell
+        self._store: OpenPart | None = None
+        self._away_since: float | None = None
+        self._is_told = False
+        self._mutex = asyncio.Lock()
+
+    @asynccontextmanager
+    async def asked(self) -> AsyncIterator[PartStore]:
+        """A context with the store, for one task at a time. An error of this store is :class:`PartAway` outside."""
+        async with self._mutex:
+            try:
+                if self._store is None:
+                    self._store = await self._open_store()
+                yield self._store
+            except CrawlerError as error:
+                await self.close()
+                self._note_away()
+                raise PartAway(str(error)) from error
+            self._away_since = None
+            if self._is_told:
+                self._is_told = False
+                self._tell(f"{self.name}: this part of the crawl answers")
+
+    def _note_away(self) -> None:
+        now = self._clock.now()
+        self._away_since = self._away_since or now
+        if not self._is_told and now - self._away_since >= _TOLD_AFTER_S:
+            self._is_told = True
+            self._tell(f"{self.name}: this part of the crawl does not answer; offers to it and from it wait")
+
+    async def close(self) -> None:
+        store, self._store = self._store, None
+        if store is not None:
+            with suppress(CrawlerError):
+                await store.close()
+
+
+class PartAway(StoreError):
+    """The store of another part cannot be reached, or does not exist yet."""
+
+
+class PartExchange:
+    """The exchange of this part with the others. It asks one of them at a time.
+
+    Each part takes in the offers to it from the stores of the others: it stores them, and then deletes them there. A
+    process that is killed in between stores them again, without effect.
+
+    ``limits`` are the greatest depth and the most pages of a site. :meth:`may_bring_work` waits ``patience_s`` for a
+    part that shows no sign of life.
+    """
+
+    def __init__(
+        self,
+        store: PartStore,
+        own: int,
+        others: Sequence[OtherPart],
+        clock: Clock,
+        limits: tuple[int | None, int | None],
+        patience_s: float,
+    ) -> None:
+        self._store = store
+        self._own = own
+        self._others = others
+        self._clock = clock
+        self._limits = limits
+        self._patience_s = patience_s
+        self._quiet: list[int] | None = None  # what each part had taken at the last look, if that was quiet
+        self._seen: dict[int, tuple[PartLook | None, float]] = {}  # the last look at each part, and its first time
+
+    async def keep_receiving(self, wake: Callable[[], None]) -> None:
+        """Take in offers for ever. ``wake`` is called after each transaction."""
+        while True:
+            for other in self._others:
+                with suppress(PartAway):
+                    while count := await self._receive(other):
+                        wake()
+                        if count < _AT_ONCE:
+                            break
+            await self._clock.sleep(_LOOK_EVERY_S)
+
+    async def _receive(self, other: OtherPart) -> int:
+        """Take in some offers of another part; returns how many."""
+        async with other.asked() as theirs:
+            rows = await theirs.outgoing(self._own, _AT_ONCE)
+        if rows:
+            await self._store.take_in(other.number, [row.offer for row in rows], *self._limits)
+            async with other.asked() as theirs:
+                await theirs.outgoing_taken(self._own, [row.id for row in rows])
+        return len(rows)
+
+    async def may_bring_work(self) -> bool:
+        """Whether another part may still offer a URL to this one. Two looks must have shown the contrary.
+
+        Raises :class:`StoreError` for a part that has work, or offers for another part, and that has shown no sign of
+        life for the patience of the workers.
+        """
+        looks = {self._own: await self._store.part_look()}
+        for other in self._others:
+            look: PartLook | None = None
+            with suppress(PartAway):
+                async with other.asked() as theirs:
+                    look = await theirs.part_look()
+            self._note(other.number, look)
+            if look is not None:
+                looks[other.number] = look
+        quiet = None
+        if len(looks) > len(self._others) and is_quiet(looks):
+            quiet = [look.taken for look in looks.values()]
+        is_over = quiet is not None and quiet == self._quiet
+        self._quiet = quiet
+        if quiet is None:
+            self._require_life(looks)
+        return not is_over
+
+    def _note(self, number: int, look: PartLook | None) -> None:
+        if number not in self._seen or self._seen[number][0] != look:
+            self._seen[number] = look, self._clock.now()
+
+    def _require_life(self, looks: Mapping[int, PartLook]) -> None:
+        """Raise :class:`StoreError` if a part is away for too long that the crawl has to wait for."""
+        for other in self._others:
+            look, since = self._seen[other.number]
+            is_idle = look is not None and look.has_begun and (look.has_ended or not look.has_work)
+            is_awaited = not is_idle or any(other.number in one.offers_to for one in looks.values())
+            if is_awaited and self._clock.now() - since >= self._patience_s:
+                raise StoreError(
+                    f"{other.name}: this part of the crawl has shown no sign of life for {duration(self._patience_s)}, "
+                    "and the crawl waits for it no longer; what was committed is kept, run the same command again when "
+                    "that part is at work"
+                )
+
+    async def close(self) -> None:
+        for other in self._others:
+            await other.close()

@@ -1,0 +1,73 @@
+"""The parts of a crawl on several databases, and the part that each registered domain belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+
+from crawler.url import host_of, registrable_domain
+
+
+def part_of(domain: str, parts: int) -> int:
+    """The number, from 0, of the part of ``parts`` that a registered domain belongs to (``docs/scale.md``).
+
+    It is the number in the first eight octets of the SHA-256 of the domain, modulo ``parts``. A host without a
+    registered domain, such as an IP address, stands for itself.
+    """
+    return int.from_bytes(sha256(domain.encode()).digest()[:8]) % parts
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The databases of a crawl, one for each part. ``own`` is the number of the part whose store this is."""
+
+    dbs: tuple[str, ...]
+    own: int
+
+    def other_of(self, site: str) -> int | None:
+        """The number of the other part that a site belongs to; ``None`` if it belongs to the own part."""
+        part = _part_of_host(host_of(site), len(self.dbs))
+        return None if part == self.own else part
+
+    @property
+    def others(self) -> list[int]:
+        """The numbers of the other parts."""
+        return [number for number in range(len(self.dbs)) if number != self.own]
+
+
+@dataclass(frozen=True, slots=True)
+class PartLook:
+    """One part at one moment.
+
+    ``has_ended``: its last run is over. ``has_work``: a group of it is ready at some time, or held, or offers are under
+    way within it. ``taken`` counts the transactions that took offers of other parts in. ``seen_at`` is its last sign of
+    life by its own clock. ``offers_to`` are the parts that have not taken all its offers in.
+    """
+
+    has_begun: bool
+    has_ended: bool
+    has_work: bool
+    taken: int
+    seen_at: float | None
+    offers_to: frozenset[int]
+
+
+def is_quiet(looks: Mapping[int, PartLook]) -> bool:
+    """Whether no part that is at work has work, and no offer waits for one that is.
+
+    One such look proves nothing: the parts were seen one after the other, and an offer may have moved from one that was
+    seen last to one that was seen first. Two looks prove it, one after the other, in which each part has the same
+    ``taken``: a part without work gets some by taking offers in, and only so. No part took any in between its two
+    moments. So when the first look was over, all parts were without work, and no offer was under way.
+    """
+    ended = {number for number, look in looks.items() if look.has_ended}
+    return all(
+        look.has_begun and (look.has_ended or not look.has_work) and look.offers_to <= ended for look in looks.values()
+    )
+
+
+@lru_cache(10_000)
+def _part_of_host(host: str, parts: int) -> int:
+    return part_of(registrable_domain(host), parts)

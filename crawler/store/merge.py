@@ -1,0 +1,347 @@
+"""Merging the parts of a crawl into one store, on which every command works that reads.
+
+Each part has numbers of its own, so rows are numbered anew. The row of a URL or a site is that of the part which
+requests it. Other parts have rows of it only because their pages link to it. An offer that its part has not taken in
+yet becomes a queued URL, so the merged store is a crawl on one database that can go on.
+
+Ranks, near duplicates, the search index and the mirrors that were recognised by their pages are not merged: they are
+computed from the whole. The numbers of sites, groups and bodies are kept in memory meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from crawler.errors import UsageError
+from crawler.model import State
+from crawler.reasons import ReasonCode
+from crawler.store.copy import TABLES, OnProgress
+from crawler.store.keys import number_after, render_keys, same_path_on, site_of
+from crawler.store.protocols import Copying, CrawlStore
+
+_ROWS = 5_000  # in one transaction
+
+#: The columns with numbers that are given anew, of each table, and what they number. A table comes after those that it
+#: names. Some tables are merged by methods of their own.
+_NUMBERED: Mapping[str, Mapping[str, str]] = {
+    "worker": {"id": "worker", "run_id": "run", "marked_url": "url"},
+    "robots_copy": {"id": "robots_copy", "site_id": "site", "text_id": "robots_text", "run_id": "run"},
+    "page": {"url_id": "url", "body_id": "body"},
+    "page_version": {"url_id": "url", "body_id": "body"},
+    "frontier": {"site_id": "site", "url_id": "url"},
+    "mirror": {},
+    "agent_server": {"site_id": "site"},
+    "tdmrep_file": {"site_id": "site"},
+    "revisit": {"url_id": "url"},
+    "hint_record": {"site_id": "site"},
+    "rup_offer": {},
+    "rup_server": {},
+    "rup_mail": {"id": "rup_mail"},
+    "control": {"id": "control", "run_id": "run"},
+}
+#: The same of the request log, which is merged in the order of time.
+_REQUEST = {"run_id": "run", "site_id": "site", "robots_id": "robots_copy", "for_site_id": "site"}
+#: Tables whose rows may be the same in several parts, with their keys.
+_SHARED: Mapping[str, str] = {"preference_set": "id", "tls": "id", "answer": "id"}
+#: What is numbered from 1 in each part: its numbers follow those of the part before.
+_FOLLOWING = ("worker", "robots_copy", "rup_mail", "control")
+#: Tables that are not merged: those that are computed, and those of samples, which need a crawl on one database.
+NOT_MERGED = frozenset(
+    {
+        *("rank", "site_rank", "text_signature", "site_template", "near_duplicate"),
+        *("sample_draw", "sample", "frame_url"),
+        *("unsettled", "revisit_budget", "part", "outgoing"),
+    }
+)
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """The new numbers of one part's rows, by what they number."""
+
+    maps: dict[str, dict[int, int]] = field(default_factory=dict)
+    after: dict[str, int] = field(default_factory=dict)  # what is added to a number
+    urls: dict[int, int] = field(default_factory=dict)  # only those whose path has another number in the target
+
+    def of(self, kind: str, number: int) -> int:
+        if kind == "url":
+            return self.urls.get(number) or same_path_on(self.maps["site"][site_of(number)], number)
+        return self.maps[kind][number] if kind in self.maps else number + self.after[kind]
+
+
+async def merge_parts(
+    parts: Sequence[Copying], target: CrawlStore, now: float, on_progress: OnProgress = lambda table, rows, what: None
+) -> None:
+    """Merge ``parts``, all parts of a crawl in their order, into the empty store ``target``.
+
+    The parts must be opened for reading, and for this call alone. Raises :class:`UsageError` if the target is not
+    empty, and if only some of the parts keep their bodies outside, or at several places.
+    """
+    async with target.beginning():
+        if await target.query("SELECT 1 FROM run LIMIT 1") or await target.query("SELECT 1 FROM store_copy LIMIT 1"):
+            raise UsageError(f"{target.name}: not an empty store; merge into a new one")
+        await target.begin_copy(" + ".join(part.name for part in parts), now)
+    places = {part.body_place for part in parts}
+    if len(places) > 1:
+        raise UsageError(f"the bodies of the parts are at several places: {', '.join(str(p) for p in places)}")
+    if (place := places.pop()) is not None:
+        await target.keep_bodies_in(place)
+    for part in parts:
+        await part.begin_settled_snapshot()
+    merger = _Merger(parts, target, on_progress)
+    await merger.merge()
+    await target.finish_copy(now)
+    await target.prepare(None)
+    await target.fail_circles()
+    await target.find_content_mirrors(now)
+
+
+class _Merger:
+    def __init__(self, parts: Sequence[Copying], target: CrawlStore, on_progress: OnProgress) -> None:
+        self._parts = parts
+        self._target = target
+        self._on_progress = on_progress
+        self._numbers = [_Numbers() for _ in parts]
+
+    async def merge(self) -> None:
+        await self._merge_runs()
+        await self._merge_by("robots_text", "sha256")
+        await self._merge_by("body", "sha256")
+        await self._merge_dropped()
+        for table, key in _SHARED.items():
+            await self._merge_by(table, key, number=None)
+        for kind in _FOLLOWING:
+            after = 0
+            for part, numbers in zip(self._parts, self._numbers, strict=True):
+                numbers.after[kind] = after
+                after += (await part.query(f"SELECT coalesce(max(id), 0) AS n FROM {kind}"))[0]["n"]
+        await self._merge_tables("worker")
+        await self._merge_sites()
+        await self._merge_urls()
+        await self._merge_tables(*(table for table in _NUMBERED if table != "worker"))
+        await self._merge_requests()
+        await self._merge_links()
+
+    async def _merge_runs(self) -> None:
+        """The runs of all parts in the order of their beginnings, with settings of a crawl on one database."""
+        runs = [(row, n) for n, part in enumerate(self._parts) for row in await part.query("SELECT * FROM run")]
+        runs.sort(key=lambda run: (run[0]["started_at"], run[1]))
+        for numbers in self._numbers:
+            numbers.maps["run"] = {}
+        for number, (row, part) in enumerate(runs, 1):
+            self._numbers[part].maps["run"][row["id"]] = row["id"] = number
+            settings = json.loads(row["settings"])
+            if "output" in settings:
+                settings["output"]["parts"] = []
+            row["settings"] = json.dumps(settings)
+        if runs:
+            await self._insert("run", list(runs[0][0]), [tuple(row.values()) for row, _ in runs])
+
+    async def _merge_by(self, table: str, key: str, number: str | None = "id") -> None:
+        """Merge the rows of a table that have the same key. They are numbered anew, if they have a number."""
+        known: dict[object, int] = {}
+        for part, numbers in zip(self._parts, self._numbers, strict=True):
+            columns = await part.columns_of(table)
+            mine = numbers.maps[table] = {}
+            async for batch in self._batches(part, table, columns):
+                new: list[tuple[object, ...]] = []
+                for row in batch:
+                    value = row[columns.index(key)]
+                    is_new = value not in known
+                    given = known.setdefault(value, len(known) + 1)
+                    if number is not None:
+                        mine[row[columns.index(number)]] = given
+                        row[columns.index(number)] = given
+                    if is_new:
+                        new.append(tuple(row))
+                await self._insert(table, columns, new)
+
+    async def _merge_dropped(self) -> None:
+        """The bodies to be deleted if no page names them; a page of another part may."""
+        dropped = set[int]()
+        for part, numbers in zip(self._parts, self._numbers, strict=True):
+            rows = await part.query("SELECT body_id FROM body_to_drop")
+            dropped |= {numbers.of("body", row["body_id"]) for row in rows}
+        await self._insert("body_to_drop", ["body_id"], [(number,) for number in sorted(dropped)])
+
+    async def _merge_tables(self, *tables: str) -> None:
+        for table in tables:
+            for part, numbers in zip(self._parts, self._numbers, strict=True):
+                columns = await part.columns_of(table)
+                places = [(columns.index(column), kind) for column, kind in _NUMBERED[table].items()]
+                where = " WHERE evidence <> 'content'" if table == "mirror" else ""
+                async for batch in self._batches(part, table, columns, where):
+                    for row in batch:
+                        for place, kind in places:
+                            if row[place] is not None:
+                                row[place] = numbers.of(kind, row[place])
+                    await self._insert(table, columns, [tuple(row) for row in batch])
+
+    async def _merge_sites(self) -> None:
+        """Each site, with its group, as the part has it that requests it; then those that only others have."""
+        groups: dict[str, int] = {}
+        sites: dict[str, int] = {}
+        columns = await self._target.columns_of("site")
+        group_columns = await self._target.columns_of("politeness_group")
+        for is_own in (True, False):
+            for part, numbers in zip(self._parts, self._numbers, strict=True):
+                numbers.maps.setdefault("site", {})
+                where = f" WHERE other_part IS {'' if is_own else 'NOT '}NULL"
+                named = f" WHERE id IN (SELECT group_id FROM site{where})"
+                mine: dict[int, int] = {}
+                async for batch in self._batches(part, "politeness_group", group_columns, named):
+                    new: list[tuple[object, ...]] = []
+                    for row in batch:
+                        group = dict(zip(group_columns, row, strict=True))
+                        is_new = group["name"] not in groups
+                        mine[group["id"]] = group["id"] = groups.setdefault(group["name"], len(groups) + 1)
+                        if is_new:
+                            new.append(tuple((group | {"claimed_by": None, "reserved_by": None}).values()))
+                    await self._insert("politeness_group", group_columns, new)
+                async for batch in self._batches(part, "site", columns, where):
+                    new = []
+                    for row in batch:
+                        site = dict(zip(columns, row, strict=True))
+                        is_new = site["name"] not in sites
+                        number = sites.setdefault(site["name"], len(sites) + 1)
+                        numbers.maps["site"][site["id"]] = number
+                        if is_new:
+                            robots = site["robots_id"]
+                            changed = {
+                                "id": number,
+                                "group_id": mine[site["group_id"]],
+                                "robots_id": None if robots is None else numbers.of("robots_copy", robots),
+                                "other_part": None,
+                            }
+                            new.append(tuple((site | changed).values()))
+                    await self._insert("site", columns, new)
+
+    async def _merge_urls(self) -> None:
+        """Each URL as the part has it that requests it; then those that only other parts have."""
+        columns = await self._target.columns_of("url")
+        for is_own in (True, False):
+            for part, numbers in zip(self._parts, self._numbers, strict=True):
+                where = (
+                    f" WHERE site_of(id) IN (SELECT id FROM site WHERE other_part IS {'' if is_own else 'NOT '}NULL)"
+                )
+                async for batch in self._batches(part, "url", columns, render_keys(where)):
+                    urls = [dict(zip(columns, row, strict=True)) for row in batch]
+                    if is_own:
+                        rows = [self._url(url, numbers, numbers.of("url", url["id"])) for url in urls]
+                        await self._insert("url", columns, [tuple(row.values()) for row in rows])
+                    else:
+                        await self._merge_known(columns, urls, numbers)
+        for part, numbers in zip(self._parts, self._numbers, strict=True):
+            await self._correct_targets(part, numbers)
+
+    @staticmethod
+    def _url(url: Mapping[str, Any], numbers: _Numbers, number: int) -> dict[str, Any]:
+        mapped = {
+            column: None if url[column] is None else numbers.of("url", url[column]) for column in ("found_on", "target")
+        }
+        return {**url, **mapped, "id": number}
+
+    async def _merge_known(self, columns: Sequence[str], urls: Sequence[dict[str, Any]], numbers: _Numbers) -> None:
+        """Merge URLs of sites that another part requests. That part has most of them."""
+        wanted = {url["id"]: numbers.of("url", url["id"]) for url in urls}
+        known = await self._known(wanted.values())
+        new: list[dict[str, Any]] = []
+        found: list[tuple[int, int | None, int | None]] = []
+        for url in urls:
+            number = wanted[url["id"]]
+            while number in known and known[number]["path"] != url["path"]:
+                number = number_after(number)  # the part that requests it has another path with the same hash
+                if number not in known:
+                    known |= await self._known([number])
+            if number != wanted[url["id"]]:
+                numbers.urls[url["id"]] = number
+            row = self._url(url, numbers, number)
+            if number not in known:
+                if url["reason_code"] == ReasonCode.OTHER_PART:  # the offer is under way
+                    row |= {"state": State.QUEUED.value, "reason_code": ReasonCode.NEW.value, "reason": ""}
+                new.append(row)
+                known[number] = row
+            elif known[number]["found_on"] is None and not known[number]["seed"]:
+                known[number]["found_on"] = row["found_on"]
+                found.append((number, row["found_on"], None))
+        await self._insert("url", columns, [tuple(row.values()) for row in new])
+        queued = [
+            (site_of(row["id"]), row["due_at"], row["depth"], row["id"]) for row in new if row["state"] == State.QUEUED
+        ]
+        await self._insert("frontier", ["site_id", "due_at", "depth", "url_id"], queued)
+        await self._target.complete_urls(found)
+
+    async def _known(self, numbers: Iterable[int]) -> dict[int, dict[str, Any]]:
+        listed = ", ".join(map(str, numbers))
+        rows = await self._target.query(f"SELECT id, path, seed, found_on FROM url WHERE id IN ({listed})")
+        return {row["id"]: row for row in rows}
+
+    async def _correct_targets(self, part: Copying, numbers: _Numbers) -> None:
+        """The targets of redirects that were numbered before the number of their path was known to be another."""
+        for old, number in numbers.urls.items():
+            rows = await part.query(f"SELECT id FROM url WHERE target = {old}")
+            await self._target.complete_urls([(numbers.of("url", row["id"]), None, number) for row in rows])
+
+    async def _merge_requests(self) -> None:
+        """The requests of all parts in the order of their beginnings. Those of one part keep their order."""
+        columns = await self._target.columns_of("request")
+        number, begun = columns.index("id"), columns.index("started_at")
+        places = [(columns.index(column), kind) for column, kind in _REQUEST.items()]
+        streams = [self._rows(part, "request", columns) for part in self._parts]
+        first = [await anext(stream, None) for stream in streams]
+        rows: list[tuple[Any, ...]] = []
+        count = 0
+        while any(row is not None for row in first):
+            part = min((row[begun], n) for n, row in enumerate(first) if row is not None)[1]
+            row = first[part]
+            assert row is not None
+            for place, kind in places:
+                if row[place] is not None:
+                    row[place] = self._numbers[part].of(kind, row[place])
+            count += 1
+            row[number] = count
+            rows.append(tuple(row))
+            first[part] = await anext(streams[part], None)
+            if len(rows) == _ROWS:
+                await self._insert("request", columns, rows)
+                rows = []
+        await self._insert("request", columns, rows)
+
+    async def _merge_links(self) -> None:
+        for part, numbers in zip(self._parts, self._numbers, strict=True):
+            columns = await part.columns_of("link")
+            source, target = columns.index("source"), columns.index("target")
+            async for batch in self._batches(part, "link", columns):
+                for row in batch:
+                    row[source], row[target] = numbers.of("url", row[source]), numbers.of("url", row[target])
+                await self._insert("link", columns, [tuple(row) for row in batch])
+
+    async def _batches(
+        self, part: Copying, table: str, columns: Sequence[str], where: str = ""
+    ) -> AsyncIterator[list[list[Any]]]:
+        batch: list[list[Any]] = []
+        count = 0
+        async for row in self._rows(part, table, columns, where):
+            batch.append(row)
+            if len(batch) == _ROWS:
+                yield batch
+                count += len(batch)
+                self._on_progress(table, count, "merged")
+                batch = []
+        if batch:
+            yield batch
+
+    @staticmethod
+    async def _rows(
+        part: Copying, table: str, columns: Sequence[str], where: str = ""
+    ) -> AsyncGenerator[list[Any], None]:
+        order = f" ORDER BY {', '.join(TABLES[table])}" if TABLES[table] else ""
+        async for row in part.rows(f"SELECT {', '.join(columns)} FROM {table}{where}{order}"):
+            yield list(row)
+
+    async def _insert(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            await self._target.insert_rows(table, columns, rows)

@@ -1,0 +1,50 @@
+"""``crawler run --part``: a crawl on two SQLite files, its merged store, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crawler.demo.pages import Page, plain
+from tests import kill
+from tests.command import HASTY, LOOPBACK, finish, here, start
+from tests.web import LoopbackWeb
+
+#: a.test belongs to the first part, b.test and c.test to the second.
+HOSTS = ("a.test", "b.test", "c.test")
+
+
+def test_two_parts_crawl_together_and_merge(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    front = "".join(f"<a href={loopback.url(host)}>{host}</a>" for host in HOSTS)
+    for host in HOSTS:
+        loopback.sites[host] = {"/robots.txt": plain(""), "/": Page(f"<a href=/{host}>1</a>{front}")}
+        loopback.sites[host][f"/{host}"] = Page(host)  # type: ignore[index]
+    (tmp_path / "c.toml").write_text(HASTY + "[scope]\nmode = 'any'\n[workers]\npatience = 20\n")
+    dbs = [str(tmp_path / name) for name in ("first.db", "second.db")]
+    options = ["run", "--config", str(tmp_path / "c.toml"), *LOOPBACK, "--part", dbs[0], "--part", dbs[1]]
+    seed = loopback.url("a.test")
+    running = [start(*options, seed, "--db", db) for db in dbs]
+    ended = [finish(process) for process in running]
+    assert [each.code for each in ended] == [0, 0], ended
+    assert len(kill.rows(Path(dbs[0]), "SELECT 1 FROM page")) == 2
+    assert here("store", "merge", dbs[0], tmp_path / "merged.db").code == 0
+    assert len(kill.rows(tmp_path / "merged.db", "SELECT url FROM pages")) == 6
+    assert len(loopback.log) == 9
+    assert here("audit", "--db", tmp_path / "merged.db").code == 0
+    why = here("why", loopback.url("b.test"), "--db", dbs[0])
+    assert "requested by another part of the crawl" in why.out
+    assert (again := here(*options, "--db", dbs[0])).code == 0, again
+    third = here(*options, "--part", tmp_path / "third.db", "--db", dbs[0])
+    assert third.code == 2
+    assert "was begun on" in third.err
+
+
+def test_what_needs_the_whole_crawl_is_refused(tmp_path: Path) -> None:
+    parts = ["run", "http://a.test/", *LOOPBACK, "--part", str(tmp_path / "1.db"), "--part", str(tmp_path / "2.db")]
+    for option in (["--sample", "3"], ["--revisit"]):
+        refused = here(*parts, "--db", tmp_path / "1.db", *option)
+        assert (refused.code, "this needs a crawl on one database" in refused.err) == (2, True), refused
+    other = here(*parts, "--db", tmp_path / "3.db")
+    assert (other.code, "none of the parts" in other.err) == (2, True), other
+    alone = here("run", "http://a.test/", "--part", tmp_path / "1.db")
+    assert (alone.code, "two at least" in alone.err) == (2, True), alone
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,217 @@
+"""A crawl on several databases: what the parts find together, when they end, and what they do without one another.
+
+a.test and f.test belong to the first of two parts, b.test, c.test and d.test to the second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.engine.crawl_settings import CrawlSettings
+from crawler.errors import StoreError, UsageError
+from crawler.frontier.parts import Parts
+from crawler.frontier.scope import ScopeMode, ScopeSettings
+from crawler.store.merge import merge_parts
+from crawler.store.sqlite.store import SqliteStore
+from tests import kill
+from tests.simulation.crawls import PATIENCE_S, Options, crawl, rows, session, states
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import VirtualClock, run_virtual
+
+SEEDS = ("http://a.test/",)
+ALLOWED = plain("User-agent: *\nDisallow: /closed\n")
+SITES: dict[str, Site] = {
+    "a.test": {
+        "/robots.txt": plain("User-agent: *\nSitemap: http://a.test/map.xml\n"),
+        "/map.xml": Page("<urlset><url><loc>http://a.test/listed</loc></url></urlset>", content_type="application/xml"),
+        "/": Page("<a href=/1>1</a><a href=http://b.test/old>b</a><a href=http://c.test/ rel=nofollow>c</a>"),
+        "/1": Page("<a href=/2>2</a>"),
+        "/2": Page("<a href=http://b.test/far>b</a><a href=http://c.test/>c</a>"),
+        "/listed": Page("<link rel=canonical href=http://d.test/main>listed"),
+        "/back": Page("<a href=http://b.test/closed>b</a>"),
+    },
+    "b.test": {
+        "/robots.txt": ALLOWED,
+        "/old": redirect("http://f.test/new"),
+        "/far": Page("<a href=/farther>b</a>"),
+        "/farther": Page("<a href=http://a.test/back>a</a>"),
+        "/near": Page("<a href=/far>b</a>"),
+    },
+    "c.test": {"/robots.txt": ALLOWED, "/": Page("<a href=http://d.test/>d</a>")},
+    "d.test": {"/robots.txt": ALLOWED, "/": Page("d"), "/main": Page("<a href=http://f.test/lasting>f</a>")},
+    "f.test": {"/robots.txt": ALLOWED, "/new": Page("<a href=http://b.test/near>b</a>"), "/lasting": Page("f")},
+}
+OPTIONS = Options(crawl=CrawlSettings(sitemaps=True))
+
+
+def parts_in(folder: Path) -> list[Parts]:
+    dbs = str(folder / "part-0.db"), str(folder / "part-1.db")
+    return [Parts(dbs, 0), Parts(dbs, 1)]
+
+
+async def crawl_part(clock: VirtualClock, web: SimulatedWeb, parts: Parts, options: Options = OPTIONS) -> str:
+    """Crawl one part to its end; returns why it ended."""
+    path = Path(parts.dbs[parts.own])
+    async with session(clock, path, web, SEEDS, options, parts=parts) as (run, store):
+        end = await run.run()
+        await store.end_run(end, clock.now())
+        return str(end)
+
+
+async def look(path: Path) -> list[set[tuple[object, ...]]]:
+    """The contents of a store. No row may occur twice."""
+    found = [await rows(path, query) for query in kill.CONTENT]
+    assert [len(set(each)) for each in found] == [len(each) for each in found]
+    return [set(each) for each in found]
+
+
+async def merged(folder: Path, clock: VirtualClock) -> Path:
+    paths = [Path(db) for db in parts_in(folder)[0].dbs]
+    stores = [await SqliteStore.open(path, read_only=True) for path in paths]
+    target = await SqliteStore.open(folder / "merged.db")
+    try:
+        await merge_parts(stores, target, clock.now())
+    finally:
+        for store in (*stores, target):
+            await store.close()
+    return folder / "merged.db"
+
+
+@pytest.mark.parametrize("options", [OPTIONS, replace(OPTIONS, scope=ScopeSettings(ScopeMode.ANY, max_depth=3))])
+def test_the_parts_find_together_what_one_crawl_finds(tmp_path: Path, options: Options) -> None:
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, SITES)
+        await crawl(clock, tmp_path / "whole.db", web, SEEDS, options)
+        asked = sorted((hit.host, hit.path) for hit in web.log)
+        web.log.clear()
+        ends = await asyncio.gather(*(crawl_part(clock, web, parts, options) for parts in parts_in(tmp_path)))
+        assert set(ends) == {"nothing is left in the frontier"}
+        assert sorted((hit.host, hit.path) for hit in web.log) == asked
+        assert await look(await merged(tmp_path, clock)) == await look(tmp_path / "whole.db")
+        for path in (tmp_path / "whole.db", tmp_path / "merged.db"):
+            lost = "SELECT url FROM urls WHERE discovered_from IS NULL AND seed = 0 AND kind = 'page'"
+            assert await rows(path, lost) == []
+            assert await rows(path, "SELECT target FROM urls WHERE url = 'http://b.test/old'") == [
+                ("http://f.test/new",)
+            ]
+
+    run_virtual(main)
+
+
+def test_a_part_that_begins_late_takes_in_what_waits_for_it(tmp_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, SITES)
+        first, second = parts_in(tmp_path)
+        task = asyncio.create_task(crawl_part(clock, web, first))
+        await clock.sleep(PATIENCE_S / 2)
+        assert not task.done()
+        assert {hit.host for hit in web.log} == {"a.test"}
+        await crawl_part(clock, web, second)
+        await task
+        assert {hit.host for hit in web.log} == set(SITES)
+
+    run_virtual(main)
+
+
+def test_a_part_without_signs_of_life_ends_the_wait_and_loses_nothing(tmp_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, SITES)
+        first, second = parts_in(tmp_path)
+        with pytest.raises(StoreError, match=r"part-1\.db.* no sign of life for 1 min"):
+            await crawl_part(clock, web, first)
+        path = Path(first.dbs[0])
+        assert (await states(path))["http://b.test/old"][0] == "excluded"
+        waiting = "SELECT url FROM outgoing ORDER BY url"
+        assert ("http://b.test/old",) in await rows(path, waiting)
+        await asyncio.gather(*(crawl_part(clock, web, parts) for parts in (first, second)))
+        assert await rows(path, waiting) == []
+        await crawl(clock, tmp_path / "whole.db", SimulatedWeb(clock, SITES), SEEDS, OPTIONS)
+        assert await look(await merged(tmp_path, clock)) == await look(tmp_path / "whole.db")
+
+    run_virtual(main)
+
+
+def test_offers_taken_in_twice_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the process were killed before it could delete them where they come from."""
+
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, SITES)
+        deleted, failed = SqliteStore.outgoing_taken, list[int]()
+
+        async def outgoing_taken(self: SqliteStore, part: int, numbers: Sequence[int]) -> None:
+            if not failed:
+                failed.extend(numbers)
+                raise StoreError("the connection broke")
+            await deleted(self, part, numbers)
+
+        monkeypatch.setattr(SqliteStore, "outgoing_taken", outgoing_taken)
+        await asyncio.gather(*(crawl_part(clock, web, parts) for parts in parts_in(tmp_path)))
+        assert failed
+        await crawl(clock, tmp_path / "whole.db", SimulatedWeb(clock, SITES), SEEDS, OPTIONS)
+        assert await look(await merged(tmp_path, clock)) == await look(tmp_path / "whole.db")
+        assert len(web.log) == len({(hit.host, hit.path) for hit in web.log})
+
+    run_virtual(main)
+
+
+def test_a_robots_txt_of_another_part_is_not_requested(tmp_path: Path) -> None:
+    """Neither behind a redirect, which closes the site, nor to confirm a Host line, which is then ignored."""
+    sites: dict[str, Site] = {
+        "a.test": {
+            "/robots.txt": plain("User-agent: *\nHost: b.test\n"),
+            "/": Page("<a href=http://f.test/>f</a>"),
+        },
+        "f.test": {"/robots.txt": redirect("http://b.test/robots.txt"), "/": Page("f")},
+        "b.test": {"/robots.txt": plain("User-agent: *\nHost: b.test\n"), "/": Page("b")},
+    }
+
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, sites)
+        first, second = parts_in(tmp_path)
+        await asyncio.gather(*(crawl_part(clock, web, parts) for parts in (first, second)))
+        assert {hit.host for hit in web.log} == {"a.test", "f.test"}
+        found = await states(Path(first.dbs[0]))
+        assert found["http://a.test/"][0] == "fetched"
+        closed = "robots: given up, no usable answer for /robots.txt (redirect to another part)"
+        assert found["http://f.test/"] == ("failed", closed)
+
+    run_virtual(main)
+
+
+def test_a_merged_store_goes_on_with_what_was_under_way(tmp_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        first, second = parts_in(tmp_path)
+        with pytest.raises(StoreError):
+            await crawl_part(clock, SimulatedWeb(clock, SITES), first)
+        async with session(clock, Path(second.dbs[1]), SimulatedWeb(clock, SITES), SEEDS, OPTIONS, parts=second):
+            pass  # killed before its first request
+        path = await merged(tmp_path, clock)
+        assert (await states(path))["http://b.test/old"][0] == "queued"
+        await crawl(clock, path, SimulatedWeb(clock, SITES), SEEDS, OPTIONS)
+        await crawl(clock, tmp_path / "whole.db", SimulatedWeb(clock, SITES), SEEDS, OPTIONS)
+        assert await look(path) == await look(tmp_path / "whole.db")
+
+    run_virtual(main)
+
+
+def test_the_parts_of_a_store_are_fixed(tmp_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        first, _ = parts_in(tmp_path)
+        async with session(clock, Path(first.dbs[0]), SimulatedWeb(clock, SITES), SEEDS, OPTIONS, parts=first):
+            pass
+        store = await SqliteStore.open(Path(first.dbs[0]))
+        try:
+            await store.open_parts()
+            for parts in (None, Parts((*first.dbs, "third.db"), 0), replace(first, own=1)):
+                with pytest.raises(UsageError, match=r"was begun on .*part-0\.db, .*part-1\.db"):
+                    await store.keep_parts(parts)
+        finally:
+            await store.close()
+
+    run_virtual(main)
