@@ -99,7 +99,7 @@ def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, s
 
 def _render(found: SearchResult, console: PrintableConsole) -> None:
     """Print results for people: title, address and excerpt, with the matches in bold."""
-    console.print(f"{many(found.total, 'page')} with all words")
+    console.print(f"{'more than ' if found.is_more else ''}{many(found.total, 'page')} with all words")
     if found.suggestion is not None:
         console.print(f"Did you mean: {found.suggestion}", markup=False)
     parted = False

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 from crawler.store.statements import Database, load_statements
 
 #: The version of the index. Increase it when the same page would be indexed differently: the index is then rebuilt.
-VERSION = 3
+VERSION = 4
 #: How many linking pages a linking site counts as, in the popularity of a page.
 SITE_WEIGHT = 10
 
@@ -122,6 +122,7 @@ class IndexBackend(ABC):
             if removed or self._is_changed:
                 await self._list_words()
             await self._db.execute(SQL["remove_unchosen_anchors"])
+            await self._set_places()
             await self._db.execute(SQL["end_state"].format(site_weight=SITE_WEIGHT))
         return len(removed)
 
@@ -156,4 +157,8 @@ class IndexBackend(ABC):
 
     @abstractmethod
     async def _list_words(self) -> None:
-        """List the words of the index for suggestions of spellings."""
+        """List the words of the index, for suggestions of spellings and for prefixes."""
+
+    @abstractmethod
+    async def _set_places(self) -> None:
+        """Order the pages by the links to them, for queries that match too many."""

@@ -1,7 +1,7 @@
 -- The index in PostgreSQL: its text search (manual, chapter 12), ranked as FTS5 ranks (postgres_text_search.py).
 
--- name: candidates
--- The pages that match :match. :match is a JSON array of [group, tsquery]. A page must match a
+-- name: matching
+-- The pages that match :match, with their BM25 scores. :match is a JSON array of [group, tsquery]. A page must match a
 -- term of each group from 1 up. Terms of group 0 only add to the score. A page must match no term of group -1.
 term AS MATERIALIZED (
   SELECT row_number() OVER () AS n, (t ->> 0)::int AS term_group, (t ->> 1)::tsquery AS query
@@ -9,14 +9,11 @@ term AS MATERIALIZED (
 place AS MATERIALIZED (
   SELECT t.n, t.term_group, x.url_id, x.part FROM term t JOIN search_text x ON x.words @@ t.query),
 candidate AS MATERIALIZED (
-  SELECT i.url_id FROM search_page i JOIN (
+  SELECT i.* FROM search_page i JOIN (
     SELECT url_id FROM place GROUP BY url_id
     HAVING count(DISTINCT term_group) FILTER (WHERE term_group > 0) = (SELECT max(term_group) FROM term)
       AND count(*) FILTER (WHERE term_group < 0) = 0) AS p ON p.url_id = i.url_id
-  WHERE {filters})
-
--- name: matching
--- The candidates with their BM25 scores.
+  WHERE {filters}),
 collection AS MATERIALIZED (SELECT count(*) AS pages, avg(size)::double precision AS size FROM search_page),
 rarity AS MATERIALIZED (
   SELECT n, greatest(ln((pages - have + 0.5) / (have + 0.5)), 1e-6) AS idf
@@ -28,13 +25,14 @@ frequency AS (
   SELECT x.url_id, t.n,
     {heaviest} * sum(ts_rank_cd('{{0.02, 0.1, 0.4, 1}}', x.words, t.query)::double precision) AS f
   FROM sought s JOIN search_text x USING (url_id, part) JOIN term t ON t.n = ANY (s.terms) GROUP BY x.url_id, t.n),
-matching AS MATERIALIZED (
+weight AS (
   SELECT f.url_id, sum(r.idf * f.f * 2.2 / (f.f + 1.2 * (0.25 + 0.75 * s.size / c.size)) ORDER BY f.n) AS text_score
-  FROM frequency f JOIN rarity r USING (n) JOIN search_page s USING (url_id) CROSS JOIN collection c
-  GROUP BY f.url_id)
+  FROM frequency f JOIN rarity r USING (n) JOIN candidate s USING (url_id) CROSS JOIN collection c
+  GROUP BY f.url_id),
+matching AS MATERIALIZED (SELECT c.*, w.text_score FROM candidate c JOIN weight w USING (url_id))
 
--- name: matching_pages
-matching AS (SELECT url_id FROM candidate)
+-- name: facets
+(SELECT json_agg(json_build_array(facet, value, pages))::text FROM facet)
 
 -- name: try_lock
 -- Whether this process has got the lock of the one that builds the index.

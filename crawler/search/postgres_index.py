@@ -46,6 +46,9 @@ class PostgresIndex(IndexBackend):
         await self._db.execute(self.SQL["delete_words"])
         await self._db.execute(self.SQL["insert_words"])
 
+    async def _set_places(self) -> None:
+        """No-op: a search ranks all pages that match."""
+
     async def _rows(self, entries: Sequence[IndexEntry]) -> list[PageVectors]:
         return await asyncio.to_thread(lambda: [vectors(entry.texts) for entry in entries])
 

@@ -14,16 +14,16 @@ WHERE instr(site || ':', '://' || :host || ':') > 0 OR instr(site || ':', '.' ||
 LIMIT 1
 
 -- name: find
--- The best of the pages that match :match and the filters, with their scores. {matching} defines the table "matching"
--- (url_id, text_score). total counts all these pages.
+-- The best of the pages that match :match and the filters, with their scores. {matching} defines the table "matching",
+-- their rows of search_page with text_score. total counts all these pages, {facets} has their facets or is NULL.
 WITH {wanted},
 {matching},
+{facet},
 average AS MATERIALIZED (
   SELECT (SELECT count(*) FROM ranks_by_id) AS ranked, mean_inbound FROM search_state),
 scored AS (
-  SELECT i.url_id, i.site_id, i.language, i.depth, m.text_score, i.in_links, i.in_sites,
-    (SELECT r.pagerank FROM ranks_by_id r WHERE r.url_id = i.url_id) AS pagerank, ranked, mean_inbound
-  FROM matching m JOIN search_page i ON i.url_id = m.url_id CROSS JOIN average),
+  SELECT m.*, (SELECT r.pagerank FROM ranks_by_id r WHERE r.url_id = m.url_id) AS pagerank, ranked, mean_inbound
+  FROM matching m CROSS JOIN average),
 weighed AS (
   SELECT url_id, site_id, language, depth, text_score, in_links, in_sites, pagerank,
     CASE WHEN ranked > 0 THEN coalesce(pagerank * ranked, 0)
@@ -37,6 +37,7 @@ best AS MATERIALIZED (
   FROM weighed ORDER BY score DESC, url_id LIMIT :limit)
 SELECT w.url_id, s.site || u.path AS url, s.site, p.title, p.description, p.fetched_at, p.body_id, p.charset,
   p.content_type, p.directives, w.in_links, w.in_sites, w.pagerank, w.language, w.depth, w.score, w.total,
+  {facets} AS facets,
   p.noindex = 0 AND p.body_id IS NOT NULL AND CASE u.state WHEN 'queued'
     THEN coalesce((SELECT v.state_before FROM revisits_by_id v WHERE v.url_id = u.url_id), 'fetched') ELSE u.state END
     = 'fetched' AS is_page
@@ -57,26 +58,22 @@ wanted AS MATERIALIZED (
   AND (CAST(:depth AS BIGINT) IS NULL OR i.depth = :depth)
   AND (CAST(:since AS DOUBLE PRECISION) IS NULL OR i.fetched_at >= :since)
 
--- name: facets
+-- name: facet
 -- How many of the pages that match have which site (the most frequent ones), language and depth, and how many were
 -- fetched within the last day, week, month and year before :now.
-WITH {wanted},
-{matching},
-hit AS MATERIALIZED (
-  SELECT i.site_id, i.language, i.depth, i.fetched_at
-  FROM matching m JOIN search_page i ON i.url_id = m.url_id)
-SELECT 'site' AS facet, s.site AS value, n AS pages FROM (
-  SELECT site_id, count(*) AS n FROM hit GROUP BY site_id ORDER BY n DESC, site_id LIMIT :most) AS g
-JOIN sites_by_id s ON s.site_id = g.site_id
-UNION ALL SELECT 'language', language, n FROM (
-  SELECT language, count(*) AS n FROM hit WHERE language <> '' GROUP BY language ORDER BY n DESC, language LIMIT :most)
-  AS g
-UNION ALL SELECT 'depth', CAST(depth AS TEXT), n FROM (
-  SELECT depth, count(*) AS n FROM hit GROUP BY depth ORDER BY depth LIMIT :most) AS g
-UNION ALL SELECT 'since', 'day', count(*) FROM hit WHERE fetched_at >= :now - 86400
-UNION ALL SELECT 'since', 'week', count(*) FROM hit WHERE fetched_at >= :now - 7 * 86400
-UNION ALL SELECT 'since', 'month', count(*) FROM hit WHERE fetched_at >= :now - 30 * 86400
-UNION ALL SELECT 'since', 'year', count(*) FROM hit WHERE fetched_at >= :now - 365 * 86400
+facet AS (
+  SELECT 'site' AS facet, s.site AS value, n AS pages FROM (
+    SELECT site_id, count(*) AS n FROM matching GROUP BY site_id ORDER BY n DESC, site_id LIMIT {most}) AS g
+  JOIN sites_by_id s ON s.site_id = g.site_id
+  UNION ALL SELECT 'language', language, n FROM (
+    SELECT language, count(*) AS n FROM matching WHERE language <> '' GROUP BY language ORDER BY n DESC, language
+    LIMIT {most}) AS g
+  UNION ALL SELECT 'depth', CAST(depth AS TEXT), n FROM (
+    SELECT depth, count(*) AS n FROM matching GROUP BY depth ORDER BY depth LIMIT {most}) AS g
+  UNION ALL SELECT 'since', 'day', count(*) FROM matching WHERE fetched_at >= :now - 86400
+  UNION ALL SELECT 'since', 'week', count(*) FROM matching WHERE fetched_at >= :now - 7 * 86400
+  UNION ALL SELECT 'since', 'month', count(*) FROM matching WHERE fetched_at >= :now - 30 * 86400
+  UNION ALL SELECT 'since', 'year', count(*) FROM matching WHERE fetched_at >= :now - 365 * 86400)
 
 -- name: anchors
 -- The anchors of links to pages, one a line, the most frequent first. {pages} is a list of parameters.
@@ -89,6 +86,14 @@ SELECT count(*) AS pages, count(DISTINCT site_id) AS sites FROM search_page
 -- name: word
 -- One row if a page has the word.
 SELECT 1 AS known FROM search_word WHERE term = :term LIMIT 1
+
+-- name: words_of_prefix
+-- The words that begin with :prefix, counted once for each row that has them.
+SELECT sum(doc) AS pages FROM search_word WHERE term >= :prefix AND term < :after
+
+-- name: frequent_words
+-- The most frequent words that begin with :prefix.
+SELECT term FROM search_word WHERE term >= :prefix AND term < :after ORDER BY doc DESC, term LIMIT :most
 
 -- name: words_like
 -- The words of the index that begin with :prefix, of some length, with how many pages have them.

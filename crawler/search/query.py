@@ -45,17 +45,18 @@ class Query:
     excluded: tuple[Phrase, ...]
     in_a_row: Phrase | None = None
 
-    def with_all(self, fields: str = "") -> str:
-        """The expression for pages that contain everything. BM25 ranks pages with the words in a row higher.
+    def with_all(self, fields: str = "", in_a_row: bool = True) -> str:
+        """The expression for pages that contain everything.
 
-        ``fields`` are the columns of FTS5 in which the words are to be; excluded words are in none.
+        With ``in_a_row``, BM25 ranks pages with the words in a row higher; the same pages match without. ``fields`` are
+        the columns of FTS5 in which the words are to be; excluded words are in none.
         """
         words = " AND ".join(map(_any, self.words))
-        if self.in_a_row is not None:
+        if in_a_row and self.in_a_row is not None:
             words = f"({words} OR {self.in_a_row})"
         return self._restricted(" AND ".join(filter(None, (*map(str, self.phrases), words))), fields)
 
-    def with_some(self, fields: str = "") -> str | None:
+    def with_some(self, fields: str = "", in_a_row: bool = True) -> str | None:
         """The expression for pages with all phrases and some words; ``None`` if it would match no other pages."""
         if len(self.words) < 2:
             return None

@@ -8,14 +8,17 @@ numbers of linking pages and sites that the index counted. The third raises the 
 contains little besides the words of the query. BM25 cannot see that, because it considers the length of the whole page
 only.
 
-BM25 costs about 2 µs for each page that matches. So if more than ``BROAD`` pages match, only those that have the words
-in fewer fields are ranked, where they weigh most: title, anchors, headings.
+BM25 costs about 2 µs for each page that matches, and a search reads all places of its words in the index several
+times. So if more than ``BROAD`` pages match, the search reads the small index of the heads of pages instead, which has
+the fields where words weigh most: title, anchors, headings. If very few pages have the words there, the pages with the
+most links are ranked, too.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -27,6 +30,7 @@ from crawler.search import postgres_text_search
 from crawler.search.anchors import matching_anchors
 from crawler.search.excerpt import Marked, mark, within
 from crawler.search.index_backend import SITE_WEIGHT, SQL
+from crawler.search.prefixes import without_wide_prefixes
 from crawler.search.query import Query, parse_query
 from crawler.search.spelling import suggestion
 from crawler.store.location import db_argument
@@ -44,54 +48,60 @@ TITLE_SHARE = 1.0
 #: How many of the best pages by text and popularity are compared by their titles.
 CANDIDATES = 200
 #: If more pages match, those are ranked that have the words in the fields of FIELDS, the first ones that few enough
-#: have.
+#: have, and with them so many of the pages with the most links if fewer than CANDIDATES have them there.
 BROAD = 5_000
 FIELDS = ("title anchors description keywords headings", "title anchors", "title")
 _TEXTS_IN_MEMORY = 20
 _MOST_VALUES = 12  # of a facet
 _ALL = 1 << 60
+_NONE = '""'  # an FTS5 expression that matches no page
 _ELLIPSIS = "…"
 _IN_FRAGMENTS = "!$&'()*+,;=:@/?-._~%"  # RFC 3986, 3.5; a percent sign may begin an escape that the page wrote
 
 
-#: The value of ``:match`` for a query, with the words in these fields (empty: in any); ``None`` if it would match no
-#: page.
-_Expression = Callable[[Query, str], str | None]
+#: The value of ``:match`` for a query, with the words in these fields (empty: in any), and whether words in a row are
+#: to raise the score; ``None`` if it would match no page.
+_Expression = Callable[[Query, str, bool], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
     """How a database is searched: the definition of the table ``matching``, and the value of ``:match``.
 
-    ``count`` has the statements that count matches, without and with filters. A database without them ranks all pages
-    that match.
+    ``facets`` reads the table ``facet`` as JSON. ``count`` counts matches; a database without it ranks all pages that
+    match. ``matching`` and ``count`` are given for each table of the index. ``rows_of_site`` bounds the rows of a site.
     """
 
-    matching: str
-    matching_pages: str
+    matching: Mapping[str, str]
+    facets: str
     with_all: _Expression
     with_some: _Expression
-    count: tuple[str, str] | None = None
+    count: Mapping[str, str] | None = None
+    rows_of_site: str | None = None
 
 
 def _dialects() -> dict[str, _Dialect]:
     sqlite = load_statements("crawler.search", "sqlite.sql")
     postgres = load_statements("crawler.search", "postgres.sql")
     parts = {"filters": SQL["filters"], "wanted": SQL["wanted"]}
-    candidates = postgres["candidates"].format(**parts)
+    weights = {"search_text": WEIGHTS, "search_head": WEIGHTS[:-1]}
     return {
         "sqlite": _Dialect(
-            sqlite["matching"].format(weights=", ".join(map(str, WEIGHTS)), **parts),
-            sqlite["matching_pages"].format(**parts),
+            {
+                table: sqlite["matching"].format(table=table, weights=", ".join(map(str, of_table)), **parts)
+                for table, of_table in weights.items()
+            },
+            sqlite["facets"],
             Query.with_all,
             Query.with_some,
-            (sqlite["count_rows"], sqlite["count_filtered"].format(**parts)),
+            {table: sqlite["count"].format(table=table, **parts) for table in weights},
+            sqlite["rows_of_site"].format(**parts),
         ),
         "postgres": _Dialect(
-            f"{candidates},\n{postgres['matching'].format(heaviest=postgres_text_search.HEAVIEST)}",
-            f"{candidates},\n{postgres['matching_pages']}",
-            lambda query, fields: postgres_text_search.with_all(query),
-            lambda query, fields: postgres_text_search.with_some(query),
+            {"search_text": postgres["matching"].format(heaviest=postgres_text_search.HEAVIEST, **parts)},
+            postgres["facets"],
+            lambda query, fields, in_a_row: postgres_text_search.with_all(query),
+            lambda query, fields, in_a_row: postgres_text_search.with_some(query),
         ),
     }
 
@@ -166,12 +176,14 @@ class Facet:
 class SearchResult:
     """The best hits, and how many pages contain all words.
 
-    ``some`` counts the pages that contain only some of the words, if they were searched for. ``ranked`` is less than
-    ``total`` if so many pages match that only those with the words in title, anchors or headings were ranked. ``note``
-    says if the index is incomplete or out of date. ``facets`` are those of the ranked pages, if asked for.
+    If more than 5,000 pages match, ``total`` is 5,000, ``is_more`` is true, and only ``ranked`` of them were compared:
+    those with the words in title, anchors or headings, or those with the most links. ``some`` counts the pages that
+    contain only some of the words, if they were searched for. ``note`` says if the index is incomplete or out of date.
+    ``facets`` are those of the ranked pages, if asked for.
     """
 
     total: int
+    is_more: bool
     hits: tuple[SearchHit, ...]
     note: str
     ranked: int = 0
@@ -199,34 +211,49 @@ async def search(
     """
     query = parse_query(words)
     note = await _state(store)
-    search = _Search(store, query, await _values(store, filters or Filters()), now, offset + limit)
+    searched = await without_wide_prefixes(store, query)
+    search = _Search(store, searched, await _values(store, filters or Filters()), now, offset + limit)
     dialect = _DIALECTS[store.dialect]
-    found = await search.find(dialect.with_all)
+    found = await search.find(dialect.with_all, facets=facets)
     hits = await _hits(store, query, found.best[offset:], all_words=True)
     more = 0
-    if len(hits) < limit and dialect.with_some(query, "") is not None:
+    if len(hits) < limit and not found.is_more and dialect.with_some(query, "", True) is not None:
         others = await search.find(dialect.with_some)
         known = {row["url_id"] for row in found.best}
         rest = [row for row in others.best if row["url_id"] not in known]
         more = max(others.ranked - len(known), len(rest))
         start = max(0, offset - len(found.best))
         hits += await _hits(store, query, rest[start : start + limit - len(hits)], all_words=False)
-    counted = await search.facets(found.match) if facets else ()
     meant = None if found.total else await suggestion(store, words)
-    return SearchResult(found.total, tuple(hits), note, found.ranked, more, counted, meant)
+    return SearchResult(found.total, found.is_more, tuple(hits), note, found.ranked, more, found.facets, meant)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The best pages that match an expression, with their final ``score``.
+    """The best pages that match an expression, with their final ``score``; see :class:`SearchResult`."""
 
-    ``ranked`` pages match ``match``, the expression that was ranked; ``total`` pages match it in any field.
+    ranked: int
+    is_more: bool
+    best: list[dict[str, Any]]
+    facets: tuple[Facet, ...]
+
+    @property
+    def total(self) -> int:
+        return BROAD if self.is_more else self.ranked
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """Which pages are ranked: those of ``table`` that match and are among the first ``place`` in the order of links.
+
+    The pages that match ``head`` by title, anchors or headings are ranked in any place. The search stops at ``most``.
     """
 
+    table: str
     match: str
-    ranked: int
-    total: int
-    best: list[dict[str, Any]]
+    place: int = _ALL
+    head: str = _NONE
+    most: int = _ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,18 +270,21 @@ class _Search:
     def _dialect(self) -> _Dialect:
         return _DIALECTS[self.store.dialect]
 
-    async def find(self, expression: _Expression) -> _Found:
+    @property
+    def _counts(self) -> bool:
+        return self._dialect.count is not None
+
+    async def find(self, expression: _Expression, *, facets: bool = False) -> _Found:
         """The best pages that match."""
-        match, count = await self._narrowed(expression)
-        sql = SQL["find"].format(
-            matching=self._dialect.matching,
-            wanted=SQL["wanted"],
-            site_weight=SITE_WEIGHT,
-            popularity_share=POPULARITY_SHARE,
-            popularity_half=POPULARITY_HALF,
-        )
-        values = {"match": match, "limit": max(self.depth, CANDIDATES), **self.values}
-        found = await self.store.query(sql, values)
+        ranking = _Ranking("search_text", expression(self.query, "", True) or "", most=BROAD + 1)
+        found: list[dict[str, Any]] = []
+        # To count phrases takes about as long as to rank the pages. To count words takes much less.
+        is_broad = not self.query.phrases and await self._count(ranking, expression(self.query, "", False)) > BROAD
+        if not is_broad:
+            found = await self._rank(ranking, facets)
+            is_broad = self._counts and bool(found) and found[0]["total"] > BROAD
+        if is_broad:
+            found = await self._rank(await self._narrowed(expression), facets)
         rows = [row for row in found if row["is_page"] and asked_of(row["directives"]).until > self.now]
         candidates = rows[:CANDIDATES]
         titles = await asyncio.to_thread(mark, self.query.with_any(), [(row["title"] or "", "") for row in candidates])
@@ -262,34 +292,50 @@ class _Search:
             row["score"] *= 1 + TITLE_SHARE * title.share()
         best = sorted(candidates, key=lambda row: (-row["score"], row["url_id"])) + rows[CANDIDATES:]
         ranked = found[0]["total"] - (len(found) - len(rows)) if found else 0
-        return _Found(match, ranked, count or ranked, best[: self.depth])
+        counted = json.loads(found[0]["facets"]) if found and facets else []
+        shown = tuple(Facet(*values) for values in counted if values[-1])
+        return _Found(ranked, is_broad, best[: self.depth], shown)
 
-    async def facets(self, match: str) -> tuple[Facet, ...]:
-        """The facets of the pages that match."""
-        sql = SQL["facets"].format(matching=self._dialect.matching_pages, wanted=SQL["wanted"])
-        rows = await self.store.query(sql, {"match": match, "now": self.now, "most": _MOST_VALUES, **self.values})
-        return tuple(Facet(row["facet"], row["value"], row["pages"]) for row in rows if row["pages"])
+    async def _rank(self, ranking: _Ranking, facets: bool) -> list[dict[str, Any]]:
+        """The best of the pages to rank, with the number of all of them (up to one more than ``BROAD``)."""
+        sql = SQL["find"].format(
+            matching=self._dialect.matching[ranking.table],
+            facet=SQL["facet"].format(most=_MOST_VALUES),
+            facets=self._dialect.facets if facets else "NULL",
+            wanted=SQL["wanted"],
+            site_weight=SITE_WEIGHT,
+            popularity_share=POPULARITY_SHARE,
+            popularity_half=POPULARITY_HALF,
+        )
+        values = {"match": ranking.match, "place": ranking.place, "head": ranking.head, "most": ranking.most}
+        limit = max(self.depth, CANDIDATES)
+        return await self.store.query(sql, {**values, **self.values, "now": self.now, "limit": limit})
 
-    async def _narrowed(self, expression: _Expression) -> tuple[str, int]:
-        """The expression to rank, and how many pages match in any field if it is a narrower one, else 0."""
-        match = expression(self.query, "") or ""
-        if self._dialect.count is None or (total := await self._count(match, _ALL)) <= BROAD:
-            return match, 0
+    async def _narrowed(self, expression: _Expression) -> _Ranking:
+        """The most promising pages, if more than ``BROAD`` match."""
+        # The words that no page may have are looked for in the whole page.
+        table = "search_text" if self.query.excluded else "search_head"
+        fewest = max(CANDIDATES, self.depth)
+        ranking = _Ranking("search_text", expression(self.query, "", False) or "")
         for fields in FIELDS:
-            tried = expression(self.query, fields) or ""
-            narrower = await self._count(tried, BROAD + 1)
-            if narrower < self.depth:
-                break
-            match = tried
-            if narrower <= BROAD:
-                break
-        return match, total
+            narrower = _Ranking("search_head", expression(self.query, fields, True) or "")
+            match = expression(self.query, fields, False) or _NONE
+            pages = await self._count(narrower, match)
+            if pages <= BROAD and self.query.excluded:
+                pages = await self._count(replace(narrower, table=table), match)
+            if pages < fewest:
+                return replace(ranking, place=BROAD, head=match)
+            ranking = replace(narrower, table=table)
+            if pages <= BROAD:
+                return ranking
+        return replace(ranking, place=BROAD)
 
-    async def _count(self, match: str, most: int) -> int:
-        """How many pages match and pass the filters, up to ``most``."""
-        assert self._dialect.count is not None
-        filters = self.values if any(value is not None for value in self.values.values()) else {}
-        (row,) = await self.store.query(self._dialect.count[bool(filters)], {"match": match, "most": most, **filters})
+    async def _count(self, ranking: _Ranking, match: str | None) -> int:
+        """How many pages match, up to one more than ``BROAD``; 0 if the database ranks all pages that match."""
+        if self._dialect.count is None:
+            return 0
+        values = {"match": match, "place": ranking.place, "most": BROAD + 1, **self.values}
+        (row,) = await self.store.query(self._dialect.count[ranking.table], values)
         return int(row["n"])
 
 
@@ -314,7 +360,12 @@ async def _state(store: StoreReader) -> str:
 async def _values(store: StoreReader, filters: Filters) -> dict[str, object]:
     """The parameters of the filters. Raises :class:`UsageError` for an unknown site."""
     host = None if filters.site is None else await _known_site(store, filters.site)
-    return {"host": host, "language": filters.language, "depth": filters.depth, "since": filters.since}
+    values: dict[str, object] = {"language": filters.language, "depth": filters.depth, "since": filters.since}
+    values |= {"host": host, "first_row": 0, "last_row": _ALL}
+    if host is not None and (rows_of_site := _DIALECTS[store.dialect].rows_of_site):
+        (rows,) = await store.query(rows_of_site, {"host": host})
+        values |= rows
+    return values
 
 
 async def _known_site(store: StoreReader, site: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import aiosqlite
 
-from crawler.search.index_backend import IndexBackend, IndexEntry
+from crawler.search.index_backend import SITE_WEIGHT, IndexBackend, IndexEntry
 from crawler.search.tokenizer import for_tokenizer
 from crawler.store.sqlite.connection import reading
 from crawler.store.statements import load_statements
@@ -47,11 +47,15 @@ class SqliteIndex(IndexBackend):
         return await super().clear()
 
     async def _empty(self) -> None:
-        for name in ("delete_texts", "delete_pages", "delete_anchors", "set_hash_size"):
+        for name in ("delete_texts", "delete_heads", "delete_pages", "delete_anchors", "delete_words", "set_hash_size"):
             await self._db.execute(self.SQL[name])
 
     async def _list_words(self) -> None:
-        """No-op: the virtual table ``search_word`` reads the words of FTS5."""
+        for name in ("make_vocabulary", "delete_words", "insert_words"):
+            await self._db.execute(self.SQL[name])
+
+    async def _set_places(self) -> None:
+        await self._db.execute(self.SQL["set_places"].format(site_weight=SITE_WEIGHT))
 
     async def _rows(self, entries: Sequence[IndexEntry]) -> list[list[str]]:
         return await asyncio.to_thread(lambda: [[for_tokenizer(text) for text in entry.texts] for entry in entries])
@@ -60,6 +64,9 @@ class SqliteIndex(IndexBackend):
         first = await self._highest_row() + 1
         await self._db.executemany(
             self.SQL["insert_text"], [(row_id, *texts) for row_id, texts in enumerate(rows, first)]
+        )
+        await self._db.executemany(
+            self.SQL["insert_head"], [(row_id, *texts[:-1]) for row_id, texts in enumerate(rows, first)]
         )
         await self._db.executemany(
             self.SQL["insert_page"],

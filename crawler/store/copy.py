@@ -66,6 +66,7 @@ NOT_COPIED = frozenset(
         "body_place",
         "object_to_delete",
         "search_anchors",
+        "search_head",
         "search_page",
         "search_state",
         "search_text",

@@ -1,7 +1,8 @@
-"""Measures how long a search takes in a large store, with the facets that the search page shows.
+"""Measures the processor time of a search in a large store, with the facets that the search page shows.
 
 The store has pages of words drawn by Zipf's law from a made-up vocabulary, 200 sites, and ten links a page. The
-questions have one to three words: rare ones, words of the middle, and words that half of the pages have.
+questions have rare words, words of the middle, words that nearly all pages have, and the ways to combine them. The time
+of a question is the least of several: the store is in memory then, and other processes disturb least.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from itertools import accumulate
+from math import ceil
 from pathlib import Path
 
 from crawler.search.build_index import build_index
-from crawler.search.results import search
+from crawler.search.results import Filters, search
 from crawler.store.bodies import compress
 from crawler.store.keys import url_number
 from crawler.store.sql.schema import schema
@@ -28,6 +30,7 @@ from tests.bench.table import Row
 _SITES, _WORDS_A_PAGE, _VOCABULARY, _LINKS = 200, 400, 60_000, 10
 _TARGET_S = 0.05
 _AT = 1_750_000_000.0
+_ROUNDS = 3
 _LANGUAGES = ("en", "de", "fr", "")
 
 
@@ -45,36 +48,49 @@ async def _run(path: Path, pages: int) -> list[Row]:
     rows = []
     store = await SqliteStore.open(path, read_only=True)
     try:
-        for name, questions in _questions().items():
-            times, cpu = [], []
-            for words in questions:
-                start, cpu_start = time.perf_counter(), time.process_time()
-                await search(store, words, now=_AT, facets=True)
-                times.append(time.perf_counter() - start)
-                cpu.append(time.process_time() - cpu_start)
-            times.sort()
-            cpu.sort()
-            median, worst = times[len(times) // 2], times[-1]
+        for name, (questions, filters) in _questions().items():
+            times = sorted([await _cpu_s(store, words, filters) for words in questions])
+            median, p95 = times[len(times) // 2], times[ceil(0.95 * len(times)) - 1]
             must = f"≤ {_TARGET_S * 1000:.0f} ms"
-            rows.append(Row(f"{name}, median of {len(times)}", median * 1000, "ms", must=must, ok=median <= _TARGET_S))
-            rows.append(Row(f"{name}, slowest", worst * 1000, "ms"))
-            rows.append(Row(f"{name}, median of processor time", cpu[len(cpu) // 2] * 1000, "ms"))
+            rows.append(Row(f"{name}, median of {len(times)}", median * 1000, "ms"))
+            rows.append(Row(f"{name}, 95th percentile", p95 * 1000, "ms", must=must, ok=p95 <= _TARGET_S))
     finally:
         await store.close()
     return rows
 
 
-def _questions() -> dict[str, list[str]]:
-    """Words by their place in the vocabulary, the most frequent first."""
+async def _cpu_s(store: SqliteStore, words: str, filters: Filters) -> float:
+    times = []
+    for _ in range(_ROUNDS):
+        start = time.process_time()
+        await search(store, words, now=_AT, filters=filters, facets=True)
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def _questions() -> dict[str, tuple[list[str], Filters]]:
+    """Words by their place in the vocabulary, the most frequent first, and filters."""
     chance = random.Random(3)
-    word = _word
+    word, every = _word, Filters()
+    pairs = [f"{word(n)} {word(n + 1)}" for n in range(20)]
+    some_percent = [" ".join(word(chance.randrange(50, 1500)) for _ in range(3)) for _ in range(20)]
     return {
-        "one word on 0.1 % of the pages": [word(chance.randrange(15_000, 25_000)) for _ in range(20)],
-        "one word on some percent": [word(chance.randrange(300, 1500)) for _ in range(20)],
-        "two words": [f"{word(chance.randrange(100, 1500))} {word(chance.randrange(100, 1500))}" for _ in range(20)],
-        "three words": [" ".join(word(chance.randrange(50, 1500)) for _ in range(3)) for _ in range(20)],
-        "one word on half of the pages": [word(n) for n in range(40, 60)],
-        "two words on nearly all pages": [f"{word(n)} {word(n + 1)}" for n in range(10)],
+        "one word on 0.1 % of the pages": ([word(chance.randrange(15_000, 25_000)) for _ in range(20)], every),
+        "one word on some percent": ([word(chance.randrange(300, 1500)) for _ in range(20)], every),
+        "three words on some percent": (some_percent, every),
+        "one word on half of the pages": ([word(n) for n in range(40, 60)], every),
+        "one word on nearly all pages": ([word(n) for n in range(20)], every),
+        "two words on nearly all pages": (pairs, every),
+        "three words on nearly all pages": ([f"{pair} {word(30)}" for pair in pairs], every),
+        "two such words as a phrase": ([f'"{pair}"' for pair in pairs], every),
+        "one such word and one on 0.1 %": ([f"{word(n)} {word(20_000 + n)}" for n in range(20)], every),
+        "one such word without another": ([f"{word(n)} -{word(n + 20)}" for n in range(20)], every),
+        "two such words, one site": (pairs, Filters(site="s7.test")),
+        "two such words, one language": (pairs, Filters(language="de")),
+        "a prefix of three letters": ([f"{word(n)[:3]}*" for n in range(20)], every),
+        "a prefix of two letters": ([f"{word(n)[:2]}*" for n in range(20)], every),
+        "one word spelled wrong": ([f"{word(20_000 + n)[:-1]}x" for n in range(20)], every),
+        "one word spelled wrong, one known": ([f"{word(n)} {word(20_000 + n)[:-1]}x" for n in range(20)], every),
     }
 
 

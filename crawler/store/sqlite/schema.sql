@@ -473,7 +473,14 @@ CREATE VIRTUAL TABLE search_text USING fts5(
   title, anchors, description, keywords, headings, body,
   content = '', tokenize = 'unicode61 remove_diacritics 2');
 
-CREATE VIRTUAL TABLE search_word USING fts5vocab(search_text, row);  -- its words; holds nothing itself
+CREATE VIRTUAL TABLE search_head USING fts5(  -- the same rows without body, for words that very many pages have
+  title, anchors, description, keywords, headings,
+  content = '', tokenize = 'unicode61 remove_diacritics 2');
+
+CREATE TABLE search_word (               -- the words of search_text; FTS5 would count the rows of each anew
+  term TEXT PRIMARY KEY,
+  doc INTEGER NOT NULL                   -- rows that have the word
+) WITHOUT ROWID;
 
 CREATE TABLE search_page (               -- one row per page in the index
   row_id INTEGER PRIMARY KEY,            -- search_text.rowid
@@ -484,8 +491,10 @@ CREATE TABLE search_page (               -- one row per page in the index
   site_id INTEGER NOT NULL,
   language TEXT NOT NULL,                -- that the page states, as `en`; empty: none
   depth INTEGER NOT NULL,                -- as in url, when the index was built
-  fetched_at REAL NOT NULL               -- as in page, when the index was built
+  fetched_at REAL NOT NULL,              -- as in page, when the index was built
+  place INTEGER NOT NULL DEFAULT 0       -- among all pages, the one with the most links first; 0 until the end
 );
+CREATE INDEX search_page_site ON search_page(site_id);  -- with row_id
 
 CREATE TABLE search_anchors (            -- the anchors of links to the page that the index has, one a line
   url_id INTEGER PRIMARY KEY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.search import results
+from crawler.search import prefixes, results
 from crawler.search.results import Facet, Filters, search
 from tests.contract.visits import NOW
 from tests.unit.search.crawled import Crawled, Said
@@ -54,17 +54,57 @@ async def test_a_hit_leads_to_the_section_of_its_excerpt(crawl: Crawled) -> None
     assert hit.section is None, "this heading has no name"
 
 
-async def test_of_very_many_pages_those_with_the_words_in_the_title_are_ranked(
+async def test_of_very_many_pages_those_with_the_words_in_the_head_are_ranked(
     crawl: Crawled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "BROAD", 5)
+    monkeypatch.setattr(results, "CANDIDATES", 2)
     pages: dict[str, Said | str] = {f"{A}/{n}": Said(f"word {n}", "word" if n < 3 else "Other") for n in range(9)}
-    await crawl.visit({**pages, f"{A}/not": Said("word but excluded", "word")})
+    await crawl.visit({**pages, f"{A}/not": Said("word but excluded", "word"), f"{A}/none": Said("nothing", "Nothing")})
     await crawl.index()
     store = crawl.harness.store
-    found = await search(store, "word -excluded", now=NOW, limit=2, facets=True)
-    is_narrow = store.dialect == "sqlite"
-    assert (found.total, found.ranked) == (9, 3 if is_narrow else 9)
-    assert {hit.title.text for hit in found.hits} == {"word"}
-    assert Facet("site", A, found.ranked) in found.facets
-    assert (await search(store, "word -excluded", now=NOW, limit=9)).ranked == 9, "as many are asked for"
+    if store.dialect != "sqlite":
+        pytest.skip("all pages are ranked")
+    for words in ("word", "word -excluded"):
+        found = await search(store, words, now=NOW, limit=2, facets=True)
+        assert (found.total, found.is_more, found.ranked) == (5, True, 4 if words == "word" else 3)
+        assert {hit.title.text for hit in found.hits} == {"word"}
+        assert Facet("site", A, found.ranked) in found.facets
+    found = await search(store, "word 3", now=NOW)
+    assert (found.total, found.is_more, found.ranked) == (1, False, 1)
+
+
+async def test_if_few_pages_have_the_words_in_the_head_those_with_most_links_are_ranked_too(
+    crawl: Crawled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "BROAD", 3)
+    pages: dict[str, Said | str] = {
+        f"{A}/{n}": Said(f"word {n}", "word" if n == 9 else "Other", {f"{A}/{k}": "here" for k in range(n % 3)})
+        for n in range(10)
+    }
+    await crawl.visit(pages)
+    await crawl.index()
+    store = crawl.harness.store
+    if store.dialect != "sqlite":
+        pytest.skip("all pages are ranked")
+    found = await search(store, "word", now=NOW)
+    assert (found.total, found.is_more, found.ranked) == (3, True, 4)
+    assert found.hits[0].url == f"{A}/9"
+    assert {f"{A}/0", f"{A}/1"} < {hit.url for hit in found.hits}
+
+
+async def test_a_prefix_of_very_many_words_stands_for_the_most_frequent(
+    crawl: Crawled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefixes, "WIDE", 8)
+    monkeypatch.setattr(prefixes, "MOST_WORDS", 2)
+    pages: dict[str, Said | str] = {
+        f"{A}/{n}": Said(f"{'token' if n else 'toad'} {'tone' * (n > 3)} {n}") for n in range(9)
+    }
+    await crawl.visit({**pages, f"{A}/name": Said("tools")})
+    await crawl.index()
+    assert len(await crawl.urls("to*")) == 8, "token, tone"
+    assert await crawl.urls("too*") == [f"{A}/name"]
+    assert len(await crawl.urls("to* -token")) == 0
+    monkeypatch.setattr(prefixes, "WIDE", 100)
+    assert len(await crawl.urls("to*")) == 10

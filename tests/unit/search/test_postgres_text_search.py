@@ -36,9 +36,7 @@ VOCABULARY = ["red", "green", "greens", "blue", "Größe", "grosse", "数", "数
 
 
 _SQL = load_statements("crawler.search", "postgres.sql")
-MATCHING = (
-    f"{_SQL['candidates'].format(filters='TRUE')},\n{_SQL['matching'].format(heaviest=postgres_text_search.HEAVIEST)}"
-)
+MATCHING = _SQL["matching"].format(filters="TRUE", heaviest=postgres_text_search.HEAVIEST)
 
 
 class Both:
