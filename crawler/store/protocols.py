@@ -694,6 +694,10 @@ class Frontier(Overview, Protocol):
         """
         ...
 
+    async def expire_robots_of(self, sites: Sequence[str], now: float) -> None:
+        """Expire the robots copies of ``sites``. The pause of a site that gives no usable answer stands."""
+        ...
+
     async def find_content_mirrors(self, now: float) -> int:
         """Find sites with the same pages at the same paths, and store them with the evidence ``content``; how many."""
         ...

@@ -143,7 +143,10 @@ def test_refresh_visits_what_is_named_or_all(web: LoopbackWeb, db_path: Path, tm
     for name in ([], ["a.test"]):
         before = len(web.log)
         assert crawler("run", "--refresh", *name, *options).code == 0
-        assert {hit.path for hit in web.log[before:]} == pages
+        assert {hit.path for hit in web.log[before:]} == {"/robots.txt", *pages}
+    before = len(web.log)
+    assert crawler("run", "--refresh", web.url("a.test", "/robots.txt"), web.url("a.test", "/5"), *options).code == 0
+    assert [hit.path for hit in web.log[before:]] == ["/robots.txt", "/5"]
     assert json.loads(here("audit", "--db", db_path, "--json").out)["violations"] == []
 
 

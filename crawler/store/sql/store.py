@@ -518,6 +518,10 @@ class SqlStore(ABC):
             await self._sql.execute("end_robots_wait", unreached=unreached)
             await self._sql.execute("expire_robots", now=now, unreached=unreached)
 
+    async def expire_robots_of(self, sites: Sequence[str], now: float) -> None:
+        async with self._writing():
+            await self._sql.execute("expire_robots_of", now=now, sites=json.dumps(list(sites)))
+
     async def main_sites(self) -> list[tuple[str, str]]:
         return [(row.site, row.main_site) for row in await self._read.fetch("host_mirrors")]
 

@@ -374,6 +374,12 @@ UPDATE robots_copy SET valid_until = min(valid_until, :now), retry_at = NULL
 WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT :unreached OR (action IN ('unreachable', 'untrusted', 'given_up')
   OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
 
+-- name: expire_robots_of
+-- Expire the copies in force at a JSON list of sites.
+UPDATE robots_copy SET valid_until = min(valid_until, :now)
+WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted')
+  AND id IN (SELECT robots_id FROM site WHERE name IN (SELECT value FROM json_each(:sites)));
+
 -- name: end_robots_wait
 UPDATE site SET wait_until = 0
 WHERE NOT :unreached OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted', 'given_up')
