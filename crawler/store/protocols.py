@@ -919,6 +919,13 @@ class Maintenance(StoreReader, Protocol):
         """Return the space of deleted rows to the disk; returns the sizes of the store before and after, in bytes."""
         ...
 
+    async def empty_log(self) -> bool:
+        """Empty SQLite's write-ahead log, which holds earlier contents; ``False`` if a reader prevents it for 10 s.
+
+        No-op on PostgreSQL, whose log is the server's.
+        """
+        ...
+
 
 class CrawlStore(EngineStore, HintingStore, Ranks, NearDuplicates, Samples, Copying, Maintenance, Protocol):
     """All parts of an open store, for the code that opens it."""

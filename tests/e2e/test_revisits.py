@@ -169,6 +169,7 @@ def test_hint_tells_what_is_no_url_and_that_there_is_no_store(tmp_path: Path) ->
     wrong = here("hint", "not a url", "--db", tmp_path / "none.db")
     assert wrong.code == 2
     assert "not a url" in wrong.err
+    assert "say which URLs have changed" in here("hint", "--db", tmp_path / "none.db").err
     missing = here("hint", "http://a.test/", "--db", tmp_path / "none.db")
     assert missing.code == 2
     assert "no such store" in missing.err

@@ -879,5 +879,8 @@ UPDATE request SET location = NULL WHERE purpose <> 'robots' AND location IS NOT
 -- name: store_bytes
 SELECT pg_database_size(current_database()) AS n;
 
+-- name: empty_log
+SELECT 0 AS busy;
+
 -- name: compact
 VACUUM (FULL, ANALYZE);

@@ -497,6 +497,10 @@ class SqlStore(ABC):
         after = await self._read.fetch_one("store_bytes")
         return int(before.n), int(after.n)
 
+    async def empty_log(self) -> bool:
+        row = await self._sql.fetch_one("empty_log")
+        return not row.busy
+
     # --- robots.txt and mirrors ---------------------------------------------------------------
 
     async def site(self, name: str) -> ClaimedSite | None:

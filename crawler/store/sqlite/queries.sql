@@ -673,5 +673,9 @@ UPDATE request SET location = NULL WHERE purpose <> 'robots' AND location IS NOT
 -- name: store_bytes
 SELECT page_count * page_size AS n FROM pragma_page_count(), pragma_page_size();
 
+-- name: empty_log
+-- busy is 1 if a reader kept the write-ahead log from being emptied.
+PRAGMA wal_checkpoint(TRUNCATE);
+
 -- name: compact
 VACUUM;
