@@ -161,6 +161,10 @@ def test_a_pilot_tells_requests_frame_and_precision(loopback: LoopbackWeb, tmp_p
         for what in ("size", "language fr"):
             assert forecast[what]["half_width"] == pytest.approx(half_width(found[what]), rel=0.4)
         assert forecast["size"]["half_width"] <= forecast["size"]["half_width_at_most"]
+    one = plan("--pilot", db, "--sample-sites", "1", "--sample-sites-by", "size")
+    assert (one["frame"], one["drawn"], one["drawn_sites"], one["sites_by"]) == (2 * (PAGES + 1), 12, 1, "size")
+    assert one["least_requests"] <= 4 + 12 <= one["most_requests"]
+    assert {each["half_width"] for each in one["precision"]} == {None}, "one site shows no variance between sites"
     told = ok("sample", "plan", "--pilot", db, "--sample", "30").out
     assert "The forecast is from 24 draws" in told
     assert "language fr" in told
