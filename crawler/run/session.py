@@ -103,7 +103,7 @@ async def crawl_session(
 
 @asynccontextmanager
 async def worker_session(
-    settings: Settings, run_id: int, clock: Clock, tell: Callable[[str], None]
+    settings: Settings, run_id: int, clock: Clock, tell: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[tuple[Crawl, CrawlStore]]:
     """The crawl of one worker among several, in a run that the process above it has begun."""
     store = await open_store(settings, for_worker=True, clock=clock)
