@@ -10,7 +10,7 @@ from crawler.engine.hooks import Hooks
 from crawler.engine.outbox import Outbox
 from crawler.engine.parser_pool import PageReader
 from crawler.engine.recording import of_document
-from crawler.engine.robots_cache import RobotsCache
+from crawler.engine.rules_cache import RulesCache
 from crawler.errors import Fault
 from crawler.frontier.decide import Outcome, Queued, after_fetch, withheld
 from crawler.frontier.revisit_outcome import after_revisit, feeds_of, same_sitemap
@@ -44,7 +44,7 @@ class Answers:
         self,
         policy: CrawlPolicy,
         scope: Scope,
-        robots: RobotsCache,
+        rules_cache: RulesCache,
         store: Overview,
         reader: PageReader,
         archive: Outbox | None,
@@ -52,7 +52,7 @@ class Answers:
     ) -> None:
         self._policy = policy
         self._scope = scope
-        self._robots = robots
+        self._rules_cache = rules_cache
         self._store = store
         self._archive = archive
         self._reader = reader
@@ -129,7 +129,7 @@ class Answers:
         if same_sitemap(queued.seen, result):
             return Outcome(queued, State.FETCHED, Reason(ReasonCode.FETCHED))
         hinting = self._policy.revisit.enabled
-        return await sitemaps.read(queued, result, self._robots, self._scope, self._store, hinting=hinting)
+        return await sitemaps.read(queued, result, self._rules_cache, self._scope, self._store, hinting=hinting)
 
     def _record(self, queued: Queued, result: Fetched, facts: PageFacts, stated: tuple[Preference, ...] = ()) -> None:
         if self._archive is not None:

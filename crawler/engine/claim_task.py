@@ -13,10 +13,12 @@ from crawler.engine.caution import Caution, Visit
 from crawler.engine.claim_capacity import HOLD_S, ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.gate import Blocked, FetchPermit, Gate, GiveBack, Unsent
+from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_budget import Budget, is_for_pages
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsCache
+from crawler.engine.rules_cache import RulesCache
 from crawler.engine.shutdown import Shutdown
 from crawler.engine.tdmrep_cache import TdmrepCache
 from crawler.errors import CrawlerError
@@ -37,7 +39,9 @@ class ClaimContext:
     scope: Scope
     clock: Clock
     gate: Gate
-    robots: RobotsCache
+    main_sites: MainSites
+    rules_cache: RulesCache
+    robots_cache: RobotsCache
     tdmrep: TdmrepCache | None  # None: it is not wanted
     answers: Answers
     budget: Budget
@@ -113,7 +117,7 @@ class ClaimTask:
         if (ended := before_robots(queued, context.scope)) is not None:
             self._refuse(ended)
             return
-        copy = await context.robots.in_force(site, self._claim.group, visit, self._claim.sites.values())
+        copy = await context.robots_cache.in_force(site, self._claim.group, visit, self._claim.sites.values())
         # A group with a new copy is kept longer: the copy might have expired when the group is claimed again.
         hold_s = context.capacity.hold_s() if copy is known else HOLD_S
         if (ended := without_answer(queued, copy, context.scope)) is not None:
@@ -139,9 +143,9 @@ class ClaimTask:
     async def _decide_and_fetch(self, queued: Queued, site: ClaimedSite, visit: Visit) -> None:
         assert site.copy is not None, "in_force has set it"
         context = self._context
-        context.robots.require_reader(site.name, site.copy, self._claim.group)
-        rules = await context.robots.rules(site.name, site.copy, visit)
-        main = None if rules is None or rules.main_site is None else context.robots.main_of(site.name)
+        context.rules_cache.require_reader(site.name, site.copy, self._claim.group)
+        rules = await context.rules_cache.rules(site.name, site.copy, visit)
+        main = None if rules is None or rules.main_site is None else context.main_sites.main_of(site.name)
         path, purposes = split(queued.url).path, context.policy.purposes
         decision = before_fetch(queued, site.copy, rules, path, context.scope, main, purposes)
         match decision:
@@ -189,7 +193,7 @@ class ClaimTask:
                 await visit.begin_processing()
                 outcome = await context.answers.outcome(queued, result, rules, stated, filed)
                 context.outbox.add_outcome(outcome)
-                context.robots.heed(outcome)
+                context.main_sites.heed(outcome)
 
     def _refuse(self, outcome: Outcome) -> None:
         """Book an outcome without an answer."""

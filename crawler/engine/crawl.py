@@ -19,6 +19,7 @@ from crawler.engine.gate import Connections, Fetcher, Gate
 from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag, loop_lag_measured
+from crawler.engine.main_sites import MainSites
 from crawler.engine.operator import OperatorListener
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_budget import Budget, budget_for
@@ -26,8 +27,10 @@ from crawler.engine.parser_pool import PageReader
 from crawler.engine.part_exchange import PartExchange
 from crawler.engine.progress import Progress
 from crawler.engine.recording import Recorder, RecordingFetcher
+from crawler.engine.reservations import Reservations
 from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.robots_intake import CrawlRobotsIntake
+from crawler.engine.rules_cache import RulesCache
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.engine.shutdown import Shutdown
 from crawler.engine.tdmrep_cache import TdmrepCache
@@ -90,10 +93,13 @@ class Crawl:
         )
         self._shutdown = shutdown = Shutdown(gate, alarm)
         intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)
-        self._robots = robots = RobotsCache(
-            policy.robots, gate, store, clock, intake, outbox, progress, reader, capacity.hold_s
+        reservations = Reservations(gate, store, clock, outbox, capacity.hold_s)
+        main_sites = MainSites(store, clock, outbox)
+        rules_cache = RulesCache(policy.robots, gate, store, clock, main_sites, reader)
+        robots_cache = RobotsCache(
+            policy.robots, gate, store, clock, intake, progress, main_sites, rules_cache, reservations
         )
-        answers = Answers(policy, scope, robots, store, reader, None if recorder is None else outbox, hooks)
+        answers = Answers(policy, scope, rules_cache, store, reader, None if recorder is None else outbox, hooks)
         self._budget = budget = budget_for(
             limits.max_pages, policy.politeness.delay_s, is_shared=store.lease_s is not None
         )
@@ -103,7 +109,9 @@ class Crawl:
                 scope=scope,
                 clock=clock,
                 gate=gate,
-                robots=robots,
+                main_sites=main_sites,
+                rules_cache=rules_cache,
+                robots_cache=robots_cache,
                 tdmrep=TdmrepCache(gate, store, outbox) if policy.robots.settings.tdmrep else None,
                 answers=answers,
                 budget=budget,
@@ -124,7 +132,7 @@ class Crawl:
             scope=scope,
             lease=lease,
             gate=gate,
-            robots=robots,
+            main_sites=main_sites,
             budget=budget,
             capacity=capacity,
             outbox=outbox,

@@ -5,11 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from crawler.engine.crawl_settings import CrawlSettings, UpdateSettings
-from crawler.engine.robots_cache import RobotsNeeds
 from crawler.frontier.decide import RetrySettings
-from crawler.frontier.politeness import PolitenessSettings
+from crawler.frontier.parts import Parts
+from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.revisit import RevisitSettings
 from crawler.preferences.purposes import UsePurpose
+from crawler.robots.response import RobotsSettings
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsPolicy:
+    """All that the requests for robots.txt and their reading need to know of the settings."""
+
+    settings: RobotsSettings
+    token: str
+    group_by: GroupBy
+    known_hosts: tuple[str, ...] = ()  # patterns: a Host line may name such a host without a dot
+    parts: Parts | None = None  # sites of other parts are never asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +31,7 @@ class CrawlPolicy:
     crawl: CrawlSettings
     politeness: PolitenessSettings
     retry: RetrySettings
-    robots: RobotsNeeds
+    robots: RobotsPolicy
     revisit: RevisitSettings = field(default_factory=RevisitSettings)
     updates: UpdateSettings = field(default_factory=UpdateSettings)
     longest_request_s: float = 120.0

@@ -16,12 +16,12 @@ from crawler.engine.claim_task import ClaimTasks
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.gate import Gate
 from crawler.engine.lease import Lease
+from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_budget import Budget
 from crawler.engine.part_exchange import PartExchange
 from crawler.engine.progress import Progress
 from crawler.engine.recording import Recorder, record_all
-from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.engine.scheduler import Action, Decision, Event, Phase, Situation
 from crawler.engine.shutdown import Shutdown, stop_at
@@ -62,7 +62,7 @@ class Driver:
         scope: Scope,
         lease: Lease,
         gate: Gate,
-        robots: RobotsCache,
+        main_sites: MainSites,
         budget: Budget,
         capacity: ClaimCapacity,
         outbox: Outbox,
@@ -82,7 +82,7 @@ class Driver:
         self._scope = scope
         self._lease = lease
         self._gate = gate
-        self._robots = robots
+        self._main_sites = main_sites
         self._budget = budget
         self._capacity = capacity
         self._outbox = outbox
@@ -228,7 +228,7 @@ class Driver:
     # --- the actions --------------------------------------------------------------------------
 
     async def _prepare(self) -> Event:
-        await self._robots.remember()
+        await self._main_sites.remember()
         await self._budget.begin(self._store)
         await self._queue_revisits()
         return scheduler.Prepared()
@@ -276,8 +276,8 @@ class Driver:
         self._budget.settle(new_pages, result.grant)
         self._capacity.learn_share(result.share)
         adopt_mains(self._scope, result.mirrors)
-        self._robots.learn(result.mirrors)
-        self._robots.refute(result.refuted)
+        self._main_sites.learn(result.mirrors)
+        self._main_sites.refute(result.refuted)
         self._gate.stored(contents.paces)
         self._outbox.committed(result.robots_ids)
         for claim in result.claims:

@@ -43,7 +43,7 @@ class Contents:
     released: list[int] = field(default_factory=list)  # group numbers
     unreserved: set[str] = field(default_factory=set)  # groups whose reservations (Frontier.reserve) have ended
     refuted: list[Refuted] = field(default_factory=list)  # Host lines that an answer has contradicted
-    doubted: dict[str, Contradiction] = field(default_factory=dict)  # main sites that the store is to judge
+    suspected_mains: dict[str, Contradiction] = field(default_factory=dict)  # main sites that the store is to judge
     recorded: list[Recorded] = field(default_factory=list)  # for the archive, which gets it before the store
     tdmrep: dict[int, TdmrepFile] = field(default_factory=dict)  # by site number
     since: float | None = None  # when the first of it was put in, in seconds since the epoch
@@ -68,7 +68,7 @@ class Contents:
             sorted(self.unreserved),
             worst_lag_s=worst_lag_s,
             refuted=self.refuted,
-            doubted=self.doubted,
+            suspected_mains=self.suspected_mains,
             tdmrep=self.tdmrep,
         )
 
@@ -137,9 +137,9 @@ class Outbox:
         self._opened().refuted.append(refuted)
         self._alarm.hurry()
 
-    def doubt(self, main_site: str, why: Contradiction) -> None:
+    def suspect_main(self, main_site: str, why: Contradiction) -> None:
         """A main site that may be none: the store judges it once the outcomes so far are stored."""
-        self._opened().doubted[main_site] = why
+        self._opened().suspected_mains[main_site] = why
         self._alarm.hurry()
 
     def add_record(self, recorded: Recorded) -> None:

@@ -12,13 +12,17 @@ from dataclasses import replace
 from crawler.clock import Clock
 from crawler.engine.addresses import AddressBook
 from crawler.engine.alarm import Alarm
+from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.gate import Fetcher, FetchPermit, Gate
 from crawler.engine.lease import Lease
+from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
 from crawler.engine.parser_pool import RobotsReader
 from crawler.engine.permission import Closed, permission
 from crawler.engine.progress import Progress
-from crawler.engine.robots_cache import RobotsCache, RobotsNeeds
+from crawler.engine.reservations import Reservations
+from crawler.engine.robots_cache import RobotsCache
+from crawler.engine.rules_cache import RulesCache
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.model import FetchResult, Request
@@ -42,7 +46,7 @@ class PoliteClient:
         fetcher: Fetcher,
         clock: Clock,
         politeness: PolitenessSettings,
-        robots: RobotsNeeds,
+        robots: RobotsPolicy,
         lease: Lease,
         book: AddressBook | None,
         reader: RobotsReader,
@@ -59,8 +63,18 @@ class PoliteClient:
         # The operator starts an auxiliary run, at whatever hour.
         self._gate = Gate(fetcher, clock, replace(politeness, hours=()), 1, outbox, lease=lease, book=book)
         self._commits = _Commits(store, clock, outbox, self._gate)
-        self._robots = RobotsCache(
-            robots, self._gate, store, clock, self._commits, outbox, Progress(clock.now()), reader
+        self._main_sites = MainSites(store, clock, outbox)
+        self._rules_cache = RulesCache(robots, self._gate, store, clock, self._main_sites, reader)
+        self._robots_cache = RobotsCache(
+            robots,
+            self._gate,
+            store,
+            clock,
+            self._commits,
+            Progress(clock.now()),
+            self._main_sites,
+            self._rules_cache,
+            Reservations(self._gate, store, clock, outbox),
         )
 
     async def send(self, request: Request) -> FetchResult | Closed:
@@ -70,14 +84,14 @@ class PoliteClient:
         """
         place = split(request.url)
         group = group_name(place.site, self._group_by)
-        await self._robots.remember()
+        await self._main_sites.remember()
         site = await self._site(place.site)
         self._gate.enter(group, await self._store.group_pace(group))
         self._outbox.begin_reservation(group)
         try:
             while True:
-                copy = await self._robots.in_force(site, group)
-                rules = await self._robots.rules(site.name, copy)
+                copy = await self._robots_cache.in_force(site, group)
+                rules = await self._rules_cache.rules(site.name, copy)
                 allowed = permission(site.name, copy, rules, place.path)
                 if isinstance(allowed, Closed):
                     return allowed

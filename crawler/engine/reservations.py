@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 
 from crawler.clock import Clock
+from crawler.engine.claim_capacity import HOLD_S
 from crawler.engine.gate import Gate
 from crawler.engine.outbox import Outbox
 from crawler.frontier.politeness import Pace
@@ -16,12 +17,16 @@ from crawler.store.protocols import Frontier
 _ASKED_FOR = frozenset({WaitCode.RETRY_AFTER, WaitCode.BACKOFF})
 
 
-class Busy(Exception):
-    """A group may not be asked now. ``until`` is when its pause is over (epoch seconds), 0 if that is unknown."""
+class NotAsked(Exception):
+    """A site is not asked. There is no use in trying again before ``until`` (epoch seconds, 0 if unknown)."""
 
     def __init__(self, why: str, until: float = 0.0) -> None:
         super().__init__(why)
         self.until = until
+
+
+class Busy(NotAsked):
+    """A site is not asked because of another task, which may be done in a moment."""
 
 
 class Reservations:
@@ -33,10 +38,12 @@ class Reservations:
     2. A group is reserved only if it has no URL of its own that is ready now, or ready when its pause is over. So the
        request of another site never stands before the pages of the group.
     3. A task that has reserved a group waits for it no longer than a claimed group may wait (``hold_s``, in seconds).
-       If the pause is longer, the reservation ends with :class:`Busy`, and the task gives its own claim back.
+       If the pause is longer, the reservation ends with :class:`NotAsked`, and the task gives its own claim back.
     """
 
-    def __init__(self, gate: Gate, store: Frontier, clock: Clock, outbox: Outbox, hold_s: Callable[[], float]) -> None:
+    def __init__(
+        self, gate: Gate, store: Frontier, clock: Clock, outbox: Outbox, hold_s: Callable[[], float] = lambda: HOLD_S
+    ) -> None:
         self._gate = gate
         self._store = store
         self._clock = clock
@@ -53,7 +60,7 @@ class Reservations:
         """A context in which this task may send requests to ``site``, of the politeness group ``group``.
 
         ``held`` are the groups that this task works on already. The store knows the site inside the context. Raises
-        :class:`Busy` if the group is not free, and :class:`crawler.errors.StoreError`.
+        :class:`NotAsked` if the group is not free, and :class:`crawler.errors.StoreError`.
         """
         is_held = group in held
         if not is_held and self._gate.is_entered(group):
@@ -71,7 +78,7 @@ class Reservations:
             self._outbox.end_reservation(group)
 
     def require_free(self, site: str, group: str, held: Collection[str]) -> None:
-        """Raise :class:`Busy` if the pause of an entered group is longer than this task may wait for it.
+        """Raise :class:`NotAsked` if the pause of an entered group is longer than this task may wait for it.
 
         A task waits out the pause of a group that it holds, unless an answer has asked for that pause.
         """
@@ -79,4 +86,4 @@ class Reservations:
         if group in held and pace.waits_for.code not in _ASKED_FOR:
             return
         if (wait_s := self._gate.wait_s(group)) > self.patience_s:
-            raise Busy(f"{site} gets no request now: its pause lasts for {wait_s:.0f} s more", pace.next_at)
+            raise NotAsked(f"{site} gets no request now: its pause lasts for {wait_s:.0f} s more", pace.next_at)

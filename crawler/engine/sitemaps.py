@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 
-from crawler.engine.robots_cache import RobotsCache
+from crawler.engine.rules_cache import RulesCache
 from crawler.frontier.decide import Outcome, Queued, after_sitemap
 from crawler.frontier.hints import hints_in
 from crawler.frontier.offers import Offer
@@ -45,7 +45,7 @@ def request_for(url: str) -> Request:
 
 
 async def read(
-    queued: Queued, result: Fetched, robots: RobotsCache, scope: Scope, store: Overview, *, hinting: bool = False
+    queued: Queued, result: Fetched, rules_cache: RulesCache, scope: Scope, store: Overview, *, hinting: bool = False
 ) -> Outcome:
     """The outcome of a sitemap: an offer for each URL that it may speak for. If ``hinting``, its dates become hints.
 
@@ -54,7 +54,7 @@ async def read(
     parse = partial(read_sitemap, url=result.url, content_type=result.content_type, limits=_LIMITS)
     sitemap = await asyncio.to_thread(lambda: parse(result.body))  # the largest ones take most of a second
     listed = [*(entry.url for entry in sitemap.entries), *sitemap.sitemaps]
-    named = {site: await robots.sitemaps_of(site) for site in {split(url).site for url in listed}}
+    named = {site: await rules_cache.sitemaps_of(site) for site in {split(url).site for url in listed}}
     way = await store.way_to(queued.id)  # a robots.txt that names an index also speaks for the sitemaps in the index
     outcome = after_sitemap(queued, result, sitemap, Trust(queued.url, named.get, tuple(way)), scope)
     source = "feed" if sitemap.kind in (SitemapKind.RSS, SitemapKind.ATOM) else "sitemap"

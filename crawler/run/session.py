@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from crawler.clock import Clock, SystemClock
 from crawler.engine.changed_options import adopt_known, begin, require_same_crawl, wait_for_others
 from crawler.engine.crawl import Crawl
-from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.disk_reserve import DiskReserve
 from crawler.engine.driver import OnPages, Settled
 from crawler.engine.hooks import Hooks
@@ -26,7 +26,6 @@ from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
 from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.progress import Progress
-from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import ConnectionLost, CrawlerError, HookError, Setting, StoreError, UsageError, missing_extra
 from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
@@ -514,7 +513,7 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
         crawl=settings.crawl,
         politeness=settings.politeness,
         retry=settings.retry,
-        robots=RobotsNeeds(
+        robots=RobotsPolicy(
             settings=settings.robots,
             token=settings.identity.agent,
             group_by=settings.politeness.group,

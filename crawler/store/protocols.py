@@ -128,7 +128,7 @@ class CommitBatch:
     worst_lag_s: float = 0.0  # the longest delay of the event loop in this run
     refuted: list[Refuted] = field(default_factory=list)  # Host lines that an answer has contradicted
     # Main sites that may be none: they are judged after the outcomes are stored.
-    doubted: dict[str, Contradiction] = field(default_factory=dict)
+    suspected_mains: dict[str, Contradiction] = field(default_factory=dict)
     tdmrep: dict[int, TdmrepFile] = field(default_factory=dict)  # the last answers, by site number
 
 

@@ -56,24 +56,24 @@ async def test_a_refuted_mirror_is_queued_again_and_told(harness: Harness) -> No
 
 
 @pytest.mark.parametrize("why", [Contradiction.NO_PAGE, Contradiction.UNREACHABLE])
-async def test_a_main_site_in_doubt_is_judged_after_the_outcomes(harness: Harness, why: Contradiction) -> None:
+async def test_a_suspected_main_site_is_judged_after_the_outcomes(harness: Harness, why: Contradiction) -> None:
     main = await mirrored(harness)
-    await harness.commit(failed(main), doubted={WWW: why})
+    await harness.commit(failed(main), suspected_mains={WWW: why})
     assert await known(harness) == [(SHOP, WWW, "refuted", None, why.value)]
     assert (await harness.urls())[f"{SHOP}/"] == "queued"
 
 
 async def test_a_main_site_that_may_yet_bring_a_page_is_refuted_only_if_it_cannot_be_reached(harness: Harness) -> None:
     await mirrored(harness)
-    await harness.commit(doubted={WWW: Contradiction.NO_PAGE})
+    await harness.commit(suspected_mains={WWW: Contradiction.NO_PAGE})
     assert [row[2] for row in await known(harness)] == ["host"]
-    await harness.commit(doubted={WWW: Contradiction.UNREACHABLE})
+    await harness.commit(suspected_mains={WWW: Contradiction.UNREACHABLE})
     assert [row[2] for row in await known(harness)] == ["refuted"]
 
 
-async def test_a_main_site_with_a_page_is_not_refuted_by_doubt(harness: Harness) -> None:
+async def test_a_main_site_with_a_page_is_not_refuted_by_suspicion(harness: Harness) -> None:
     main = await mirrored(harness)
-    await harness.commit(fetched(main), doubted={WWW: Contradiction.UNREACHABLE})
+    await harness.commit(fetched(main), suspected_mains={WWW: Contradiction.UNREACHABLE})
     assert [row[2] for row in await known(harness)] == ["host"]
 
 

@@ -20,13 +20,13 @@ from tests.web import LoopbackWeb
 #: Faults that end the process of a crawl, by the place where they strike. The module is imported by every process.
 FAULTS = {
     "robots.txt": """
-from crawler.engine import robots_cache
-read = robots_cache.read_robots
+from crawler.engine import rules_cache
+read = rules_cache.read_robots
 def faulty(question):
     if "killer" in question.site:
         os._exit(9)
     return read(question)
-robots_cache.read_robots = faulty
+rules_cache.read_robots = faulty
 """,
     "page": """
 from crawler.engine.answers import Answers

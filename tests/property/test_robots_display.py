@@ -11,10 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawler.engine.alarm import Alarm
+from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.gate import Gate
+from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
 from crawler.engine.progress import Progress
-from crawler.engine.robots_cache import RobotsCache, RobotsNeeds
+from crawler.engine.reservations import Reservations
+from crawler.engine.robots_cache import RobotsCache
+from crawler.engine.rules_cache import RulesCache
 from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
 from crawler.model import Fetched, FetchResult, Reading, Request
 from crawler.robots import RobotsSettings, SiteRules, check_case, doubts_about, parse, read
@@ -69,9 +73,14 @@ def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
         outbox = Outbox(clock, Alarm())
         gate = Gate(Served(body, header, clock), clock, PolitenessSettings(), 1, outbox)
         gate.enter("a.test", Pace())
-        needs = RobotsNeeds(RobotsSettings(reading), "fig", GroupBy.HOST)
-        keeper = RobotsCache(needs, gate, None, clock, Intake(), outbox, Progress(0.0), ReaderInProcess())
-        await keeper.in_force(ClaimedSite(1, SITE, None, None), "a.test")
+        policy = RobotsPolicy(RobotsSettings(reading), "fig", GroupBy.HOST)
+        main_sites = MainSites(None, clock, outbox)
+        rules_cache = RulesCache(policy, gate, None, clock, main_sites, ReaderInProcess())
+        reservations = Reservations(gate, None, clock, outbox)
+        robots_cache = RobotsCache(
+            policy, gate, None, clock, Intake(), Progress(0.0), main_sites, rules_cache, reservations
+        )
+        await robots_cache.in_force(ClaimedSite(1, SITE, None, None), "a.test")
 
     run_virtual(main)
     return handed_in[0]

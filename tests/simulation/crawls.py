@@ -14,7 +14,7 @@ from typing import Any
 
 from crawler.engine.changed_options import begin
 from crawler.engine.crawl import Crawl
-from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.disk_reserve import DiskReserve
 from crawler.engine.driver import OnPages
@@ -23,7 +23,6 @@ from crawler.engine.lease import Lease
 from crawler.engine.parser_pool import PageReader, ReadingOptions
 from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.recording import Recorder
-from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import NoStore
 from crawler.frontier.decide import RetrySettings
@@ -89,16 +88,16 @@ async def session(
         scope = Scope(options.scope, [*await store.places(), *with_addresses(fresh, domains & set(fresh))])
         limit = options.crawl.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit, domains=domains)
-        needs = RobotsNeeds(options.robots, options.identity.agent, options.politeness.group, parts=parts)
+        robots = RobotsPolicy(options.robots, options.identity.agent, options.politeness.group, parts=parts)
         policy = CrawlPolicy(
             options.crawl,
             options.politeness,
             options.retry,
-            needs,
+            robots,
             options.revisit,
             purposes=options.identity.purpose,
         )
-        reading = ReadingOptions(needs.token, options.robots.reading, options.crawl.resources)
+        reading = ReadingOptions(robots.token, options.robots.reading, options.crawl.resources)
         lease = Lease(store, clock, policy.longest_request_s)
         made = None if frame is None else frame(store)
         book = fetcher if isinstance(fetcher, SimulatedWeb) else None

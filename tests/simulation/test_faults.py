@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Asked, Page, Site, plain
-from crawler.engine import robots_cache as robots
+from crawler.engine import rules_cache
 from crawler.engine.progress import MAX_FAULTS
 from crawler.engine.robots_messages import RobotsQuestion, read_robots
 from crawler.frontier.decide import Outcome
@@ -99,7 +99,7 @@ def test_a_robots_txt_that_a_bug_leaves_unread_closes_the_site(
         text = "Disallow: /new" if asked.before else "Disallow: /old"
         return Page(f"User-agent: *\n{text}\n", headers=(("Cache-Control", "max-age=0"),))
 
-    monkeypatch.setattr(robots, "read_robots", buggy)
+    monkeypatch.setattr(rules_cache, "read_robots", buggy)
     links = "".join(f"<a href=/{n}>{n}</a>" for n in range(9))
     site: Site = {"/robots.txt": robots_txt, "/": Page(links), **{f"/{n}": Page("x") for n in range(9)}}
     options = Options(

@@ -307,14 +307,14 @@ def test_a_mirror_dropped_by_another_worker_is_dropped_here(db_path: Path, monke
         async with session(clock, db_path, SimulatedWeb(clock, {}), [f"{a}/"], Options()) as (run, store):
             store._workers.lease_s = 60.0
             monkeypatch.setattr(store, "main_sites", main_sites)
-            keeper, here = run._robots, ClaimedSite(1, a, robots(b"Host: b.test\n"), 1)
-            keeper.learn([(a, b), (b, c)])
-            assert keeper.main_of(a) == Main(c)
-            await keeper.in_force(here, "a.test")
-            assert keeper.main_of(a) == Main(b)
-            keeper.learn([(b, c)])
-            await keeper.in_force(here, "a.test")
-            assert keeper.main_of(a) == Main(c), "it was looked at just now"
+            context, here = run._driver._claim_tasks._context, ClaimedSite(1, a, robots(b"Host: b.test\n"), 1)
+            context.main_sites.learn([(a, b), (b, c)])
+            assert context.main_sites.main_of(a) == Main(c)
+            await context.robots_cache.in_force(here, "a.test")
+            assert context.main_sites.main_of(a) == Main(b)
+            context.main_sites.learn([(b, c)])
+            await context.robots_cache.in_force(here, "a.test")
+            assert context.main_sites.main_of(a) == Main(c), "it was looked at just now"
 
     run_virtual(main)
 

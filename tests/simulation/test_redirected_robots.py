@@ -14,11 +14,11 @@ import pytest
 from crawler.audit.checks import Violation
 from crawler.audit.run_audit import run_audit
 from crawler.demo.pages import Page, Site, first, plain, redirect
+from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.lease import Lease
 from crawler.engine.permission import Closed
 from crawler.engine.polite_client import PoliteClient
-from crawler.engine.robots_cache import RobotsNeeds
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import FetchResult, Purpose, Redirected, Request, RobotsAction, State
 from crawler.reasons import EndCode, RunEnd
@@ -125,14 +125,14 @@ def test_an_auxiliary_run_reports_that_nothing_can_be_requested_now(
 ) -> None:
     async def main(clock: VirtualClock) -> None:
         options = Options()
-        needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group)
+        policy = RobotsPolicy(options.robots, "SimulatedBot", options.politeness.group)
         store = await SqliteStore.open(db_path)
         try:
             await store.start_run({"auxiliary_run": "rup"}, clock.now())
             at_work(store, "http://www.test", monkeypatch)
             lease = Lease(store, clock, 60.0)
             web = SimulatedWeb(clock, SITES)
-            client = PoliteClient(store, web, clock, options.politeness, needs, lease, web, ReaderInProcess())
+            client = PoliteClient(store, web, clock, options.politeness, policy, lease, web, ReaderInProcess())
             said = await client.send(Request("http://a.test/rupinfo.txt", Purpose.RUP, 1000))
         finally:
             await store.close()

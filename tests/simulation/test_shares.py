@@ -21,13 +21,13 @@ from crawler.demo.pages import Fault, Hit, Page, Site, plain
 from crawler.engine.addresses import Address, Addresses, Places, network_of
 from crawler.engine.alarm import Alarm
 from crawler.engine.claim_task import ClaimTasks
+from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.gate import FetchPermit, Gate, QueueFull
 from crawler.engine.lease import Lease
 from crawler.engine.limiter import Limiter
 from crawler.engine.outbox import Outbox
 from crawler.engine.polite_client import PoliteClient
-from crawler.engine.robots_cache import RobotsNeeds
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.slots import Slots
 from crawler.fetch.name_servers import HostAddresses, NameServers
@@ -711,12 +711,12 @@ def test_requests_outside_a_crawl_are_counted_by_address_too(db_path: Path) -> N
         options = Options(politeness=PolitenessSettings(delay_s=1.0))
         sites = {f"n{n}.test": {"/robots.txt": plain(""), "/": Page("x")} for n in range(8)}
         web = SimulatedWeb(clock, sites, addresses=lambda host: SHARED)
-        needs = RobotsNeeds(options.robots, "SimulatedBot", options.politeness.group)
+        policy = RobotsPolicy(options.robots, "SimulatedBot", options.politeness.group)
         store = await SqliteStore.open(db_path)
         try:
             await store.start_run({"auxiliary_run": "rup"}, clock.now())
             lease = Lease(store, clock, 60.0)
-            client = PoliteClient(store, web, clock, options.politeness, needs, lease, web, ReaderInProcess())
+            client = PoliteClient(store, web, clock, options.politeness, policy, lease, web, ReaderInProcess())
             for name in sites:
                 await client.send(Request(f"http://{name}/", Purpose.RUP, 1000))
         finally:

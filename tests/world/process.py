@@ -16,11 +16,10 @@ from unittest import mock
 from crawler.engine import disk_reserve, driver, operator, scheduler
 from crawler.engine.changed_options import adopt_known, begin
 from crawler.engine.crawl import Crawl
-from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.engine.lease import Lease
 from crawler.engine.parser_pool import ReadingOptions
-from crawler.engine.robots_cache import RobotsNeeds
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.operator import Command
 from crawler.frontier.revisit import RevisitSettings
@@ -209,10 +208,10 @@ class Process:
             else:
                 await adopt_known(store, scope)
                 await store.join_run(self._team.run_id, clock.now())
-            needs = RobotsNeeds(plan.robots, TOKEN, plan.politeness.group)
+            robots = RobotsPolicy(plan.robots, TOKEN, plan.politeness.group)
             limits = CrawlSettings(concurrency=plan.concurrency)
             policy = CrawlPolicy(
-                limits, plan.politeness, plan.retry, needs, settings.revisit, longest_request_s=_LONGEST_REQUEST_S
+                limits, plan.politeness, plan.retry, robots, settings.revisit, longest_request_s=_LONGEST_REQUEST_S
             )
             reader = ReaderInProcess(ReadingOptions(TOKEN, plan.robots.reading))
             self._lease = Lease(store, clock, policy.longest_request_s, clock.loop.time)

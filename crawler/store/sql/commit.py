@@ -76,7 +76,7 @@ class Committer:
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
                 await self._revisits.take_hints(hints, batch.now)
-        refuted = [*batch.refuted, *await self._refuted_by_doubt(batch.doubted)]
+        refuted = [*batch.refuted, *await self._refuted_mirrors(batch.suspected_mains)]
         for each in refuted:
             row = each._asdict() | {"now": batch.now}
             await self._sql.execute("refute_mirror", **row)
@@ -125,10 +125,10 @@ class Committer:
         since = self._mirrors_read_at - _LONGEST_COMMIT_S
         return [refuted_of(row) for row in await self._sql.fetch("refuted_since", since=since)]
 
-    async def _refuted_by_doubt(self, doubted: Mapping[str, Contradiction]) -> list[Refuted]:
-        """The mirrors of those main sites in doubt that have no page, and none to come if they can be had."""
+    async def _refuted_mirrors(self, suspected_mains: Mapping[str, Contradiction]) -> list[Refuted]:
+        """The mirrors of those suspected main sites that have no page, and none to come if they can be had."""
         refuted = []
-        for main_site, why in doubted.items():
+        for main_site, why in suspected_mains.items():
             row = await self._sql.fetch_one("pages_of_main", site=main_site)
             if row is None or row.fetched or (row.is_waiting and why is not Contradiction.UNREACHABLE):
                 continue

@@ -1,4 +1,4 @@
-"""The rules of robots.txt files in the cache: their memory, and the reading of large files."""
+"""The rules of robots.txt files in memory: their size, and the reading of large files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from crawler.clock import SystemClock
-from crawler.engine import robots_cache as robots
+from crawler.engine import rules_cache
+from crawler.engine.crawl_policy import RobotsPolicy
+from crawler.engine.main_sites import MainSites
 from crawler.engine.parser_pool import RobotsReader
-from crawler.engine.robots_cache import RobotsCache, RobotsNeeds
 from crawler.engine.robots_messages import RobotsQuestion
+from crawler.engine.rules_cache import RulesCache
 from crawler.frontier.politeness import GroupBy
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots import RobotsSettings, SiteRules
@@ -23,10 +25,10 @@ from crawler.robots.text import SMALL_BYTES
 from tests.reading import ReaderInProcess
 
 
-def keeper(reader: RobotsReader | None = None, store: Any = None) -> RobotsCache:
-    """A cache that only reads files."""
-    needs = RobotsNeeds(RobotsSettings(), "fig", GroupBy.HOST)
-    return RobotsCache(needs, None, store, SystemClock(), None, None, None, reader or ReaderInProcess())
+def cache_of(reader: RobotsReader | None = None, store: Any = None) -> RulesCache:
+    """An empty cache."""
+    policy, clock = RobotsPolicy(RobotsSettings(), "fig", GroupBy.HOST), SystemClock()
+    return RulesCache(policy, None, store, clock, MainSites(store, clock, None), reader or ReaderInProcess())
 
 
 def copy_of(body: bytes) -> RobotsCopy:
@@ -39,17 +41,17 @@ def file_of(line: str, lines: int) -> bytes:
 
 async def memory_held(files: list[bytes]) -> tuple[int, int]:
     """The bytes that a cache holds after reading ``files``, each of its own site, and the number of sites it has."""
-    keeping = keeper()
+    cache = cache_of()
     copies = [copy_of(body) for body in files]
     gc.collect()
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     for n, copy in enumerate(copies):
-        await keeping.rules(f"http://a{n}.test", copy)
+        await cache.rules(f"http://a{n}.test", copy)
     gc.collect()
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return after - before, len(keeping._rules)
+    return after - before, len(cache._rules)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ async def memory_held(files: list[bytes]) -> tuple[int, int]:
     ["disallow:/%x", "allow:/*%x*a$", "mobile-agent-server:/%x none", "sitemap:/%x", "disallow:/" + 900 * "a" + "%x"],
 )
 async def test_the_memory_of_cached_rules_is_bounded(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(robots, "_RULES_KEPT_BYTES", 3 << 20)
+    monkeypatch.setattr(rules_cache, "_RULES_KEPT_BYTES", 3 << 20)
     held, known = await memory_held([file_of(line, 50_000 // (len(line) + 3))] * 12)
     assert held < 1.3 * (3 << 20)
     assert 1 <= known < 12
@@ -66,7 +68,7 @@ async def test_the_memory_of_cached_rules_is_bounded(line: str, monkeypatch: pyt
 async def test_many_small_files_are_cached() -> None:
     held, known = await memory_held([file_of("Disallow: /some/path/%d", 20)] * 500)
     assert known == 500
-    assert held < robots._RULES_KEPT_BYTES
+    assert held < rules_cache._RULES_KEPT_BYTES
 
 
 class Busy(ReaderInProcess):
@@ -91,11 +93,11 @@ LARGE = file_of("disallow:/%x", 5_000)
 
 async def test_a_large_file_is_read_by_the_reader_once() -> None:
     reader = Busy()
-    keeping = keeper(reader)
+    cache = cache_of(reader)
     assert len(LARGE) > SMALL_BYTES
     for body in (file_of("disallow:/%x", 10), LARGE):
         for _ in range(2):  # the second time it is known
-            rules = await keeping.rules("http://a.test", copy_of(body))
+            rules = await cache.rules("http://a.test", copy_of(body))
             assert rules is not None
             assert not rules.verdict("/1").allowed
             assert rules.verdict("/x").allowed
@@ -104,8 +106,8 @@ async def test_a_large_file_is_read_by_the_reader_once() -> None:
 
 async def test_two_large_files_are_read_at_once() -> None:
     reader = Busy()
-    keeping = keeper(reader)
-    await asyncio.gather(*(keeping.rules(f"http://a{n}.test", copy_of(LARGE)) for n in range(9)))
+    cache = cache_of(reader)
+    await asyncio.gather(*(cache.rules(f"http://a{n}.test", copy_of(LARGE)) for n in range(9)))
     assert sorted(reader.asked) == [f"http://a{n}.test" for n in range(9)]
     assert reader.most_at_once == 2
 
@@ -116,18 +118,7 @@ async def test_a_large_text_comes_from_the_store_if_the_copy_has_none() -> None:
             assert sha256 == copy_of(LARGE).sha256
             return LARGE
 
-    keeping = keeper(Busy(), Store())
-    rules = await keeping.rules("http://a.test", replace(copy_of(LARGE), body=None))
+    cache = cache_of(Busy(), Store())
+    rules = await cache.rules("http://a.test", replace(copy_of(LARGE), body=None))
     assert rules is not None
     assert not rules.verdict("/1").allowed
-
-
-def test_a_site_is_a_main_site_while_it_has_a_mirror() -> None:
-    mains = robots._MainSites()
-    for mirror, main_site in (("a", "x"), ("b", "x"), ("b", "y"), ("c", "y")):
-        mains.put(mirror, main_site)
-    assert [site for site in "abcxy" if mains.is_main(site)] == ["x", "y"]
-    mains.drop("a")
-    mains.drop("nobody")
-    assert [site for site in "abcxy" if mains.is_main(site)] == ["y"]
-    assert dict(mains.items()) == {"b": "y", "c": "y"}
