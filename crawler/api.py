@@ -364,13 +364,20 @@ class OpenCrawl:
             survey: Survey = await estimate.survey(store, now, variables, parts, earlier)
             return survey
 
-    async def search(self, words: str, *, limit: int = 10, site: str | None = None) -> SearchResult:
-        """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`."""
+    async def search(
+        self, words: str, *, limit: int = 10, site: str | None = None, similar_to: str | None = None
+    ) -> SearchResult:
+        """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`.
+
+        ``similar_to`` is a URL: only its near-duplicates are searched.
+        """
         from crawler.search.results import Filters, search
 
         limit = arguments.count("limit", limit)
         async with self._store() as store:
-            return await search(store, words, now=SystemClock().now(), limit=limit, filters=Filters(site))
+            return await search(
+                store, words, now=SystemClock().now(), limit=limit, filters=Filters(site, similar_to=similar_to)
+            )
 
     async def report(self, out: str | Path) -> None:
         """Write the crawl as one HTML page. Raises :class:`UsageError` if ``out`` cannot be written."""

@@ -71,25 +71,31 @@ _HAS_BLANK = re.compile(r"[^=\s]*\s")
 @json_option
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Most results.")
 @click.option("--site", metavar="S", help="Only this host (example.org, with or without port) and its subdomains.")
-def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, site: str | None) -> int:
+@click.option("--similar-to", metavar="URL", help="Only the near-duplicates of this page, each of them.")
+def search_command(
+    words: tuple[str, ...], db: str, as_json: bool, limit: int, site: str | None, similar_to: str | None
+) -> int:
     """Search the pages crawled, after `crawler index`.
 
     WORDS are the words to search for. 'wor*' matches any word that begins so, '"a phrase"' matches these words in this
     order (the inner quotes are for the crawler, the outer ones for the shell), and -word excludes pages with that word.
     Words that begin with - come after --, or in quotes with other words: 'parser -lexer'.
-    Pages with all words come first. If there are few of them, pages with some of the words follow.
+    Pages with all words come first. If there are few of them, pages with some of the words follow. Of near-duplicates
+    that `crawler duplicates` has found, the best one is shown.
     """
     query = " ".join(words).strip()
 
     async def look() -> int:
         async with existing_store(store_at(db)) as store:
-            found = await search(store, query, now=SystemClock().now(), limit=limit, filters=Filters(site))
+            found = await search(
+                store, query, now=SystemClock().now(), limit=limit, filters=Filters(site, similar_to=similar_to)
+            )
         if found.note:
             tell(found.note)
         if as_json:
             print_json({"query": query, **asdict(found)})
         else:
-            _render(found, console)
+            _render(found, console, one_cluster=similar_to is not None)
             if found.hits and all(hit.pagerank is None for hit in found.hits):
                 tell(f"none of these pages has a rank yet: run `crawler rank{db_argument(db)}` first for PageRank")
         return 0
@@ -97,7 +103,7 @@ def search_command(words: tuple[str, ...], db: str, as_json: bool, limit: int, s
     return run_async(look())
 
 
-def _render(found: SearchResult, console: PrintableConsole) -> None:
+def _render(found: SearchResult, console: PrintableConsole, *, one_cluster: bool) -> None:
     """Print results for people: title, address and excerpt, with the matches in bold."""
     console.print(f"{'more than ' if found.is_more else ''}{many(found.total, 'page')} with all words")
     if found.suggestion is not None:
@@ -112,6 +118,8 @@ def _render(found: SearchResult, console: PrintableConsole) -> None:
         lines = [Text(hit.url, style="green", overflow="fold"), _bold(hit.excerpt)]
         if hit.anchor is not None:
             lines.insert(1, Text.assemble("a link to it says “", _bold(hit.anchor), "”"))
+        if hit.similar and not one_cluster:
+            lines.append(Text(f"and {many(hit.similar, 'similar page')} (--similar-to shows them)", style="dim"))
         console.print(Padding(Group(*lines), (0, 0, 0, 3)))
 
 

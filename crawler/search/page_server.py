@@ -126,6 +126,8 @@ class _SearchPage:
                 facets=True,
             )
         except UsageError:
+            if asked.similar_to:
+                return None, "This site or this page is not in the index."
             return None, "This site is not in the index." if asked.site else "There is no index at the moment."
         return found, ""
 

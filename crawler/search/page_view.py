@@ -23,6 +23,7 @@ from crawler.html_templates import fit, template_environment
 from crawler.search.excerpt import Marked
 from crawler.search.query import MAX_QUERY_CHARS
 from crawler.search.results import Filters, SearchResult
+from crawler.url import MAX_URL_CHARS
 from crawler.version import VERSION
 
 #: Hits on one page, and how many pages of hits can be asked for.
@@ -60,11 +61,13 @@ class Asked:
     language: str = ""
     depth: str = ""
     since: str = ""
+    similar_to: str = ""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Asked:
         """What the query of a URL asks for."""
         value = {name: query.get(name, "").strip()[:_MAX_VALUE_CHARS] for name in (*_TITLES, "page")}
+        similar_to = query.get("similar_to", "").strip()
         return cls(
             words=query.get("q", "").strip()[: MAX_QUERY_CHARS + 1],
             page=max(1, min(_number(value["page"]) or 1, MAX_PAGE)),
@@ -72,6 +75,7 @@ class Asked:
             language=value["language"].lower(),
             depth=value["depth"] if _number(value["depth"]) is not None else "",
             since=value["since"] if value["since"] in SINCE else "",
+            similar_to=similar_to if len(similar_to) <= MAX_URL_CHARS else "",
         )
 
     def filters(self, now: float) -> Filters:
@@ -81,6 +85,7 @@ class Asked:
             language=self.language or None,
             depth=_number(self.depth),
             since=now - SINCE[self.since][1] if self.since else None,
+            similar_to=self.similar_to or None,
         )
 
     def active(self) -> list[tuple[str, str, str]]:
@@ -90,6 +95,7 @@ class Asked:
             "language": f"language: {self.language}",
             "depth": f"links from the seeds: {self.depth}",
             "since": SINCE[self.since][0] if self.since else "",
+            "similar_to": f"like {self.similar_to}",
         }
         return [(name, getattr(self, name), text) for name, text in said.items() if getattr(self, name)]
 

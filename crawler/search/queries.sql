@@ -13,6 +13,10 @@ SELECT 1 AS known FROM sites_by_id
 WHERE instr(site || ':', '://' || :host || ':') > 0 OR instr(site || ':', '.' || :host || ':') > 0
 LIMIT 1
 
+-- name: cluster
+-- The cluster of near-duplicates that a page belongs to.
+SELECT cluster_id FROM near_duplicates_by_id WHERE url_id = :url_id
+
 -- name: find
 -- The best of the pages that match :match and the filters, with their scores. {matching} defines the table "matching",
 -- their rows of search_page with text_score. total counts all these pages, {facets} has their facets or is NULL.
@@ -40,8 +44,10 @@ SELECT w.url_id, s.site || u.path AS url, s.site, p.title, p.description, p.fetc
   {facets} AS facets,
   p.noindex = 0 AND p.body_id IS NOT NULL AND CASE u.state WHEN 'queued'
     THEN coalesce((SELECT v.state_before FROM revisits_by_id v WHERE v.url_id = u.url_id), 'fetched') ELSE u.state END
-    = 'fetched' AS is_page
-FROM best w JOIN pages_by_id p ON p.url_id = w.url_id
+    = 'fetched' AS is_page,
+  coalesce(n.cluster_id, w.url_id) AS cluster_id, CASE WHEN n.cluster_id IS NULL THEN 0 ELSE
+    (SELECT count(*) FROM near_duplicates_by_id d WHERE d.cluster_id = n.cluster_id) - 1 END AS similar
+FROM best w LEFT JOIN near_duplicates_by_id n ON n.url_id = w.url_id JOIN pages_by_id p ON p.url_id = w.url_id
 JOIN urls_by_id u ON u.url_id = w.url_id JOIN sites_by_id s ON s.site_id = w.site_id
 ORDER BY w.score DESC, w.url_id
 
@@ -57,6 +63,8 @@ wanted AS MATERIALIZED (
   AND (CAST(:language AS TEXT) IS NULL OR i.language = :language)
   AND (CAST(:depth AS BIGINT) IS NULL OR i.depth = :depth)
   AND (CAST(:since AS DOUBLE PRECISION) IS NULL OR i.fetched_at >= :since)
+  AND (CAST(:cluster AS BIGINT) IS NULL
+    OR i.url_id IN (SELECT url_id FROM near_duplicates_by_id WHERE cluster_id = :cluster))
 
 -- name: facet
 -- How many of the pages that match have which site (the most frequent ones), language and depth, and how many were

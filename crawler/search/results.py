@@ -36,6 +36,7 @@ from crawler.search.spelling import suggestion
 from crawler.store.location import db_argument
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
+from crawler.url import NotCrawlable, canonicalise
 
 #: The weights of title, anchors, description, keywords, headings, body.
 WEIGHTS = (50.0, 20.0, 5.0, 2.0, 5.0, 1.0)
@@ -115,13 +116,14 @@ class Filters:
 
     ``site`` is a host (with or without port) and the hosts below it, ``language`` a primary subtag (BCP 47) that the
     page states, ``depth`` the exact distance from the seeds, and ``since`` the earliest time of the fetch, in seconds
-    since the epoch.
+    since the epoch. ``similar_to`` is the URL of a page whose near-duplicates are searched, itself included.
     """
 
     site: str | None = None
     language: str | None = None
     depth: int | None = None
     since: float | None = None
+    similar_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,8 @@ class SearchHit:
     counts the pages that link to it, ``in_sites`` the other sites of these pages. ``all_words`` says whether it
     contains all words and phrases of the query. If neither title nor excerpt shows a match, ``anchor`` is the anchor of
     a link to it that does. ``section`` is ``None`` if the excerpt shows no match, or the page names no element near the
-    heading. ``language`` is empty if the page states none.
+    heading. ``language`` is empty if the page states none. ``similar`` counts its near-duplicates, which are not shown
+    unless they are asked for.
     """
 
     url: str
@@ -157,6 +160,7 @@ class SearchHit:
     depth: int
     anchor: Marked | None = None
     section: SearchSection | None = None
+    similar: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +223,9 @@ async def search(
     more = 0
     if len(hits) < limit and not found.is_more and dialect.with_some(query, "", True) is not None:
         others = await search.find(dialect.with_some)
-        known = {row["url_id"] for row in found.best}
-        rest = [row for row in others.best if row["url_id"] not in known]
-        more = max(others.ranked - len(known), len(rest))
+        known = set(map(search.shown_as, found.best))
+        rest = [row for row in others.best if search.shown_as(row) not in known]
+        more = max(others.ranked - found.ranked, len(rest))
         start = max(0, offset - len(found.best))
         hits += await _hits(store, query, rest[start : start + limit - len(hits)], all_words=False)
     meant = None if found.total else await suggestion(store, words)
@@ -270,6 +274,12 @@ class _Search:
     def _dialect(self) -> _Dialect:
         return _DIALECTS[self.store.dialect]
 
+    def shown_as(self, row: dict[str, Any]) -> int:
+        """What a page is shown as: a number that is the same for the near-duplicates of which one is shown."""
+        number = row["cluster_id" if self.values["cluster"] is None else "url_id"]
+        assert isinstance(number, int)
+        return number
+
     @property
     def _counts(self) -> bool:
         return self._dialect.count is not None
@@ -291,7 +301,11 @@ class _Search:
         for row, (title, _) in zip(candidates, titles, strict=True):
             row["score"] *= 1 + TITLE_SHARE * title.share()
         best = sorted(candidates, key=lambda row: (-row["score"], row["url_id"])) + rows[CANDIDATES:]
+        first_of: dict[int, dict[str, Any]] = {}
+        for row in best:
+            first_of.setdefault(self.shown_as(row), row)
         ranked = found[0]["total"] - (len(found) - len(rows)) if found else 0
+        best = list(first_of.values())
         counted = json.loads(found[0]["facets"]) if found and facets else []
         shown = tuple(Facet(*values) for values in counted if values[-1])
         return _Found(ranked, is_broad, best[: self.depth], shown)
@@ -309,7 +323,11 @@ class _Search:
         )
         values = {"match": ranking.match, "place": ranking.place, "head": ranking.head, "most": ranking.most}
         limit = max(self.depth, CANDIDATES)
-        return await self.store.query(sql, {**values, **self.values, "now": self.now, "limit": limit})
+        while True:
+            found = await self.store.query(sql, {**values, **self.values, "now": self.now, "limit": limit})
+            if len(found) < limit or len(set(map(self.shown_as, found))) >= self.depth:
+                return found
+            limit *= 4  # most of the best pages are near-duplicates that are not shown
 
     async def _narrowed(self, expression: _Expression) -> _Ranking:
         """The most promising pages, if more than ``BROAD`` match."""
@@ -365,7 +383,19 @@ async def _values(store: StoreReader, filters: Filters) -> dict[str, object]:
     if host is not None and (rows_of_site := _DIALECTS[store.dialect].rows_of_site):
         (rows,) = await store.query(rows_of_site, {"host": host})
         values |= rows
+    values["cluster"] = None if filters.similar_to is None else await _known_cluster(store, filters.similar_to)
     return values
+
+
+async def _known_cluster(store: StoreReader, url: str) -> int:
+    """The cluster of a page. Raises :class:`UsageError` if the page has no near-duplicates."""
+    try:
+        rows = await store.query(SQL["cluster"], {"url_id": await store.find(canonicalise(url))})
+    except NotCrawlable:
+        rows = []
+    if not rows:
+        raise UsageError(Argument("similar_to", url[:200]), ": the store knows no near-duplicates of this page")
+    return int(rows[0]["cluster_id"])
 
 
 async def _known_site(store: StoreReader, site: str) -> str:
@@ -405,7 +435,7 @@ async def _with_anchors(
     return [replace(hit, anchor=anchors.get(row["url_id"])) for row, hit in zip(rows, hits, strict=True)]
 
 
-_COPIED = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagerank", "language", "depth")
+_COPIED = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagerank", "language", "depth", "similar")
 
 
 def _shown_texts(match: str, rows: Sequence[dict[str, Any]], bodies: Sequence[bytes]) -> list[dict[str, Any]]:
