@@ -21,7 +21,7 @@ from tests.web import LoopbackWeb
 
 SOURCES = Path(__file__).parents[2] / "crawler"
 #: The index is the own table of the search.
-INDEX = re.compile(r"search_(page|state|anchors|word|text\w*)")
+INDEX = re.compile(r"search_(page|state|anchors|word|(text|head)\w*)")
 WRITES = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
 
 
