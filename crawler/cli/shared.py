@@ -104,6 +104,18 @@ class _Commands(LazyGroup):
             with formatter.section(group):
                 formatter.write_dl([(name.ljust(width), entry.about) for name, entry in entries.items()])
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name the one that is spelled most like it; click calls this."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches  # only here: commands start faster without it
+
+            near = get_close_matches(args[0], self.modules, n=1)
+            raise click.UsageError(f"{error.message} Did you mean {near[0]}?" if near else error.message, ctx) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and flush the output: an error of writing can still be reported here."""
         try:

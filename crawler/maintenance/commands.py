@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from crawler.cli.output import console, print_json
+from crawler.cli.output import console, print_json, tell
 from crawler.cli.shared import db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock, iso
 from crawler.errors import StoreInUse, UsageError
@@ -103,6 +103,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
                 await reduce_addresses(store, forgotten)
             had_index = bool(forgotten.numbers) and await empty_index(db)
             await store.sweep_forgotten()  # at the end: it fails if another store keeps its bodies at the same place
+            await _empty_log(store, db)
     except StoreInUse as error:
         if asked.site:
             raise UsageError(
@@ -120,6 +121,14 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
         sentences.append(f"the search index is empty; `crawler index{argument}` builds it again")
     sentences.append(f"files that were written before are not changed; `{_command(asked, db)} --undo` lifts this")
     return _result(chosen, taken) | {"blocked": asked.site or None, "index_emptied": had_index}, "\n".join(sentences)
+
+
+async def _empty_log(store: CrawlStore, db: str) -> None:
+    if not await store.empty_log():
+        tell(
+            "another command reads the store, so its log still holds what was deleted: end that command, then "
+            f"`crawler store compact{db_argument(db)}`"
+        )
 
 
 async def _undo(asked: Wanted, db: str, dry_run: bool) -> tuple[dict[str, Any], str]:
@@ -181,6 +190,7 @@ def prune_command(older_than: str | None, keep_versions: int | None, db: str, as
         async with _idle_store(db) as store:
             before = _NEVER if age_s is None else SystemClock().now() - age_s
             deleted = await store.prune(before, keep_versions or _ALL)
+            await _empty_log(store, db)
         if as_json:
             print_json({"versions": deleted})
         else:
@@ -200,6 +210,7 @@ def compact_command(db: str, as_json: bool) -> int:
     async def work() -> int:
         async with _idle_store(db) as store:
             before, after = await store.compact()
+            await _empty_log(store, db)
         if as_json:
             print_json({"bytes_before": before, "bytes_after": after})
         else:

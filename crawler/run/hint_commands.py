@@ -10,6 +10,7 @@ import click
 from crawler.cli.output import console, print_json
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
+from crawler.errors import UsageError
 from crawler.formatting import many
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.inspect.why import scope_of
@@ -49,6 +50,9 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
         more, bad = read_seeds(seed_lines(file))
         require_good(bad, f"--from {file.name}", "no hint was taken", unit="line")
         good += more
+
+    if not urls and file is None:
+        raise UsageError("say which URLs have changed: as arguments, or in a file with --from")
 
     async def take() -> int:
         async with existing_store(store_at(db), read_only=False) as store:

@@ -8,6 +8,7 @@ import smtplib
 import ssl
 from collections.abc import Callable
 from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -15,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 import aiohttp
 
 from crawler.cli.shared import smtp_login
+from crawler.clock import SystemClock
 from crawler.errors import CrawlerError, Setting
 from crawler.formatting import many
 from crawler.settings.keys import terminal_name
@@ -75,6 +77,7 @@ def _mail(target: str, summary: dict[str, Any], sender: str) -> None:
     recipient = unquote(parts.path.lstrip("/"))
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = sender or recipient, recipient, subject(summary)
+    message["Date"], message["Message-ID"] = formatdate(SystemClock().now()), make_msgid()
     message.set_content(json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
     host, is_tls = parts.hostname or "", parts.scheme == "smtps"
     context = ssl.create_default_context()

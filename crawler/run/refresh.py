@@ -15,7 +15,7 @@ from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
-from crawler.url import NotCrawlable, canonicalise
+from crawler.url import ROBOTS_PATH, NotCrawlable, canonicalise, split
 
 _SQL = load_statements("crawler.run")
 _AT_ONCE = 5000
@@ -26,13 +26,15 @@ async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
     """Queue a visit of each visited URL that ``names`` name, or of all; returns how many are queued.
 
     A name is a site (``a.example``, ``https://a.example``) or a URL (``https://a.example/``). Neither the least
-    interval nor the budget of revisits counts, because the operator asks for these visits. Raises :class:`UsageError`
+    interval nor the budget of revisits counts, because the operator asks for these visits. The robots.txt of each site
+    that is visited as a whole, and one that is named, is read again before the next page. Raises :class:`UsageError`
     for a name that the store does not know.
     """
     clock = SystemClock()
     async with existing_store(settings, read_only=False) as store:
-        urls = await _named(store, names)
+        sites, urls = await _named(store, names)
         now = clock.now()
+        await store.expire_robots_of(sites, now)
         scope = await scope_of(store, settings, now)
         revisit = replace(settings.revisit, per_day=None, per_site=None)
         for start in range(0, len(urls), _AT_ONCE):
@@ -42,14 +44,24 @@ async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
         return await store.queue_due(revisit, now, now, limit, hinted_only=True)
 
 
-async def _named(store: StoreReader, names: Sequence[str]) -> list[str]:
-    """The visited URLs that ``names`` name, and the unvisited ones that are named one by one."""
-    wanted: dict[str, None] = {}
+async def _named(store: StoreReader, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The sites whose robots.txt is to be read again, and the URLs to visit.
+
+    The URLs are the visited ones that ``names`` name, and the unvisited ones that are named one by one.
+    """
     known = [row["site"] for row in await store.query(_SQL["sites"])]
+    if not names:
+        return known, await _visited(store, "visited")
+    anew: list[str] = []
+    wanted: dict[str, None] = {}
     for name in names:
         try:
             if names_page(name):
                 url = canonicalise(name)
+                site, path = split(url)
+                if path == ROBOTS_PATH and site in known:
+                    anew.append(site)
+                    continue
                 if await store.find(url) is None:
                     raise UsageError(f"{url}: the store does not know it; without --refresh it is a new seed")
                 wanted[url] = None
@@ -59,9 +71,10 @@ async def _named(store: StoreReader, names: Sequence[str]) -> list[str]:
             raise UsageError(f"--refresh: {error}") from None
         if not sites:
             raise UsageError(f"--refresh: the store knows no site {name}")
+        anew += sites
         for site in sites:
             wanted |= dict.fromkeys(await _visited(store, "visited_of_site", site=site))
-    return list(wanted) if names else await _visited(store, "visited")
+    return anew, list(wanted)
 
 
 async def _visited(store: StoreReader, statement: str, **parameters: str) -> list[str]:

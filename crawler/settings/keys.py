@@ -273,8 +273,9 @@ _TABLE = (
         SIZE_OR_AUTO,
         "output.min_free",
         "The crawl pauses while the disk of the SQLite file or of the WARC folder has less free space than this.",
-        '"auto" is 1 GB, or a twentieth of a disk smaller than 20 GB. The crawl goes on by itself when the disk has a '
-        "tenth more. Requests in flight still use the reserve. A PostgreSQL server's disk is not watched.",
+        '"auto" is 1 GB, or a twentieth of a disk smaller than 20 GB, and at least 100 MB. The crawl goes on by itself '
+        "when the disk has a tenth more. Requests in flight still use the reserve. A PostgreSQL server's disk is not "
+        "watched.",
         "--min-free",
         "Pause while the disk has less free space; 0 is off.  [default: 1GB, or 5% of a smaller disk]",
     ),
@@ -719,8 +720,9 @@ _TABLE = (
         "fetch.resolve",
         RESOLVE,
         "fetch.resolve",
-        "Fix the address of a name: '*.test=127.0.0.1'.",
-        'A pattern is a host name, "*.test" for all names below test, or "*". This is meant for test servers.',
+        "Fix the address of a name, such as '*.test=127.0.0.1'; may be repeated.",
+        'A pattern is a host name, "*.test" for all names below test, or "*". This is meant for test servers. A '
+        "private address needs `--allow-private`, too.",
         "--resolve",
     ),
     Key(

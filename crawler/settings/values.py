@@ -119,7 +119,13 @@ def _written_size(octets: int | None) -> int | str:
 
 
 def _size_or_no_limit(value: object) -> int | None:
-    return _size("" if value == _AUTO else value) or None
+    try:
+        octets = None if value == _AUTO else _size(value)
+    except ValueError:
+        octets = None
+    if octets is None:
+        raise ValueError('must be a number of bytes, or a text such as "500 MB", "50 GB"; 0 is no limit')
+    return octets or None
 
 
 def _notify(value: object) -> str:

@@ -694,6 +694,10 @@ class Frontier(Overview, Protocol):
         """
         ...
 
+    async def expire_robots_of(self, sites: Sequence[str], now: float) -> None:
+        """Expire the robots copies of ``sites``. The pause of a site that gives no usable answer stands."""
+        ...
+
     async def find_content_mirrors(self, now: float) -> int:
         """Find sites with the same pages at the same paths, and store them with the evidence ``content``; how many."""
         ...
@@ -913,6 +917,13 @@ class Maintenance(StoreReader, Protocol):
 
     async def compact(self) -> tuple[int, int]:
         """Return the space of deleted rows to the disk; returns the sizes of the store before and after, in bytes."""
+        ...
+
+    async def empty_log(self) -> bool:
+        """Empty SQLite's write-ahead log, which holds earlier contents; ``False`` if a reader prevents it for 10 s.
+
+        No-op on PostgreSQL, whose log is the server's.
+        """
         ...
 
 

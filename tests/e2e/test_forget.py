@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +146,29 @@ def test_a_deleted_title_is_overwritten_in_the_file(db: str, tmp_path: Path) -> 
     assert b"Quagga" in Path(db).read_bytes()
     forget(db, "--regex", "secret")
     assert b"Quagga" not in Path(db).read_bytes()
+
+
+def test_a_reader_that_keeps_the_log_is_told_of(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    loopback.sites["a.test"] = {"/": Page("<title>Zebra</title><a href=/x>x</a>"), "/x": Page("<title>Quagga</title>")}
+    path = tmp_path / "c.db"
+    assert run(loopback, str(path), tmp_path, loopback.url("a.test")).code == 0
+    files = (path, tmp_path / "c.db-wal")
+
+    def holds(word: bytes) -> bool:
+        return any(word in file.read_bytes() for file in files if file.exists())
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as idle:  # as a dashboard between two looks
+        idle.execute("SELECT count(*) FROM urls").fetchall()
+        assert forget(str(path), loopback.url("a.test", "/x"))["pages"] == 1
+        assert not holds(b"Quagga")
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM urls").fetchall()
+        told = here("store", "forget", loopback.url("a.test"), "--db", path).err
+        assert "so its log still holds what was deleted" in told
+        assert holds(b"Zebra")
+    assert here("store", "compact", "--db", path).code == 0
+    assert not holds(b"Zebra")
 
 
 def test_versions_are_pruned_and_the_store_compacted(db: str, loopback: LoopbackWeb) -> None:

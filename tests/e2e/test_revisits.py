@@ -143,7 +143,10 @@ def test_refresh_visits_what_is_named_or_all(web: LoopbackWeb, db_path: Path, tm
     for name in ([], ["a.test"]):
         before = len(web.log)
         assert crawler("run", "--refresh", *name, *options).code == 0
-        assert {hit.path for hit in web.log[before:]} == pages
+        assert {hit.path for hit in web.log[before:]} == {"/robots.txt", *pages}
+    before = len(web.log)
+    assert crawler("run", "--refresh", web.url("a.test", "/robots.txt"), web.url("a.test", "/5"), *options).code == 0
+    assert [hit.path for hit in web.log[before:]] == ["/robots.txt", "/5"]
     assert json.loads(here("audit", "--db", db_path, "--json").out)["violations"] == []
 
 
@@ -166,6 +169,7 @@ def test_hint_tells_what_is_no_url_and_that_there_is_no_store(tmp_path: Path) ->
     wrong = here("hint", "not a url", "--db", tmp_path / "none.db")
     assert wrong.code == 2
     assert "not a url" in wrong.err
+    assert "say which URLs have changed" in here("hint", "--db", tmp_path / "none.db").err
     missing = here("hint", "http://a.test/", "--db", tmp_path / "none.db")
     assert missing.code == 2
     assert "no such store" in missing.err

@@ -166,6 +166,8 @@ async def test_the_summary_goes_by_mail() -> None:
     text = taker.taken[taker.taken.index(b"From:") :]
     mail = message_from_bytes(text)
     assert (mail["From"], mail["To"]) == ("bot@example.org", "me@example.org")
+    assert mail["Date"]
+    assert mail["Message-ID"]
     assert mail["Subject"] == "crawl crawl.db: nothing is left, 2 pages in 3 requests"
     assert b"rcpt TO:<me@example.org>" in taker.taken
     assert told == []

@@ -515,6 +515,11 @@ WHERE valid_until > :now AND id IN (SELECT robots_id FROM site)
   AND (NOT :unreached::boolean OR (action IN ('unreachable', 'untrusted', 'given_up')
   OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
 
+-- name: expire_robots_of
+UPDATE robots_copy SET valid_until = least(valid_until, :now)
+WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted')
+  AND id IN (SELECT robots_id FROM site WHERE name = ANY(texts(:sites)));
+
 -- name: end_robots_wait
 UPDATE site SET wait_until = 0
 WHERE NOT :unreached::boolean OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted', 'given_up')
@@ -873,6 +878,9 @@ UPDATE request SET location = NULL WHERE purpose <> 'robots' AND location IS NOT
 
 -- name: store_bytes
 SELECT pg_database_size(current_database()) AS n;
+
+-- name: empty_log
+SELECT 0 AS busy;
 
 -- name: compact
 VACUUM (FULL, ANALYZE);

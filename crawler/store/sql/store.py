@@ -497,6 +497,10 @@ class SqlStore(ABC):
         after = await self._read.fetch_one("store_bytes")
         return int(before.n), int(after.n)
 
+    async def empty_log(self) -> bool:
+        row = await self._sql.fetch_one("empty_log")
+        return not row.busy
+
     # --- robots.txt and mirrors ---------------------------------------------------------------
 
     async def site(self, name: str) -> ClaimedSite | None:
@@ -517,6 +521,10 @@ class SqlStore(ABC):
         async with self._writing():
             await self._sql.execute("end_robots_wait", unreached=unreached)
             await self._sql.execute("expire_robots", now=now, unreached=unreached)
+
+    async def expire_robots_of(self, sites: Sequence[str], now: float) -> None:
+        async with self._writing():
+            await self._sql.execute("expire_robots_of", now=now, sites=json.dumps(list(sites)))
 
     async def main_sites(self) -> list[tuple[str, str]]:
         return [(row.site, row.main_site) for row in await self._read.fetch("host_mirrors")]

@@ -374,6 +374,12 @@ UPDATE robots_copy SET valid_until = min(valid_until, :now), retry_at = NULL
 WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT :unreached OR (action IN ('unreachable', 'untrusted', 'given_up')
   OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
 
+-- name: expire_robots_of
+-- Expire the copies in force at a JSON list of sites.
+UPDATE robots_copy SET valid_until = min(valid_until, :now)
+WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted')
+  AND id IN (SELECT robots_id FROM site WHERE name IN (SELECT value FROM json_each(:sites)));
+
 -- name: end_robots_wait
 UPDATE site SET wait_until = 0
 WHERE NOT :unreached OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted', 'given_up')
@@ -666,6 +672,10 @@ UPDATE request SET location = NULL WHERE purpose <> 'robots' AND location IS NOT
 
 -- name: store_bytes
 SELECT page_count * page_size AS n FROM pragma_page_count(), pragma_page_size();
+
+-- name: empty_log
+-- busy is 1 if a reader kept the write-ahead log from being emptied.
+PRAGMA wal_checkpoint(TRUNCATE);
 
 -- name: compact
 VACUUM;

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import click
+import pytest
 
 from crawler.cli.shared import COMMANDS, cli
 
@@ -17,6 +18,13 @@ def test_each_command_of_the_help_exists() -> None:
         for name, entry in entries.items():
             assert cli.get_command(context, name) is not None, name
             assert entry.about.endswith("."), name
+
+
+def test_a_command_that_is_spelled_wrong_is_named() -> None:
+    with pytest.raises(click.UsageError, match=r"No such command 'stauts'\. Did you mean status\?"):
+        cli.main(["stauts"], standalone_mode=False)
+    with pytest.raises(click.UsageError, match=r"No such command 'xyzzy'\.$"):
+        cli.main(["xyzzy"], standalone_mode=False)
 
 
 def test_the_help_loads_no_settings_no_store_and_no_http_client() -> None:

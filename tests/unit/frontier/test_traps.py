@@ -90,6 +90,7 @@ def test_ordinary_urls_pass(path: str) -> None:
         ("/calendar/2030/01/", "calendar (2030/01)"),
         ("/cal/2031/05/", "calendar (2031/05)"),
         ("/cal/1988/12/", "calendar (1988/12)"),
+        ("/cal/2031/5", "calendar (2031/5)"),
         ("/Kalender/2031-5-1", "calendar (2031-5-1)"),
         ("/events/1989-12/", "calendar (1989-12)"),
         ("/agenda?date=20310501&view=day", "calendar (20310501)"),
