@@ -340,6 +340,9 @@ class ErrorKind(Code):
 #: The failures of a look-up: nothing was sent to the site.
 DNS_KINDS = frozenset({ErrorKind.DNS, ErrorKind.DNS_NO_NAME, ErrorKind.DNS_FAILED, ErrorKind.DNS_TIMEOUT})
 
+#: The failures before any connection: no request was sent. A refused connection is no such failure: a packet was sent.
+UNSENT_KINDS = DNS_KINDS | {ErrorKind.ADDRESS}
+
 
 @dataclass(frozen=True, slots=True)
 class RequestError:

@@ -120,7 +120,7 @@ def _audit(folder: Path) -> _Judged:
         rows = sum(1 for _ in _rows(folder / "tables" / f"{table}.csv"))
         if rows != kinds[kind]:
             faults.append(f"{table}.csv has {rows:,} rows, the audit judged {kinds[kind]:,}")
-    sites = sum(int(row["requests"]) for row in _rows(folder / "tables" / "sites.csv"))
+    sites = sum(int(row["requests"]) + int(row["unsent"]) for row in _rows(folder / "tables" / "sites.csv"))
     if sites != kinds["request"]:
         faults.append(f"sites.csv counts {sites:,} requests, the audit judged {kinds['request']:,}")
     if result["violations_found"]:

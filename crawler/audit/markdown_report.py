@@ -130,34 +130,62 @@ def _result(result: AuditResult) -> Iterator[str]:
 
 
 def _runs(runs: Sequence[RunRecord], requests: dict[int, int]) -> Iterator[str]:
-    for run in runs:
-        end = f"to {iso(run.finished_at)}" if run.finished_at is not None else "with no recorded end"
-        ended = f" ({_plain(run.ended_by)})" if run.ended_by else ""
-        pauses = run.politeness
-        cap = "" if pauses.crawl_delay_cap_s is None else f", but {seconds(pauses.crawl_delay_cap_s)} at most"
-        yield f"**Run {run.run}**, from {iso(run.started_at)} {end}{ended}: {many(requests.get(run.run, 0), 'request')}"
-        yield ""
-        whom = "" if run.contact else ", without a contact, which is allowed on loopback only"
-        yield f"- Its User-Agent was {_code(run.user_agent)}{whom}."
-        yield f"- In robots.txt it obeyed the records for {_code(run.agent)}."
-        if run.purposes:
-            yield f"- It declared the uses {', '.join(run.purposes)} of the pages, and obeyed preferences about them."
-        else:
-            yield "- It declared no purpose: preferences about the use of pages were recorded, and not obeyed."
-        yield f"- Its reading of robots.txt was {_READINGS[run.reading]}."
-        yield (
-            f"- Between two requests to one {pauses.group} it paused for the longest of {seconds(pauses.delay_s)}, "
-            f"{pauses.slow_factor:g} times as long as the last answer took ({seconds(pauses.slow_cap_s)} at most), "
-            f"and the site's `Crawl-delay`{cap}; while answers took at least twice as long as usual, for as many times "
-            f"as long ({seconds(pauses.slow_cap_s)} at most)."
-        )
-        if pauses.hours:
-            yield f"- It asked hosts only in these hours: {', '.join(map(_code, pauses.hours))}."
-        backoff = f"at least {seconds(pauses.backoff_first_s)}, and for as long as `Retry-After` said"
-        yield f"- After a 429 or 503 it paused for {backoff}."
-        yield ""
     if not runs:
         yield "There was no run."
+        return
+    rows = [
+        (
+            str(run.run),
+            iso(run.started_at),
+            "not recorded" if run.finished_at is None else iso(run.finished_at),
+            run.ended_by or "",
+            requests.get(run.run, 0),
+        )
+        for run in runs
+    ]
+    yield from _table(("run", "from", "to", "ended by", "requests"), rows)
+    numbers: dict[tuple[str, ...], list[int]] = {}
+    for run in runs:
+        numbers.setdefault(tuple(_settings(run)), []).append(run.run)
+    for lines, of_runs in numbers.items():
+        yield f"**{'Run' if len(of_runs) == 1 else 'Runs'} {_ranges(of_runs)}**"
+        yield ""
+        yield from lines
+        yield ""
+
+
+def _settings(run: RunRecord) -> Iterator[str]:
+    """The settings of a run that decided its requests; equal lines for runs with equal settings."""
+    pauses = run.politeness
+    cap = "" if pauses.crawl_delay_cap_s is None else f", but {seconds(pauses.crawl_delay_cap_s)} at most"
+    whom = "" if run.contact else ", without a contact, which is allowed on loopback only"
+    yield f"- The User-Agent was {_code(run.user_agent)}{whom}."
+    yield f"- In robots.txt the crawler obeyed the records for {_code(run.agent)}."
+    if run.purposes:
+        yield f"- It declared the uses {', '.join(run.purposes)} of the pages, and obeyed preferences about them."
+    else:
+        yield "- It declared no purpose: preferences about the use of pages were recorded, and not obeyed."
+    yield f"- Its reading of robots.txt was {_READINGS[run.reading]}."
+    yield (
+        f"- Between two requests to one {pauses.group} it paused for the longest of {seconds(pauses.delay_s)}, "
+        f"{pauses.slow_factor:g} times as long as the last answer took ({seconds(pauses.slow_cap_s)} at most), "
+        f"and the site's `Crawl-delay`{cap}; while answers took at least twice as long as usual, for as many times "
+        f"as long ({seconds(pauses.slow_cap_s)} at most)."
+    )
+    if pauses.hours:
+        yield f"- It asked hosts only in these hours: {', '.join(map(_code, pauses.hours))}."
+    backoff = f"at least {seconds(pauses.backoff_first_s)}, and for as long as `Retry-After` said"
+    yield f"- After a 429 or 503 it paused for {backoff}."
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """``1 to 4, 7`` for the ascending numbers 1, 2, 3, 4 and 7."""
+    first, words = numbers[0], list[str]()
+    for number, following in zip(numbers, [*numbers[1:], None], strict=True):
+        if following != number + 1:
+            words.append(f"{first}" if first == number else f"{first} to {number}")
+            first = following or first
+    return ", ".join(words)
 
 
 def _requested(result: AuditResult) -> Iterator[str]:
@@ -239,9 +267,9 @@ def _contacts(study: StudyFacts) -> Iterator[str]:
         yield "No site was contacted."
         return
     yield (
-        f"{many(contacts.sites, 'site')} had requests, for robots.txt, pages and others: at least {contacts.least:,}, "
-        f"at most {contacts.most:,}. Half of the sites had {contacts.median:,} or fewer, nine in ten "
-        f"{contacts.ninetieth:,} or fewer. `crawler audit --sites FILE.csv` writes the counts of every site. "
+        f"Requests were sent to {many(contacts.sites, 'site')}, for robots.txt, pages and others: at least "
+        f"{contacts.least:,}, at most {contacts.most:,}. Half of the sites had {contacts.median:,} or fewer, nine in "
+        f"ten {contacts.ninetieth:,} or fewer. `crawler audit --sites FILE.csv` writes the counts of every site. "
         "These had the most:"
     )
     yield ""

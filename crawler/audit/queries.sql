@@ -159,13 +159,14 @@ FROM orders WHERE order_id > :after ORDER BY order_id LIMIT :limit
 -- ---- totals -----------------------------------------------------------------------------------------------------
 
 -- name: site_totals
--- Every site: its requests and octets, its URLs by state, and what is kept of its pages. NOARCHIVE stands in the
--- directives of a page or its headers.
+-- Every site: the requests that were sent and their octets, the number of the others, its URLs by state, and what is
+-- kept of its pages. NOARCHIVE stands in the directives of a page or its headers.
 WITH q AS (
   SELECT site_id, count(*) AS requests, count(CASE WHEN purpose = 'robots' THEN 1 END) AS robots_requests,
     count(CASE WHEN purpose = 'page' THEN 1 END) AS page_requests, CAST(sum(bytes) AS BIGINT) AS bytes,
     min(started_at) AS first_at, max(finished_at) AS last_at
-  FROM requests_by_id GROUP BY site_id),
+  FROM requests_by_id WHERE sent = 1 GROUP BY site_id),
+n AS (SELECT site_id, count(*) AS unsent FROM requests_by_id WHERE sent = 0 GROUP BY site_id),
 u AS (
   SELECT site_id, count(CASE WHEN state = 'queued' THEN 1 END) AS queued,
     count(CASE WHEN state = 'excluded' THEN 1 END) AS excluded, count(CASE WHEN state = 'failed' THEN 1 END) AS failed,
@@ -177,25 +178,26 @@ p AS (
     count(CASE WHEN lower(directives) LIKE '%noarchive%' THEN 1 END) AS noarchive_pages,
     count(body_id) AS bodies_kept
   FROM pages_by_id GROUP BY site_id)
-SELECT s.site, s.host, s.registered_domain, coalesce(q.requests, 0) AS requests,
+SELECT s.site, s.host, s.registered_domain, coalesce(q.requests, 0) AS requests, coalesce(n.unsent, 0) AS unsent,
   coalesce(q.robots_requests, 0) AS robots_requests, coalesce(q.page_requests, 0) AS page_requests,
   coalesce(q.bytes, 0) AS bytes, q.first_at, q.last_at, s.crawl_delay_s, coalesce(p.pages, 0) AS pages,
   coalesce(p.noindex_pages, 0) AS noindex_pages, coalesce(p.noarchive_pages, 0) AS noarchive_pages,
   coalesce(p.bodies_kept, 0) AS bodies_kept, coalesce(u.queued, 0) AS queued, coalesce(u.excluded, 0) AS excluded,
   coalesce(u.failed, 0) AS failed, coalesce(u.forgotten, 0) AS forgotten, coalesce(u.blocked, 0) AS blocked
-FROM sites_by_id s LEFT JOIN q ON q.site_id = s.site_id LEFT JOIN u ON u.site_id = s.site_id
-LEFT JOIN p ON p.site_id = s.site_id ORDER BY s.site
+FROM sites_by_id s LEFT JOIN q ON q.site_id = s.site_id LEFT JOIN n ON n.site_id = s.site_id
+LEFT JOIN u ON u.site_id = s.site_id LEFT JOIN p ON p.site_id = s.site_id ORDER BY s.site
 
 -- name: totals
 SELECT count(*) AS requests, count(DISTINCT site_id) AS sites, coalesce(sum(bytes), 0) AS bytes,
   min(started_at) AS first_at, max(finished_at) AS last_at, count(CASE WHEN path = '' THEN 1 END) AS redacted,
-  count(CASE WHEN error_kind IN {no_address} THEN 1 END) AS unsent,
-  count(DISTINCT CASE WHEN error_kind IN {no_address} THEN site_id END) AS sites_without_address
+  count(CASE WHEN sent = 0 THEN 1 END) AS unsent,
+  count(DISTINCT CASE WHEN sent = 0 THEN site_id END) AS sites_without_address
 FROM requests_by_id
 
 -- name: answers
 -- Requests by purpose and class of status.
-SELECT purpose, coalesce(CAST(status / 100 AS TEXT) || 'xx', 'no answer') AS answer, count(*) AS requests
+SELECT purpose, coalesce(CAST(status / 100 AS TEXT) || 'xx', CASE WHEN sent = 1 THEN 'no answer' ELSE 'not sent' END)
+  AS answer, count(*) AS requests
 FROM requests_by_id GROUP BY 1, 2 ORDER BY 1 DESC, 2
 
 -- name: requests_per_run
@@ -245,14 +247,15 @@ SELECT site, main_site FROM mirrors WHERE evidence = 'refuted'
 SELECT count(*) AS urls FROM urls_by_id WHERE seed = 1
 
 -- name: contacts
--- How many sites had each number of requests.
-SELECT requests, count(*) AS sites FROM (SELECT count(*) AS requests FROM requests_by_id GROUP BY site_id) AS each_site
+-- How many sites were sent each number of requests.
+SELECT requests, count(*) AS sites
+FROM (SELECT count(*) AS requests FROM requests_by_id WHERE sent = 1 GROUP BY site_id) AS each_site
 GROUP BY requests ORDER BY requests
 
 -- name: most_contacted
 SELECT s.site, count(*) AS requests, CAST(sum(q.bytes) AS BIGINT) AS bytes
 FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
-GROUP BY s.site ORDER BY 2 DESC, 1 LIMIT :limit
+WHERE q.sent = 1 GROUP BY s.site ORDER BY 2 DESC, 1 LIMIT :limit
 
 -- name: kept
 SELECT count(*) AS pages, count(body_id) AS bodies, count(CASE WHEN noindex = 1 THEN 1 END) AS noindex,

@@ -15,7 +15,7 @@ _FORGOTTEN_SHOWN = 1_000
 
 
 class Contacts(NamedTuple):
-    """The number of requests per contacted site: its smallest value, median, 90th percentile and largest value."""
+    """The number of requests that were sent to a contacted site: smallest, median, 90th percentile and largest."""
 
     sites: int
     least: int

@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from crawler.formatting import many
-from crawler.reasons import DNS_KINDS, ErrorKind
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
 _SITES_SHOWN = 10
-#: The failures before any connection, as a list in SQL. A refused connection is no such failure: a packet was sent.
-_NO_ADDRESS = "(" + ", ".join(f"'{kind}'" for kind in sorted({*DNS_KINDS, ErrorKind.ADDRESS})) + ")"
 
 _SQL = load_statements("crawler.audit")
 
 
 class AnswerCount(NamedTuple):
-    """How many requests of a purpose had an answer of a class, such as ``2xx`` or ``no answer``."""
+    """How many requests of a purpose had an answer of a class, such as ``2xx``, ``no answer`` or ``not sent``."""
 
     purpose: str
     answer: str
@@ -67,13 +64,15 @@ class SiteCount(NamedTuple):
 class SiteTotals(NamedTuple):
     """What the crawl asked of a site, and what it keeps. Times in seconds since the epoch, ``bytes`` in octets.
 
-    The columns are those of the table ``sites`` of the data appendix (``docs/appendix.md``).
+    Requests, octets and times are those of requests that were sent; ``unsent`` counts the others. The
+    columns are those of the table ``sites`` of the data appendix (``docs/appendix.md``).
     """
 
     site: str
     host: str
     registered_domain: str
     requests: int
+    unsent: int
     robots_requests: int
     page_requests: int
     bytes: int
@@ -132,7 +131,7 @@ def told_of_unsent(totals: LogTotals) -> str:
 
 async def read_totals(store: StoreReader) -> LogTotals:
     """Read the totals. The statements aggregate the whole log, and each returns a few rows."""
-    (totals,) = await store.query(_SQL["totals"].format(no_address=_NO_ADDRESS))
+    (totals,) = await store.query(_SQL["totals"])
     runs = await store.query(_SQL["requests_per_run"])
     most = {"limit": _SITES_SHOWN}
     deferred = await store.query(_SQL["deferred_sites"], most)

@@ -164,7 +164,7 @@ WITH top AS MATERIALIZED (
   sent AS (
     SELECT site_id, count(*) AS requests, sum(bytes) AS bytes,
       avg(finished_at - started_at) FILTER (WHERE purpose = 'page' AND status IS NOT NULL) AS mean_s
-    FROM requests_by_id WHERE site_id IN (SELECT site_id FROM top) GROUP BY site_id),
+    FROM requests_by_id WHERE site_id IN (SELECT site_id FROM top) AND sent = 1 GROUP BY site_id),
   linked AS (
     SELECT target_site_id AS site_id, count(*) AS links FROM links_by_id
     WHERE source_site_id <> target_site_id GROUP BY 1)

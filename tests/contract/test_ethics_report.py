@@ -13,7 +13,8 @@ from crawler.audit.sites_file import write_sites
 from crawler.audit.study import ContactedSite, Contacts, Kept
 from crawler.clock import SystemClock
 from crawler.frontier.operator import Command
-from crawler.reasons import Reason, ReasonCode
+from crawler.model import Purpose
+from crawler.reasons import ErrorKind, Reason, ReasonCode, RequestError
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
 from crawler.store.protocols import CrawlStore
@@ -87,7 +88,7 @@ async def test_the_report_has_the_facts(opener: Opener, tmp_path: Path) -> None:
         "The crawl began at 11 seeds, and followed links on the hosts of its seeds, at most 2 links away.",
         "Never addresses that match one of these: `/private/`.",
         "It fetched at most 50 pages of each site.",
-        "10 sites had requests, for robots.txt, pages and others: at least 1, at most 10.",
+        "Requests were sent to 10 sites, for robots.txt, pages and others: at least 1, at most 10.",
         "Half of the sites had 5 or fewer, nine in ten 9 or fewer.",
         "| http://s9.test | 10 | 1,000 |",
         "The store keeps 9 pages, 8 of them with their bodies.",
@@ -101,6 +102,37 @@ async def test_the_report_has_the_facts(opener: Opener, tmp_path: Path) -> None:
         "the owner asked by mail",
     ):
         assert said in text, said
+
+
+async def test_requests_that_were_not_sent_are_counted_apart(opener: Opener, tmp_path: Path) -> None:
+    harness = Harness(opener)
+    await harness.reopen(settings=asdict(apply(Settings(), SETTINGS, source="test")))
+    await harness.seed("http://a.test/", "http://typo.tset/")
+    unsent = {"status": None, "bytes": 0, "error": RequestError(ErrorKind.DNS_NO_NAME)}
+    refused = {"status": None, "bytes": 0, "error": RequestError(ErrorKind.CONNECT)}
+    for claim in await harness.claim():
+        (queued,) = claim.urls
+        asked = [request(queued.site_id, "/robots.txt", NOW + k, purpose=Purpose.ROBOTS, **unsent) for k in range(4)]
+        if "typo" not in queued.url:
+            asked[1:] = [request(queued.site_id, "/", NOW + 9, **refused), request(queued.site_id, "/", NOW + 20)]
+        await harness.commit(requests=asked, released=[claim.group_id])
+    await harness.close()
+    store = await opener()
+    try:
+        found = await run_audit(store, NOW)
+        await write_sites(tmp_path / "sites.csv", store)
+    finally:
+        await store.close()
+    with (tmp_path / "sites.csv").open(newline="", encoding="utf-8") as file:
+        rows = {row["site"]: row for row in csv.DictReader(file)}
+    typo, known = rows["http://typo.tset"], rows["http://a.test"]
+    assert (typo["requests"], typo["unsent"], typo["robots_requests"], typo["first_at"]) == ("0", "4", "0", "")
+    assert (known["requests"], known["unsent"], known["robots_requests"]) == ("2", "1", "0")
+    assert float(known["first_at"]) == NOW + 9
+    assert found.study.contacts == Contacts(sites=1, least=2, median=2, ninetieth=2, most=2)
+    assert [site.site for site in found.study.most_contacted] == ["http://a.test"]
+    assert ("robots", "not sent", 5) in found.totals.answers
+    assert (found.totals.requests, found.totals.unsent) == (7, 5)
 
 
 async def test_every_site_has_a_row(opener: Opener, tmp_path: Path) -> None:

@@ -73,10 +73,11 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     },
     "exclusions": {"meaning": "the reason in words"},
     "sites": {
-        "requests": "all requests to the site",
+        "requests": "all requests that were sent to the site",
+        "unsent": "requests that were not sent, because the site had no address to connect to",
         "robots_requests": "requests for robots.txt",
         "page_requests": "requests for pages",
-        "first_at": "when the first request began",
+        "first_at": "when the first request that was sent began",
         "last_at": "when the last request ended",
         "crawl_delay_s": "the Crawl-delay of the last robots.txt that was received",
         "pages": "pages fetched",

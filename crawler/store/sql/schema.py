@@ -8,6 +8,7 @@ from importlib.resources import files
 from shlex import quote
 
 from crawler.errors import Setting, StoreVersionError, UsageError
+from crawler.reasons import UNSENT_KINDS
 from crawler.store.keys import render_keys
 from crawler.store.statements import Queries, load_statements, render_calls
 
@@ -15,18 +16,22 @@ from crawler.store.statements import Queries, load_statements, render_calls
 SCHEMA_VERSION = 1
 
 _FILES = files("crawler.store")
+#: 1 for the error kind of a request that was sent, and for none; 0 for one that had no address to connect to.
+_WAS_SENT = "CASE WHEN {0} IN (" + ", ".join(f"'{kind}'" for kind in sorted(UNSENT_KINDS)) + ") THEN 0 ELSE 1 END"
 #: Expressions that the databases write differently, by the name that the views use. ``{0}`` stands for the arguments.
 _FUNCTIONS_OF_VIEWS = {
     "sqlite": {
         "as_hex": "nullif(lower(hex({0})), '')",
         "latest": "max({0})",
         "elements": "json_each({0})",
+        "was_sent": _WAS_SENT,
         "whole": "{0}",
     },
     "postgres": {
         "as_hex": "encode({0}, 'hex')",
         "latest": "greatest({0})",
         "elements": "jsonb_array_elements({0}::jsonb)",
+        "was_sent": _WAS_SENT,
         "whole": "({0})::integer",
     },
 }

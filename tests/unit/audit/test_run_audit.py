@@ -420,6 +420,16 @@ async def test_killed_runs_are_told_of_in_one_line(doctored: Doctored) -> None:
     assert limit.startswith("12 runs, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 …, have no recorded end: killed, or still running.")
 
 
+async def test_runs_of_equal_settings_are_described_once(doctored: Doctored) -> None:
+    slow = settings({"politeness.delay": 9})
+    for number in range(40):
+        doctored.run(slow if number == 20 else settings(), at=100 * number, end=100 * number + 50)
+    lines = list(document(await audited(doctored)))
+    assert sum(line.startswith("- The User-Agent was") for line in lines) == 2
+    assert [line for line in lines if line.startswith("**Run")] == ["**Runs 1 to 20, 22 to 40**", "**Run 21**"]
+    assert sum(line.startswith(f"| {number} | 20") for line in lines for number in range(1, 41)) == 40
+
+
 async def test_hosts_whose_certificates_are_not_verified_are_told(doctored: Doctored) -> None:
     doctored.run(settings())
     assert not any("certificates" in limit for limit in (await audited(doctored)).limits)
