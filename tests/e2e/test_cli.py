@@ -474,6 +474,27 @@ def test_a_crawl_that_a_limit_ends_before_its_first_page_names_the_limit(web: Lo
     assert "1970" not in ended.err + ended.out + why.out
 
 
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (("--max-disk", "100KB"), "--max-disk is reached: "),
+        (("--max-pages", "1"), "--max-pages reached (1)"),
+        (("--max-pages-per-site", "1"), "every site with queued URLs has reached --max-pages-per-site (1); 1 URL "),
+    ],
+)
+def test_a_limit_that_leaves_queued_urls_and_no_page_exits_5(
+    web: LoopbackWeb, db_path: Path, hasty: Path, limit: tuple[str, str], said: str
+) -> None:
+    web.sites["a.test"] = chain(5)
+    run = ("run", web.url("a.test"), "--config", hasty, *LOOPBACK, "--db", db_path)
+    assert here(*run, "--max-pages", "2").code == 0
+    ended = here(*run, *limit)
+    assert ended.code == 5
+    assert f"crawler: nothing was crawled: {said}" in ended.err
+    assert here(*run).code == 0
+    assert here(*run, *limit).code == 0, "nothing is left queued"
+
+
 def test_a_complete_crawl_has_nothing_to_do_and_exits_0(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
     run = ("run", web.url("a.test"), "--config", hasty, *LOOPBACK, "--db", db_path)
     assert (here(*run).code, here(*run).code) == (0, 0)
