@@ -83,10 +83,9 @@ async def explain(store: StoreReader, url: str, *, now: float) -> dict[str, Any]
     if known.get("reason_code") == ReasonCode.NO_NAME or robots.get("status") == ErrorKind.DNS_NO_NAME:
         known["no_such_host"] = await advice(store, host_of(url))
     if known.get("state") == "queued" and known["site"]:
-        known["next_at"] = max(known["due_at"], known["site"]["next_at"])
-        known["waits_for"] = await _held_back(store, known, now) or _waits_for(known, now)
-        if known["site"]["at_limit"]:
-            known["next_at"] = None
+        limit = await _limit_reached(store, known, settings)
+        known["next_at"] = None if limit else max(known["due_at"], known["site"]["next_at"])
+        known["waits_for"] = await _held_back(store, known, now) or limit or _waits_for(known, now)
         known["low_disk"] = low_disk(await store.last_run(), await store.control.beats(), now)
     return known
 
@@ -199,9 +198,21 @@ async def _held_back(store: StoreReader, known: dict[str, Any], now: float) -> s
     return f"the draw: it is requested only if it is drawn; {frame.told(now)}"
 
 
-def _waits_for(known: dict[str, Any], now: float) -> str:
+async def _limit_reached(store: Overview, known: dict[str, Any], settings: Settings) -> str | None:
+    """The limit on pages that keeps a queued URL from being requested; ``None`` if none does.
+
+    A run that revisits goes on with revisits when it has ``--max-pages``.
+    """
+    most = settings.crawl.max_pages
+    is_revisit = known["page"] is not None and settings.revisit.enabled
+    if most is not None and not is_revisit and await store.fetched_count() >= most:
+        return f"a higher --max-pages: the crawl has the {many(most, 'page')} that the last run allowed"
     if known["site"]["at_limit"]:
         return "a higher --max-pages-per-site: its site has the pages that the last run allowed"
+    return None
+
+
+def _waits_for(known: dict[str, Any], now: float) -> str:
     is_deferred = known["robots"] and known["robots"]["action"] == RobotsAction.DEFER
     deferred = is_deferred and f"robots.txt, which could not be fetched ({known['robots']['status']})"
     if known["next_at"] <= now and deferred:

@@ -103,6 +103,15 @@ def test_a_site_whose_robots_txt_is_cut_short(asked: Asked) -> None:
     assert "after 200" not in json.dumps(asked.why("cut.test"))
 
 
+def test_a_page_limit_is_named_that_holds_a_url_back(asked: Asked) -> None:
+    asked.web.sites["a.test"] = {"/": Page("<a href=/b>b</a>"), "/b": Page()}
+    asked.crawl("a.test", toml="[limits]\nmax_pages = 1\n")
+    assert "next waits for a higher --max-pages: the crawl has the 1 page that the last run" in asked.words(
+        "a.test", "/b"
+    )
+    assert asked.why("a.test", "/b")["next_at"] is None
+
+
 def test_preferences_about_use_and_the_purpose_that_they_refuse(asked: Asked) -> None:
     """The whole way from the option to the store, `why`, the audit and an export."""
     asked.web.sites["owner.test"] = {
