@@ -204,7 +204,7 @@ class ReasonCode(Code):
     TRUNCATED = "truncated", "{}", "an incomplete answer"
     PROTOCOL = "protocol", "{}", "an answer that is not HTTP"
     ENCODING = "encoding", "{}", "a content encoding that cannot be decoded"
-    TOO_LARGE = "too_large", "{}", "larger than the limit"
+    TOO_LARGE = "too_large", "{}, which {fetch.max_body_bytes} sets", "larger than the limit"
     BAD_REDIRECT = "bad_redirect", "{}", "a redirect without a usable target"
     REDIRECT_CIRCLE = "redirect_circle", "redirects in a circle ({})", "redirects in a circle"
     FAULT = "fault", "a bug in the crawler: {}; please report it", "failed because of a bug in the crawler"

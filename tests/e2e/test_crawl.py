@@ -326,9 +326,13 @@ def test_bodies_that_are_too_large(loopback: LoopbackWeb, crawl: Crawl) -> None:
     ends = crawl("a.test", toml="max_body_bytes = 100_000\n").ends()
     assert ends["http://a.test/announced"] == (
         "failed",
-        "too large: the body is announced with 400,000 bytes; the limit is 100,000 bytes",
+        "too large: the body is announced with 400,000 bytes; the limit is 100,000 bytes, which "
+        "fetch.max_body_bytes sets",
     )
-    assert ends["http://a.test/endless"] == ("failed", "too large: the body is longer; the limit is 100,000 bytes")
+    assert ends["http://a.test/endless"] == (
+        "failed",
+        "too large: the body is longer; the limit is 100,000 bytes, which fetch.max_body_bytes sets",
+    )
     assert ends["http://a.test/fits"][0] == "fetched"
     ends = crawl(toml="max_body_bytes = 500_000\n").ends()
     assert ends["http://a.test/announced"] == ends["http://a.test/endless"] == ("fetched", "200")
