@@ -98,6 +98,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "verdict_line": "the line of that robots.txt that decided; empty if none matched",
         "retry_after_s": "Retry-After of the answer",
         "lag_s": "the lag of the crawler's own event loop during the request",
+        "sent": "false: there was no address to connect to",
         "tls_cipher": "the cipher suite",
         "certificate_until": "the end of the certificate; empty if it was not verified",
     },
@@ -148,7 +149,6 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "robots_preferences": "preferences about use that robots.txt stated at the last visit, as JSON",
         "language": "the language tag that the page declares",
         "headers": "the response headers that were kept, as JSON",
-        "cluster_id": "the url_id of the page that stands for this one and its near-duplicates; empty without any",
     },
     "resources": {
         "kind": "script, image, style or frame",
