@@ -30,10 +30,6 @@ from crawler.settings.stores import existing_store
 from crawler.store.location import db_argument
 
 _REFRESH_S = 0.2
-_LEFT_OUT = (
-    "no body is stored, the page forbids copies or the use of --allowed-for, or the date until which it may be shown "
-    "is over"
-)
 _BODIES = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
 #: Not a format of :data:`FORMATS`: it is a folder.
 APPENDIX = "appendix"
@@ -142,7 +138,7 @@ def export(
             )
             command, view = _MADE_BY.get(table or "", ("", ""))
             is_missing = command and not await store.query(SQL["any_row"].format(view=view))
-        why = counted((reason, n) for reason, n in tally.left_out_for.items()) or _LEFT_OUT
+        why = counted((reason, n) for reason, n in tally.left_out_for.items() if n)
         left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
         tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
         if tally.unread:

@@ -29,8 +29,13 @@ _TOKENS = re.compile(
 )
 
 
-#: Decides whether a row is exported.
-Keep = Callable[[Any], bool]
+#: The reason why a row is not exported; ``None`` if it is.
+Refusal = Callable[[Any], str | None]
+
+NO_BODY = "without a stored body"
+_NO_COPY = "forbidding copies"
+_EXPIRED = "past the date until which they may be shown"
+_USE_REFUSED = "refusing the use"
 
 
 @dataclass(slots=True)
@@ -38,13 +43,14 @@ class ExportProgress:
     """The progress of an export: ``written`` counts the units of the format (rows, pages, links, URLs)."""
 
     written: int = 0
-    #: Pages that may no longer be shown, and rows about pages that refuse the use of the export; in a format of bodies,
-    #: also pages without one.
-    left_out: int = 0
-    #: How many pages are left out for each reason, if the format counts them so.
+    #: How many pages, or rows about pages, are left out for each reason.
     left_out_for: Counter[str] = field(default_factory=Counter)
     #: How many pages have no main text in the export, for each reason why it could not be read.
     unread: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def left_out(self) -> int:
+        return self.left_out_for.total()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,7 @@ class Job:
         if self.allowed_for:
             parts = {"view": self.view, "where": self.where or "TRUE", "allowed": self._allowed}
             (row,) = await self.store.query(UserSql(SQL["refused"].format(**parts)))
-            self.tally.left_out += row["rows_left_out"]
+            self.tally.left_out_for[_USE_REFUSED] += row["rows_left_out"]
 
     def sql(self, name: str, **parts: str) -> UserSql:
         """A statement of ``queries.sql`` about the rows to export, with the condition in it."""
@@ -113,19 +119,19 @@ class Job:
     def output(self) -> AtomicFile:
         return self.files.open(self.out)
 
-    async def rows(self, sql: str, keep: Keep = lambda row: True) -> AsyncIterator[Any]:
+    async def rows(self, sql: str, refusal: Refusal = lambda row: None) -> AsyncIterator[Any]:
         """The rows of a query as named tuples. A row counts as written when the next one is requested.
 
-        Rows that ``keep`` rejects count as left out.
+        Rows for which ``refusal`` gives a reason count as left out for it.
         """
         found = self.store.rows(sql)
         self.readers.push_async_callback(found.aclose)
         async for row in found:
-            if keep(row):
+            if (reason := refusal(row)) is None:
                 yield row
                 self.tally.written += 1
             else:
-                self.tally.left_out += 1
+                self.tally.left_out_for[reason] += 1
 
     async def main_text_of(self, page: Any, body: bytes) -> list[Block] | None:
         """The blocks of the main text of a page; ``None`` for a page beyond the bounds."""
@@ -139,14 +145,13 @@ class Job:
         """Do not count the row that :meth:`rows` has returned last as written."""
         self.tally.written -= 1
 
-    def is_shown(self, row: Any) -> bool:
-        """Whether the page with ``row.page_directives`` may still be shown (``unavailable_after``)."""
-        return asked_of(row.page_directives).until > self.now
+    def not_shown(self, row: Any) -> str | None:
+        """Why the page with ``row.page_directives`` may not be shown any more (``unavailable_after``), if so."""
+        return _EXPIRED if asked_of(row.page_directives).until <= self.now else None
 
-    def is_copied(self, row: Any) -> bool:
-        """Whether the body of the page with ``row.page_directives`` may be exported (``noarchive``)."""
-        asked = asked_of(row.page_directives)
-        return asked.archive and asked.until > self.now
+    def not_copied(self, row: Any) -> str | None:
+        """Why the body of the page with ``row.page_directives`` may not be exported (``noarchive``), if so."""
+        return self.not_shown(row) or (None if asked_of(row.page_directives).archive else _NO_COPY)
 
     async def require_condition(self) -> None:
         """Raise :class:`UsageError` if the database rejects the condition for this view."""

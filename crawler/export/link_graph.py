@@ -30,7 +30,7 @@ async def write_graphml(job: Job) -> None:
     file = job.open()
     file.write(_HEAD.encode())
     async for row in job.rows(job.sql("graph_nodes", titled=job.allows("p.url_id"))):
-        title = _data("title", row.title) if job.is_shown(row) else ""
+        title = _data("title", row.title) if job.not_shown(row) is None else ""
         data = _data("url", row.url) + title + _data("status", row.status)
         file.write(f'<node id="n{row.url_id}">{data}</node>\n'.encode())
     async for row in job.rows(job.sql("graph_edges")):

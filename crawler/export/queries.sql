@@ -63,25 +63,24 @@ SELECT source_id, target_id, rel FROM {kept} AS kept
 -- name: edges
 SELECT source, target FROM {kept} AS kept
 
--- name: sitemap
--- The pages that still exist, may be indexed and are not duplicates, those of one site together.
-SELECT p.site, p.url, u.lastmod, p.last_modified, p.directives AS page_directives
+-- name: judged_for_sitemap
+-- The pages, and why one is in no sitemap: it may not be indexed, exists no more, or another page stands for it. why is
+-- NULL for the others.
+(SELECT p.url_id, p.site, p.url, u.lastmod, p.last_modified, p.directives AS page_directives,
+  CASE WHEN p.noindex <> 0 THEN 'noindex' WHEN p.gone_at IS NOT NULL THEN 'gone'
+    WHEN coalesce(p.canonical_url, p.url) <> p.url THEN 'canonical'
+    WHEN CASE u.state WHEN 'queued' THEN coalesce(r.state_before, 'fetched') ELSE u.state END <> 'fetched' THEN 'moved'
+    WHEN u.target_id IS NOT NULL THEN 'refresh' END AS why
 FROM {kept} p
-JOIN urls_by_id u ON u.url_id = p.url_id LEFT JOIN revisits_by_id r ON r.url_id = u.url_id
-WHERE p.noindex = 0 AND p.gone_at IS NULL AND coalesce(p.canonical_url, p.url) = p.url
-  AND CASE u.state WHEN 'queued' THEN coalesce(r.state_before, 'fetched') ELSE u.state END = 'fetched'
-ORDER BY p.url_id
+JOIN urls_by_id u ON u.url_id = p.url_id LEFT JOIN revisits_by_id r ON r.url_id = u.url_id)
+
+-- name: sitemap
+-- The pages of the sitemap, those of one site together.
+SELECT site, url, lastmod, last_modified, page_directives FROM {judged} AS j WHERE why IS NULL ORDER BY url_id
 
 -- name: not_in_sitemap
 -- How many pages are not in a sitemap, by the reason.
-SELECT why, count(*) AS pages FROM (
-  SELECT CASE WHEN p.noindex <> 0 THEN 'noindex' WHEN p.gone_at IS NOT NULL THEN 'gone'
-    WHEN coalesce(p.canonical_url, p.url) <> p.url THEN 'canonical'
-    WHEN CASE u.state WHEN 'queued' THEN coalesce(r.state_before, 'fetched') ELSE u.state END <> 'fetched' THEN 'moved'
-    END AS why
-  FROM {kept} p
-  JOIN urls_by_id u ON u.url_id = p.url_id LEFT JOIN revisits_by_id r ON r.url_id = u.url_id) AS w
-WHERE why IS NOT NULL GROUP BY why ORDER BY why
+SELECT why, count(*) AS pages FROM {judged} AS j WHERE why IS NOT NULL GROUP BY why ORDER BY why
 
 -- name: archived_pages
 -- The pages that have a body, each with the request that fetched it.

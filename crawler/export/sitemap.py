@@ -35,9 +35,8 @@ _LEFT_OUT = {
     "gone": "gone",
     "canonical": "naming another page as canonical",
     "moved": "redirected or failed at the last visit",
+    "refresh": "refreshing to another page",
 }
-_REFUSED = "refusing the use"
-_EXPIRED = "past the date until which they may be shown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +52,12 @@ async def write_sitemap(job: Job) -> None:
     ``OUT-HOST-1.xml``. The index expects them below ``job.base_url``, or at the root of their sites, because a sitemap
     speaks for the host that serves it. A file replaces another only when all are written.
     """
-    tally = job.tally
-    if tally.left_out:
-        tally.left_out_for[_REFUSED] = tally.left_out
-    for row in await job.store.query(job.sql("not_in_sitemap")):
-        tally.left_out_for[_LEFT_OUT[row["why"]]] = row["pages"]
-        tally.left_out += row["pages"]
-    before = tally.left_out
+    judged = job.sql("judged_for_sitemap")
+    for row in await job.store.query(job.sql("not_in_sitemap", judged=judged)):
+        job.tally.left_out_for[_LEFT_OUT[row["why"]]] += row["pages"]
     parts: list[_Part] = []
     urls = size = 0
-    async for row in job.rows(job.sql("sitemap"), job.is_shown):
+    async for row in job.rows(job.sql("sitemap", judged=judged), job.not_shown):
         entry = _entry(row.url, _iso_or_none(row.lastmod) or _iso_or_none(_http_date(row.last_modified)))
         is_full = urls == URLS_PER_FILE or size + len(entry) > BYTES_PER_FILE
         if not parts or is_full or row.site != parts[-1].site:
@@ -70,8 +65,6 @@ async def write_sitemap(job: Job) -> None:
             urls, size = 0, len(_HEAD) + len(_TAIL)
         parts[-1].file.file.write(entry)
         urls, size = urls + 1, size + len(entry)
-    if tally.left_out > before:
-        tally.left_out_for[_EXPIRED] = tally.left_out - before
     if not parts:
         parts.append(_next(job, parts, ""))
     _end(parts[-1])

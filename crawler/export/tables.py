@@ -52,7 +52,7 @@ async def write_jsonl(job: Job) -> None:
 
 async def _write_chunks(job: Job, most_chars: int) -> None:
     file = job.open()
-    async for row in job.rows(job.sql("texts"), job.is_copied):
+    async for row in job.rows(job.sql("texts"), job.not_copied):
         body = await job.store.body(row.url)
         if body is None:
             continue
@@ -120,11 +120,11 @@ async def _values(job: Job) -> AsyncIterator[list[Any]]:
 def _rows(job: Job) -> AsyncIterator[Any]:
     """The rows of the view. Behind its columns, ``page_directives`` has the directives of the row's page."""
     columns, directives = ", ".join(VIEWS[job.view]), PAGE_DIRECTIVES.get(job.view, "NULL")
-    return job.rows(job.sql("rows", columns=columns, directives=directives), job.is_shown)
+    return job.rows(job.sql("rows", columns=columns, directives=directives), job.not_shown)
 
 
 async def _body(job: Job, page: Any) -> bytes | None:
-    return await job.store.body(page.url) if job.is_copied(page) else None
+    return await job.store.body(page.url) if job.not_copied(page) is None else None
 
 
 def _finite(value: float) -> float | None:

@@ -41,7 +41,7 @@ async def _write(job: Job, suffix: str, written: Callable[[dict[str, Any], Seque
         raise UsageError(f"{folder}: is there already; name an empty folder, or one that does not exist")
     folder.mkdir(parents=True, exist_ok=True)
     listed = job.files.open(folder / LIST)
-    async for row in job.rows(job.sql("texts"), job.is_copied):
+    async for row in job.rows(job.sql("texts"), job.not_copied):
         body = await job.store.body(row.url)
         if body is None:
             continue

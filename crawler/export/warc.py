@@ -19,7 +19,7 @@ from typing import Any
 
 from crawler.audit.records import RunRecord
 from crawler.errors import UsageError
-from crawler.export.job import SQL, Job
+from crawler.export.job import NO_BODY, SQL, Job
 from crawler.export.optional_libraries import load
 from crawler.fetch.decoding import ACCEPT_ENCODING
 from crawler.model import Preference
@@ -86,8 +86,8 @@ async def write_warc(job: Job) -> None:
 async def archived_pages(job: Job) -> AsyncIterator[tuple[ArchivedPage, bytes]]:
     """The selected pages, each with its body. Pages without a body, or that forbid copies, are counted as left out."""
     (without,) = await job.store.query(job.sql("pages_without_body"))
-    job.tally.left_out += without["pages"]
-    async for row in job.rows(job.sql("archived_pages"), job.is_copied):
+    job.tally.left_out_for[NO_BODY] += without["pages"]
+    async for row in job.rows(job.sql("archived_pages"), job.not_copied):
         page = ArchivedPage(**{name: getattr(row, name) for name in ArchivedPage.__slots__})
         body = await job.store.body(page.url)
         assert body is not None

@@ -149,6 +149,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "robots_preferences": "preferences about use that robots.txt stated at the last visit, as JSON",
         "language": "the language tag that the page declares",
         "headers": "the response headers that were kept, as JSON",
+        "cluster_id": "the url_id of the page that stands for this one and its near-duplicates; empty without any",
     },
     "resources": {
         "kind": "script, image, style or frame",

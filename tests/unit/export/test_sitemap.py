@@ -122,6 +122,19 @@ async def test_each_of_several_sites_has_its_own_file(
         await save("sitemap", io.BytesIO())
 
 
+async def test_a_page_is_left_out_that_another_stands_for(save: Exporter, filled: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(filled) as db:
+        db.execute(
+            "UPDATE url SET reason_code = 'refresh', target = (SELECT id FROM url WHERE path = '/told')"
+            " WHERE path = '/plain'"
+        )
+    db.close()
+    tally = await save("sitemap", tmp_path / "all.xml")
+    assert f"{A}plain" not in entries(tmp_path / "all.xml")
+    assert f"{A}told" in entries(tmp_path / "all.xml")
+    assert tally.left_out_for["refreshing to another page"] == 1
+
+
 async def test_what_is_left_out_is_counted_by_its_reason(save: Exporter, filled: Path, tmp_path: Path) -> None:
     with sqlite3.connect(filled) as db:
         db.execute("UPDATE url SET state = 'redirected' WHERE path = '/plain'")
