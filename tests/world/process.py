@@ -195,6 +195,9 @@ class Process:
         )
         is_team = plan.workers > 1
         lease_s = _LEASE_S if is_team else None
+        if is_team and self._team.run_id is None:  # workers open a store that their supervisor has made
+            made = await SqliteStore.open(self._path)
+            await made.close()
         store = await WatchedStore.open(self._path, plan.politeness, lease_s=lease_s, locked=is_team)
         store.process = self
         try:
