@@ -26,7 +26,8 @@ _STEPS = 60  # of a bisection
 class GroupBacklog:
     """The queued URLs of one politeness group. Times in seconds since the epoch, spans in seconds.
 
-    ``queued`` counts the URLs that limits let through, ``sites`` the sites with such URLs. No request starts before
+    ``queued`` counts the URLs that limits let through, ``sites`` the sites with such URLs, and ``room`` the pages that
+    limits still let through on these sites, new URLs included. No request starts before
     ``ready_at``; the last retry is not due before ``last_due_at``. If a robots.txt is awaited, the crawler gives it up
     at ``give_up_at``. ``usual_s`` is the usual time of an answer, ``pause_s`` the last pause.
     """
@@ -34,6 +35,7 @@ class GroupBacklog:
     group: str
     queued: int
     sites: int = 1
+    room: float = math.inf
     ready_at: float = 0.0
     last_due_at: float = 0.0
     give_up_at: float | None = None
@@ -185,7 +187,8 @@ class _Pace:
         answer_s = max(backlog.usual_s or others_s, _SHORTEST_RECORDED_S)
         pause_s = max(backlog.pause_s, _undisturbed_pause_s(backlog, answer_s, politeness))
         start_s = max(0.0, max(backlog.ready_at, backlog.last_due_at, backlog.give_up_at or 0.0) - now)
-        requests = (backlog.queued + backlog.sites) * factor + backlog.sites
+        # A request in two brings a page, as in _most_s.
+        requests = min((backlog.queued + backlog.sites) * factor, 2 * backlog.room) + backlog.sites
         cycle_s = pause_s + answer_s
         return cls(backlog.group, backlog.queued, requests, start_s + cycle_s, cycle_s, answer_s, 0.0)
 

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from crawler.formatting import duration, many
+from crawler.frontier.scope import ScopeMode
 from crawler.frontier.time_left import DepthCount, GroupBacklog, Limits, TimeLeft, time_left
 from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
@@ -33,7 +34,9 @@ async def time_left_under(store: StoreReader, settings: Settings, run: dict[str,
     crawl = settings.crawl
     per_site = _NO_LIMIT if crawl.max_pages_per_site is None else crawl.max_pages_per_site
     asked = {"now": now, "per_site": per_site, "limit": _GROUPS}
-    backlogs = [_backlog(row, settings) for row in await store.query(_SQL["backlogs"], asked)]
+    # Where links lead to any site, new sites may come without end, each with the limit of its own.
+    is_bounded = crawl.max_pages_per_site is not None and settings.scope.mode is not ScopeMode.ANY
+    backlogs = [_backlog(row, settings, is_bounded) for row in await store.query(_SQL["backlogs"], asked)]
     if not backlogs:
         return None
     counted = await store.query(_SQL["urls_by_depth"])
@@ -56,7 +59,7 @@ def _run_time_s(store: StoreReader, settings: Settings, run: dict[str, Any], now
     return left_s if left_s > 0 else math.inf  # on PostgreSQL, a run that was killed is like one at work
 
 
-def _backlog(row: dict[str, Any], settings: Settings) -> GroupBacklog:
+def _backlog(row: dict[str, Any], settings: Settings, is_bounded: bool) -> GroupBacklog:
     give_up_at: float | None = None
     if row["failing_since"] is not None:  # at the first failure after that time, and the pauses double
         robots = settings.robots
@@ -67,6 +70,7 @@ def _backlog(row: dict[str, Any], settings: Settings) -> GroupBacklog:
         group=row["name"],
         queued=int(row["queued"]),  # a sum is a Decimal on PostgreSQL
         sites=row["sites"],
+        room=float(row["room"]) if is_bounded else math.inf,
         ready_at=max(row["next_at"], row["wait_until"], row["first_due_at"]),
         last_due_at=row["last_due_at"],
         give_up_at=give_up_at,

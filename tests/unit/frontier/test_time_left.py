@@ -101,3 +101,11 @@ def test_without_an_answer_nothing_is_known_above() -> None:
     seen = left(GroupBacklog("a", 3), depths={0: DepthCount(queued=3)})
     assert (seen.end, seen.new_per_page) == (End.TOO_EARLY, 0.0)
     assert math.isfinite(seen.least_s)
+
+
+def test_the_pages_that_a_site_may_still_have_bound_growth() -> None:
+    grows = {0: DepthCount(answered=100), 1: DepthCount(queued=150)}
+    seen = left(GroupBacklog("a", 1, room=1), GroupBacklog("b", 9, room=20), depths=grows)
+    assert seen.end is End.BOUNDED
+    assert seen.most_s is not None
+    assert 9 * 2 <= seen.least_s + 2 <= seen.most_s < 60 * 2.1
