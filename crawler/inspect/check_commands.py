@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,15 @@ import click
 from crawler.cli.output import print_json, say, tell
 from crawler.cli.shared import canonical, cli, json_option
 from crawler.clock import SystemClock
-from crawler.engine.parser_pool import BlockingReader
+from crawler.engine.parser_pool import BlockingReader, read_robots_alone
+from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
 from crawler.errors import UsageError
 from crawler.model import Preference, Reading
 from crawler.page.check import check_case
 from crawler.preferences.purposes import sentence_of
 from crawler.robots.check import check_case as check_robots_case
 from crawler.robots.doubts import doubts_about
-from crawler.robots.readings import read
+from crawler.robots.readings import SiteRules
 from crawler.robots.records import product_token
 from crawler.robots.tdmrep import TDMREP_PATH, filed_for, with_filed
 from crawler.robots.text import octets_read, parse
@@ -63,7 +64,7 @@ def robots_check(
 ) -> int:
     """Print the verdict of a robots.txt on each URL, with the line that decides, and the lines that have no effect."""
     if jsonl:
-        return _jsonl(partial(check_robots_case, now=SystemClock().now()))
+        return _jsonl(partial(check_robots_case, now=SystemClock().now(), rules=_rules))
     if file is None or not urls:
         raise UsageError("robots check needs --file ROBOTS.TXT and a URL, or --jsonl")
     body = file.read_bytes()
@@ -74,7 +75,7 @@ def robots_check(
     for url in urls:
         own_site, path = split(canonical(url))
         on = split(canonical(site)).site if site else own_site
-        rules = read(robots_file, token=product_token(agent), reading=Reading(reading), site=on)
+        rules = _rules(body, product_token(agent), Reading(reading), on)
         verdict, stated = rules.verdict(path), rules.stated_for(path)
         if tdmrep is not None and verdict.allowed and rules.verdict(TDMREP_PATH).allowed:
             stated = (*stated, *_filed(tdmrep, on, path))
@@ -87,6 +88,14 @@ def robots_check(
             for one in stated:
                 say(f"{'':9}  {one.category}: {one.value}  ({sentence_of(one)})")
     return 0
+
+
+@lru_cache(maxsize=64)
+def _rules(body: bytes, token: str, reading: Reading, site: str) -> SiteRules:
+    """The rules of one file as a crawl reads it. Cached, because consecutive cases are often about the same file."""
+    most = octets_read(reading)
+    question = RobotsQuestion(MAX_CPU_S, f"{site}/robots.txt", site, token, reading.value, (), None, most, body)
+    return read_robots_alone(question)
 
 
 @cli.group()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterable
@@ -13,6 +14,8 @@ from rich.text import Text
 from crawler.cli.layout import Fact, facts
 from crawler.cli.output import PrintableConsole
 from crawler.clock import brief_time, iso
+from crawler.engine.parser_pool import read_robots_alone
+from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
 from crawler.formatting import counted, duration, many, size
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import standing
@@ -28,7 +31,6 @@ from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.doubts import Doubt, doubts_about
 from crawler.robots.first_match import lost_to_first_match
 from crawler.robots.mirrors import Contradiction
-from crawler.robots.readings import read
 from crawler.robots.text import octets_read, parse
 from crawler.settings.keys import terminal_name
 from crawler.settings.loading import recorded
@@ -169,10 +171,14 @@ async def _robots(store: StoreReader, site: str, path: str, settings: Settings) 
         file = parse(body, max_bytes=octets_read(reading))
         mirror = await _mirror(store, site)
         refuted = mirror["main_site"] if mirror and mirror["contradiction"] else None
-        rules = read(file, token=settings.identity.agent, reading=reading, site=site, refuted=refuted)
+        known_hosts = tuple(pattern for pattern, _ in settings.fetch.resolve)
+        most, agent = settings.robots.max_bytes, settings.identity.agent
+        asked = f"{site}/robots.txt"
+        question = RobotsQuestion(MAX_CPU_S, asked, site, agent, reading.value, known_hosts, refuted, most, body)
+        rules = await asyncio.to_thread(read_robots_alone, question)
         verdict, server = rules.verdict(path), rules.agent_server(path)
         lost = None
-        if reading is Reading.STRICT:
+        if reading is Reading.STRICT and not rules.unread:
             lost = lost_to_first_match(file, rules, token=settings.identity.agent, site=site, path=path)
         row |= {
             "allowed": verdict.allowed,

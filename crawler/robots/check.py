@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from crawler.robots.tdmrep import TDMREP_PATH, filed_for
 from crawler.robots.text import octets_read, parse
 
 _T = TypeVar("_T")
+_Read = Callable[[bytes, str, Reading, str], SiteRules]
 
 _SETTINGS = {reading: RobotsSettings(reading) for reading in Reading}
 _DAY_S = 86_400.0
@@ -29,7 +30,15 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _ALLOWED = {Action.FREE: True, Action.RESTRICTED: False}
 
 
-def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[str, object]:
+@lru_cache(maxsize=64)
+def _rules_here(body: bytes, token: str, reading: Reading, site: str) -> SiteRules:
+    """The rules of one file, read in this process. Cached, because consecutive cases are often about the same file."""
+    return read(parse(body, max_bytes=octets_read(reading)), token=token, reading=reading, site=site)
+
+
+def check_case(
+    case: Mapping[str, object], *, now: float | None = None, rules: _Read = _rules_here
+) -> dict[str, object]:
     """Answer one case of ``crawler robots check --jsonl``.
 
     The case has the keys ``robots`` or ``robots_b64``, ``agent`` (a token or a whole ``User-Agent``), ``url``,
@@ -41,7 +50,8 @@ def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[
     ``now`` is None, or the headers' ``Date`` is more than a day from ``now``, the headers are judged as of their
     ``Date``: a recorded answer gives the same result on any day.
 
-    Raises :class:`ValueError` with the name of the missing or wrong key.
+    ``rules`` reads a file for a product token, in a reading, at a site; by default in this process, without limits on
+    time. Raises :class:`ValueError` with the name of the missing or wrong key.
     """
     agent = product_token(_value(case, "agent", str))
     site, path = _url(case)
@@ -61,10 +71,11 @@ def check_case(case: Mapping[str, object], *, now: float | None = None) -> dict[
             allowed = True
         result = _result(copy.action.value, allowed, expires_after)
         return _with_preferences(result, _filed(case, site, path) if copy.action is Action.FREE else ())
-    rules = _rules(copy.body, agent, reading, site)
-    is_asked = rules.verdict(path).allowed and rules.verdict(TDMREP_PATH).allowed
+    assert copy.body is not None, "only a store keeps a copy without its text"
+    found = rules(copy.body, agent, reading, site)
+    is_asked = found.verdict(path).allowed and found.verdict(TDMREP_PATH).allowed
     filed = _filed(case, site, path) if is_asked else ()
-    return _with_preferences(_parsed(rules, path, expires_after), (*rules.stated_for(path), *filed))
+    return _with_preferences(_parsed(found, path, expires_after), (*found.stated_for(path), *filed))
 
 
 def _filed(case: Mapping[str, object], site: str, path: str) -> tuple[Preference, ...]:
@@ -75,12 +86,6 @@ def _filed(case: Mapping[str, object], site: str, path: str) -> tuple[Preference
 
 def _with_preferences(answer: dict[str, object], stated: tuple[Preference, ...]) -> dict[str, object]:
     return answer | {"preferences": [one._asdict() for one in stated]} if stated else answer
-
-
-@lru_cache(maxsize=64)
-def _rules(body: bytes, token: str, reading: Reading, site: str) -> SiteRules:
-    """The rules of one file. Cached, because consecutive cases are often about the same file."""
-    return read(parse(body, max_bytes=octets_read(reading)), token=token, reading=reading, site=site)
 
 
 def _result(action: str, allowed: bool | None, expires_after: float | None) -> dict[str, object]:

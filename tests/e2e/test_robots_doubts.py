@@ -137,3 +137,10 @@ def test_the_end_of_a_run_tells_what_only_the_order_of_lines_closes(loopback: Lo
         *("run", "--reading", "rfc9309", "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db")
     )
     assert "stays closed" not in again.err
+
+
+def test_a_robots_txt_beyond_the_limits_closes_its_site_in_the_check_too(tmp_path: Path) -> None:
+    file = tmp_path / "robots.txt"
+    file.write_text("User-agent: *\n" + "".join(f"Disallow: /x{n}\n" for n in range(130_000)))
+    checked = here("robots", "check", "--file", file, "http://a.test/open")
+    assert "forbidden  http://a.test/open  line 1: more than 250,000 rules (Disallow: / is implied)" in checked.out

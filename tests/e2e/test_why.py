@@ -103,6 +103,16 @@ def test_a_site_whose_robots_txt_is_cut_short(asked: Asked) -> None:
     assert "after 200" not in json.dumps(asked.why("cut.test"))
 
 
+def test_a_robots_txt_beyond_the_limits_closes_its_site(asked: Asked) -> None:
+    rules = "".join(f"Disallow: /x{n}\n" for n in range(130_000))
+    asked.web.sites["big.test"] = {"/robots.txt": plain(f"User-agent: *\n{rules}"), "/": Page()}
+    ended = here("run", asked.web.url("big.test"), *LOOPBACK, "--db", asked.db)
+    assert ended.code == 5, ended
+    robots = asked.why("big.test")["robots"]
+    assert (robots["note"], robots["allowed"]) == ("more than 250,000 rules: the whole site is closed", False)
+    assert robots["rule"] == "more than 250,000 rules (Disallow: / is implied)"
+
+
 def test_a_page_limit_is_named_that_holds_a_url_back(asked: Asked) -> None:
     asked.web.sites["a.test"] = {"/": Page("<a href=/b>b</a>"), "/b": Page()}
     asked.crawl("a.test", toml="[limits]\nmax_pages = 1\n")
