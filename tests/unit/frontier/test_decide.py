@@ -295,7 +295,8 @@ def test_retry_after_holds_for_the_url_too() -> None:
 )
 def test_permanent_failures_are_not_tried_again(kind: ErrorKind, status: int) -> None:
     outcome = failure(kind, status)
-    assert (outcome.state, outcome.reason.sentence, outcome.retry_at) == (State.FAILED, kind.render("it broke"), None)
+    assert (outcome.state, outcome.retry_at) == (State.FAILED, None)
+    assert outcome.reason.sentence.startswith(kind.render("it broke"))
 
 
 def test_types_and_addresses_that_are_not_wanted_are_excluded() -> None:
