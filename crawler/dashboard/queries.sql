@@ -30,6 +30,7 @@ SELECT s.site, g.politeness_group, g.claimed_by IS NOT NULL AS worked_on, g.paus
   CASE WHEN s.wait_until > :now THEN coalesce(nullif(r.note, ''), r.status) END AS robots_problem,
   CASE WHEN g.claimed_by IS NULL AND g.ready_at > g.next_at THEN '' ELSE g.waits_for END AS waits_for,
   g.next_at, s.wait_until, coalesce(g.ready_at, 0) AS ready_at,
+  (g.ready_at IS NULL AND g.claimed_by IS NULL) AS at_limit,
   (SELECT count(*) FROM (SELECT 1 FROM frontier_by_id f WHERE f.site_id = s.site_id LIMIT :most_queued) AS q) AS queued
 FROM ({groups}) g JOIN sites_by_id s ON s.group_id = g.group_id LEFT JOIN robots_by_id r ON r.robots_copy = s.robots_copy
 WHERE EXISTS (SELECT 1 FROM frontier_by_id f WHERE f.site_id = s.site_id) LIMIT :limit
@@ -42,3 +43,8 @@ SELECT * FROM groups_by_id WHERE ready_at IS NOT NULL AND claimed_by IS NULL ORD
 
 -- name: last_groups
 SELECT * FROM groups_by_id WHERE ready_at > :now AND claimed_by IS NULL ORDER BY ready_at DESC LIMIT :limit
+
+-- name: held_groups
+-- Groups with queued URLs that a limit keeps from being claimed.
+SELECT * FROM groups_by_id h WHERE ready_at IS NULL AND claimed_by IS NULL AND EXISTS (
+  SELECT 1 FROM sites_by_id y JOIN frontier_by_id f ON f.site_id = y.site_id WHERE y.group_id = h.group_id) LIMIT :limit

@@ -185,8 +185,8 @@ const sites = (seen) => {
     const row = rows.get(site.site) ?? siteRow(site.site);
     const left = site.until - seen.at;
     const held = seen.paused_since != null && left <= 0;
-    const waits = held ? "the operator to resume the crawl" : left > 0 ? site.waits_for : site.worked_on ? "nothing: a request is in flight" : "its turn";
-    const until = left > 0 ? `${clock(site.until, seen.at)}, in ${span(left < 60 ? Math.ceil(left) : left)}` : held ? "" : "now";
+    const waits = site.at_limit ? "a higher limit on pages, or the draw of the sample" : held ? "the operator to resume the crawl" : left > 0 ? site.waits_for : site.worked_on ? "nothing: a request is in flight" : "its turn";
+    const until = site.at_limit ? "" : left > 0 ? `${clock(site.until, seen.at)}, in ${span(left < 60 ? Math.ceil(left) : left)}` : held ? "" : "now";
     const texts = [waits, until, site.queued >= 1000 ? "1,000 or more" : count(site.queued), count(site.fetched), site.robots ?? "not requested", span(site.pause_s)];
     texts.forEach((text, n) => (row.cells[n + 1].textContent = fit(text)));
     row.classList.toggle("busy", Boolean(site.worked_on) && !held);
@@ -194,8 +194,9 @@ const sites = (seen) => {
   }
   rows = next;
   fill("sites", ...next.values());
-  const hidden = seen.groups.worked_on + seen.groups.waiting + seen.groups.ready > next.size;
-  $("sites-note").textContent = next.size ? (hidden ? `${next.size} of the sites with queued URLs: those worked on, those next in turn, and those that wait longest.` : "All sites with queued URLs.") : "No site has queued URLs.";
+  const shown = seen.sites.filter((site) => !site.at_limit).length;
+  const hidden = seen.groups.worked_on + seen.groups.waiting + seen.groups.ready > shown || next.size - shown >= 20;
+  $("sites-note").textContent = next.size ? (hidden ? `${next.size} of the sites with queued URLs: those worked on, those next in turn, those that wait longest, and those at a limit.` : "All sites with queued URLs.") : "No site has queued URLs.";
 };
 const workers = (seen) => {
   $("workers-section").hidden = !seen.workers.length;

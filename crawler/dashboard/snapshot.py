@@ -20,7 +20,7 @@ from crawler.store.protocols import Beat, StoreReader
 from crawler.store.statements import load_statements
 
 _SITES = 60  # of those worked on and those that come next
-_LAST_SITES = 20  # of those that wait longest
+_LAST_SITES = 20  # of those that wait longest, and of those at a limit
 _MAX_QUEUED = 1000  # the queue of a site is counted up to this
 
 _SQL = load_statements("crawler.dashboard")
@@ -142,16 +142,18 @@ class SnapshotReader:
         return await self._row("group_totals", now=now)
 
     async def _look_at_sites(self, now: float) -> list[dict[str, Any]]:
-        """Sites with queued URLs: those worked on, those that come next, and those that wait longest."""
+        """Sites with queued URLs: those worked on, the next ones, those that wait longest, and those at a limit."""
         found: dict[str, dict[str, Any]] = {}
-        for groups, limit in (("claimed_groups", _SITES), ("next_groups", _SITES), ("last_groups", _LAST_SITES)):
-            if groups == "last_groups" or len(found) < _SITES:
+        selections = {"claimed": _SITES, "next": _SITES, "last": _LAST_SITES, "held": _LAST_SITES}
+        for selection, limit in selections.items():
+            groups = f"{selection}_groups"
+            if selection in ("last", "held") or len(found) < _SITES:
                 sql = _SQL["sites"].format(groups=_SQL[groups])
                 for row in await self._store.query(sql, {"now": now, "limit": limit, "most_queued": _MAX_QUEUED}):
                     row["waits_for"] = group_waits_for(row.pop("robots_problem"), row["waits_for"])
                     row["until"] = max(row.pop("next_at"), row.pop("wait_until"), row.pop("ready_at"))
                     found.setdefault(row["site"], row)
-        return sorted(found.values(), key=lambda row: (not row["worked_on"], row["until"]))
+        return sorted(found.values(), key=lambda row: (not row["worked_on"], row["at_limit"], row["until"]))
 
 
 def _state(run: Mapping[str, Any], orders: list[Order], stand: Standing, silent_s: float) -> str:
