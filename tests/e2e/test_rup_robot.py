@@ -549,7 +549,8 @@ def test_mail_cannot_flood_the_frontier_and_the_index_tells_the_rest(robot: Robo
     flood = ", ".join(f"/flood{n}.html" for n in range(5000))
     deliver(robot.mail, forged(robot.server.base, 1, flood).replace(b"Delete", b"New"))
     said = robot.sync()
-    assert "100 others to be visited, 4,900 beyond the limit of mail" in said.out
+    assert "0 known pages and 100 others to be visited, 4,900 beyond the limit of mail" in said.out
+    assert "; 100 visits to be made by `crawler run" in said.out
     assert robot.query("SELECT count(*) FROM urls WHERE url LIKE '%flood%'") == [(100,)]
     for n in range(150):
         robot.server.put(f"/true{n}.html", page(f"true {n}"))

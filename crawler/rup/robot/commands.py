@@ -304,10 +304,11 @@ def sync(
 
 
 def _came_to(heeded: Heeded, queued: int, db: str) -> str:
+    """The effect of what was read. ``queued`` counts visits of known pages; other URLs are queued already."""
     beyond = f", {heeded.over:,} beyond the limit of mail" if heeded.over else ""
     return (
         f"{many(heeded.moved, 'known page')} and {many(heeded.new, 'other')} to be visited{beyond}, "
-        f"{heeded.ignored:,} seen since, forbidden or unknown; {many(queued, 'visit')} to be made by "
+        f"{heeded.ignored:,} seen since, forbidden or unknown; {many(queued + heeded.new, 'visit')} to be made by "
         f"`crawler run{db_argument(db)}`"
     )
 
