@@ -24,14 +24,16 @@ SELECT source_id, target_id FROM links_by_id
 
 -- name: drawn
 -- A row for each draw, with what became of the drawn URL, or of the URL at the end of its redirects, instant refreshes and
--- other addresses of its domain (at most :max_redirects). A redirect to a URL that the crawl does not fetch counts as a redirect.
+-- other addresses of its domain (at most :max_redirects). A redirect to a URL that the crawl does not fetch counts as a redirect,
+-- unless the operator has blocked or forgotten it.
 WITH RECURSIVE way (drawn_id, url_id, n) AS (
   SELECT DISTINCT url_id, url_id, 0 FROM samples_by_id
   UNION ALL
   SELECT way.drawn_id, t.url_id, n + 1
   FROM way JOIN urls_by_id u ON u.url_id = way.url_id JOIN urls_by_id t ON t.url_id = u.target_id
   WHERE n < :max_redirects AND (u.state = 'redirected' OR u.reason_code IN ('mirror', 'mirror_cycle', 'refresh', 'other_address'))
-    AND (t.state <> 'excluded' OR t.reason_code IN ('robots', 'mirror', 'mirror_cycle', 'type', 'other_address'))),
+    AND (t.state <> 'excluded'
+      OR t.reason_code IN ('robots', 'mirror', 'mirror_cycle', 'type', 'other_address', 'blocked', 'forgotten'))),
 ends AS (SELECT drawn_id, url_id, row_number() OVER (PARTITION BY drawn_id ORDER BY n DESC) AS back FROM way),
 answers AS (
   SELECT e.drawn_id, q.status, q.error_kind, row_number() OVER (PARTITION BY e.drawn_id ORDER BY q.request_id DESC) AS back

@@ -54,7 +54,7 @@ class By(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a drawn URL. The last three are nonresponse."""
+    """What became of a drawn URL. The last four are nonresponse."""
 
     ANSWERED = "answered"
     DISALLOWED = "disallowed by robots.txt"
@@ -62,10 +62,14 @@ class Outcome(StrEnum):
     WAITING = "not answered yet"
     OVER_BUDGET = "site at its limit"
     BLOCKED = "blocked by the operator"
+    FORGOTTEN = "forgotten by the operator"
 
 
 #: The outcomes after which it is unknown how the URL would have answered. No answer at all is an answer: ``none``.
-NONRESPONSE = (Outcome.WAITING, Outcome.OVER_BUDGET, Outcome.BLOCKED)
+NONRESPONSE = (Outcome.WAITING, Outcome.OVER_BUDGET, Outcome.BLOCKED, Outcome.FORGOTTEN)
+
+#: The outcomes of URLs that the operator took out after the draw.
+TAKEN_OUT = {ReasonCode.BLOCKED: Outcome.BLOCKED, ReasonCode.FORGOTTEN: Outcome.FORGOTTEN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +176,6 @@ async def survey(
     queued = [row for row in _once(rows) if row["state"] == State.QUEUED]
     limit = await _pages_per_site(store)
     over_budget = sum(limit is not None and row["fetched"] >= limit for row in queued)
-    blocked = sum(_is_blocked(row) for row in _once(rows))
     (outside,) = await store.query(_SQL["blocked_outside"])
     design = _sample(draw, rows)
     measures = _measures(design, rows) if rows else ()
@@ -184,6 +187,7 @@ async def survey(
     unseen_at_most = unseen.high if unseen.highest is None else unseen.highest
     waiting = len(queued) - over_budget
     outcomes = Counter(_outcome(row, limit) for row in _once(rows))
+    blocked = outcomes[Outcome.BLOCKED]
     return Survey(
         draw,
         len(rows),
@@ -306,8 +310,9 @@ def _redirects(draw: SampleDraw) -> int:
 def _outcome(row: Mapping[str, Any], limit: int | None) -> Outcome:
     if row["state"] == State.QUEUED:
         return Outcome.OVER_BUDGET if limit is not None and row["fetched"] >= limit else Outcome.WAITING
-    if _is_blocked(row):
-        return Outcome.BLOCKED
+    taken_out = _taken_out(row)
+    if taken_out is not None:
+        return taken_out
     if _is_disallowed(row):
         return Outcome.DISALLOWED
     return Outcome.NO_ANSWER if _status(row) == "none" else Outcome.ANSWERED
@@ -333,7 +338,7 @@ def _language(row: Mapping[str, Any]) -> str | None:
 
 def _is_unknown(row: Mapping[str, Any]) -> bool:
     """Whether a drawn URL is nonresponse."""
-    return row["state"] == State.QUEUED or _is_blocked(row)
+    return row["state"] == State.QUEUED or _taken_out(row) is not None
 
 
 def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]], answered: Sequence[bool] | None = None) -> Sample:
@@ -358,7 +363,7 @@ def _within_sites(rows: Sequence[Mapping[str, Any]]) -> Sample:
 
 
 def _measures(sample: Sample, rows: Sequence[Mapping[str, Any]]) -> Iterable[Measure]:
-    """The quantities to estimate. A URL has no value in one that is not about it, or if it is queued or blocked."""
+    """The quantities to estimate. A URL has no value in one that is not about it, or if it is nonresponse."""
     said = _numbers([None if _is_unknown(row) else _is_disallowed(row) for row in rows])
     yield Measure("disallowed by robots.txt", "URLs", Unit.SHARE, said)
     statuses = [_status(row) for row in rows]
@@ -391,14 +396,15 @@ def _is_disallowed(row: Mapping[str, Any]) -> bool:
     return bool(row["state"] == State.EXCLUDED and row["reason_code"] == ReasonCode.ROBOTS)
 
 
-def _is_blocked(row: Mapping[str, Any]) -> bool:
-    return bool(row["state"] == State.EXCLUDED and row["reason_code"] == ReasonCode.BLOCKED)
+def _taken_out(row: Mapping[str, Any]) -> Outcome | None:
+    """The outcome of a URL that the operator blocked or forgot after the draw."""
+    return TAKEN_OUT.get(row["reason_code"]) if row["state"] == State.EXCLUDED else None
 
 
 def _status(row: Mapping[str, Any]) -> str | None:
     """The status of the answer, or what stands for it; ``None`` if the URL was not requested."""
     state = row["state"]
-    if state == State.QUEUED or _is_disallowed(row) or _is_blocked(row):
+    if _is_unknown(row) or _is_disallowed(row):
         return None
     if state == State.FETCHED:
         return str(row["status"])

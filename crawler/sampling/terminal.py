@@ -10,7 +10,7 @@ from crawler.cli.output import PrintableConsole
 from crawler.formatting import many, size
 from crawler.frontier.sample_design import amount_of
 from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS
-from crawler.sampling.survey import NONRESPONSE, Figure, Outcome, Survey, Unit
+from crawler.sampling.survey import NONRESPONSE, TAKEN_OUT, Figure, Outcome, Survey, Unit
 
 
 def render(survey: Survey, console: PrintableConsole) -> None:
@@ -50,8 +50,11 @@ def told(survey: Survey) -> list[str]:
             f"{many(survey.over_budget, 'URL')} of it not requested: the site has reached --max-pages-per-site; "
             "with a higher limit, the sample is drawn anew"
         )
-    if survey.blocked:
-        lines.append(f"{many(survey.blocked, 'URL')} of it blocked by the operator: no estimate includes them")
+    lines += (
+        f"{many(survey.outcomes[outcome], 'URL')} of it {outcome}: no estimate includes them"
+        for outcome in TAKEN_OUT.values()
+        if survey.outcomes.get(outcome)
+    )
     if survey.left_out:
         lines.append(
             f"Not in it: {many(survey.left_out, 'URL')} of blocked sites, and the URLs that only these link to; after "

@@ -445,6 +445,35 @@ def test_what_is_blocked_after_the_draw_counts_in_no_estimate(web: LoopbackWeb, 
     assert "answer none" not in shares
 
 
+def test_what_is_forgotten_after_the_draw_is_nonresponse(web: LoopbackWeb, tmp_path: Path) -> None:
+    db = tmp_path / "s.db"
+    answered = figures(run(web, db, "--sample", "9", "--per", "site", "--max-depth", "2", "--json"))
+    assert here("store", "forget", "b.test", "--because", "an opt-out", "--db", db).code == 0
+    ended = here("sample", "--db", db, "--json")
+    said = json.loads(ended.out)
+    shares = {each["what"]: each for each in said["estimates"]}
+    assert (said["outcomes"]["forgotten by the operator"], said["outcomes"]["gave no answer"]) == (9, 0)
+    assert "answer none" not in shares
+    for what, share in shares.items():
+        if share["unit"] == "share" and not what.startswith("language"):
+            assert share["missing"] == 9, what
+            assert share["lowest"] < share["low"] or share["highest"] > share["high"], what
+            assert share["units"] <= answered[what]["units"], what
+    assert shares["answer 200"]["value"] > 0.5
+    assert "9 URLs of it forgotten by the operator: no estimate includes them" in here("sample", "--db", db).out
+    changes = here("sample", "--db", db, "--since", db, "--json").out
+    assert {each["missing"] for each in json.loads(changes)["estimates"] if each["what"].startswith("change")} == {9}
+
+
+def test_a_listed_domain_whose_answering_address_was_forgotten_is_nonresponse(web: LoopbackWeb, tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text(f"1,{web.url('a.test').split('/')[2]}\n2,{web.url('b.test').split('/')[2]}\n")
+    options = ("--sample", "2", "--method", "stratified", "--seeds", tmp_path / "list.csv", "--json")
+    assert run(web, tmp_path / "s.db", *options, seeds=False).code == 0
+    assert here("store", "forget", web.url("a.test"), "--db", tmp_path / "s.db").code == 0
+    said = json.loads(here("sample", "--db", tmp_path / "s.db", "--json").out)["outcomes"]
+    assert (said["answered"], said["forgotten by the operator"], said["gave no answer"]) == (1, 1, 0)
+
+
 def test_says_what_to_install(web: LoopbackWeb, tmp_path: Path) -> None:
     load("survey")  # numpy cannot be loaded a second time
     loaded = [

@@ -68,7 +68,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "draw": "the number of the draw",
     },
     "nonresponse": {
-        "outcome": "what became of drawn URLs; the last three are nonresponse",
+        "outcome": "what became of drawn URLs; the last four are nonresponse",
         "urls": "drawn URLs, each once",
     },
     "exclusions": {"meaning": "the reason in words"},
