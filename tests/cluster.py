@@ -333,7 +333,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=50, help="how many faults of each kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--servers", type=int, default=3)
-    parser.add_argument("--hosts", type=int, default=200, help="of the web of the first table; 0: no such table")
+    parser.add_argument("--hosts", type=int, default=40, help="of the web of the first table; 0: no such table")
     parser.add_argument("--pages", type=int, default=20, help="of each host there")
     parser.add_argument("--kind", choices=list(FAULTS), action="append", help="only these faults")
     asked = parser.parse_args(arguments)

@@ -30,6 +30,14 @@ def test_two_parts_crawl_together_and_merge(loopback: LoopbackWeb, tmp_path: Pat
     assert len(kill.rows(tmp_path / "merged.db", "SELECT url FROM pages")) == 6
     assert len(loopback.log) == 9
     assert here("audit", "--db", tmp_path / "merged.db").code == 0
+    for command in (
+        ["status"], ["index"], ["search", "b.test"], ["rank"], ["duplicates"], ["report", tmp_path / "report.html"],
+        ["why", loopback.url("c.test")], ["export", "jsonl", tmp_path / "pages.jsonl"],
+        ["export", "warc", tmp_path / "pages.warc.gz"],
+    ):  # fmt: skip
+        read = here(*command, "--db", tmp_path / "merged.db")
+        assert read.code == 0, (command, read)
+    assert len((tmp_path / "pages.jsonl").read_text().splitlines()) == 6
     why = here("why", loopback.url("b.test"), "--db", dbs[0])
     assert "requested by another part of the crawl" in why.out
     assert (again := here(*options, "--db", dbs[0])).code == 0, again
