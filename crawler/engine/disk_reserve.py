@@ -20,11 +20,9 @@ from crawler.engine.tasks import background_task
 from crawler.formatting import size
 from crawler.reasons import EndCode, RunEnd
 
-#: The reserve in bytes if the user names none: this, or a share of the disk if that is less, but never less than
-#: ``LEAST_BYTES``: SQLite's log takes 33 MB, and requests in flight are still stored.
+#: The reserve in bytes if the user names none: this, or a share of the disk if that is less.
 DEFAULT_BYTES = 1_000_000_000
 DEFAULT_SHARE = 0.05
-LEAST_BYTES = 100_000_000
 #: A crawl that pauses goes on with this much more than the reserve: it would pause again at once with less.
 GOES_ON_AT = 1.1
 
@@ -47,8 +45,7 @@ class Space(Protocol):
 class DiskReserve:
     """The free space that a crawl leaves on the disks of the folders that it writes to.
 
-    ``min_free`` is in bytes. ``None`` stands for :data:`DEFAULT_BYTES`, or :data:`DEFAULT_SHARE` of a smaller disk, and
-    for :data:`LEAST_BYTES` at least.
+    ``min_free`` is in bytes. ``None`` stands for :data:`DEFAULT_BYTES`, or :data:`DEFAULT_SHARE` of a smaller disk.
     ``used`` are the files and folders of the crawl, which may take ``max_used`` bytes; ``None`` is no limit.
     """
 
@@ -68,7 +65,7 @@ class DiskReserve:
                 space = self.space_of(folder)
             except OSError:
                 continue
-            reserve = _default_reserve(space.total) if self.min_free is None else self.min_free
+            reserve = min(DEFAULT_BYTES, DEFAULT_SHARE * space.total) if self.min_free is None else self.min_free
             if space.free < reserve * (GOES_ON_AT if is_paused else 1):
                 return f"the disk of {folder} has {size(space.free)} free; {size(reserve)} are to stay free"
         return None
@@ -146,7 +143,3 @@ class DiskWatch:
             self._measure_at = ended + max(_MEASURE_EVERY_S, _REST_FACTOR * (ended - began))
             if excess is not None:
                 self._stop(RunEnd(EndCode.MAX_DISK, excess))
-
-
-def _default_reserve(total: int) -> float:
-    return max(LEAST_BYTES, min(DEFAULT_BYTES, DEFAULT_SHARE * total))

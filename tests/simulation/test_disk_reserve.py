@@ -141,10 +141,8 @@ def test_the_operator_and_the_disk_hold_the_crawl_apart(db_path: Path) -> None:
     [
         (Disk(free=GB), None, False),
         (Disk(free=GB - 1), None, True),
-        (Disk(free=200_000_000, total=3 * GB), None, False),
-        (Disk(free=140_000_000, total=3 * GB), None, True),
-        (Disk(free=110_000_000, total=GB), None, False),
-        (Disk(free=90_000_000, total=GB), None, True),
+        (Disk(free=60_000_000, total=GB), None, False),
+        (Disk(free=40_000_000, total=GB), None, True),
         (Disk(free=60_000_000, total=GB), GB, True),
         (Disk(free=0), 0, False),
     ],
