@@ -274,8 +274,8 @@ _TABLE = (
         "output.min_free",
         "The crawl pauses while the disk of the SQLite file or of the WARC folder has less free space than this.",
         '"auto" is 1 GB, or a twentieth of a disk smaller than 20 GB; name more on a disk of less than a GB, because '
-        "SQLite's log takes up to 33 MB. The crawl goes on by itself when the disk has a tenth more. Requests in flight still use the reserve. A PostgreSQL server's disk is not "
-        "watched.",
+        "SQLite's log takes up to 33 MB. The crawl goes on by itself when the disk has a tenth more. Requests in "
+        "flight still use the reserve. A PostgreSQL server's disk is not watched.",
         "--min-free",
         "Pause while the disk has less free space; 0 is off.  [default: 1GB, or 5% of a smaller disk]",
     ),
