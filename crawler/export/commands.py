@@ -140,7 +140,8 @@ def export(
             is_missing = command and not await store.query(SQL["any_row"].format(view=view))
         why = counted((reason, n) for reason, n in tally.left_out_for.items() if n)
         left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
-        tell(f"{out}: {tally.written:,} {FORMATS[format].counts} in {duration(clock.now() - began)}{left_out}")
+        counts = FORMATS[format].counts if chunk is None else f"pages in {many(tally.chunks, 'chunk')}"
+        tell(f"{out}: {tally.written:,} {counts} in {duration(clock.now() - began)}{left_out}")
         if tally.unread:
             reasons = counted((reason, n) for reason, n in tally.unread.items())
             tell(f"{out}: {many(tally.unread.total(), 'page')} without a main text: {reasons}")

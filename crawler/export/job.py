@@ -43,6 +43,7 @@ class ExportProgress:
     """The progress of an export: ``written`` counts the units of the format (rows, pages, links, URLs)."""
 
     written: int = 0
+    chunks: int = 0  # of the pages that count as written, if their texts are exported in chunks
     #: How many pages, or rows about pages, are left out for each reason.
     left_out_for: Counter[str] = field(default_factory=Counter)
     #: How many pages have no main text in the export, for each reason why it could not be read.

@@ -54,13 +54,14 @@ async def _write_chunks(job: Job, most_chars: int) -> None:
     file = job.open()
     async for row in job.rows(job.sql("texts"), job.not_copied):
         body = await job.store.body(row.url)
-        if body is None:
-            continue
-        page = await job.main_text_of(row, body)
-        if page is None:
+        page = None if body is None else await job.main_text_of(row, body)
+        if not page:
             job.unwrite()
+            if page is not None:
+                job.tally.unread["no text"] += 1
             continue
         for number, chunk in enumerate(chunks(page, most_chars)):
+            job.tally.chunks += 1
             record = {
                 "url": row.url,
                 "title": row.title,

@@ -18,6 +18,8 @@ MAX_QUERY_CHARS = 2_000
 MAX_ITEMS = 64
 
 _ITEM = re.compile(r'(?P<minus>-?)(?:"(?P<phrase>[^"]*)(?:"|$)(?P<star>\*?)|(?P<word>[^\s"]+))')
+#: Operators of other search engines.
+_FIELD = re.compile(r"(?:site|title|url|inurl|intitle|filetype):(?=.)", re.IGNORECASE)
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»", '"'))
 
 
@@ -90,6 +92,10 @@ def parse_query(text: str) -> Query:
         said = phrase if word is None else word
         if not any(char.isalnum() for char in said):
             continue
+        if word is not None and (field := _FIELD.match(word)):
+            raise UsageError(
+                f"{field[0]} is no operator; filter by site with --site or on the page, or put it in quotes"
+            )
         is_prefix = said.endswith("*") if phrase is None else bool(item["star"])
         exactly = Phrase(said.rstrip("*"), is_prefix)
         if item["minus"]:

@@ -76,8 +76,10 @@ async def test_a_folder_of_files_leaves_out_what_may_not_be_copied(save: Exporte
 
 
 async def test_chunks_and_the_column(save: Exporter, tmp_path: Path) -> None:
-    await save("jsonl", tmp_path / "chunks", chunk=800)
-    found = {line["url"]: line for line in map(json.loads, (tmp_path / "chunks").read_text().splitlines())}
+    done = await save("jsonl", tmp_path / "chunks", chunk=800)
+    lines = [json.loads(line) for line in (tmp_path / "chunks").read_text().splitlines()]
+    found = {line["url"]: line for line in lines}
+    assert (done.written, done.chunks) == (len(found), len(lines))
     assert found[A]["text"] == "body"
     assert found[A].keys() >= {"headings", "chunk", "preferences", "robots_preferences"}
     assert not found.keys() & {f"{A}plain", f"{A}sum", f"{A}hidden"}

@@ -117,6 +117,7 @@ def test_nothing_less_can_be_asked_for(query: str) -> None:
         ("", "no word to search for in ''"),
         ('  -- ** ""', "no word to search for"),
         ("-word", "it only excludes"),
+        ("site:a.test word", "site: is no operator"),
         ("a " * (MAX_ITEMS + 1), f"more than {MAX_ITEMS} words"),
         ("a" * (MAX_QUERY_CHARS + 1), "at most 2,000 are allowed"),
     ],
