@@ -243,9 +243,6 @@ SELECT site, main_site FROM mirrors WHERE evidence = 'refuted'
 
 -- ---- facts for an ethics board ----------------------------------------------------------------------------------
 
--- name: seeds
-SELECT count(*) AS urls FROM urls_by_id WHERE seed = 1
-
 -- name: contacts
 -- How many sites were sent each number of requests.
 SELECT requests, count(*) AS sites

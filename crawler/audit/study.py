@@ -88,12 +88,11 @@ class StudyFacts:
 
 async def read_study_facts(store: StoreReader) -> StudyFacts:
     """Read the facts. The statements aggregate over the whole store, and return few rows."""
-    (seeds,) = await store.query(_SQL["seeds"])
     (kept,) = await store.query(_SQL["kept"])
     most = await store.query(_SQL["most_contacted"], {"limit": _SHOWN})
     forgotten = await store.query(_SQL["forgotten"], {"limit": _FORGOTTEN_SHOWN})
     return StudyFacts(
-        seeds["urls"],
+        len(await store.seeds()),
         await store.sample_draw(),
         _contacts([(row["requests"], row["sites"]) for row in await store.query(_SQL["contacts"])]),
         [ContactedSite(**row) for row in most],

@@ -9,6 +9,7 @@ from crawler.engine.operator import blocked_sites
 from crawler.errors import Setting, UsageError
 from crawler.formatting import many
 from crawler.frontier.decide import adopt_mains
+from crawler.frontier.sample_design import Method
 from crawler.frontier.scope import Scope
 from crawler.reasons import ReasonCode
 from crawler.store.location import db_argument
@@ -178,10 +179,12 @@ async def rescope(
     left_out = 0
     if changed("scope", "traps", "identity.contact", "fetch.resolve"):
         left_out = await _leave_out(store, scope)
-    codes = {code for code, keys in DECIDED_BY.items() if changed(*keys)}
+    # A stratified sample is drawn from a list, so no other setting changes its frame.
+    frame_keys = ("sample",) if _at(settings, "sample.method") == Method.STRATIFIED else FRAME_KEYS
+    codes = {code for code, keys in DECIDED_BY.items() if changed(*(frame_keys if keys is FRAME_KEYS else keys))}
     if new_seeds:
         codes |= _WIDENED
-    if new_seeds or changed(*FRAME_KEYS):
+    if new_seeds or changed(*frame_keys):
         await store.reopen_sample()
     if not codes:
         return left_out, 0

@@ -29,12 +29,16 @@ FROM workers WHERE run_id = :run_id ORDER BY ended_at IS NOT NULL, worker LIMIT 
 
 -- name: url
 SELECT v.state, v.reason_code, v.reason, v.depth, v.attempts, v.seed, u.due_at, v.kind, v.lastmod, v.target
-FROM urls v JOIN urls_by_id u ON u.url_id = v.url_id WHERE v.url_id = :url_id
+FROM urls v JOIN urls_by_id u ON u.url_id = v.url_id LEFT JOIN pages_by_id p ON p.url_id = v.url_id
+WHERE v.url_id = :url_id
 
 -- name: step
--- A URL on the way of redirects, mirrors and canonical URLs, and the next one.
-SELECT v.url, v.state, v.reason_code, v.reason, u.target_id
-FROM urls v JOIN urls_by_id u ON u.url_id = v.url_id WHERE v.url_id = :url_id
+-- A URL on the way of redirects, mirrors and canonical URLs, and the next one. A URL that is requested again and has no
+-- page, such as the first address of a domain whose addresses are tried again, leads nowhere yet.
+SELECT v.url, v.state, v.reason_code, v.reason,
+  CASE WHEN u.state = 'queued' AND p.url_id IS NULL THEN NULL ELSE u.target_id END AS target_id
+FROM urls v JOIN urls_by_id u ON u.url_id = v.url_id LEFT JOIN pages_by_id p ON p.url_id = v.url_id
+WHERE v.url_id = :url_id
 
 -- name: first_links_to
 -- The first links to a URL, in the order of the linking pages. No index serves this: it scans the links.

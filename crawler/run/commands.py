@@ -38,7 +38,7 @@ from crawler.run.plan import as_json as plan_json
 from crawler.run.plan import plan_of
 from crawler.run.plan import render as render_plan
 from crawler.run.refresh import queue_refresh
-from crawler.run.session import begun, crawl_session, log_end, look_back, require_alone, run_to_end
+from crawler.run.session import begun, crawl_session, log_end, look_back, of_list, require_alone, run_to_end
 from crawler.run.team import Team, require_shares
 from crawler.sampling import load
 from crawler.settings.keys import KEYS, Key, terminal_name
@@ -94,11 +94,11 @@ async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: 
     given in place of settings. A command that names seeds states the whole crawl, so its settings are changes of the
     defaults.
     """
-    fresh = with_given(Settings())
+    fresh = of_list(with_given(Settings()))
     before = await remembered(fresh)
     if before is None:
         return fresh, ""
-    settings = fresh if names_seeds else with_given(before)
+    settings = fresh if names_seeds else of_list(with_given(before))
     argument = db_argument(settings.output.db)
     if begun_with := [_told(key, key.value(settings)) for key in differing(settings, fresh)]:
         tell(

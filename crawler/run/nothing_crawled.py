@@ -45,9 +45,8 @@ async def why_nothing(
     reason = await _reason(store, end, settings, now, has_one_seed=len(seeds) == 1)
     if end.code in _PAGE_LIMITS:  # which explain themselves; the seeds may be fetched
         return f"nothing was crawled: {reason}"
-    return (
-        f"nothing was crawled: {reason}; `crawler why {quote(seeds[0])}{db_argument(settings.output.db)}` explains it"
-    )
+    named = await store.unfetched_seed() or seeds[0]
+    return f"nothing was crawled: {reason}; `crawler why {quote(named)}{db_argument(settings.output.db)}` explains it"
 
 
 async def _reason(store: EngineStore, end: RunEnd, settings: Settings, now: float, *, has_one_seed: bool) -> str:

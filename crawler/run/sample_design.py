@@ -18,6 +18,8 @@ _USE = """\
 The design of a sample. `crawler run --config FILE` draws by it, and `crawler sample plan --config FILE` tells its \
 cost and its precision beforehand. docs/samples.md describes it."""
 
+_UNNAMED = "this file does not name them, so give `crawler run` a list of them with --seeds, or name it as file below"
+
 _SCOPES = {
     ScopeMode.HOST: "on the hosts of the seeds",
     ScopeMode.DOMAIN: "on the registrable domains of the seeds",
@@ -48,7 +50,7 @@ def _told(settings: Settings, seeds: Seeds, known: int) -> Iterable[str]:
 
 def _frame(settings: Settings, seeds: Seeds, known: int) -> str:
     named = f"{many(len(seeds.urls), 'seed')} of {settings.output.seeds}" if seeds.urls else ""
-    listed = named or (f"the {many(known, 'seed')} of the store; name a list of them as file" if known else "")
+    listed = named or (f"the {many(known, 'seed')} of the store; {_UNNAMED}" if known else "")
     listed = listed or "the seeds, which this file does not name yet"
     depth = settings.scope.max_depth
     if settings.sample.method is Method.STRATIFIED or depth == 0:

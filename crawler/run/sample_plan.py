@@ -150,7 +150,7 @@ def _drawn_of_list(settings: Settings, seeds: Seeds) -> list[str]:
     sample = settings.sample
     assert sample.size is not None
     if sample.method is Method.STRATIFIED:
-        return [each.url for each in draw_seeds(settings, seeds.strata)[1]]
+        return [each.url for each in draw_seeds(settings, seeds.strata)]
     sampler = Sampler(sample.size, sample.seed, share=sample.share, sites=sample.sites, sites_by=sample.sites_by)
     for url in seeds.urls:
         sampler.offer(url, split(url).site if sample.per is Per.SITE else "")

@@ -82,8 +82,9 @@ async def crawl_session(
     drawn: list[Drawn] | None = None
     if settings.sample.size is not None:
         require_drawable(settings, seeds, strata or {})
+        settings = of_list(settings)
         if settings.sample.method is Method.STRATIFIED and strata:
-            settings, drawn = draw_seeds(settings, strata or {})
+            drawn = draw_seeds(settings, strata)
             seeds = [each.url for each in drawn]
     clock = clock or SystemClock()
     beginning = begun(settings, seeds, clock, domains=domains, at_work=True, tell=tell)
@@ -158,6 +159,8 @@ async def begun(
             require_contact(settings, known)
             if not seeds and not known:
                 raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
+            if not seeds:
+                await _require_drawn(store, settings)
             unknown = sorted(set(seeds).difference(known))
             new_domains = domains & set(unknown)
             scope = _scope(settings, [*await store.places(), *with_addresses(unknown, new_domains)], clock)
@@ -350,8 +353,29 @@ def _without_strata() -> UsageError:
     )
 
 
-def draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings, list[Drawn]]:
-    """A stratified sample of seeds, and the settings that fetch nothing but these.
+async def _require_drawn(store: CrawlStore, settings: Settings) -> None:
+    """Raise :class:`UsageError` for a stratified sample that the store does not hold as ``settings`` ask for it."""
+    sample = settings.sample
+    if sample.size is None or sample.method is not Method.STRATIFIED:
+        return
+    draw = await store.sample_draw()
+    if (
+        draw is None
+        or not draw.stands
+        or (draw.method, draw.size, draw.seed) != (sample.method, sample.size, sample.seed)
+    ):
+        raise _without_strata()
+
+
+def of_list(settings: Settings) -> Settings:
+    """The settings of a crawl; a stratified sample requests nothing but drawn seeds."""
+    if settings.sample.size is None or settings.sample.method is not Method.STRATIFIED:
+        return settings
+    return replace(settings, scope=replace(settings.scope, max_depth=0))
+
+
+def draw_seeds(settings: Settings, strata: Mapping[str, str]) -> list[Drawn]:
+    """A stratified sample of seeds.
 
     Raises :class:`UsageError` if the sample has fewer URLs than there are strata.
     """
@@ -363,8 +387,7 @@ def draw_seeds(settings: Settings, strata: Mapping[str, str]) -> tuple[Settings,
             f": the list has {there} strata, and some would have no seed in the sample; draw {there} URLs or more",
         )
     listed = (Listed(url, stratum) for url, stratum in strata.items())
-    drawn = draw_stratified(listed, settings.sample.size, settings.sample.seed)
-    return replace(settings, scope=replace(settings.scope, max_depth=0)), drawn
+    return draw_stratified(listed, settings.sample.size, settings.sample.seed)
 
 
 async def _frame(
@@ -383,8 +406,6 @@ async def _frame(
     last = await store.sample_draw()
     if last is not None and last.stands:
         return SamplingFrame(depth, None if sample.method is Method.STRATIFIED else draw, is_closed=True)
-    if sample.method is Method.STRATIFIED:
-        raise _without_strata()
     answered_at = await frame_answered_at(store, clock.now())
     tell(
         f"The sample is drawn when its sampling frame is known, and {duration(sample.frame_patience_s)} after the last "

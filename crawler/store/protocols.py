@@ -612,6 +612,10 @@ class Frontier(Overview, Protocol):
         """Store seeds, each with the reason to exclude it or ``None``. Those in ``domains`` stand for a domain."""
         ...
 
+    async def unfetched_seed(self) -> str | None:
+        """A seed that was not fetched, first one on a site that this run has asked; ``None`` if there is none."""
+        ...
+
     async def seed_states(self) -> list[tuple[State, str]]:
         """The states of the seeds with the sentences of their reasons, each once, most frequent first."""
         ...

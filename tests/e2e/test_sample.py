@@ -349,6 +349,8 @@ def test_a_listed_domain_counts_once_whatever_address_answered(web: LoopbackWeb,
     ]
     why = here("why", web.url("a.test").replace("http:", "https:"), "--db", tmp_path / "s.db").out
     assert f"{web.url('a.test')} is tried instead" in why
+    assert here("audit", "--db", tmp_path / "s.db", "--report", tmp_path / "audit.md").code == 0
+    assert "The crawl began at 2 seeds" in (tmp_path / "audit.md").read_text(), "not at each address"
     again = run(web, tmp_path / "s.db", *options, seeds=False)
     assert figures(again) == figures(ended)
     assert len(web.log) == 3, "the same list begins nothing anew"
@@ -472,6 +474,33 @@ def test_a_listed_domain_whose_answering_address_was_forgotten_is_nonresponse(we
     assert here("store", "forget", web.url("a.test"), "--db", tmp_path / "s.db").code == 0
     said = json.loads(here("sample", "--db", tmp_path / "s.db", "--json").out)["outcomes"]
     assert (said["answered"], said["forgotten by the operator"], said["gave no answer"]) == (1, 1, 0)
+
+
+def test_a_stratified_sample_goes_on_without_its_list(web: LoopbackWeb, tmp_path: Path) -> None:
+    db = tmp_path / "s.db"
+    web.sites["late.test"] = {"/robots.txt": Page("", 503), "/": Page("late")}
+    (tmp_path / "list.csv").write_text(f"url,stratum\n{web.url('late.test')},x\n{web.url('a.test')},y\n")
+    listed = ("--sample", "2", "--method", "stratified", "--seeds", tmp_path / "list.csv")
+    begun = run(web, db, *listed, "--max-time", "0.5", seeds=False)
+    assert "1 URL of it not requested yet" in begun.out, begun
+
+    def stored() -> list[tuple[Any, ...]]:
+        with sqlite3.connect(db) as connection:
+            state = connection.execute("SELECT url, state, reason, s.stands FROM urls, sample_draw s ORDER BY url")
+            return state.fetchall() + connection.execute("SELECT settings FROM runs").fetchall()
+
+    before = stored()
+    refused = here("run", "--db", db, "--sample", "3", "--give-up-after", "3600")
+    assert (refused.code, "a stratified sample needs seeds with strata" in refused.err) == (2, True)
+    assert stored() == before, "a refused command changes nothing"
+    ended = here("run", "--db", db, "--give-up-after", "0.1", "--max-time", "9")
+    assert "changes the crawl: --give-up-after 0.1" in ended.err, ended
+    assert "Response: 2 of 2 URLs (1 answered, 1 gave no answer)" in ended.out
+    assert "Seeds or settings have changed" not in ended.out
+    assert f"`crawler why {web.url('late.test')} --db {db}` explains it" in ended.err, "not the seed that was fetched"
+    again = run(web, db, *listed, "--give-up-after", "0.2", seeds=False)
+    assert "changes the crawl: --give-up-after 0.2" in again.err
+    assert "--max-depth" not in again.err
 
 
 def test_says_what_to_install(web: LoopbackWeb, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_the_design_of_a_store_draws_its_sample_again(loopback: LoopbackWeb, tmp
     ok("run", "--seeds", seeds, *config, "--max-depth", "1", "--sample", "9", "--seed", "3", "--db", db)
     text = ok("sample", "design", "--db", db).out
     assert "# Frame: the 2 seeds of the store" in text
+    assert "this file does not name them" in text.replace("\n# ", " ")
     assert "# Strata: none." in text
     (tmp_path / "design.toml").write_text(text)
     ok("run", "--config", tmp_path / "design.toml", "--seeds", seeds, "--db", tmp_path / "again.db")

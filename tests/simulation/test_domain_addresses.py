@@ -8,14 +8,17 @@ from dataclasses import replace
 from itertools import pairwise
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from crawler.demo.pages import Fault, Page, Site, plain
 from crawler.frontier.scope import ScopeMode, ScopeSettings
+from crawler.inspect.why import explain, told
 from crawler.model import Failed, FetchResult, Request
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
+from crawler.store.sqlite.store import SqliteStore
 from crawler.url import split
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb
@@ -217,3 +220,21 @@ def test_the_pause_of_the_group_is_kept_between_the_addresses(db_path: Path) -> 
         return [later[0] - earlier[1] for earlier, later in pairwise(found)]
 
     assert min(run_virtual(main)) >= 1.0
+
+
+def test_no_address_leads_in_a_circle_while_the_domain_is_tried_again(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> list[dict[str, Any]]:
+        web = WebByScheme(clock, dict.fromkeys(ORDER, ErrorKind.CONNECT))
+        await crawl_for(clock, db_path, web, [FIRST], BRIEF, 40.0, crash=False, domains={FIRST})
+        store = await SqliteStore.open(db_path, read_only=True)
+        try:
+            assert await store.seeds() == [FIRST], "a domain is one seed"
+            return [await explain(store, url, now=clock.now()) for url in ORDER]
+        finally:
+            await store.close()
+
+    known = run_virtual(main)
+    assert [each["chain"] for each in known] == [list(ORDER[: place + 1]) for place in range(4)]
+    told_of = [told(each, "crawl.db") for each in known]
+    assert not [line for lines in told_of for line in lines if "circle" in str(line)]
+    assert not [label for label, *_ in told_of[0] if label in ("found by", "leads to")]

@@ -129,6 +129,13 @@ WHERE s.name = :name;
 -- The states of the seeds with their reasons, most frequent first; without the seeds of other parts.
 SELECT state, reason FROM urls_by_id WHERE seed = 1 AND reason_code <> 'other_part' GROUP BY 1, 2 ORDER BY count(*) DESC;
 
+-- name: unfetched_seed
+-- A seed that is no page: first one on a site that got a request of this run, and one that failed before others.
+SELECT s.name || u.path AS url FROM url u JOIN site s ON s.id = site_of(u.id)
+WHERE u.seed = 1 AND u.state <> 'fetched' AND u.reason_code <> 'other_part'
+ORDER BY CASE WHEN s.id IN (SELECT site_id FROM request WHERE run_id = :run_id) THEN 0 ELSE 1 END,
+  CASE WHEN u.state = 'failed' THEN 0 WHEN u.reason_code = 'other_address' THEN 2 ELSE 1 END, u.id LIMIT 1;
+
 -- name: last_asking_run
 -- The run that sent the last request.
 SELECT run_id FROM requests_by_id ORDER BY request_id DESC LIMIT 1;
@@ -144,10 +151,12 @@ UPDATE url SET state = 'failed', reason_code = 'redirect_circle', reason = repla
 WHERE state = 'redirected' AND id IN (SELECT id FROM moved EXCEPT SELECT id FROM ending);
 
 -- name: way_to
--- The URLs from a seed to this one, as it was first found.
+-- The URLs from a seed to this one, as it was first found. The first address of a domain begins the way: another
+-- address of it may lead back to it.
 WITH RECURSIVE way (id, found_on, n) AS (
-  SELECT id, found_on, 0 FROM url WHERE id = :number
-  UNION ALL SELECT u.id, u.found_on, n + 1 FROM way JOIN url u ON u.id = way.found_on WHERE n < 30)
+  SELECT id, CASE WHEN seed = 1 AND hops = 0 THEN NULL ELSE found_on END, 0 FROM url WHERE id = :number
+  UNION ALL SELECT u.id, CASE WHEN u.seed = 1 AND u.hops = 0 THEN NULL ELSE u.found_on END, n + 1
+  FROM way JOIN url u ON u.id = way.found_on WHERE n < 30)
 SELECT s.name || u.path AS url FROM way JOIN url u ON u.id = way.id JOIN site s ON s.id = site_of(u.id) ORDER BY n DESC;
 
 -- name: all_sites
@@ -221,7 +230,9 @@ SELECT 1 AS is_at_work FROM worker WHERE id = :worker AND pid = :pid AND ended_a
 SELECT id FROM worker WHERE ended_at IS NULL;
 
 -- name: seeds
-SELECT url FROM urls WHERE seed = 1;
+-- The seeds that were named. Other addresses that were tried for a domain are none.
+SELECT s.name || u.path AS url FROM url u JOIN site s ON s.id = site_of(u.id)
+WHERE u.seed = 1 AND (u.by_domain = 0 OR u.hops = 0);
 
 -- name: domains
 -- The seeds that stand for a domain: its first address.

@@ -348,6 +348,10 @@ class SqlStore(ABC):
                 await self._committer.refresh(touched, None)
             self._offers.forget()  # seeds are of many sites: few of them are worked on first
 
+    async def unfetched_seed(self) -> str | None:
+        row = await self._read.fetch_one("unfetched_seed", run_id=self._run_id)
+        return None if row is None else str(row.url)
+
     async def seed_states(self) -> list[tuple[State, str]]:
         return [(State(row.state), row.reason) for row in await self._read.fetch("seed_states")]
 
