@@ -51,7 +51,7 @@ _COLUMNS = {
     "site_ranks": "site:t pagerank:n pages:i in_links:i in_sites:i",
     "near_duplicates": "url:t representative:t similarity:n cluster_id:i url_id:i site:t",
     "samples": "url:t site:t stratum:t probability:n site_probability:n method:t walk:i state:t reason_code:t reason:t "
-    "draw:i url_id:i",
+    "draw:i url_id:i page_id:i",
     "sample_frame": "url:t site:t url_id:i",
     "sites": "site:t main_site:t robots_status:t robots_expires_at:@ crawl_delay_s:n delay_s:n next_at:@ queued:i "
     "fetched:i robots_action:t robots_note:t politeness_group:t wait_code:t waits_for:t host:t "

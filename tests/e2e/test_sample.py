@@ -342,6 +342,9 @@ def test_a_listed_domain_counts_once_whatever_address_answered(web: LoopbackWeb,
     assert said["outcomes"] | {"answered": 1, "disallowed by robots.txt": 1} == said["outcomes"]
     assert figures(ended)["answer 200"]["value"] == 1
     assert [row[4] for row in samples(tmp_path / "s.db")] == ["excluded"] * 2, "the drawn address, given up"
+    with sqlite3.connect(tmp_path / "s.db") as connection:
+        joined = "SELECT p.url FROM samples s LEFT JOIN pages p ON p.url_id = s.page_id ORDER BY s.url"
+        assert connection.execute(joined).fetchall() == [(web.url("a.test"),), (None,)]
     assert sorted((hit.host.partition(":")[0], hit.path) for hit in web.log) == [
         ("a.test", "/"),
         ("a.test", "/robots.txt"),

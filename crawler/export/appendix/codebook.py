@@ -66,6 +66,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "method": "the method of the draw",
         "walk": "the number of the random walk",
         "draw": "the number of the draw",
+        "page_id": "the url_id of the page that answered for the URL, which a redirect may lead to; empty without any",
     },
     "nonresponse": {
         "outcome": "what became of drawn URLs; the last four are nonresponse",
