@@ -14,8 +14,8 @@ skewness (P. Hall, JRSS B 54, 1992). Small samples underestimate variance and sk
 tail. So the interval is that of a sample with one more unit, as far from the mean as the farthest. The few units of a
 small stratum do not determine skewness and kurtosis; small strata have those of the deviations from the mean of the
 whole. For shares, the interval is the exact binomial interval (C. J. Clopper, E. S. Pearson, Biometrika 26, 1934) for
-the effective sample size (E. L. Korn, B. I. Graubard, Survey Methodology 24, 1998). If no unit is of a kind, its upper
-end is the bound for the share of that kind.
+the effective sample size (E. L. Korn, B. I. Graubard, Survey Methodology 24, 1998), with the degrees of freedom of the
+design. If no unit is of a kind, its upper end is the bound for the share of that kind, and no upper end is below it.
 
 No interval accounts for what is in no drawn unit. An interval contains the true value less often than stated if one
 page in a thousand holds a third of the total (as with links to a page), or if a few large sites hold most pages and
@@ -42,7 +42,9 @@ ENOUGH_CLUSTERS = 40
 #: The effective number of units depends on which sites were drawn, if their units have unequal weights: it is greatest
 #: if a sample lacks the large sites. Then the number of units itself must be greater.
 ENOUGH_UNEQUAL_UNITS = 1000
-_NEARLY_EQUAL = 0.9  # the effective number of units divided by their number
+#: The effective number of units, or of sites by their estimated sizes, divided by their number. Sites of unequal size
+#: that were drawn with nearly equal probabilities may lack a large one, whatever their number.
+_NEARLY_EQUAL = 0.9
 #: Strata with fewer clusters are too small for a third and a fourth moment of their own.
 _SMALL_STRATUM = 10
 
@@ -61,8 +63,8 @@ class Estimate:
     units: int
     """The number of units with a value."""
     may_be_too_narrow: bool = False
-    """Whether the interval may contain the true value less often: units are missing, or a mean or total has too few
-    (``ENOUGH_UNITS``)."""
+    """Whether the interval may contain the true value less often: units are missing, or a mean, a total, or a share in
+    clusters has too few units (``ENOUGH_UNITS``) or clusters, or the clusters drawn by chance have unequal sizes."""
     missing: int = 0
     """The number of units whose value is unknown because they have not answered."""
     lowest: float | None = None
@@ -114,6 +116,8 @@ class Sample:
         #: The number of clusters that were drawn by chance, and whether each unit is of one, with a known probability.
         self.chosen = len(np.unique(cluster[~is_certain]))
         self.is_chosen = ~is_certain & (whole > 0)
+        #: Whether some clusters that were drawn by chance have several units.
+        self.has_clusters = self.chosen < int((~is_certain).sum())
         #: The sampling fraction within the cluster of each unit.
         self.within: Floats = np.divide(drawn, whole, out=np.ones_like(drawn), where=whole > 0)
         for share in (drawn, whole, self.within):
@@ -165,23 +169,36 @@ class Sample:
             whole = copy(self)
             whole.given = whole
             least, most = (whole.share(np.where(self.answered, y, rest)) for rest in (0.0, 1.0))
-            return replace(made, lowest=least.low, highest=most.high)
+            # The interval given response cannot reach beyond what holds for any answers.
+            low, high = max(made.low, least.low), min(made.high, most.high)
+            return replace(made, low=low, high=high, lowest=least.low, highest=most.high)
         value, spread, units = self._ratio(y)
         clusters = self._clusters_of(~np.isnan(y))
         if not units or spread.is_unknown or clusters == 1 < units:
             return Estimate(value, 0.0, 1.0, np.inf, units)
+        known = ~np.isnan(y)
+        weight = self.weight[known]
+        error = float(np.sqrt(spread.variance * spread.left))
         # A stratum whose few drawn units are all equal seems to have no variance. Its contribution must not be lost,
         # above all if the whole observed variance comes from a stratum that was drawn completely.
-        weight = self.weight[~np.isnan(y)]
         left = 1 - float(weight.sum() / (weight**2).sum())  # the rest of the variance, if all strata had the same
         spread = replace(spread, left=max(spread.left, left))
-        size = _effective_size(value, min(units, _effective(weight)), spread, clusters)
-        ones, tail = value * size, (1 - CONFIDENCE) / 2
-        low = betaincinv(ones, size - ones + 1, tail) if ones > 0 else 0.0
-        high = betaincinv(ones + 1, size - ones, 1 - tail) if ones < size else 1.0
+        effective = min(units, _effective(weight))
+        # The units of a cluster may be of a kind for a common reason. So a kind may fill a cluster that was not drawn,
+        # whether or not some units of it were drawn: neither end is nearer than if all units were alike.
+        alike: float = min(effective, clusters)
+        size: float = alike
+        if spread.variance:
+            tail = (1 + CONFIDENCE) / 2
+            wider = stdtrit(max(effective - 1, 1), tail) / stdtrit(max(self._degrees_of(known), 1), tail)
+            size = min(effective, value * (1 - value) / spread.variance) * wider**2
+        low, high = _binomial(value, size)
+        low, high = min(low, _binomial(1.0, alike)[0]), max(high, _binomial(0.0, alike)[1])
+        is_doubtful = self.has_clusters and spread.left > 0 and self._are_few(known)
         if open_ended and min(value, 1 - value) < 1e-12:
-            return Estimate(value, float(low), float(high), 0.0, units)
-        return _in_finite_population(value, float(low), float(high), spread, units)
+            return Estimate(value, low, high, error, units, is_doubtful)
+        made = _in_finite_population(value, low, high, spread, units)
+        return replace(made, standard_error=error, may_be_too_narrow=is_doubtful)
 
     def difference(self, before: ArrayLike, after: ArrayLike) -> Estimate:
         """The mean of ``after`` less that of ``before``: the change between two waves of a panel, which is drawn once.
@@ -231,7 +248,8 @@ class Sample:
         if not units:
             return np.nan, self._spread(weight, weight, weight), 0
         y = np.nan_to_num(y)
-        value = float(weight @ y / size)
+        # Rounding must not place the mean outside the range of the values.
+        value = float(np.clip(weight @ y / size, y[weight > 0].min(), y[weight > 0].max()))
         linear = weight * (y - value) / size
         return value, self._spread(linear, weight / size, linear), units
 
@@ -246,16 +264,30 @@ class Sample:
         return replace(made, may_be_too_narrow=spread.left > 0 and self._are_few(known))
 
     def _are_few(self, known: NDArray[np.bool_]) -> bool:
-        """Whether the sample is too small for an interval of a mean or total that holds."""
+        """Whether the design is too small for an interval that holds, or may lack a site that is large by chance."""
         if _effective(self.weight[known]) < ENOUGH_UNITS or 0 < self.chosen < ENOUGH_CLUSTERS:
             return True
         weight = self.weight[known & self.is_chosen]
         are_unequal = len(weight) > 0 and _effective(weight) < _NEARLY_EQUAL * len(weight)
-        return are_unequal and len(weight) < ENOUGH_UNEQUAL_UNITS
+        if are_unequal and len(weight) < ENOUGH_UNEQUAL_UNITS:
+            return True
+        sites = _sums(self.cluster, np.where(self.is_chosen, self.weight, 0.0))
+        sites = sites[sites > 0]
+        return len(sites) > 0 and _effective(sites) < _NEARLY_EQUAL * len(sites)
 
     def _clusters_of(self, units: NDArray[np.bool_]) -> int:
         """The number of clusters that have some of ``units``. A single one shows no variance between clusters."""
         return len(np.unique(self.cluster[units]))
+
+    def _degrees_of(self, units: NDArray[np.bool_]) -> float:
+        """The degrees of freedom of the design: its effective number of clusters less a part for the strata.
+
+        They do not depend on the values: few units of a kind say too little about the spread of its variance.
+        """
+        weights = _sums(self.cluster, np.where(units, self.weight, 0.0))
+        there = weights > 0
+        strata = len(np.unique(self.stratum[there]))
+        return _effective(weights[there]) * (1 - strata / int(there.sum()))
 
     def _spread(self, linear: Floats, size: Floats, overall: Floats) -> _Spread:
         """The spread of an estimator.
@@ -346,13 +378,12 @@ def _effective(weight: Floats) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
-def _effective_size(share: float, units: float, spread: _Spread, clusters: int) -> float:
-    """The size of a simple random sample with the same precision, at most ``units``."""
-    if not spread.variance:  # all values are equal: the units of a cluster may be so for a common reason
-        return float(min(units, clusters))
-    tail = (1 + CONFIDENCE) / 2
-    wider = stdtrit(max(units - 1, 1), tail) / stdtrit(max(spread.degrees, 1), tail)
-    return float(min(units, share * (1 - share) / spread.variance) * wider**2)
+def _binomial(share: float, size: float) -> tuple[float, float]:
+    """The exact interval of a share in ``size`` draws, which need not be a whole number."""
+    ones, tail = share * size, (1 - CONFIDENCE) / 2
+    low = betaincinv(ones, size - ones + 1, tail) if ones > 0 else 0.0
+    high = betaincinv(ones + 1, size - ones, 1 - tail) if ones < size else 1.0
+    return float(low), float(high)
 
 
 def _degrees(stratum: Labels, away: Floats, squares: Floats, wide: Floats) -> float:

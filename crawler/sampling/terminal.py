@@ -86,8 +86,9 @@ def doubts(survey: Survey) -> list[str]:
     if any(figure.estimate.may_be_too_narrow for figure in survey.figures):
         notes.append(
             "or wider: the interval may miss the true value more than 5 times in 100, because of missing units or, for "
-            f"sizes and links, a sample of fewer than {ENOUGH_UNITS} units, which may lack a rare kind of page, or of "
-            f"fewer than {ENOUGH_CLUSTERS} walks or sites drawn by chance"
+            "sizes and links, and for shares if sites were drawn by chance, a sample of fewer than "
+            f"{ENOUGH_UNITS} units, which may lack a rare kind of page, or of fewer than {ENOUGH_CLUSTERS} walks or "
+            "sites drawn by chance, or of drawn sites of unequal size, which may lack a large site"
         )
     if survey.draws:
         notes.append(

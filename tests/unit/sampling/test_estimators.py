@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import networkx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import beta
 
 from crawler.frontier.sample_design import Listed, Sampler, draw_stratified
 from crawler.sampling.estimators import Estimate, Sample
@@ -203,18 +205,22 @@ def test_unequal_weights_of_drawn_sites_need_more_units() -> None:
     """The effective number of units is greatest if a sample lacks the large sites, so it does not decide alone."""
 
     def is_marked(sites: int, size: int, *, by: float = 1.0, certain: int = 0) -> bool:
-        site = np.repeat(np.arange(sites), size)
+        """All sites have the same sum of weights."""
+        site = np.repeat(np.arange(sites), np.round(size / (1 + by * (np.arange(sites) % 3))).astype(int))
         weight = 1 + by * (site % 3)
         first = np.where(site < certain, 1.0, 0.1)
-        return Sample(0.01 / weight, clusters=site, cluster_probability=first).mean(site % 7).may_be_too_narrow
+        sample = Sample(0.01 / weight, clusters=site, cluster_probability=first)
+        mean, share = sample.mean(site % 7), sample.share(site % 7 == 0)
+        assert certain == sites or share.may_be_too_narrow == mean.may_be_too_narrow
+        return mean.may_be_too_narrow
 
-    assert not is_marked(50, 20)
-    assert is_marked(50, 19), "fewer than 1,000 units with effectively 855"
-    assert not is_marked(50, 19, by=0)
-    assert not is_marked(50, 19, by=0.1), "nearly equal"
-    assert is_marked(50, 40, certain=11), "39 sites were drawn by chance"
-    assert not is_marked(50, 40, certain=10)
-    assert not is_marked(50, 19, certain=50), "all sites, so these are strata"
+    assert not is_marked(50, 36), "1,098 units"
+    assert is_marked(50, 30), "915 units with effectively 748"
+    assert not is_marked(50, 12, by=0)
+    assert not is_marked(50, 18, by=0.1), "nearly equal"
+    assert is_marked(50, 72, certain=11), "39 sites were drawn by chance"
+    assert not is_marked(50, 72, certain=10)
+    assert not is_marked(50, 30, certain=50), "all sites, so these are strata"
 
 
 def test_a_certain_site_is_a_stratum() -> None:
@@ -357,3 +363,75 @@ def test_a_part_without_a_spread_is_not_known() -> None:
     assert sample.among([1, 1, 0, 1]).mean(values).missing == 1
     assert np.isnan(sample.among([0, 0, 0, 0]).mean(values).value)
     assert sample.among([0, 0, 0, 1]).share([0, 0, 0, 1]).highest == 1
+
+
+def test_sites_of_unequal_size_that_were_drawn_equally_mark_means_and_shares() -> None:
+    """Of 160 sites one has 180 of 2,250 pages, all of a kind. Four of five samples lack it, and cannot show that."""
+    sizes = np.where(np.arange(160) == 7, 180, 13)
+    of_site = np.split(np.arange(sizes.sum()), np.cumsum(sizes)[:-1])
+    site = np.repeat(np.arange(160), sizes)
+    kind = np.isin(site, [7, *range(20, 34)])
+    unmarked = []
+    for seed in range(20):
+        chance = np.random.default_rng(seed)
+        rows = np.concatenate([of_site[n][: -(-len(of_site[n]) * 3 // 10)] for n in chance.permutation(160)[:40]])
+        sample = Sample(np.full(len(rows), 0.25 * 0.3), clusters=site[rows], cluster_probability=0.25)
+        estimate = sample.share(kind[rows])
+        held = estimate.low <= kind.mean() <= estimate.high
+        unmarked += [held] if not estimate.may_be_too_narrow else []
+    assert all(unmarked)
+    large = Sample(np.full(1200, 0.1), clusters=np.repeat(np.arange(100), [2, 22] * 50), cluster_probability=0.2)
+    assert large.share(np.arange(1200) % 2).may_be_too_narrow
+    assert large.mean(np.arange(1200) % 2).may_be_too_narrow
+    even = Sample(np.full(1200, 0.1), clusters=np.repeat(np.arange(100), 12), cluster_probability=0.2)
+    assert not even.share(np.arange(1200) % 2).may_be_too_narrow
+    whole = Sample(np.full(1200, 0.1), clusters=np.repeat(np.arange(100), [2, 22] * 50), cluster_probability=1)
+    assert not whole.share(np.arange(1200) % 2).may_be_too_narrow
+
+
+@pytest.mark.parametrize("probability", [0.15, 0.3, 1 / 7])
+def test_a_share_of_all_or_none_is_exact(probability: float) -> None:
+    sample = Sample(np.full(300, probability))
+    every, none = sample.share(np.ones(300)), sample.share(np.zeros(300))
+    assert (every.value, every.high, none.value, none.low) == (1, 1, 0, 0)
+    assert every.low == pytest.approx(1 - none.high)
+    assert 0.98 < every.low < 1
+    assert sample.mean(np.full(300, 0.7)).value == 0.7
+
+
+@pytest.mark.parametrize("size", [60, 300])
+def test_the_interval_of_a_rare_kind_is_close_to_the_binomial_and_monotone(size: int) -> None:
+    """Clopper and Pearson of ``size`` units; with sites, no upper end is below that of no unit."""
+    plain, sites = Sample(np.full(size, 1e-9)), np.arange(size) % 30
+    two_stages = Sample(np.full(size, 1e-9), clusters=sites, cluster_probability=1e-4)
+    for sample in (plain, two_stages):
+        found = [sample.share(np.arange(size) < ones) for ones in range(size + 1)]
+        for less, more in itertools.pairwise(found[:10]):
+            assert less.high <= more.high + 1e-12
+            assert less.low <= more.low + 1e-12
+    for ones in (1, 2, 5):
+        exact = beta.ppf(0.975, ones + 1, size - ones)
+        assert plain.share(np.arange(size) < ones).high == pytest.approx(exact, rel=0.03)
+
+
+def test_the_bounds_contain_the_interval_given_response() -> None:
+    for seed in range(40):
+        chance = np.random.default_rng(seed)
+        answered = chance.random(24) < 0.7
+        sample = Sample(np.full(24, 0.5), strata=np.arange(24) % 3, answered=answered)
+        for values in (chance.random(24) < 0.2, np.ones(24)):
+            share = sample.share(values)
+            assert share.lowest is not None
+            assert share.highest is not None
+            assert 0 <= share.lowest <= share.low <= share.value <= share.high <= share.highest <= 1
+
+
+def test_the_standard_error_of_a_share_is_that_of_the_mean() -> None:
+    ones = np.arange(30) < 5  # the whole observed variance is in a stratum that is nearly complete
+    probability = np.repeat([0.9, 0.1, 0.02], 10)
+    sites = np.repeat(np.arange(6), 5)
+    for sample in (
+        Sample(probability, strata=np.repeat([1, 2, 3], 10)),
+        Sample(probability / 2, clusters=sites, cluster_probability=0.5),
+    ):
+        assert sample.share(ones).standard_error == pytest.approx(sample.mean(ones).standard_error, rel=1e-12)
