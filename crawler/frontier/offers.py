@@ -77,8 +77,8 @@ def weigh(known: KnownUrl, offer: Offer) -> UrlChange | None:
     """
     lifted = _LIFTED_BY_SITEMAP if offer.kind is Kind.SITEMAP else LIFTED_BY_BETTER_OFFER
     code = known.reason.code
-    liftable = known.state is State.EXCLUDED and code in lifted
-    liftable = liftable and (offer.seed or code is not ReasonCode.OTHER_ADDRESS)
+    is_lifted = code in lifted and (offer.seed or code is not ReasonCode.OTHER_ADDRESS)
+    liftable = known.state is State.EXCLUDED and is_lifted
     closer = offer.depth < known.depth and offer.is_good
     if liftable and offer.is_good and (offer.refusal is None or code is not ReasonCode.BLOCKED):
         # A path that the scope refused still gives a depth; a nofollow link is no path.

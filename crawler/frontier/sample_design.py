@@ -70,6 +70,11 @@ class SampleSettings:
     sites: int | None = None
     sites_by: SitesBy = SitesBy.EQUAL
 
+    @property
+    def is_of_list(self) -> bool:
+        """Whether seeds are drawn from a list, before anything is requested."""
+        return self.size is not None and self.method is Method.STRATIFIED
+
 
 class Amount(Protocol):
     """How many URLs a sample has: a part of :class:`SampleSettings` and of what the store keeps of a draw."""

@@ -29,8 +29,7 @@ FROM workers WHERE run_id = :run_id ORDER BY ended_at IS NOT NULL, worker LIMIT 
 
 -- name: url
 SELECT v.state, v.reason_code, v.reason, v.depth, v.attempts, v.seed, u.due_at, v.kind, v.lastmod, v.target
-FROM urls v JOIN urls_by_id u ON u.url_id = v.url_id LEFT JOIN pages_by_id p ON p.url_id = v.url_id
-WHERE v.url_id = :url_id
+FROM urls v JOIN urls_by_id u ON u.url_id = v.url_id WHERE v.url_id = :url_id
 
 -- name: step
 -- A URL on the way of redirects, mirrors and canonical URLs, and the next one. A URL that is requested again and has no

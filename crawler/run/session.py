@@ -356,7 +356,7 @@ def _without_strata() -> UsageError:
 async def _require_drawn(store: CrawlStore, settings: Settings) -> None:
     """Raise :class:`UsageError` for a stratified sample that the store does not hold as ``settings`` ask for it."""
     sample = settings.sample
-    if sample.size is None or sample.method is not Method.STRATIFIED:
+    if not sample.is_of_list:
         return
     draw = await store.sample_draw()
     if (
@@ -369,7 +369,7 @@ async def _require_drawn(store: CrawlStore, settings: Settings) -> None:
 
 def of_list(settings: Settings) -> Settings:
     """The settings of a crawl; a stratified sample requests nothing but drawn seeds."""
-    if settings.sample.size is None or settings.sample.method is not Method.STRATIFIED:
+    if not settings.sample.is_of_list:
         return settings
     return replace(settings, scope=replace(settings.scope, max_depth=0))
 
