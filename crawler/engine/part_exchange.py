@@ -50,7 +50,7 @@ class OtherPart:
 
     @asynccontextmanager
     async def asked(self) -> AsyncIterator[PartStore]:
-        """A context with the store, for one task at a time. An error of this store is :class:`PartAway` outside."""
+        """Lend the store to one task at a time. An error of the store in the context becomes :class:`PartAway`."""
         async with self._mutex:
             try:
                 if self._store is None:
@@ -133,10 +133,10 @@ class PartExchange:
         return len(rows)
 
     async def may_bring_work(self) -> bool:
-        """Whether another part may still offer a URL to this one. Two looks must have shown the contrary.
+        """Whether another part may still offer a URL to this one. ``False`` takes two looks in a row that found none.
 
-        Raises :class:`StoreError` for a part that has work, or offers for another part, and that has shown no sign of
-        life for the patience of the workers.
+        Raises :class:`StoreError` if a part has work, or offers wait for it, and it has shown no sign of life for
+        ``patience_s``.
         """
         looks = {self._own: await self._store.part_look()}
         for other in self._others:
@@ -161,7 +161,7 @@ class PartExchange:
             self._seen[number] = look, self._clock.now()
 
     def _require_life(self, looks: Mapping[int, PartLook]) -> None:
-        """Raise :class:`StoreError` if a part is away for too long that the crawl has to wait for."""
+        """Raise :class:`StoreError` if the crawl has waited for a part for too long."""
         for other in self._others:
             look, since = self._seen[other.number]
             is_idle = look is not None and look.has_begun and (look.has_ended or not look.has_work)

@@ -42,7 +42,7 @@ class PartLook:
     """One part at one moment.
 
     ``has_ended``: its last run is over. ``has_work``: a group of it is ready at some time, or held, or offers are under
-    way within it. ``taken`` counts the transactions that took offers of other parts in. ``seen_at`` is its last sign of
+    way within it. ``taken`` counts the transactions that took in offers of other parts. ``seen_at`` is its last sign of
     life by its own clock. ``offers_to`` are the parts that have not taken all its offers in.
     """
 
@@ -58,9 +58,9 @@ def is_quiet(looks: Mapping[int, PartLook]) -> bool:
     """Whether no part that is at work has work, and no offer waits for one that is.
 
     One such look proves nothing: the parts were seen one after the other, and an offer may have moved from one that was
-    seen last to one that was seen first. Two looks prove it, one after the other, in which each part has the same
-    ``taken``: a part without work gets some by taking offers in, and only so. No part took any in between its two
-    moments. So when the first look was over, all parts were without work, and no offer was under way.
+    seen last to one that was seen first. Two looks in a row prove it if each part has the same ``taken`` in both. Only
+    taking in offers gives work to a part that has none, and no part took in any between its two moments. So when the
+    first look was over, all parts were without work, and no offer was under way.
     """
     ended = {number for number, look in looks.items() if look.has_ended}
     return all(

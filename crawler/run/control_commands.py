@@ -21,8 +21,8 @@ _SAID = {
     Command.STOP: "the crawl is told to stop: requests in flight get a few seconds; the same command continues it",
     Command.BLOCK: "{name} is blocked: the crawl sends nothing there and excludes its queued URLs, until `crawler "
     "control unblock {name}{db}`",
-    Command.UNBLOCK: "{name} is no longer blocked: the running crawl, or the next one, queues its URLs again, but "
-    "for those that `crawler store forget` took out",
+    Command.UNBLOCK: "{name} is no longer blocked: the running crawl, or the next one, queues its URLs again, "
+    "except those that `crawler store forget` took out",
 }
 
 _MAX_BECAUSE = 1000

@@ -29,8 +29,8 @@ async def why_nothing(
 
     What any worker of the run fetched counts. A run had nothing to do if the store holds pages, no URL is left queued,
     and the run either sent no request, or came to the end of the frontier with no seed failed or excluded: a crawl that
-    was killed shortly before its end may request a robots.txt once more. Nor has a run anything to do that makes only
-    revisits, because a limit on pages is reached, and finds none due.
+    was killed shortly before its end may request a robots.txt once more. A run that makes only revisits, because a
+    limit on pages is reached, has nothing to do if none is due.
     """
     visited = progress.revisits.total() - progress.revisits[VisitResult.UNREACHED]
     if progress.pages or visited or await store.fetched_by_run():

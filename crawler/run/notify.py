@@ -23,8 +23,6 @@ from crawler.settings.keys import terminal_name
 from crawler.terminal_text import shown
 
 _TIMEOUT_S = 20.0
-
-
 _MAIL = ("smtp:", "smtps:")
 
 
@@ -81,7 +79,7 @@ def _mail(target: str, summary: dict[str, Any], sender: str) -> None:
     message.set_content(json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
     host, is_tls = parts.hostname or "", parts.scheme == "smtps"
     context = ssl.create_default_context()
-    if login is None and not is_tls:  # otherwise anybody on the way could read the mail
+    if login is None and not is_tls:  # TLS with any certificate is better than a mail in the clear
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     server = (
         smtplib.SMTP_SSL(host, parts.port or smtplib.SMTP_SSL_PORT, timeout=_TIMEOUT_S, context=context)

@@ -39,8 +39,8 @@ CONFIDENCE = 0.95
 ENOUGH_UNITS = 400
 #: The number of clusters, of which the same holds: their number bounds what a sample tells about kinds of cluster.
 ENOUGH_CLUSTERS = 40
-#: The effective number of units depends on which sites were drawn, if their units have unequal weights: it is greatest
-#: if a sample lacks the large sites. Then the number of units itself must be greater.
+#: The same for units of unequal weights. Their effective number depends on which sites were drawn, and is greatest in a
+#: sample that lacks the large sites. So the number of units itself must be greater.
 ENOUGH_UNEQUAL_UNITS = 1000
 #: The effective number of units, or of sites by their estimated sizes, divided by their number. Sites of unequal size
 #: that were drawn with nearly equal probabilities may lack a large one, whatever their number.

@@ -85,10 +85,10 @@ def doubts(survey: Survey) -> list[str]:
         )
     if any(figure.estimate.may_be_too_narrow for figure in survey.figures):
         notes.append(
-            "or wider: the interval may miss the true value more than 5 times in 100, because of missing units or, for "
-            "sizes and links, and for shares if sites were drawn by chance, a sample of fewer than "
-            f"{ENOUGH_UNITS} units, which may lack a rare kind of page, or of fewer than {ENOUGH_CLUSTERS} walks or "
-            "sites drawn by chance, or of drawn sites of unequal size, which may lack a large site"
+            "or wider: the interval may miss the true value more than 5 times in 100. Units are missing, or the sample "
+            "is too small for sizes and links, and for shares if sites were drawn by chance: fewer than "
+            f"{ENOUGH_UNITS} units may lack a rare kind of page, fewer than {ENOUGH_CLUSTERS} walks or sites a kind of "
+            "site, and drawn sites of unequal size a large site"
         )
     if survey.draws:
         notes.append(

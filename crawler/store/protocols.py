@@ -613,7 +613,7 @@ class Frontier(Overview, Protocol):
         ...
 
     async def unfetched_seed(self) -> str | None:
-        """A seed that was not fetched, first one on a site that this run has asked; ``None`` if there is none."""
+        """A seed that was not fetched, if possible on a site that this run has asked; ``None`` if there is none."""
         ...
 
     async def seed_states(self) -> list[tuple[State, str]]:

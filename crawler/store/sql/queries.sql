@@ -36,7 +36,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS N
 
 -- name: next_ready
 -- The unclaimed group that is ready first, with the last answer for a robots.txt that it waits for. waits_for is empty
--- if not its pause, but the next attempt for a URL makes it wait.
+-- if the group waits for the next attempt of a URL, and not for its pause.
 SELECT w.name, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
   r.status AS robots_status, r.failing_since
 FROM (SELECT g.name, g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for ELSE '' END AS waits_for,
@@ -130,7 +130,7 @@ WHERE s.name = :name;
 SELECT state, reason FROM urls_by_id WHERE seed = 1 AND reason_code <> 'other_part' GROUP BY 1, 2 ORDER BY count(*) DESC;
 
 -- name: unfetched_seed
--- A seed that is no page: first one on a site that got a request of this run, and one that failed before others.
+-- A seed that was not fetched: of those on sites that this run sent a request to, if there are any, the failed ones first.
 SELECT s.name || u.path AS url FROM url u JOIN site s ON s.id = site_of(u.id)
 WHERE u.seed = 1 AND u.state <> 'fetched' AND u.reason_code <> 'other_part'
 ORDER BY CASE WHEN s.id IN (SELECT site_id FROM request WHERE run_id = :run_id) THEN 0 ELSE 1 END,
