@@ -32,7 +32,8 @@ def binaries() -> Path | None:
 class Cluster:
     """A private server on a private socket; it listens on TCP only if it gets a port.
 
-    It does not flush unless it is ``durable``: a crash of the server loses nothing, only one of the machine would.
+    It does not flush unless it is ``durable``: a crash of the server loses nothing, only one of the machine would. A
+    durable one also has the memory of a server in use.
     """
 
     def __init__(self, folder: Path, port: int | None = None, *, durable: bool = False) -> None:
@@ -49,9 +50,9 @@ class Cluster:
 listen_addresses = '{"" if port is None else "127.0.0.1"}'
 port = {port or 5432}
 unix_socket_directories = '{folder}'
-shared_buffers = 128MB
+shared_buffers = {"2GB" if durable else "128MB"}
 max_connections = 100
-max_wal_size = 2GB
+max_wal_size = {"4GB" if durable else "2GB"}
 fsync = {"on" if durable else "off"}
 log_line_prefix = '%m [%p] %q%a '
 """)

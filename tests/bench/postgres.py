@@ -3,7 +3,7 @@
 The benchmark starts a server of its own that flushes as in use, loads a store with `--urls` queued URLs, and commits
 pages to it for `--seconds`, as one worker does: it claims groups, and commits a page with 32 links, a request and a
 body for each URL claimed. Fetching and parsing are left out. Half of the links are new, and one in ten leads to another
-group.
+group. Each URL takes some 330 octets of the disk for temporary files (`TMPDIR`), and each page 15 kB.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ import asyncio
 import hashlib
 import random
 import resource
-import sqlite3
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from crawler.frontier.decide import FetchedPage, Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Body, Link, PageFacts, Purpose, State
 from crawler.reasons import Reason, ReasonCode, WaitCode, WaitReason
+from crawler.store.keys import render_keys, url_number
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.protocols import ClaimLimits, CommitBatch, RequestRow
 from tests.bench import stores
@@ -35,13 +34,36 @@ from tests.postgres import Cluster, binaries, cluster
 DELAY_S, TURN_S = 1.0, 0.5
 GROUPS, URLS_PER_GROUP = 3, 10  # 30 pages a commit, as crawls have
 BODY_BYTES = 8_000  # as stored
-_LOADED = ("politeness_group", "robots_text", "site", "robots_copy", "url", "frontier")
-_AT_ONCE = 20_000
 _FETCHED = Reason(ReasonCode.FETCHED, "200")
 
 
+#: The sites of :mod:`tests.bench.stores`, made by the database itself.
+_SITES = """
+CREATE TABLE made AS SELECT n + 1 AS id, {name} AS name, {filled_at} - 3600 * random() AS at
+FROM generate_series(0, {sites} - 1) AS n;
+INSERT INTO robots_text (sha256, body) VALUES (sha256('{robots}'), '{robots}');
+INSERT INTO politeness_group (id, name, ready_at, next_at, pause_s, wait_code, waits_for)
+SELECT group_number(name), name, at, at, 1, 'delay', 'delay' FROM made;
+INSERT INTO site (name, host, registered_domain, group_id, robots_id)
+SELECT name, name, name, group_number(name), id FROM made ORDER BY id;
+INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until)
+SELECT id, 1, 'parse', '200', at - 1, at - 1, at + {valid_s} FROM made ORDER BY id;
+DROP TABLE made;
+CREATE TABLE made_path (page int, hash bigint, path text);
+"""
+#: The URLs of some pages of all sites. All sites have the same paths, so the database needs few hashes.
+_URLS = """
+INSERT INTO url (id, path, state, depth, found_on, seed)
+SELECT first_url_of(site) + hash, path, 'queued', least(page, 1),
+  CASE WHEN page > 0 THEN first_url_of(site) + {start} END, (page = 0)::int
+FROM generate_series(1::bigint, {sites}) AS site, made_path WHERE page % {rounds} = {round};
+INSERT INTO frontier (site_id, due_at, depth, url_id)
+SELECT site, 0, least(page, 1), first_url_of(site) + hash
+FROM generate_series(1::bigint, {sites}) AS site, made_path WHERE page % {rounds} = {round};
+"""
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
-    stores.add_options(parser)
     parser.add_argument("--urls", type=int, default=2_000_000, help="URLs queued in the store [%(default)s]")
     parser.add_argument("--per-site", type=int, default=100, metavar="URLS", help="URLs of a site [%(default)s]")
     parser.add_argument("--seconds", type=float, default=120.0, help="for how long to crawl [%(default)s]")
@@ -50,26 +72,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> list[Row]:
     if binaries() is None:
         raise argparse.ArgumentError(None, "postgres: PostgreSQL is not installed (apt-get install postgresql)")
-    sizes = [options.per_site] * (options.urls // options.per_site)
-    source = stores.kept(options.stores, sizes)
     with cluster(durable=True) as server:
-        return asyncio.run(_measure(server, source, sizes, options.seconds))
+        return asyncio.run(_measure(server, options.urls // options.per_site, options.per_site, options.seconds))
 
 
-async def _measure(server: Cluster, source: Path, sizes: list[int], seconds: float) -> list[Row]:
+async def _measure(server: Cluster, sites: int, per_site: int, seconds: float) -> list[Row]:
     store = await PostgresStore.open(server.make_database())
     rows: list[Row] = []
     try:
         began_at = time.monotonic()
-        await _load(source, store)
+        await _load(store, sites, per_site)
         loaded_s = time.monotonic() - began_at
         urls = await _number(store, "SELECT count(*) FROM url")
-        rows.append(Row(f"load {urls:,} queued URLs", urls / loaded_s, "URLs/s", note=f"{loaded_s:.0f} s, by COPY"))
+        rows.append(Row(f"load {urls:,} queued URLs", urls / loaded_s, "URLs/s", note=f"{loaded_s:.0f} s, by SQL"))
         rows += [
             Row(f"bytes a row of {table}", await _bytes(store, table) / urls, "B", note="with its indexes")
             for table in ("url", "frontier")
         ]
-        rows += await _crawl(store, sizes, seconds)
+        rows += await _crawl(store, [per_site] * sites, seconds)
         rows += [await _vacuum(store, table) for table in ("url", "frontier", "link", "request")]
         rows.append(Row("database", await _number(store, "SELECT pg_database_size(current_database())") / 1e6, "MB"))
     finally:
@@ -84,17 +104,17 @@ async def _vacuum(store: PostgresStore, table: str) -> Row:
     return Row(f"vacuum of {table}", took_s, "s", note=f"{await _bytes(store, table) / 1e6:,.0f} MB, with its indexes")
 
 
-async def _load(source: Path, store: PostgresStore) -> None:
-    db = sqlite3.connect(source)
-    for table in _LOADED:
-        columns = await store.columns_of(table)
-        found = db.execute(f"SELECT {', '.join(columns)} FROM {table}")
-        while rows := found.fetchmany(_AT_ONCE):
-            await store.insert_rows(table, columns, rows)
-    db.close()
-    for table in ("site", "robots_text", "robots_copy"):
-        sequence = f"pg_get_serial_sequence('{table}', 'id')"
-        await store._db.execute(f"SELECT setval({sequence}, max(id)) FROM {table}")
+async def _load(store: PostgresStore, sites: int, per_site: int) -> None:
+    name = f"'{stores.site_name(0)}'".replace("0", "' || n || '", 1)
+    made = {"name": name, "filled_at": stores.FILLED_AT, "valid_s": stores.VALID_S, "robots": stores.ROBOTS.decode()}
+    await store._db.execute(_SITES.format(sites=sites, **made))
+    hashes = [url_number(0, stores.path_of(page)) for page in range(per_site)]
+    rows = [(page, each, stores.path_of(page)) for page, each in enumerate(hashes)]
+    await store.insert_rows("made_path", ("page", "hash", "path"), rows)
+    for turn in range(stores.ROUNDS):
+        urls = _URLS.format(sites=sites, start=hashes[0], rounds=stores.ROUNDS, round=turn)
+        await store._db.execute(render_keys(urls))
+    await store._db.execute("DROP TABLE made_path")
     await store._db.execute("ANALYZE")
 
 

@@ -27,10 +27,10 @@ FILLED_AT = 1_750_000_000.0
 #: Of every site: a server for them has to listen here.
 PORT = 8099
 
-_VALID_S = 20 * 366 * 86400.0
-_ROBOTS = b"User-agent: *\nDisallow: /private/\nDisallow: /search?\n"
-_ROUNDS = 10  # each round adds to every site, which splits the pages of the file as a crawl does
-_DIGEST = hashlib.sha256(_ROBOTS).digest()
+VALID_S = 20 * 366 * 86400.0
+ROBOTS = b"User-agent: *\nDisallow: /private/\nDisallow: /search?\n"
+ROUNDS = 10  # each round adds to every site, which splits the pages of the file as a crawl does
+_DIGEST = hashlib.sha256(ROBOTS).digest()
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -91,9 +91,9 @@ def _make(path: Path, sizes: Sequence[int]) -> None:
     sql = load_queries()
     insert = "INSERT OR IGNORE" + sql["insert_url"].removeprefix("INSERT")  # of two with one hash, there is the first
     enqueue = "INSERT OR IGNORE" + sql["enqueue"].removeprefix("INSERT")
-    for turn in range(_ROUNDS):
+    for turn in range(ROUNDS):
         for site, size in enumerate(sizes, 1):
-            rows = list(_urls(site, range(turn, size, _ROUNDS)))
+            rows = list(_urls(site, range(turn, size, ROUNDS)))
             db.executemany(insert, rows)
             db.executemany(enqueue, [row[:1] for row in rows])
         db.commit()
@@ -112,7 +112,7 @@ async def _open(path: Path) -> None:
 def _add_sites(db: sqlite3.Connection, count: int) -> None:
     names = [site_name(number) for number in range(count)]
     asked_at = [FILLED_AT - 3600 * (number * 7919 % count) / count for number in range(count)]  # in no order
-    db.execute("INSERT INTO robots_text (id, sha256, body) VALUES (1, ?, ?)", (_DIGEST, _ROBOTS))
+    db.execute("INSERT INTO robots_text (id, sha256, body) VALUES (1, ?, ?)", (_DIGEST, ROBOTS))
     db.executemany(
         "INSERT INTO politeness_group (id, name, next_at, pause_s, wait_code, waits_for) "
         "VALUES (?, ?, ?, 1, 'delay', 'delay')",
@@ -121,7 +121,7 @@ def _add_sites(db: sqlite3.Connection, count: int) -> None:
     db.executemany(
         "INSERT INTO robots_copy (id, site_id, text_id, action, status, fetched_at, valid_from, valid_until) "
         "VALUES (?1, ?1, 1, 'parse', '200', ?2, ?2, ?3)",
-        [(n, at - 1, at + _VALID_S) for n, at in enumerate(asked_at, 1)],
+        [(n, at - 1, at + VALID_S) for n, at in enumerate(asked_at, 1)],
     )
     db.executemany(
         "INSERT INTO site (id, name, host, registered_domain, group_id, robots_id) VALUES (?1, ?2, ?2, ?2, ?1, ?1)",
