@@ -31,6 +31,7 @@ from typing import NoReturn
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.store.sql.store import SqlStore
 from tests import judge, kill
+from tests.bench import realweb
 from tests.command import HASTY, LOOPBACK
 from tests.postgres import Cluster, binaries, cluster
 from tests.web import LoopbackWeb
@@ -38,6 +39,7 @@ from tests.web import LoopbackWeb
 #: A lease of two seconds. A part waits 60 seconds for another one that shows no sign of life.
 SETTINGS = HASTY + "total_timeout = 1\n[workers]\nlease_margin = 1\npatience = 60\n[discovery]\nsitemaps = true\n"
 END_S = 120.0
+_REAL_S = 900.0  # for a command on a web of real pages
 _MOST = 12  # faults in one crawl
 #: What the merged store and that of one database must have alike. A URL may be found first on several pages.
 CONTENT = (*kill.CONTENT, "SELECT url, kind, seed, target, lastmod FROM urls", "SELECT site, url FROM requests")
@@ -173,20 +175,28 @@ class Disturbed:
 class Round:
     """One web, its crawl on one database in a file, and crawls of it by parts."""
 
-    def __init__(self, seed: int, web: LoopbackWeb, folder: Path, hosts: int = 8, pages_per_host: int = 12) -> None:
+    def __init__(self, web: LoopbackWeb | None, seeds: Sequence[str], folder: Path) -> None:
+        """``web`` is ``None`` if another program serves the pages. Then nobody judges the requests."""
         self.web, self.folder = web, folder
+        self._patience_s = kill.PATIENCE_S if web is not None else _REAL_S
         folder.mkdir()
-        sites, seeds = linked_web(seed, web.port, hosts, pages_per_host)
-        web.sites.clear()
-        web.sites.update(sites)
         (folder / "hasty.toml").write_text(SETTINGS)
         self.options = ["run", *seeds, "--config", str(folder / "hasty.toml"), *LOOPBACK, "--scope", "any"]
         self._said = (folder / f"said-{number}" for number in range(10_000))
 
+    @classmethod
+    def of_linked_web(
+        cls, seed: int, web: LoopbackWeb, folder: Path, hosts: int = 8, pages_per_host: int = 12
+    ) -> Round:
+        """The crawls of a web of :func:`linked_web`."""
+        sites, seeds = linked_web(seed, web.port, hosts, pages_per_host)
+        web.sites.clear()
+        web.sites.update(sites)
+        return cls(web, seeds, folder)
+
     def whole(self) -> list[str]:
         """Crawl into one file. Returns what went wrong."""
-        said = next(self._said)
-        return kill.finish(kill.start([*self.options, "--db", str(self.folder / "whole.db")], said), said)
+        return self.run(*self.options, "--db", str(self.folder / "whole.db"))
 
     def start(
         self, dbs: Sequence[str], part: int, run: Callable[[list[str], Path], None] = kill.crawl
@@ -198,7 +208,7 @@ class Round:
     def run(self, *arguments: str) -> list[str]:
         """Run another command to its end. Returns what went wrong."""
         said = next(self._said)
-        return kill.finish(kill.start(list(arguments), said), said)
+        return kill.finish(kill.start(list(arguments), said), said, self._patience_s)
 
     def differences(self, dbs: Sequence[str], name: str) -> list[str]:
         """Merge the parts, and compare the merged store with the whole one."""
@@ -218,7 +228,7 @@ class Round:
         manners = judge.Manners(
             kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/"
         )
-        return wrong + list(map(str, judge.violations(self.web.log, manners)))
+        return wrong + list(map(str, judge.violations([] if self.web is None else self.web.log, manners)))
 
     def said(self) -> list[str]:
         """What the commands have printed."""
@@ -230,7 +240,7 @@ def disturbed_crawl(
 ) -> Disturbed:
     """Run a crawl in parts with up to ``most`` faults of a kind."""
     chance = random.Random(f"{kind} {seed}")
-    made = Round(seed, web, folder, pages_per_host=40)
+    made = Round.of_linked_web(seed, web, folder, pages_per_host=40)
     wrong = made.whole()
     web.web.log.clear()
     dbs = sorted(server.make_database() for server in servers)
@@ -285,14 +295,27 @@ def _unquoted(db: str) -> str:
 # --- one server and several -----------------------------------------------------------------------
 
 
-def compared(seed: int, web: LoopbackWeb, servers: list[Cluster], folder: Path, hosts: int, pages: int) -> list[str]:
-    """Crawl one web on one server, and on several; print a table. Returns the differences from that in one file."""
-    made = Round(seed, web, folder, hosts, pages)
+def compared(made: Round, servers: list[Cluster]) -> list[str]:
+    """Crawl one web on one server, and on several; print a table. Returns the differences from that in one file.
+
+    The time "to end" is that from the last answer of any site until the last command has seen the end.
+    """
+    folder = made.folder
     wrong = made.whole()
-    columns = "servers", "pages", "URLs left to others", "wall s", "crawlers' CPU s", "servers' CPU s", "sets"
+    columns = (
+        "servers",
+        "pages",
+        "URLs left to others",
+        "wall s",
+        "to end s",
+        "crawlers' CPU s",
+        "servers' CPU s",
+        "sets",
+    )
     print("\n" + " | ".join(columns), flush=True)
     for count in range(1, len(servers) + 1):
-        web.web.log.clear()
+        if made.web is not None:
+            made.web.web.log.clear()
         used = servers[:count]
         dbs = sorted(server.make_database() for server in used)
         before, began = sum(server.cpu_s() for server in used), time.monotonic()
@@ -316,13 +339,15 @@ def compared(seed: int, web: LoopbackWeb, servers: list[Cluster], folder: Path, 
         servers_s = sum(server.cpu_s() for server in used) - before
         differences = made.differences(dbs, f"merged-{count}")
         wrong += differences
+        ends = "SELECT (SELECT max(finished_at) FROM runs) - (SELECT max(finished_at) FROM requests)"
+        ((to_end_s,),) = kill.rows(folder / f"merged-{count}.db", ends)
         fetched, left = 0, 0
         for server in used:
             db = next(db for db in dbs if str(server.folder) in _unquoted(db))
             fetched += int(server.psql("SELECT count(*) FROM page", server.name_in(db)))
             left += int(server.psql("SELECT count(*) FROM url WHERE reason_code = 'other_part'", server.name_in(db)))
         sets = "equal" if not differences else f"{len(differences)} differences"
-        row = count, fetched, left, f"{wall_s:.1f}", f"{cpu_s:.1f}", f"{servers_s:.1f}", sets
+        row = count, fetched, left, f"{wall_s:.1f}", f"{to_end_s:.1f}", f"{cpu_s:.1f}", f"{servers_s:.1f}", sets
         print(" | ".join(map(str, row)), flush=True)
     return wrong
 
@@ -335,6 +360,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--servers", type=int, default=3)
     parser.add_argument("--hosts", type=int, default=40, help="of the web of the first table; 0: no such table")
     parser.add_argument("--pages", type=int, default=20, help="of each host there")
+    parser.add_argument("--web", type=Path, help="the folder of a web of real pages, for a table of its crawls as well")
+    parser.add_argument("--name", help="the web in that folder, if it has several")
     parser.add_argument("--kind", choices=list(FAULTS), action="append", help="only these faults")
     asked = parser.parse_args(arguments)
     if binaries() is None:
@@ -345,7 +372,12 @@ def main(arguments: list[str] | None = None) -> int:
         servers = [stack.enter_context(cluster()) for _ in range(asked.servers)]
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         if asked.hosts:
-            wrong += compared(asked.seed, web, servers, folder / "table", asked.hosts, asked.pages)
+            wrong += compared(Round.of_linked_web(asked.seed, web, folder / "table", asked.hosts, asked.pages), servers)
+            print(*wrong[:20], sep="\n")
+        if asked.web is not None:
+            real = realweb.load(asked.web, asked.name)
+            with realweb.served(real):
+                wrong += compared(Round(None, real.seeds, folder / "real"), servers)
             print(*wrong[:20], sep="\n")
         print("fault | faults | crawls | requests | outcome", flush=True)
         for kind in asked.kind or FAULTS:

@@ -94,9 +94,9 @@ def crawl(arguments: list[str], said: Path) -> None:
     crawler()
 
 
-def finish(process: ForkServerProcess, said: Path) -> list[str]:
+def finish(process: ForkServerProcess, said: Path, patience_s: float = PATIENCE_S) -> list[str]:
     """Wait for a crawl to end. Returns the faults of its end."""
-    process.join(PATIENCE_S)
+    process.join(patience_s)
     if process.exitcode == 0:
         return []
     process.kill()

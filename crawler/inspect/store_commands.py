@@ -84,7 +84,7 @@ def merge(source: str, target: str) -> int:
     """Merge a crawl on several databases into the store TO, which is new. PART is the store of one of its parts.
 
     Every command that reads works on the merged store. `crawler index` builds its search index, and `crawler rank` its
-    ranks. The stores of the parts stay as they are.
+    ranks. The stores of the parts stay as they are. The same command begins a merge anew that was cut off.
     """
 
     async def work() -> int:

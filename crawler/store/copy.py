@@ -123,17 +123,16 @@ async def copy_store(
 
 
 async def _require_target(source: Copying, target: Copying, now: float) -> None:
-    copies = await target.query("SELECT source, done_at FROM store_copy")
+    copies = await target.query("SELECT source, done_at FROM store_copy ORDER BY source")
     if not copies and await target.query("SELECT 1 FROM run LIMIT 1"):
         raise UsageError(f"{target.name}: a store with a crawl of its own; copy into an empty one")
     if copies and copies[0]["done_at"] is not None:
         raise UsageError(f"{target.name}: a copy that is complete; copy into an empty store")
-    if copies and copies[0]["source"] != source.name:
-        raise UsageError(
-            f"{target.name}: a part of {copies[0]['source']}; go on with that, or copy into an empty store"
-        )
+    if copies and [row["source"] for row in copies] != [source.name]:
+        begun = " and ".join(row["source"] for row in copies)
+        raise UsageError(f"{target.name}: a part of {begun}; go on with that, or copy into an empty store")
     if not copies:
-        await target.begin_copy(source.name, now)
+        await target.begin_copy([source.name], now)
 
 
 async def _copy(source: Copying, target: Copying, table: str, on_progress: OnProgress) -> int:

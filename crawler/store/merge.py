@@ -75,28 +75,39 @@ class _Numbers:
 async def merge_parts(
     parts: Sequence[Copying], target: CrawlStore, now: float, on_progress: OnProgress = lambda table, rows, what: None
 ) -> None:
-    """Merge ``parts``, all parts of a crawl in their order, into the empty store ``target``.
+    """Merge ``parts``, all parts of a crawl in their order, into ``target``.
 
-    The parts must be opened for reading, and for this call alone. Raises :class:`UsageError` if the target is not
-    empty, and if only some of the parts keep their bodies outside, or at several places.
+    The target is empty, or has a merge of these parts that was cut off. Such a merge begins anew, because the parts may
+    have changed since. One process at a time merges into a target. The parts must be opened for reading, and for this
+    call alone. Raises :class:`UsageError` if the target has anything else, and if only some of the parts keep their
+    bodies outside, or at several places.
     """
-    async with target.beginning():
-        if await target.query("SELECT 1 FROM run LIMIT 1") or await target.query("SELECT 1 FROM store_copy LIMIT 1"):
-            raise UsageError(f"{target.name}: not an empty store; merge into a new one")
-        await target.begin_copy(" + ".join(part.name for part in parts), now)
     places = {part.body_place for part in parts}
     if len(places) > 1:
         raise UsageError(f"the bodies of the parts are at several places: {', '.join(str(p) for p in places)}")
-    if (place := places.pop()) is not None:
-        await target.keep_bodies_in(place)
-    for part in parts:
-        await part.begin_settled_snapshot()
-    merger = _Merger(parts, target, on_progress)
-    await merger.merge()
-    await target.finish_copy(now)
-    await target.prepare(None)
-    await target.fail_circles()
-    await target.find_content_mirrors(now)
+    place = places.pop()
+    async with target.beginning():
+        await _begin(sorted(part.name for part in parts), target, now)
+        if place is not None:
+            await target.keep_bodies_in(place)
+        for part in parts:
+            await part.begin_settled_snapshot()
+        await _Merger(parts, target, on_progress).merge()
+        await target.prepare(None)
+        await target.fail_circles()
+        await target.find_content_mirrors(now)
+        await target.finish_copy(now)
+
+
+async def _begin(sources: Sequence[str], target: CrawlStore, now: float) -> None:
+    """Note in the target that it becomes the merger of ``sources``, and empty it of an earlier attempt."""
+    copies = await target.query("SELECT source, done_at FROM store_copy ORDER BY source")
+    if not copies and not await target.query("SELECT 1 FROM run LIMIT 1"):
+        await target.begin_copy(sources, now)
+    elif [row["source"] for row in copies if row["done_at"] is None] == sources:
+        await target.empty(TABLES)
+    else:
+        raise UsageError(f"{target.name}: not an empty store; merge into a new one")
 
 
 class _Merger:

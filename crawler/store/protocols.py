@@ -864,8 +864,12 @@ class Copying(StoreReader, Bodies, Protocol):
         """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""
         ...
 
-    async def begin_copy(self, source: str, now: float) -> None:
-        """Note that this store becomes a copy of another store."""
+    async def begin_copy(self, sources: Sequence[str], now: float) -> None:
+        """Note that this store becomes a copy of another store, or the merger of several."""
+        ...
+
+    async def empty(self, tables: Iterable[str]) -> None:
+        """Delete all rows of ``tables``."""
         ...
 
     async def finish_copy(self, now: float) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
-from crawler.errors import UsageError
+from crawler.errors import StoreError, UsageError
 from crawler.frontier.offers import Offer
 from crawler.frontier.parts import Parts
 from crawler.store import keys, merge
-from crawler.store.copy import TABLES
+from crawler.store.copy import TABLES, copy_store
 from crawler.store.merge import merge_parts
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sql.store import SqlStore
@@ -105,6 +107,42 @@ async def test_the_rows_of_a_url_become_one(
     await harness.reopen()
     assert {queued.url for claim in await harness.claim() for queued in claim.urls} == {f"{A}1", f"{B}late"}
     await harness.close()
+
+
+async def test_a_merge_that_was_cut_off_begins_anew(
+    openers: list[Opener], stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [
+        await part(openers[0], 0, A, [], {A: [f"{B}y"]}),
+        await part(openers[1], 1, f"{B}y", [], {f"{B}y": [A]}),
+    ]
+    merged = await openers[2]()
+    for store in (*parts, merged):
+        stack.push_async_callback(store.close)
+    names = sorted(store.name for store in parts)
+
+    async def cut_off(self: SqlStore, now: float) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(merged), "find_content_mirrors", cut_off)
+        with pytest.raises(StoreError, match="the disk is full"):
+            await merge_parts(parts, merged, NOW)
+    for store in parts:
+        await store.query("ROLLBACK")
+    command = f"`crawler store merge {quote(names[0])} {quote(merged.name)}` begins it anew"
+    with pytest.raises(UsageError) as refused:
+        await merged.require_whole()
+    assert str(refused.value) == f"{merged.name}: a merge that is not finished; {command}"
+    with pytest.raises(UsageError, match="not an empty store"):
+        await merge_parts(parts[:1], merged, NOW)
+    with pytest.raises(UsageError, match=f"a part of {re.escape(' and '.join(names))}"):
+        await copy_store(parts[0], merged, NOW)
+    await merge_parts(parts, merged, NOW)
+    await merged.require_whole()
+    urls = await merged.query("SELECT url FROM pages ORDER BY url")
+    assert [row["url"] for row in urls] == [A, f"{B}y"]
+    assert await merged.query("SELECT count(*) AS n FROM links") == [{"n": 2}]
 
 
 async def test_a_store_with_a_crawl_is_not_merged_into(openers: list[Opener], stack: AsyncExitStack) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
 
@@ -304,6 +304,10 @@ class PostgresStore(SqlStore):
     async def insert_rows(self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         async with self._writing():
             await self._db.copy_in(table, columns, rows)
+
+    async def empty(self, tables: Iterable[str]) -> None:
+        async with self._writing():
+            await self._db.execute(f"TRUNCATE {', '.join(tables)} CASCADE")
 
     async def finish_copy(self, now: float) -> None:
         """Also sets the sequences, for numbers to go on after those that were copied."""

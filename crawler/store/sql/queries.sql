@@ -279,7 +279,7 @@ DELETE FROM unsettled;
 INSERT INTO unsettled (since) VALUES (:now);
 
 -- name: unfinished_copy
-SELECT source FROM store_copy WHERE done_at IS NULL;
+SELECT source FROM store_copy WHERE done_at IS NULL ORDER BY source;
 
 -- name: begin_copy
 INSERT INTO store_copy (source, begun_at) VALUES (:source, :now);

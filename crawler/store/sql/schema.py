@@ -71,7 +71,11 @@ def has_store(name: str, tables: Collection[str], version: int) -> bool:
 
 
 async def require_whole(read: Queries, name: str) -> None:
-    """Raise :class:`crawler.errors.UsageError` if the store that messages call ``name`` is an incomplete copy."""
-    for copy in await read.fetch("unfinished_copy"):
-        command = f"crawler store copy {quote(copy.source)} {quote(name)}"
+    """Raise :class:`crawler.errors.UsageError` for an incomplete copy or merger, which messages call ``name``."""
+    sources = [quote(copy.source) for copy in await read.fetch("unfinished_copy")]
+    if len(sources) == 1:
+        command = f"crawler store copy {sources[0]} {quote(name)}"
         raise UsageError(f"{name}: a copy that is not finished; `{command}` continues it")
+    if sources:
+        command = f"crawler store merge {sources[0]} {quote(name)}"
+        raise UsageError(f"{name}: a merge that is not finished; `{command}` begins it anew")

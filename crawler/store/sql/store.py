@@ -874,10 +874,10 @@ class SqlStore(ABC):
     async def begin_settled_snapshot(self) -> None:
         await self.begin_snapshot()
 
-    async def begin_copy(self, source: str, now: float) -> None:
-        """Note that this store becomes a copy of another store."""
+    async def begin_copy(self, sources: Sequence[str], now: float) -> None:
         async with self._writing():
-            await self._sql.execute("begin_copy", source=source, now=now)
+            for source in sources:
+                await self._sql.execute("begin_copy", source=source, now=now)
 
     async def complete_urls(self, rows: Sequence[tuple[int, int | None, int | None]]) -> None:
         async with self._writing():

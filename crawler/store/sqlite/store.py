@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -155,6 +155,11 @@ class SqliteStore(SqlStore):
         values = ", ".join("?" * len(columns))
         async with self._writing():
             await self._db.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})", rows)
+
+    async def empty(self, tables: Iterable[str]) -> None:
+        async with self._writing():
+            for table in tables:
+                await self._db.execute(f"DELETE FROM {table}")
 
     def lock_fds(self) -> tuple[int, ...]:
         fd = None if self._lock is None else self._lock._context.lock_file_fd
