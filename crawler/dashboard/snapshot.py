@@ -12,6 +12,7 @@ from crawler.dashboard.cached_figures import HISTORY_S, CachedFigure, RequestTot
 from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect import time_left
+from crawler.inspect.parts import part_status
 from crawler.inspect.status import SILENT_S, are_several, last_seen, low_disk, reasons, workers
 from crawler.model import State
 from crawler.reasons import group_waits_for
@@ -43,6 +44,7 @@ class SnapshotReader:
         self._failed = CachedFigure(lambda now: reasons(store, State.FAILED))
         self._sites = CachedFigure(self._look_at_sites)
         self._workers = CachedFigure(lambda now: workers(store))
+        self._part = CachedFigure(lambda now: part_status(store))
         self._time_left = CachedFigure(lambda now: time_left.read_time_left(store, now))
 
     async def look(self, now: float, *, whole: bool = False) -> dict[str, Any]:
@@ -72,6 +74,7 @@ class SnapshotReader:
             "excluded_for": await self._excluded.at(now),
             "failed_for": await self._failed.at(now),
             "sites": await self._sites.at(now),
+            "part": await self._look_at_part(now),
             "workers": await self._several_workers(now),
             "time_left": await self._look_ahead(now),
         }
@@ -81,6 +84,11 @@ class SnapshotReader:
         left = await self._time_left.at(now)
         seen = time_left.as_json(left)
         return None if left is None or seen is None else seen | {"told": time_left.told(left)}
+
+    async def _look_at_part(self, now: float) -> dict[str, Any] | None:
+        """The part of a crawl that the store has, with the lines that describe it; ``None`` for a whole crawl."""
+        part = await self._part.at(now)
+        return None if part is None else part.as_json() | {"told": [f"{name}: {line}" for name, line in part.told()]}
 
     async def _several_workers(self, now: float) -> list[dict[str, Any]]:
         seen = await self._workers.at(now)

@@ -42,7 +42,7 @@ class PartLook:
     """One part at one moment.
 
     ``has_ended``: its last run is over. ``has_work``: a group of it is ready at some time, or held, or offers are under
-    way within it. ``taken`` counts the transactions that took in offers of other parts. ``seen_at`` is its last sign of
+    way within it. ``taken`` counts the offers of other parts that it took in. ``seen_at`` is its last sign of
     life by its own clock. ``offers_to`` are the parts that have not taken all its offers in.
     """
 
@@ -52,6 +52,19 @@ class PartLook:
     taken: int
     seen_at: float | None
     offers_to: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class PartTraffic:
+    """The offers that a part exchanges with another one: those ``waiting`` for it, and those ``taken`` in from it.
+
+    An offer that was taken in twice, because a process was killed before it could delete it, counts twice.
+    """
+
+    part: int
+    db: str
+    waiting: int
+    taken: int
 
 
 def is_quiet(looks: Mapping[int, PartLook]) -> bool:

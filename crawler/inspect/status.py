@@ -15,6 +15,7 @@ from crawler.clock import brief_time, iso
 from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
+from crawler.inspect.parts import PartStatus, part_status
 from crawler.inspect.revisits import count_revisits, told
 from crawler.inspect.sampling_frame import OpenFrame, open_frame
 from crawler.inspect.time_left import as_json as time_left_json
@@ -65,6 +66,7 @@ class Status:
     beats: list[Beat]
     frame: OpenFrame | None  # the sampling frame, while it is open
     time_left: TimeLeft | None  # None: nothing is queued that may be fetched
+    part: PartStatus | None  # None: the store has the whole crawl
     is_held: bool  # whether a process may be crawling into the store
 
 
@@ -108,6 +110,7 @@ async def look(store: StoreReader, now: float) -> Status:
         beats=await store.control.beats(),
         frame=await open_frame(store, now),
         time_left=await read_time_left(store, now),
+        part=await part_status(store),
         is_held=store.is_held(),
     )
 
@@ -139,6 +142,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "sampling_frame": None if status.frame is None else asdict(status.frame),
         "revisits": dict(status.revisits),
         "last_run": run,
+        "part": None if status.part is None else status.part.as_json(),
         "workers": status.workers,
         "paused_since": status.standing.paused_since,
         "low_disk": low_disk(status.last_run, status.beats, status.at),
@@ -158,6 +162,8 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
             f"{many(counts.pages, 'page')}, {many(counts.links, 'link')}, {many(counts.requests, 'request')}",
         ),
     ]
+    if status.part is not None:
+        rows += status.part.told()
     if status.time_left is not None:
         rows.append(("Time", time_left_told(status.time_left)))
     rows += told(status.revisits, status.at, db)

@@ -20,6 +20,7 @@ from crawler.formatting import counted, duration, many, size
 from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import standing
 from crawler.frontier.scope import Scope
+from crawler.inspect.parts import requesting_part
 from crawler.inspect.revisits import about_revisits, revisits_of
 from crawler.inspect.sampling_frame import open_frame
 from crawler.inspect.status import low_disk
@@ -64,7 +65,7 @@ async def explain(store: StoreReader, url: str, *, now: float) -> dict[str, Any]
     """
     site, path = split(url)
     settings = recorded(await store.last_settings() or {})
-    known: dict[str, Any] = {"url": url, "known": False, "at": now}
+    known: dict[str, Any] = {"url": url, "known": False, "at": now, "part": requesting_part(store.parts, site)}
     number = await store.find(url)
     if number is not None:
         (row,) = await store.query(_SQL["url"], {"url_id": number})
@@ -241,6 +242,9 @@ def told(known: dict[str, Any], db: str) -> list[Fact]:
     """An explanation from the store ``db`` as labelled lines."""
     host = host_of(known["url"])
     rows = _fate(known) if known["known"] else [("state", "unknown: it is not a seed, and no fetched page links to it")]
+    if part := known["part"]:
+        asks = f"`crawler why {quote(known['url'])} --db {quote(part['db'])}`"
+        rows.append(("part", f"{part['part']} of {part['of']} requests its domain: {part['db']}; {asks} asks there"))
     if "no_such_host" in known:
         rows.append(("host", f"{host} does not exist: {known['no_such_host']}"))
     if known.get("reason_code") == ReasonCode.FORGOTTEN:

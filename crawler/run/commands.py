@@ -196,7 +196,7 @@ async def _run(settings: Settings, seeds: Seeds, changes: str) -> int:
         async with _shown(settings, crawl, store, store, clock, signals):
             with signals.ending_within(settings.crawl.max_time_s):
                 end = await run_to_end(crawl, store, clock)
-        result = summary(crawl, await store.counts(), end, shown(settings.output.db), clock.now())
+        result = summary(crawl, await store.counts(), end, shown(settings.output.db), clock.now(), store.parts)
         draw = await store.sample_draw() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
         unreached = await _told_of_unreached(store, settings)
@@ -247,7 +247,7 @@ async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun) -> i
                 await look_back(team.progress, store, clock)
         log_end(end)
         await store.end_run(end, clock.now())
-        result = summary(team, await store.counts(), end, shown(settings.output.db), clock.now())
+        result = summary(team, await store.counts(), end, shown(settings.output.db), clock.now(), store.parts)
         unreached = await _told_of_unreached(store, settings)
         stopped = signals.came or team.cut_short
         nothing = None if stopped else await why_nothing(store, team.progress, end, settings, clock.now())

@@ -20,8 +20,10 @@ from crawler.engine.progress import Progress, trouble
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.formatting import duration, many, size
+from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import Pace
 from crawler.frontier.time_left import TimeLeft
+from crawler.inspect.parts import told_merge
 from crawler.inspect.status import resume_hint
 from crawler.inspect.time_left import read_time_left, told
 from crawler.inspect.unknown_hosts import told_wait
@@ -290,13 +292,16 @@ def _without(wait: Waiting, db: str) -> str:
     return f"`crawler control block {wait.group}{db_argument(db)}` leaves it out"
 
 
-def summary(crawl: Watched, counts: Counts, end: RunEnd, db: str, now: float) -> dict[str, Any]:
+def summary(
+    crawl: Watched, counts: Counts, end: RunEnd, db: str, now: float, parts: Parts | None = None
+) -> dict[str, Any]:
     """The end of a run as one JSON object. ``urls``, ``pages`` and ``links`` count the whole store."""
     progress = crawl.progress
     return {
         "ended_by": end.told(terminal_name),
         "ended_code": end.code,
         "db": db,
+        "part": None if parts is None else told_merge(parts),
         "seconds": round(now - progress.started_at, 3),
         "urls": {state.value: n for state, n in counts.states.items()},
         "pages": counts.pages,
@@ -341,6 +346,8 @@ def print_summary(result: dict[str, Any], console: PrintableConsole) -> None:
         more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""
         rows.append(("Trouble", _troubles(troubles[:_TROUBLES]) + more))
     rows.append(("Store", f"{result['db']}: {many(result['pages'], 'page')}, {many(result['links'], 'link')}"))
+    if result["part"] is not None:
+        rows.append(("Part", result["part"]))
     rows.append(("URLs", ", ".join(f"{n:,} {state}" for state, n in urls.items())))
     console.print(facts(rows))
 

@@ -26,7 +26,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
 from crawler.frontier.operator import Command, Order
-from crawler.frontier.parts import PartLook, Parts
+from crawler.frontier.parts import PartLook, Parts, PartTraffic
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Headers, Purpose, RobotsCopy, State, TlsFacts
@@ -419,6 +419,15 @@ class Overview(Reconnecting, Protocol):
         ...
 
     @property
+    def parts(self) -> Parts | None:
+        """The parts of the crawl; ``None`` if the store has the whole crawl."""
+        ...
+
+    async def part_look(self) -> PartLook:
+        """What other parts need to know of this one."""
+        ...
+
+    @property
     def control(self) -> Control: ...
 
 
@@ -469,6 +478,10 @@ class StoreReader(Overview, Protocol):
 
     async def end_notes(self) -> None:
         """Drop the temporary tables, and read the newest state of the store again."""
+        ...
+
+    async def part_traffic(self) -> list[PartTraffic]:
+        """The exchange of this part with each other part."""
         ...
 
     def is_held(self) -> bool:
@@ -768,23 +781,14 @@ class OutgoingOffer(NamedTuple):
     offer: Offer
 
 
-class PartStore(Protocol):
+class PartStore(Overview, Protocol):
     """For the parts of a crawl on several databases: each store is that of one part."""
-
-    @property
-    def parts(self) -> Parts | None:
-        """The parts of the crawl; ``None`` if the store has the whole crawl."""
-        ...
 
     async def keep_parts(self, parts: Parts | None) -> None:
         """Become the store of a part, before the first run.
 
         Raises :class:`crawler.errors.UsageError` if the store has another part, or a run without parts.
         """
-        ...
-
-    async def part_look(self) -> PartLook:
-        """What other parts need to know of this one."""
         ...
 
     async def outgoing(self, part: int, limit: int) -> list[OutgoingOffer]:
@@ -802,7 +806,7 @@ class PartStore(Protocol):
         ...
 
 
-class EngineStore(Runs, Frontier, Revisits, Bodies, PartStore, Protocol):
+class EngineStore(Runs, Frontier, Revisits, PartStore, Bodies, Protocol):
     """For the engine as a whole. It reads no view."""
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.offers import Offer
-from crawler.frontier.parts import Parts
+from crawler.frontier.parts import Parts, PartTraffic
 from crawler.store import keys, merge
 from crawler.store.copy import TABLES, copy_store
 from crawler.store.merge import merge_parts
@@ -79,6 +79,8 @@ async def test_the_rows_of_a_url_become_one(
     assert [(row.offer.url, row.offer.depth) for row in waiting] == [(f"{B}x", 1), (f"{B}late", 1)]
     second = await part(openers[1], 1, f"{B}y", [waiting[0].offer], {f"{B}y": [A], f"{B}x": [f"{B}y"]})
     stack.push_async_callback(second.close)
+    assert await first.part_traffic() == [PartTraffic(1, "b.db", waiting=2, taken=0)]
+    assert await second.part_traffic() == [PartTraffic(0, "a.db", waiting=1, taken=1)]
     merged = await openers[2]()
     stack.push_async_callback(merged.close)
     await merge_parts([first, second], merged, NOW + 100)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from crawler.demo.pages import Page, plain
@@ -25,6 +26,8 @@ def test_two_parts_crawl_together_and_merge(loopback: LoopbackWeb, tmp_path: Pat
     running = [start(*options, seed, "--db", db) for db in dbs]
     ended = [finish(process) for process in running]
     assert [each.code for each in ended] == [0, 0], ended
+    merge = f"`crawler store merge {dbs[0]} whole.db` makes one store of all"
+    assert f"1 of 2 of the crawl; {merge}" in " ".join(ended[0].out.split())
     assert len(kill.rows(Path(dbs[0]), "SELECT 1 FROM page")) == 2
     assert here("store", "merge", dbs[0], tmp_path / "merged.db").code == 0
     assert len(kill.rows(tmp_path / "merged.db", "SELECT url FROM pages")) == 6
@@ -40,6 +43,17 @@ def test_two_parts_crawl_together_and_merge(loopback: LoopbackWeb, tmp_path: Pat
     assert len((tmp_path / "pages.jsonl").read_text().splitlines()) == 6
     why = here("why", loopback.url("b.test"), "--db", dbs[0])
     assert "requested by another part of the crawl" in why.out
+    there = f"`crawler why {loopback.url('b.test')} --db {dbs[1]}` asks there"
+    assert f"2 of 2 requests its domain: {dbs[1]}; {there}" in " ".join(why.out.split())
+    asked = here("why", loopback.url("b.test"), "--db", dbs[1], "--json")
+    assert json.loads(asked.out)["part"] is None
+    status = json.loads(here("status", "--db", dbs[0], "--json").out)["part"]
+    other = {"part": 2, "db": dbs[1], "waiting": 0, "taken": status["others"][0]["taken"]}
+    assert status == {"part": 1, "of": 2, "waits_for_others": False, "others": [other]}
+    assert merge in " ".join(here("status", "--db", dbs[0]).out.split())
+    assert here("report", tmp_path / "part.html", "--db", dbs[0]).code == 0
+    assert "This is part 1 of 2 of the crawl." in (tmp_path / "part.html").read_text()
+    assert "This is part" not in (tmp_path / "report.html").read_text()
     assert (again := here(*options, "--db", dbs[0])).code == 0, again
     third = here(*options, "--part", tmp_path / "third.db", "--db", dbs[0])
     assert third.code == 2

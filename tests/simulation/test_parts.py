@@ -17,6 +17,7 @@ from crawler.engine.crawl_settings import CrawlSettings
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.parts import Parts
 from crawler.frontier.scope import ScopeMode, ScopeSettings
+from crawler.inspect.parts import part_status
 from crawler.store.merge import merge_parts
 from crawler.store.sqlite.store import SqliteStore
 from tests import kill
@@ -83,6 +84,18 @@ async def merged(folder: Path, clock: VirtualClock) -> Path:
     return folder / "merged.db"
 
 
+async def told_of_part(parts: Parts) -> dict[str, object]:
+    """What ``crawler status`` prints of a part."""
+    store = await SqliteStore.open(Path(parts.dbs[parts.own]), read_only=True)
+    try:
+        await store.open_parts()
+        status = await part_status(store)
+        assert status is not None
+        return dict(status.told())
+    finally:
+        await store.close()
+
+
 @pytest.mark.parametrize("options", [OPTIONS, replace(OPTIONS, scope=ScopeSettings(ScopeMode.ANY, max_depth=3))])
 def test_the_parts_find_together_what_one_crawl_finds(tmp_path: Path, options: Options) -> None:
     async def main(clock: VirtualClock) -> None:
@@ -112,8 +125,14 @@ def test_a_part_that_begins_late_takes_in_what_waits_for_it(tmp_path: Path) -> N
         await clock.sleep(PATIENCE_S / 2)
         assert not task.done()
         assert {hit.host for hit in web.log} == {"a.test"}
+        assert await told_of_part(first) == {
+            "Part": f"1 of 2 of the crawl; `crawler store merge {first.dbs[0]} whole.db` makes one store of all",
+            "Part 2": f"{first.dbs[1]}: 4 offers to it wait there, 0 of its offers were taken in",
+            "Waiting": "for the other parts: nothing of this part is left, and they may still offer URLs",
+        }
         await crawl_part(clock, web, second)
         await task
+        assert "Waiting" not in await told_of_part(first)
         assert {hit.host for hit in web.log} == set(SITES)
 
     run_virtual(main)

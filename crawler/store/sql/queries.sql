@@ -98,7 +98,12 @@ SELECT number, db, is_own FROM part ORDER BY number;
 INSERT INTO part (number, db, is_own) VALUES (:number, :db, :is_own);
 
 -- name: count_taken
-UPDATE part SET taken = taken + 1 WHERE number = :part;
+UPDATE part SET taken = taken + :offers WHERE number = :part;
+
+-- name: part_traffic
+-- The other parts, with the offers that wait for each, and those that were taken in from it.
+SELECT p.number, p.db, (SELECT count(*) FROM outgoing o WHERE o.part = p.number) AS waiting, p.taken
+FROM part p WHERE p.is_own = 0 ORDER BY p.number;
 
 -- name: outgoing
 -- The oldest offers to a part.

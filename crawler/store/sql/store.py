@@ -17,7 +17,7 @@ from crawler.errors import StoreError, UsageError
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
-from crawler.frontier.parts import PartLook, Parts
+from crawler.frontier.parts import PartLook, Parts, PartTraffic
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.frontier.revisit import RevisitSettings
 from crawler.gunzip import BROKEN
@@ -725,6 +725,10 @@ class SqlStore(ABC):
         has_ended = row.finished_at is not None
         return PartLook(bool(row.has_begun), has_ended, bool(row.has_work), row.taken, row.seen_at, offers_to)
 
+    async def part_traffic(self) -> list[PartTraffic]:
+        rows = await self._read.fetch("part_traffic")
+        return [PartTraffic(row.number, row.db, row.waiting, row.taken) for row in rows]
+
     async def outgoing(self, part: int, limit: int) -> list[OutgoingOffer]:
         return [
             OutgoingOffer(
@@ -754,7 +758,7 @@ class SqlStore(ABC):
     ) -> None:
         async with self._writing():
             _, touched = await self._offers.take(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
-            await self._sql.execute("count_taken", part=part)
+            await self._sql.execute("count_taken", part=part, offers=len(offers))
             await self._committer.refresh(touched, pages_per_site)
 
     # --- bodies outside the database ----------------------------------------------------------

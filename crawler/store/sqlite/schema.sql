@@ -73,7 +73,7 @@ CREATE TABLE part (                      -- one row per database of a crawl on s
   number INTEGER PRIMARY KEY,            -- from 0
   db TEXT NOT NULL,                      -- as given to --part, paths from the root on
   is_own INTEGER NOT NULL,               -- 1: this store
-  taken INTEGER NOT NULL DEFAULT 0       -- transactions that took offers of that part in
+  taken INTEGER NOT NULL DEFAULT 0       -- offers of that part that were taken in
 );
 
 CREATE TABLE outgoing (                  -- offers of URLs of other parts, until their parts have taken them in

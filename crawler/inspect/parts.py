@@ -1,0 +1,67 @@
+"""What a store that has a part of a crawl shows of the other parts (``docs/scale.md``)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from shlex import quote
+from typing import Any
+
+from crawler.cli.layout import Fact
+from crawler.frontier.parts import Parts, PartTraffic
+from crawler.store.location import shown
+from crawler.store.protocols import StoreReader
+
+
+@dataclass(frozen=True, slots=True)
+class PartStatus:
+    """The part of a crawl that a store has, and its exchange with the others.
+
+    ``is_waiting``: its run is under way and has no work, so only an offer of another part can give it some.
+    """
+
+    parts: Parts
+    others: tuple[PartTraffic, ...]
+    is_waiting: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """As one JSON object. Parts count from 1, and their databases have no passwords."""
+        others = [asdict(other) | {"part": other.part + 1, "db": shown(other.db)} for other in self.others]
+        return {
+            "part": self.parts.own + 1,
+            "of": len(self.parts.dbs),
+            "waits_for_others": self.is_waiting,
+            "others": others,
+        }
+
+    def told(self) -> list[Fact]:
+        """As labelled lines."""
+        rows: list[Fact] = [("Part", told_merge(self.parts))]
+        for other in self.others:
+            counts = f"{other.waiting:,} offers to it wait there, {other.taken:,} of its offers were taken in"
+            rows.append((f"Part {other.part + 1}", f"{shown(other.db)}: {counts}"))
+        if self.is_waiting:
+            rows.append(("Waiting", "for the other parts: nothing of this part is left, and they may still offer URLs"))
+        return rows
+
+
+async def part_status(store: StoreReader) -> PartStatus | None:
+    """The part that a store has, and what it exchanges; ``None`` if it has the whole crawl."""
+    if store.parts is None:
+        return None
+    look = await store.part_look()
+    is_waiting = look.has_begun and not look.has_ended and not look.has_work and store.is_held()
+    return PartStatus(store.parts, tuple(await store.part_traffic()), is_waiting)
+
+
+def told_merge(parts: Parts) -> str:
+    """Which part a store has, and the command that makes one store of all."""
+    merge = f"crawler store merge {quote(shown(parts.dbs[parts.own]))} whole.db"
+    return f"{parts.own + 1} of {len(parts.dbs)} of the crawl; `{merge}` makes one store of all"
+
+
+def requesting_part(parts: Parts | None, site: str) -> dict[str, Any] | None:
+    """The other part that requests a site, as JSON; ``None`` if this store's part does."""
+    number = None if parts is None else parts.other_of(site)
+    if parts is None or number is None:
+        return None
+    return {"part": number + 1, "of": len(parts.dbs), "db": shown(parts.dbs[number])}
