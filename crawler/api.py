@@ -346,8 +346,8 @@ class OpenCrawl:
         """The estimates from the sample that :meth:`run` drew (settings ``sample.*``). Needs the extra ``sample``.
 
         ``variables`` are SQL expressions over the columns of ``pages``, or functions of a :class:`Page` that return a
-        number, a truth value, a text, or ``None`` for a page without a value. ``by`` estimates them for each stratum or
-        site too. ``since`` is a store with an earlier wave of the same sample, for estimates of the changes.
+        number, a truth value, a text, or ``None`` for a page without a value. ``by`` makes all estimates for each
+        stratum or site too. ``since`` is a store with an earlier wave of the same sample, for estimates of the changes.
         Raises :class:`UsageError` without a store, a sample in it, or that extra, and for a variable that cannot be
         computed.
         """

@@ -30,7 +30,7 @@ class _Commands(LazyGroup):
 @cli.group(cls=_Commands, invoke_without_command=True)
 @db_option
 @variable_option
-@click.option("--by", type=click.Choice(["stratum", "site"]), help="Estimate variables for each of these parts too.")
+@click.option("--by", type=click.Choice(["stratum", "site"]), help="Estimate everything for each of these parts too.")
 @click.option("--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes.")
 @json_option
 @click.pass_context

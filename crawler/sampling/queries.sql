@@ -61,6 +61,10 @@ SELECT count(*) AS urls FROM urls_by_id
 WHERE state = 'excluded' AND reason_code = 'blocked' AND kind = 'page'
   AND url_id NOT IN (SELECT url_id FROM samples_by_id)
 
+-- name: frame_sites
+-- The number of URLs of each site in the frame that the sample was drawn from.
+SELECT site, count(*) AS urls FROM sample_frame GROUP BY site
+
 -- name: pilot_sites
 -- The requests to each site, those for drawn URLs at depth :held_from or deeper, and its URLs in the sampling frame.
 SELECT s.site, coalesce(q.requests, 0) AS requests, coalesce(q.answer_s, 0) AS answer_s,

@@ -44,10 +44,11 @@ class Unit(StrEnum):
     BYTES = "bytes"
     LINKS = "links"
     NUMBER = "number"  # of a variable of the user
+    COUNT = "count"  # of URLs or links: a total
 
 
 class By(StrEnum):
-    """The parts of the frame for which a variable of the user is estimated too."""
+    """The parts of the frame for which everything is estimated too."""
 
     STRATUM = "stratum"
     SITE = "site"
@@ -74,12 +75,22 @@ TAKEN_OUT = {ReasonCode.BLOCKED: Outcome.BLOCKED, ReasonCode.FORGOTTEN: Outcome.
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One estimate: ``what`` is estimated, ``among`` which URLs."""
+    """One estimate: ``what`` is estimated, ``among`` which URLs.
+
+    ``total`` is the number of these URLs for a share, and the sum for a mean; ``None`` if the number of URLs in the
+    frame, or in this part of it, is not known.
+    """
 
     what: str
     among: str
     unit: Unit
     estimate: Estimate
+    total: Estimate | None = None
+
+    @property
+    def unit_of_total(self) -> Unit:
+        """The unit of ``total``."""
+        return Unit.COUNT if self.unit in (Unit.SHARE, Unit.LINKS) else self.unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +102,38 @@ class Measure:
     unit: Unit
     values: Sequence[float]
 
-    def of(self, sample: Sample) -> Figure:
-        """The estimate from ``sample``, whose draws ``values`` are of."""
-        if self.unit is Unit.SHARE:
-            estimate = sample.share(self.values, open_ended=True)
-        else:
-            estimate = sample.mean(self.values)
-            if self.unit in (Unit.BYTES, Unit.LINKS):
-                estimate = _from_none(estimate)
-        return Figure(self.what, self.among, self.unit, estimate)
+    def of(self, sample: Sample, size: float | None = None) -> Figure:
+        """The estimate from ``sample``, whose draws ``values`` are of.
+
+        It has a total if ``size`` is the number of URLs in the population. A total is marked if its mean is.
+        """
+        is_share, total = self.unit is Unit.SHARE, None
+        estimate = sample.share(self.values, open_ended=True) if is_share else sample.mean(self.values)
+        if size is not None:
+            total = sample.count(self.values, size, open_ended=True) if is_share else sample.total(self.values, size)
+            total = replace(total, may_be_too_narrow=total.may_be_too_narrow or estimate.may_be_too_narrow)
+        if self.unit in (Unit.BYTES, Unit.LINKS):
+            estimate, total = _from_none(estimate), total and _from_none(total)
+        return Figure(self.what, self.among, self.unit, estimate, total)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The frame, or a part of it: its ``name``, the sample for estimates of it, and its number of URLs if known.
+
+    ``draws`` are the places of the draws that ``sample`` consists of.
+    """
+
+    name: str
+    sample: Sample
+    draws: np.ndarray
+    size: float | None
+
+    def figures(self, measures: Iterable[Measure]) -> Iterable[Figure]:
+        of = f" of {self.name}" if self.name else ""
+        for measure in measures:
+            values = np.asarray(measure.values, np.float64)[self.draws].tolist()
+            yield replace(measure, among=measure.among + of, values=values).of(self.sample, self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +180,14 @@ class Survey:
 
 
 def _plain(figure: Figure) -> dict[str, Any]:
-    estimate = asdict(figure.estimate).items()
-    numbers = {name: value if value is None or isfinite(value) else None for name, value in estimate}
-    return {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | numbers
+    named = {"what": figure.what, "among": figure.among, "unit": figure.unit.value}
+    total = None if figure.total is None else _numbers_of(figure.total)
+    return named | _numbers_of(figure.estimate) | {"total": total}
+
+
+def _numbers_of(estimate: Estimate) -> dict[str, Any]:
+    numbers = asdict(estimate).items()
+    return {name: value if value is None or isfinite(value) else None for name, value in numbers}
 
 
 async def survey(
@@ -160,8 +199,8 @@ async def survey(
 ) -> Survey:
     """Estimates from the sample in the store.
 
-    ``variables`` are variables of the user by their names; each has estimates over all and, with ``by``, for each
-    stratum or site. ``earlier`` is a store with an earlier wave of the same sample; then the changes of sizes, links
+    ``variables`` are variables of the user by their names. With ``by``, each stratum or site has estimates too.
+    ``earlier`` is a store with an earlier wave of the same sample; then the changes of sizes, links
     and variables since then are estimated too. Raises :class:`UsageError` if the store has no sample, for a variable
     that cannot be computed, and if the earlier sample is another one.
     """
@@ -178,9 +217,11 @@ async def survey(
     over_budget = sum(limit is not None and row["fetched"] >= limit for row in queued)
     (outside,) = await store.query(_SQL["blocked_outside"])
     design = _sample(draw, rows)
-    measures = _measures(design, rows) if rows else ()
-    parts = design if draw.sites is None else _within_sites(rows)
-    figures = (*(measure.of(design) for measure in measures), *_own_figures(design, parts, rows, own, by))
+    measures = [*_measures(design, rows, own)] if rows else []
+    parts = [_Part("", design, np.arange(len(rows)), draw.frame)]
+    if by is not None and rows:
+        parts += await _parts(store, draw, design, rows, by)
+    figures = tuple(figure for part in parts for figure in part.figures(measures))
     if earlier is not None:
         figures = (*figures, *await _changes(earlier, draw, rows, own, variables or {}, now))
     unseen = design.share(np.zeros(len(rows)), open_ended=True)
@@ -210,9 +251,7 @@ async def drawn_of(store: StoreReader, draw: SampleDraw, variables: Mapping[str,
     rows = await store.query(_SQL["drawn"], {"max_redirects": _redirects(draw)})
     own = {name: await _own_values(store, rows, name, variable, now) for name, variable in variables.items()}
     design = _sample(draw, rows)
-    measures = [*_measures(design, rows)]
-    for name, values in own.items():
-        measures += _own_measures(design, name, values, "pages")
+    measures = [*_measures(design, rows, own)]
     return DrawnUrls(design, measures, [row["drawn_site"] for row in rows], [row["stratum"] for row in rows])
 
 
@@ -232,34 +271,40 @@ def _is_share(values: Iterable[Value]) -> bool:
     return all(value in (0, 1) for value in values if value is not None)
 
 
-def _own_figures(
-    sample: Sample,
-    of_parts: Sample,
-    rows: Sequence[Mapping[str, Any]],
-    own: Mapping[str, Sequence[Value]],
-    by: By | None,
-) -> Iterable[Figure]:
-    """The estimates of the variables of the user: a mean, a share of ones, or shares of the most frequent labels.
+async def _parts(
+    store: StoreReader, draw: SampleDraw, whole: Sample, rows: Sequence[Mapping[str, Any]], by: By
+) -> list[_Part]:
+    """The strata or sites of which some URL was drawn. If sites were drawn first, estimates of a site hold given it."""
+    is_list, per_site = draw.method == Method.STRATIFIED, draw.per == Per.SITE
+    if by is By.STRATUM and not (is_list or per_site):
+        raise UsageError("the sample has no strata: it was drawn from all sites together; estimate by site")
+    # A stratum was sampled apart from the others. The sample of a site may depend on chance.
+    is_stratum = by is By.STRATUM or (per_site and not is_list)
+    framed = {} if is_list else {row["site"]: row["urls"] for row in await store.query(_SQL["frame_sites"])}
+    labels = np.array([row["stratum"] if by is By.STRATUM else row["drawn_site"] for row in rows])
+    parts = []
+    for label in sorted(set(labels.tolist())):
+        draws, size = np.arange(len(rows)), framed.get(label)
+        if is_stratum:
+            (draws,) = np.nonzero(labels == label)
+            there = [rows[place] for place in draws.tolist()]
+            sample = _sample(draw, there) if draw.sites is None else _within_sites(there)
+            size = float(sample.weight.sum()) if is_list else size
+        else:
+            sample = whole.among(labels == label)
+        parts.append(_Part(f"{by.value} {label}", sample, draws, size))
+    return parts
 
-    ``of_parts`` is the sample for estimates of a stratum or a site.
-    """
-    parts = {"pages": sample}
-    if by is not None:
-        labels = np.array([row["stratum"] if by is By.STRATUM else row["drawn_site"] for row in rows])
-        parts |= {f"pages of {by.value} {label}": of_parts.among(labels == label) for label in sorted(set(labels))}
-    for name, values in own.items():
-        for among, part in parts.items():
-            yield from (measure.of(part) for measure in _own_measures(sample, name, values, among))
 
-
-def _own_measures(sample: Sample, name: str, values: Sequence[Value], among: str) -> Iterable[Measure]:
+def _own_measures(sample: Sample, name: str, values: Sequence[Value]) -> Iterable[Measure]:
+    """A variable of the user: a mean, a share of ones, or shares of the most frequent labels."""
     if any(isinstance(value, str) for value in values):
         texts = [None if value is None else str(value) for value in values]
         for label in _frequent(sample, texts):
             ones = [nan if text is None else float(text == label) for text in texts]
-            yield Measure(f"{name} = {label}", among, Unit.SHARE, ones)
+            yield Measure(f"{name} = {label}", "pages", Unit.SHARE, ones)
     else:
-        yield Measure(name, among, Unit.SHARE if _is_share(values) else Unit.NUMBER, _numbers(values))
+        yield Measure(name, "pages", Unit.SHARE if _is_share(values) else Unit.NUMBER, _numbers(values))
 
 
 async def _changes(
@@ -362,7 +407,9 @@ def _within_sites(rows: Sequence[Mapping[str, Any]]) -> Sample:
     )
 
 
-def _measures(sample: Sample, rows: Sequence[Mapping[str, Any]]) -> Iterable[Measure]:
+def _measures(
+    sample: Sample, rows: Sequence[Mapping[str, Any]], own: Mapping[str, Sequence[Value]]
+) -> Iterable[Measure]:
     """The quantities to estimate. A URL has no value in one that is not about it, or if it is nonresponse."""
     said = _numbers([None if _is_unknown(row) else _is_disallowed(row) for row in rows])
     yield Measure("disallowed by robots.txt", "URLs", Unit.SHARE, said)
@@ -376,6 +423,8 @@ def _measures(sample: Sample, rows: Sequence[Mapping[str, Any]]) -> Iterable[Mea
     for tongue in _frequent(sample, tongues):
         ones = [nan if each is None else float(each == tongue) for each in tongues]
         yield Measure(f"language {tongue}", "pages whose text may be kept", Unit.SHARE, ones)
+    for name, values in own.items():
+        yield from _own_measures(sample, name, values)
 
 
 def _from_none(estimate: Estimate) -> Estimate:

@@ -9,27 +9,50 @@ from rich.table import Table
 from crawler.cli.output import PrintableConsole
 from crawler.formatting import many, size
 from crawler.frontier.sample_design import amount_of
-from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS
-from crawler.sampling.survey import NONRESPONSE, TAKEN_OUT, Figure, Outcome, Survey, Unit
+from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS, Estimate
+from crawler.sampling.survey import NONRESPONSE, TAKEN_OUT, Outcome, Survey, Unit
 
 
 def render(survey: Survey, console: PrintableConsole) -> None:
-    """Print how the sample was drawn, and every estimate with its interval."""
+    """Print how the sample was drawn, every estimate with its interval, and the totals."""
     for line in told(survey):
         console.print(line, soft_wrap=True)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     has_missing = any(figure.estimate.missing for figure in survey.figures)
-    for name in ("", "estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ())):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    table.add_column("among", overflow="fold")
+    table = _table("estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ()))
     for figure in survey.figures:
-        missing = (f"{figure.estimate.missing:,}", bounds(figure)) if has_missing else ()
+        made, unit = figure.estimate, figure.unit
+        missing = (f"{made.missing:,}", bounds(made, unit)) if has_missing else ()
         table.add_row(
-            figure.what, value(figure), interval(figure), f"{figure.estimate.units:,}", *missing, figure.among
+            figure.what, shown(made.value, unit), interval(made, unit), f"{made.units:,}", *missing, figure.among
         )
     console.print(table)
+    if any(figure.total for figure in survey.figures):
+        console.print(f"\n{totals_told(survey)}", soft_wrap=True)
+        table = _table("total", "95 % interval", *(("bounds",) if has_missing else ()))
+        for figure in survey.figures:
+            if figure.total is not None:
+                made, unit = figure.total, figure.unit_of_total
+                worst = (bounds(made, unit),) if has_missing else ()
+                table.add_row(figure.what, shown(made.value, unit), interval(made, unit), *worst, figure.among)
+        console.print(table)
     for line in doubts(survey):
         console.print(line, soft_wrap=True)
+
+
+def _table(*numbers: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for name in ("", *numbers):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    table.add_column("among", overflow="fold")
+    return table
+
+
+def totals_told(survey: Survey) -> str:
+    """The meaning of the totals, in a sentence."""
+    return (
+        f"Totals over the {many(survey.draw.frame, 'URL')} of the frame: the number of URLs or pages of a kind; the "
+        "sum of sizes, links and values"
+    )
 
 
 def told(survey: Survey) -> list[str]:
@@ -98,26 +121,19 @@ def doubts(survey: Survey) -> list[str]:
     return notes
 
 
-def value(figure: Figure) -> str:
-    """The estimate."""
-    return shown(figure.estimate.value, figure.unit)
-
-
-def interval(figure: Figure) -> str:
+def interval(made: Estimate, unit: Unit) -> str:
     """The confidence interval, or a note that the sample does not determine it."""
-    low, high = figure.estimate.low, figure.estimate.high
-    if not (isfinite(low) and isfinite(high)) or not isfinite(figure.estimate.standard_error):
+    if not (isfinite(made.low) and isfinite(made.high)) or not isfinite(made.standard_error):
         return "too few to tell"
-    doubt = " or wider" if figure.estimate.may_be_too_narrow else ""
-    return f"{shown(low, figure.unit)} to {shown(high, figure.unit)}{doubt}"
+    doubt = " or wider" if made.may_be_too_narrow else ""
+    return f"{shown(made.low, unit)} to {shown(made.high, unit)}{doubt}"
 
 
-def bounds(figure: Figure) -> str:
+def bounds(made: Estimate, unit: Unit) -> str:
     """The worst-case bounds over what has not answered; ``-`` if there are none."""
-    lowest, highest = figure.estimate.lowest, figure.estimate.highest
-    if lowest is None or highest is None:
+    if made.lowest is None or made.highest is None:
         return "-"
-    return f"{shown(lowest, figure.unit)} to {shown(highest, figure.unit)}"
+    return f"{shown(made.lowest, unit)} to {shown(made.highest, unit)}"
 
 
 def shown(number: float, unit: Unit) -> str:
@@ -126,6 +142,8 @@ def shown(number: float, unit: Unit) -> str:
         return "-"
     if unit is Unit.SHARE:
         return f"{100 * number:.1f} %"
+    if unit is Unit.COUNT or (unit is Unit.NUMBER and abs(number) >= 10_000):
+        return f"{number:,.0f}"
     if unit is Unit.NUMBER:
         return f"{number:,.4g}"
     if unit is Unit.BYTES:

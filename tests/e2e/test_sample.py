@@ -116,8 +116,18 @@ def test_the_whole_frame_is_estimated_as_it_is(web: LoopbackWeb, tmp_path: Path)
         "language fr": 20 / 25,
     }.items():
         assert (said[what]["low"], said[what]["high"]) == pytest.approx((truth, truth)), what
-    (size,) = sqlite3.connect(tmp_path / "s.db").execute("SELECT avg(body_bytes) FROM pages").fetchone()
+    size, octets = (
+        sqlite3.connect(tmp_path / "s.db").execute("SELECT avg(body_bytes), sum(body_bytes) FROM pages").fetchone()
+    )
     assert said["size"]["value"] == pytest.approx(size)
+    for what, truth in {
+        "disallowed by robots.txt": 3 * closed,
+        "answer 404": 3 * missing,
+        "language fr": 3 * 20,
+        "size": octets,
+    }.items():
+        total = said[what]["total"]
+        assert (total["low"], total["value"], total["high"]) == pytest.approx((truth, truth, truth)), what
     assert said["links per page"]["units"] == 75
 
 
@@ -266,6 +276,12 @@ def test_what_has_not_answered_is_counted_and_bounded(web: LoopbackWeb, tmp_path
     share = next(figure for figure in said["estimates"] if figure["what"] == "answer 200")
     assert (share["value"], share["missing"], share["lowest"], share["highest"]) == (1, 2, pytest.approx(0.8), 1)
     assert (share["low"], share["high"]) == (pytest.approx(0.8), 1), "the whole frame was drawn: at least 8 of 10"
+    number = share["total"]
+    assert (number["missing"], number["lowest"], number["highest"]) == (2, pytest.approx(8), 10)
+    assert number["may_be_too_narrow"]
+    told = here("sample", "--db", tmp_path / "s.db").out
+    assert "Totals over the 10 URLs of the frame" in told
+    assert "8 to 10" in told
     closed = next(figure for figure in said["estimates"] if figure["what"] == "disallowed by robots.txt")
     assert closed["low"] == 0 < closed["high"]
     assert closed["highest"] == pytest.approx(0.2)
@@ -566,9 +582,16 @@ def test_sites_are_drawn_and_then_pages_of_these(web: LoopbackWeb, tmp_path: Pat
     told = here("sample", "--db", db)
     assert "uniform, 5 of each of 2 sites drawn in proportion to their size, seed 1: 10 URLs of 105" in told.out
     by_site = here("sample", "--db", db, "--variable", "large=body_bytes > 1000", "--by", "site", "--json")
-    estimates = {each["among"]: each for each in json.loads(by_site.out)["estimates"] if each["what"] == "large"}
+    everything = json.loads(by_site.out)["estimates"]
+    estimates = {each["among"]: each for each in everything if each["what"] == "large"}
     assert estimates.keys() == {"pages"} | {f"pages of site {site}" for site in sites}
     assert all(estimates[f"pages of site {site}"]["standard_error"] is not None for site in sites)
+    for site in sites:
+        own = [each for each in everything if each["among"] == f"URLs that may be asked for of site {site}"]
+        assert sum(each["value"] for each in own) == pytest.approx(1), "the shares of the answers of the site"
+        closed = next(each for each in everything if each["among"] == f"URLs of site {site}")
+        asked = 35 - closed["total"]["value"]
+        assert sum(each["total"]["value"] for each in own) == pytest.approx(asked), "of the 35 URLs of each site"
     assert here("export", "appendix", folder, "--db", db).code == 0
     assert here("audit", "--appendix", folder).code == 0
     design = folder / "tables" / "design.csv"

@@ -1,4 +1,4 @@
-"""The estimators agree with R's ``survey`` package on fourteen worked designs.
+"""The estimators agree with R's ``survey`` package on twenty worked designs.
 
 ``r_survey.json`` has the figures of survey 4.1.1. Where R is installed, it computes them again.
 """
