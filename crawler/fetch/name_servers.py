@@ -19,7 +19,7 @@ from aiodns import error as ares
 
 from crawler.reasons import ErrorKind
 
-NAMES_PER_CHANNEL = 4_096
+NAMES_PER_CHANNEL = 1_024
 #: How often c-ares asks. It waits five times as long as its servers usually take, at least 0.25 s, and doubles that
 #: each time: 7.75 s in all if they usually answer at once, and 62 s if they have not answered yet.
 TRIES = 5

@@ -5,6 +5,7 @@ Reasons and figures: ``docs/decisions/0043-resume-tls-sessions.md``.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from functools import lru_cache
 from pathlib import Path
@@ -14,8 +15,11 @@ from crawler.errors import Setting, UsageError
 from crawler.model import TlsFacts
 from crawler.url import host_matches
 
-#: Sessions that are kept. Each takes some 6 kB of memory.
-MOST_SESSIONS = 2000
+#: Sessions that are kept. Each takes some 8 kB of memory.
+MOST_SESSIONS = 1000
+#: A session gives way to that of another host after this many seconds: servers accept it for five minutes by default
+#: (nginx, Apache).
+SESSION_S = 300.0
 
 
 class ResumingContext(ssl.SSLContext):
@@ -27,7 +31,8 @@ class ResumingContext(ssl.SSLContext):
     """
 
     def __init__(self, _protocol: int) -> None:
-        self._sessions: dict[str, ssl.SSLSession] = {}  # by host, the one kept first is first
+        # By host, the one kept first is first. With the loop time from which on it gives way.
+        self._sessions: dict[str, tuple[ssl.SSLSession, float]] = {}
 
     def wrap_bio(
         self,
@@ -38,16 +43,27 @@ class ResumingContext(ssl.SSLContext):
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
         """As in the base class, with the session of ``server_hostname``."""
-        if session is None and isinstance(server_hostname, str):
-            session = self._sessions.get(server_hostname)
+        if session is None and isinstance(server_hostname, str) and (kept := self._sessions.get(server_hostname)):
+            session = kept[0]
         return super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+
+    def has_room(self, host: str) -> bool:
+        """Whether a session of ``host`` is worth reading.
+
+        If more hosts take turns than sessions are kept, each session would be replaced before it is used. So a session
+        stays for :data:`SESSION_S`, and those of further hosts are not kept meanwhile.
+        """
+        if len(self._sessions) < MOST_SESSIONS or host in self._sessions:
+            return True
+        _, gives_way_at = next(iter(self._sessions.values()))
+        return asyncio.get_running_loop().time() >= gives_way_at
 
     def keep(self, host: str, session: ssl.SSLSession) -> None:
         """Resume ``session`` at the next connection to ``host``."""
         self._sessions.pop(host, None)
-        self._sessions[host] = session
-        if len(self._sessions) > MOST_SESSIONS:
+        if len(self._sessions) >= MOST_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
+        self._sessions[host] = session, asyncio.get_running_loop().time() + SESSION_S
 
 
 def keep_session(connection: ssl.SSLObject) -> None:
@@ -57,6 +73,8 @@ def keep_session(connection: ssl.SSLObject) -> None:
     """
     context, host = connection.context, connection.server_hostname
     if not isinstance(context, ResumingContext) or not isinstance(host, str) or connection.session_reused:
+        return
+    if not context.has_room(host):
         return
     session = connection.session
     if session is not None and (session.has_ticket or session.id):

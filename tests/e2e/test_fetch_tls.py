@@ -261,8 +261,15 @@ def test_a_server_that_forgets_its_sessions_gets_a_full_handshake(run: Run) -> N
     assert run(scenario()) == [False, True, False, True]
 
 
-def test_a_bounded_number_of_sessions_is_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("session_s", "resumed"), [(300.0, [False, False, False, True]), (0.0, [False, False, True, False])]
+)
+def test_a_bounded_number_of_sessions_is_kept(
+    run: Run, monkeypatch: pytest.MonkeyPatch, session_s: float, resumed: list[bool]
+) -> None:
+    """The session of another host gets a place when the oldest session is too old to be accepted."""
     monkeypatch.setattr(tls, "MOST_SESSIONS", 1)
+    monkeypatch.setattr(tls, "SESSION_S", session_s)
 
     async def scenario() -> list[bool]:
         one = server("good", closes=True)
@@ -272,7 +279,7 @@ def test_a_bounded_number_of_sessions_is_kept(run: Run, monkeypatch: pytest.Monk
                 assert isinstance(await fetcher.fetch(request), Fetched)
         return one.resumed
 
-    assert run(scenario()) == [False, False, True, False]
+    assert run(scenario()) == resumed
 
 
 def test_all_hosts_share_one_context() -> None:
