@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 from math import isfinite
 from typing import Any
@@ -16,6 +16,7 @@ from rich.table import Table
 from crawler.cli.layout import Fact, facts
 from crawler.cli.output import PrintableConsole
 from crawler.formatting import duration, many
+from crawler.frontier.domain_addresses import ROUNDS, addresses
 from crawler.frontier.politeness import group_name
 from crawler.frontier.sample_design import (
     Method,
@@ -44,12 +45,16 @@ _DEVIATIONS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Requests in all (``most`` is ``None`` without an upper bound), and to each site for the range of the time."""
+    """Requests in all (``most`` is ``None`` without an upper bound), and to each site for the range of the time.
+
+    ``tries`` are the most requests of ``most_of`` that fail before a domain of a rank list answers.
+    """
 
     least: int
     most: int | None
     least_of: Mapping[str, float]
     most_of: Mapping[str, float]
+    tries: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +90,14 @@ def sample_plan(settings: Settings, seeds: Seeds, pilot: Pilot | None) -> Sample
         cost = _cost_by_pilot(settings, sites, alike)
     else:
         cost = _cost_unknown(settings, sites)
+    if alike is None:  # the pilot's requests contain them
+        drawn_of_list = _drawn_of_list(settings, seeds) if sample.method is Method.STRATIFIED else seeds.urls
+        cost = _with_other_addresses(cost, seeds.domains.intersection(drawn_of_list))
     answer_s = pilot.answer_s if pilot is not None else QUICK_S
     least = _time(settings, cost.least_of, answer_s if pilot is not None else 0.0)
     most_s = None if cost.most is None else _time(settings, cost.most_of, answer_s).most_s
+    if most_s is not None:
+        most_s += _time_of_tries(settings, cost.tries)
     strata, number = _strata(settings, seeds, sites, is_list=is_list, pilot=pilot, alike=alike)
     frame = len(seeds.urls) if is_list else None if alike is None else round(alike.frame * _times(sites, alike))
     times = 1.0 if number is None else number / len(strata)
@@ -108,7 +118,7 @@ def sample_plan(settings: Settings, seeds: Seeds, pilot: Pilot | None) -> Sample
         slowest=least.slowest,
         precision=precision_of(_draws(pilot), strata, number, sites=sample.sites, sites_by=sample.sites_by),
         has_pilot=pilot is not None,
-        notes=list(_notes(settings, is_list=is_list, pilot=pilot, alike=alike)),
+        notes=list(_notes(settings, seeds, is_list=is_list, pilot=pilot, alike=alike)),
     )
 
 
@@ -166,6 +176,26 @@ def _cost_of_list(settings: Settings, seeds: Seeds, sites: Mapping[str, int]) ->
     least = {site: number + extra for site, number in drawn.items()}
     most = {site: drawn[site] + extra for site in sites}
     return Cost(round(sum(least.values())), round(sum(most.values())), least, most)
+
+
+def _with_other_addresses(cost: Cost, domains: Iterable[str]) -> Cost:
+    """The cost if the ``domains`` of a rank list, given by their first addresses, answer at the last one at worst.
+
+    The robots.txt of each address before it is requested too.
+    """
+    if cost.most is None:
+        return cost
+    tries = {split(url).site: len(addresses(url)) - 1 for url in domains}
+    most_of = {site: number + tries.get(site, 0) for site, number in cost.most_of.items()}
+    return replace(cost, most=cost.most + sum(tries.values()), most_of=most_of, tries=tries)
+
+
+def _time_of_tries(settings: Settings, tries: Mapping[str, int]) -> float:
+    """The most time for connections that fail, in seconds: for the time-outs, and for the pauses after them."""
+    longest, slots = max(tries.values(), default=0), settings.crawl.concurrency * settings.team.workers
+    # A host is left after two failures at most. The pause after the first halves after an answer.
+    pauses_s = longest * 1.5 * settings.politeness.backoff_first_s
+    return pauses_s + settings.fetch.connect_timeout_s * max(longest, sum(tries.values()) / slots)
 
 
 def _cost_unknown(settings: Settings, sites: Mapping[str, int]) -> Cost:
@@ -297,11 +327,18 @@ def _pools(labels: Sequence[str], everything: np.ndarray | None) -> Callable[[st
     return pool_of
 
 
-def _notes(settings: Settings, *, is_list: bool, pilot: Pilot | None, alike: Pilot | None) -> Sequence[str]:
+def _notes(
+    settings: Settings, seeds: Seeds, *, is_list: bool, pilot: Pilot | None, alike: Pilot | None
+) -> Sequence[str]:
     notes = []
     if alike is None:
         also = "redirects and retries" if is_list else "redirects, retries, canonical URLs and sitemap files"
-        notes.append(f"Not in the requests: {also}")
+        notes.append(f"Not in the requests: {also}. A URL that robots.txt closes is not requested")
+    if alike is None and seeds.domains:
+        notes.append(
+            "A domain of the list may answer at its last address, after the robots.txt of up to three others. If none "
+            f"answers, all are tried in {ROUNDS} rounds, and then the first is retried; these count as retries"
+        )
     if pilot is None:
         notes.append("Without a pilot, the precision is that of shares if all sites have equally many URLs")
     elif alike is None and not is_list:

@@ -13,11 +13,16 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Fault, Page, Site, plain
+from crawler.frontier.domain_addresses import addresses
+from crawler.frontier.sample_design import Method, SampleSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.inspect.why import explain, told
 from crawler.model import Failed, FetchResult, Request
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
+from crawler.run.sample_plan import sample_plan
+from crawler.settings.seeds import Seeds
+from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore
 from crawler.url import split
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
@@ -238,3 +243,28 @@ def test_no_address_leads_in_a_circle_while_the_domain_is_tried_again(db_path: P
     told_of = [told(each, "crawl.db") for each in known]
     assert not [line for lines in told_of for line in lines if "circle" in str(line)]
     assert not [label for label, *_ in told_of[0] if label in ("found by", "leads to")]
+
+
+def test_the_requests_are_within_the_plan_of_a_sample(db_path: Path) -> None:
+    """Domains that answer at each of their addresses, and one with two addresses only."""
+    hosts = [f"{name}.test" for name in ("first", "second", "third", "fourth")]
+    urls = [*(f"https://{host}/" for host in hosts), "https://www.fifth.test/"]
+    sites = {host: OPEN for name in hosts for host in (name, f"www.{name}")} | {"www.fifth.test": OPEN}
+    places = {url: place for place, url in enumerate(urls[:4])} | {urls[4]: 1}
+    silent = {each.url: ErrorKind.CONNECT for url in urls for each in addresses(url) if each.place < places[url]}
+    settings = replace(Settings(), sample=SampleSettings(size=5, method=Method.STRATIFIED))
+    planned = sample_plan(settings, Seeds(urls, dict.fromkeys(urls, ""), frozenset(urls)), None)
+    assert (planned.cost.least, planned.cost.most) == (5 * 2, 4 * 5 + 3)
+
+    async def main(clock: VirtualClock) -> tuple[list[str], float]:
+        web = WebByScheme(clock, silent, sites)
+        begun_at = clock.now()
+        await crawl(clock, db_path, web, urls, BRIEF, domains=set(urls))
+        return web.asked, clock.now() - begun_at
+
+    asked, took_s = run_virtual(main)
+    assert len(asked) == sum(place + 2 for place in places.values())
+    assert planned.cost.least < len(asked) <= planned.cost.most
+    assert places[urls[3]] + 2 == planned.cost.most_of["https://fourth.test"], "the last address is the worst case"
+    assert planned.most_s is not None
+    assert took_s <= planned.most_s
