@@ -168,6 +168,11 @@ class ReasonCode(Code):
         "other part: requested by another part of the crawl",
         "requested by another part of the crawl",
     )
+    ROBOTS_ELSEWHERE = (
+        "robots_elsewhere",
+        "robots: {}",
+        "on a site whose robots.txt redirects to a domain of another part of the crawl",
+    )
     SAMPLE = "sample", "sample: not drawn", "not drawn for the random sample"
     FRAME = (
         "frame",

@@ -38,6 +38,8 @@ from tests.web import LoopbackWeb
 
 #: A lease of two seconds. A part waits 60 seconds for another one that shows no sign of life.
 SETTINGS = HASTY + "total_timeout = 1\n[workers]\nlease_margin = 1\npatience = 60\n[discovery]\nsitemaps = true\n"
+#: For pages of real sizes, without faults: no request is cut off because the machine is busy.
+_REAL_SETTINGS = HASTY + "[discovery]\nsitemaps = true\n"
 END_S = 120.0
 _REAL_S = 900.0  # for a command on a web of real pages
 _MOST = 12  # faults in one crawl
@@ -175,13 +177,15 @@ class Disturbed:
 class Round:
     """One web, its crawl on one database in a file, and crawls of it by parts."""
 
-    def __init__(self, web: LoopbackWeb | None, seeds: Sequence[str], folder: Path) -> None:
+    def __init__(
+        self, web: LoopbackWeb | None, seeds: Sequence[str], folder: Path, options: Sequence[str] = ()
+    ) -> None:
         """``web`` is ``None`` if another program serves the pages. Then nobody judges the requests."""
         self.web, self.folder = web, folder
         self._patience_s = kill.PATIENCE_S if web is not None else _REAL_S
         folder.mkdir()
-        (folder / "hasty.toml").write_text(SETTINGS)
-        self.options = ["run", *seeds, "--config", str(folder / "hasty.toml"), *LOOPBACK, "--scope", "any"]
+        (folder / "hasty.toml").write_text(SETTINGS if web is not None else _REAL_SETTINGS)
+        self.options = ["run", *seeds, "--config", str(folder / "hasty.toml"), *LOOPBACK, "--scope", "any", *options]
         self._said = (folder / f"said-{number}" for number in range(10_000))
 
     @classmethod
@@ -377,7 +381,7 @@ def main(arguments: list[str] | None = None) -> int:
         if asked.web is not None:
             real = realweb.load(asked.web, asked.name)
             with realweb.served(real):
-                wrong += compared(Round(None, real.seeds, folder / "real"), servers)
+                wrong += compared(Round(None, real.seeds, folder / "real", ["--include", real.rule]), servers)
             print(*wrong[:20], sep="\n")
         print("fault | faults | crawls | requests | outcome", flush=True)
         for kind in asked.kind or FAULTS:

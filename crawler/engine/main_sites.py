@@ -18,6 +18,8 @@ from crawler.url import split
 
 _LOOK_EVERY_S = 10.0
 _UNREACHABLE_AFTER = 4  # failures of a main site's robots.txt, within some seven minutes: then its mirrors are crawled
+#: The meanings of a main site's robots.txt under which the site is not crawled, now or later.
+_GONE = frozenset({RobotsAction.GIVEN_UP, RobotsAction.UNREACHABLE, RobotsAction.UNTRUSTED, RobotsAction.ELSEWHERE})
 
 
 class MainSites:
@@ -135,7 +137,7 @@ class MainSites:
 
     def _suspect_if_unreachable(self, site: str, copy: RobotsCopy) -> None:
         """Let the store judge a main site whose robots.txt has had no usable answer several times."""
-        gone = copy.action in (RobotsAction.GIVEN_UP, RobotsAction.UNREACHABLE, RobotsAction.UNTRUSTED)
+        gone = copy.action in _GONE
         is_silent = copy.failures >= _UNREACHABLE_AFTER and not copy.status.isdigit()  # an error status is an answer
         if (gone or is_silent) and self.is_main(site):
             self._outbox.suspect_main(site, Contradiction.UNREACHABLE)

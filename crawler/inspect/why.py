@@ -36,7 +36,7 @@ from crawler.robots.text import octets_read, parse
 from crawler.settings.keys import terminal_name
 from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
-from crawler.store.location import db_argument
+from crawler.store.location import db_argument, shown
 from crawler.store.protocols import Overview, StoreReader
 from crawler.store.statements import load_statements
 from crawler.url import host_of, split
@@ -261,6 +261,9 @@ def told(known: dict[str, Any], db: str) -> list[Fact]:
         rows.append(("scope", f"would exclude it: {excluded}"))
     if known["blocked_because"]:
         rows.append(("blocked", f"because {known['blocked_because']}"))
+    if known["robots"] and known["robots"]["action"] == RobotsAction.ELSEWHERE:
+        merge = f"`crawler store merge {quote(shown(db))} whole.db`"
+        rows.append(("part", f"no part requests its site; after {merge}, `crawler run --db whole.db` does"))
     rows += _about_robots(known["robots"], remedy(db, re.escape(split(known["url"])[1]), host))
     if known["mirror"]:
         rows.append(("mirror", _about_mirror(known["mirror"])))

@@ -33,4 +33,5 @@ ROBOTS_TONES: Mapping[str, str] = {
     RobotsAction.GIVEN_UP: "bad",
     RobotsAction.UNREACHABLE: "mild",
     RobotsAction.UNTRUSTED: "bad",
+    RobotsAction.ELSEWHERE: "bad",
 }

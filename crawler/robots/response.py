@@ -125,7 +125,7 @@ def shared(
     It holds for as long as ``target``. If that is no usable answer (:func:`is_usable`), the site has none either: it is
     deferred until the target is asked again, or for longer. ``previous`` is the site's copy so far.
     """
-    if target.action is RobotsAction.UNTRUSTED:
+    if target.action in (RobotsAction.UNTRUSTED, RobotsAction.ELSEWHERE):
         return RobotsCopy(target.action, target.status, now, target.expires_at, note=f"{url}: {target.note}")
     if not is_usable(target):
         detail = f"{url} has no usable answer: {target.note or target.status}"
@@ -159,14 +159,14 @@ def unanswered(
 def out_of_reach(url: str, *, settings: RobotsSettings, now: float) -> RobotsCopy:
     """The copy of a site whose robots.txt redirects to ``url``, to which this part of the crawl never sends a request.
 
-    Nothing is to be waited for, so the site is given up at once: without its robots.txt it stays closed.
+    Nothing is to be waited for. Without its robots.txt the site stays closed, until a crawl on the merged store.
     """
     return RobotsCopy(
-        RobotsAction.GIVEN_UP,
-        "redirect to another part",
+        RobotsAction.ELSEWHERE,
+        "redirect",
         now,
         now + settings.retry_max_s,
-        note=f"redirected to {url}, which another part of the crawl requests",
+        note=f"/robots.txt redirects to {url}, which another part of the crawl requests",
     )
 
 

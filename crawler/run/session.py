@@ -551,7 +551,7 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
 def parts_of(settings: Settings) -> Parts | None:
     """The parts of the crawl; ``None`` for a crawl on one database.
 
-    Raises :class:`UsageError` if the store is none of them, and for settings that need the whole crawl.
+    Raises :class:`UsageError` if the store is none of them, and for a sample, which needs the whole crawl.
     """
     output = settings.output
     if not output.parts:
@@ -563,10 +563,10 @@ def parts_of(settings: Settings) -> Parts | None:
             ": this store is none of the parts of the crawl; name all of them, it among them, with ",
             Setting("store.parts"),
         )
-    whole = (settings.sample.size is not None, "sample.size"), (settings.revisit.enabled, "revisit.enabled")
-    for asked, key in whole:
-        if asked:
-            raise UsageError("this needs a crawl on one database; leave out ", Setting("store.parts"), key=key)
+    if settings.sample.size is not None:
+        raise UsageError(
+            "a sample needs a crawl on one database; leave out ", Setting("store.parts"), key="sample.size"
+        )
     return Parts(output.parts, output.parts.index(db))
 
 

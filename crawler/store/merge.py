@@ -1,8 +1,9 @@
 """Merging the parts of a crawl into one store, on which every command works that reads.
 
 Each part has numbers of its own, so rows are numbered anew. The row of a URL or a site is that of the part which
-requests it. Other parts have rows of it only because their pages link to it. An offer that its part has not taken in
-yet becomes a queued URL, so the merged store is a crawl on one database that can go on.
+requests it. Other parts have rows of it only because their pages link to it. The merged store is a crawl on one
+database that can go on: an offer that its part has not taken in yet becomes a queued URL, and so does a URL on a site
+whose robots.txt redirects to a domain of another part. The robots.txt of such a site is requested again.
 
 Ranks, near duplicates, the search index and the mirrors that were recognised by their pages are not merged: they are
 computed from the whole. The numbers of sites, groups and bodies are kept in memory meanwhile.
@@ -16,13 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crawler.errors import UsageError
-from crawler.model import State
+from crawler.model import RobotsAction, State
 from crawler.reasons import ReasonCode
 from crawler.store.copy import TABLES, OnProgress
 from crawler.store.keys import number_after, render_keys, same_path_on, site_of
 from crawler.store.protocols import Copying, CrawlStore
 
 _ROWS = 5_000  # in one transaction
+#: The reasons of URLs that no part requests, and that a crawl on one database does.
+_LIFTED = frozenset({ReasonCode.OTHER_PART.value, ReasonCode.ROBOTS_ELSEWHERE.value})
 
 #: The columns with numbers that are given anew, of each table, and what they number. A table comes after those that it
 #: names. Some tables are merged by methods of their own.
@@ -201,6 +204,8 @@ class _Merger:
             for part, numbers in zip(self._parts, self._numbers, strict=True):
                 numbers.maps.setdefault("site", {})
                 where = f" WHERE other_part IS {'' if is_own else 'NOT '}NULL"
+                closed = f"SELECT id FROM robots_copy WHERE action = '{RobotsAction.ELSEWHERE}'"
+                elsewhere = {row["id"] for row in await part.query(closed)}
                 named = f" WHERE id IN (SELECT group_id FROM site{where})"
                 mine: dict[int, int] = {}
                 async for batch in self._batches(part, "politeness_group", group_columns, named):
@@ -220,7 +225,7 @@ class _Merger:
                         number = sites.setdefault(site["name"], len(sites) + 1)
                         numbers.maps["site"][site["id"]] = number
                         if is_new:
-                            robots = site["robots_id"]
+                            robots = None if site["robots_id"] in elsewhere else site["robots_id"]
                             changed = {
                                 "id": number,
                                 "group_id": mine[site["group_id"]],
@@ -241,8 +246,9 @@ class _Merger:
                 async for batch in self._batches(part, "url", columns, render_keys(where)):
                     urls = [dict(zip(columns, row, strict=True)) for row in batch]
                     if is_own:
-                        rows = [self._url(url, numbers, numbers.of("url", url["id"])) for url in urls]
-                        await self._insert("url", columns, [tuple(row.values()) for row in rows])
+                        await self._insert_urls(
+                            columns, [self._url(url, numbers, numbers.of("url", url["id"])) for url in urls]
+                        )
                     else:
                         await self._merge_known(columns, urls, numbers)
         for part, numbers in zip(self._parts, self._numbers, strict=True):
@@ -271,19 +277,22 @@ class _Merger:
                 numbers.urls[url["id"]] = number
             row = self._url(url, numbers, number)
             if number not in known:
-                if url["reason_code"] == ReasonCode.OTHER_PART:  # the offer is under way
-                    row |= {"state": State.QUEUED.value, "reason_code": ReasonCode.NEW.value, "reason": ""}
                 new.append(row)
                 known[number] = row
             elif known[number]["found_on"] is None and not known[number]["seed"]:
                 known[number]["found_on"] = row["found_on"]
                 found.append((number, row["found_on"], None))
-        await self._insert("url", columns, [tuple(row.values()) for row in new])
-        queued = [
-            (site_of(row["id"]), row["due_at"], row["depth"], row["id"]) for row in new if row["state"] == State.QUEUED
-        ]
-        await self._insert("frontier", ["site_id", "due_at", "depth", "url_id"], queued)
+        await self._insert_urls(columns, new)
         await self._target.complete_urls(found)
+
+    async def _insert_urls(self, columns: Sequence[str], urls: Sequence[dict[str, Any]]) -> None:
+        """Insert URLs, and queue those that no part requests."""
+        lifted = [url for url in urls if url["reason_code"] in _LIFTED]
+        for url in lifted:
+            url |= {"state": State.QUEUED.value, "reason_code": ReasonCode.NEW.value, "reason": ""}
+        await self._insert("url", columns, [tuple(url.values()) for url in urls])
+        queued = [(site_of(url["id"]), url["due_at"], url["depth"], url["id"]) for url in lifted]
+        await self._insert("frontier", ["site_id", "due_at", "depth", "url_id"], queued)
 
     async def _known(self, numbers: Iterable[int]) -> dict[int, dict[str, Any]]:
         listed = ", ".join(map(str, numbers))

@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 
 from crawler.demo.pages import Page, plain
+from crawler.frontier.parts import Parts
+from crawler.frontier.revisit import RevisitSettings
+from crawler.run.session import parts_of
+from crawler.settings.settings import Output, Settings
 from tests import kill
 from tests.command import HASTY, LOOPBACK, finish, here, start
 from tests.web import LoopbackWeb
@@ -62,9 +66,12 @@ def test_two_parts_crawl_together_and_merge(loopback: LoopbackWeb, tmp_path: Pat
 
 def test_what_needs_the_whole_crawl_is_refused(tmp_path: Path) -> None:
     parts = ["run", "http://a.test/", *LOOPBACK, "--part", str(tmp_path / "1.db"), "--part", str(tmp_path / "2.db")]
-    for option in (["--sample", "3"], ["--revisit"]):
-        refused = here(*parts, "--db", tmp_path / "1.db", *option)
-        assert (refused.code, "this needs a crawl on one database" in refused.err) == (2, True), refused
+    refused = here(*parts, "--db", tmp_path / "1.db", "--sample", "3")
+    assert refused.code == 2
+    assert refused.err == "crawler: --sample: a sample needs a crawl on one database; leave out --part\n"
+    dbs = str(tmp_path / "1.db"), str(tmp_path / "2.db")
+    revisiting = Settings(output=Output(db=dbs[1], parts=dbs), revisit=RevisitSettings(enabled=True))
+    assert parts_of(revisiting) == Parts(dbs, 1)
     other = here(*parts, "--db", tmp_path / "3.db")
     assert (other.code, "none of the parts" in other.err) == (2, True), other
     alone = here("run", "http://a.test/", "--part", tmp_path / "1.db")

@@ -16,8 +16,10 @@ from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.engine.crawl_settings import CrawlSettings
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.parts import Parts
+from crawler.frontier.revisit import DAY_S, RevisitSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.inspect.parts import part_status
+from crawler.inspect.why import explain, told
 from crawler.store.merge import merge_parts
 from crawler.store.sqlite.store import SqliteStore
 from tests import kill
@@ -180,14 +182,17 @@ def test_offers_taken_in_twice_change_nothing(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_robots_txt_of_another_part_is_not_requested(tmp_path: Path) -> None:
-    """Neither behind a redirect, which closes the site, nor to confirm a Host line, which is then ignored."""
+    """Neither behind a redirect, which closes the site, nor to confirm a Host line, which is then ignored.
+
+    A crawl on the merged store requests the closed site.
+    """
     sites: dict[str, Site] = {
         "a.test": {
             "/robots.txt": plain("User-agent: *\nHost: b.test\n"),
             "/": Page("<a href=http://f.test/>f</a>"),
         },
-        "f.test": {"/robots.txt": redirect("http://b.test/robots.txt"), "/": Page("f")},
-        "b.test": {"/robots.txt": plain("User-agent: *\nHost: b.test\n"), "/": Page("b")},
+        "f.test": {"/robots.txt": redirect("http://b.test/robots.txt"), "/": Page("<a href=/1>1</a>"), "/1": Page("1")},
+        "b.test": {"/robots.txt": plain("User-agent: *\nDisallow: /closed\n"), "/": Page("b")},
     }
 
     async def main(clock: VirtualClock) -> None:
@@ -197,8 +202,51 @@ def test_a_robots_txt_of_another_part_is_not_requested(tmp_path: Path) -> None:
         assert {hit.host for hit in web.log} == {"a.test", "f.test"}
         found = await states(Path(first.dbs[0]))
         assert found["http://a.test/"][0] == "fetched"
-        closed = "robots: given up, no usable answer for /robots.txt (redirect to another part)"
-        assert found["http://f.test/"] == ("failed", closed)
+        closed = "redirects to http://b.test/robots.txt, which another part of the crawl requests"
+        assert found["http://f.test/"] == ("excluded", f"robots: /robots.txt {closed}")
+        store = await SqliteStore.open(Path(first.dbs[0]), read_only=True)
+        try:
+            await store.open_parts()
+            why = dict(told(await explain(store, "http://f.test/", now=clock.now()), "a.db"))
+        finally:
+            await store.close()
+        goes_on = "after `crawler store merge a.db whole.db`, `crawler run --db whole.db` does"
+        assert why["part"] == f"no part requests its site; {goes_on}"
+        path = await merged(tmp_path, clock)
+        assert (await states(path))["http://f.test/"][0] == "queued"
+        await crawl(clock, path, web, SEEDS, OPTIONS)
+        found = await states(path)
+        assert [found[f"http://f.test/{page}"][0] for page in ("", "1")] == ["fetched"] * 2
+
+    run_virtual(main)
+
+
+def test_each_part_revisits_its_own_pages(tmp_path: Path) -> None:
+    """A page that changed since offers a new URL to the other part, in the run that revisits it."""
+    revisiting = replace(OPTIONS, revisit=RevisitSettings(enabled=True))
+    changed = {**SITES, "b.test": {**SITES["b.test"], "/far": Page("<a href=http://f.test/since>f</a>")}}
+    changed["f.test"] = {**SITES["f.test"], "/since": Page("<a href=http://d.test/since>d</a>")}
+    changed["d.test"] = {**SITES["d.test"], "/since": Page("new")}
+
+    async def main(clock: VirtualClock) -> None:
+        first, second = parts_in(tmp_path)
+        whole = tmp_path / "whole.db"
+        web = SimulatedWeb(clock, SITES)
+        await asyncio.gather(
+            crawl(clock, whole, SimulatedWeb(clock, SITES), SEEDS, OPTIONS),
+            *(crawl_part(clock, web, parts) for parts in (first, second)),
+        )
+        await clock.sleep(100 * DAY_S)
+        web = SimulatedWeb(clock, changed)
+        await asyncio.gather(
+            crawl(clock, whole, SimulatedWeb(clock, changed), SEEDS, revisiting),
+            *(crawl_part(clock, web, parts, revisiting) for parts in (first, second)),
+        )
+        assert (await states(whole))["http://d.test/since"][0] == "fetched"
+        assert await look(await merged(tmp_path, clock)) == await look(whole)
+        asked = [hit.path for hit in web.log if hit.host == "b.test"]
+        assert sorted(asked) == sorted(set(asked))
+        assert "/far" in asked
 
     run_virtual(main)
 

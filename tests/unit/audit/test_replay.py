@@ -109,7 +109,7 @@ def test_a_page_refused_for_a_declared_purpose_is_told_with_its_line() -> None:
     assert found() == ([], 0)
 
 
-@pytest.mark.parametrize("action", ["restricted", "defer", "given_up", "unreachable", "no such action"])
+@pytest.mark.parametrize("action", ["restricted", "defer", "given_up", "unreachable", "elsewhere", "no such action"])
 def test_nothing_may_be_asked_of_a_closed_site(action: str) -> None:
     closed = [version(0.1, None, action=action)]
     assert Check.PERMISSION in breaches(robots(0, status=403), sent(3), versions=closed)

@@ -19,7 +19,7 @@ from crawler.model import (
 from crawler.reasons import ErrorKind
 from crawler.robots import Follow, RobotsSettings, freshness, interpret
 from crawler.robots.http_dates import http_date, retry_after_s
-from crawler.robots.response import shared
+from crawler.robots.response import out_of_reach, shared
 from crawler.robots.text import parse
 
 NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110, 5.6.7
@@ -155,6 +155,14 @@ def test_a_bad_certificate_is_not_waited_for(hops: int) -> None:
     here = shared(copy, "https://b.test/robots.txt", settings=RobotsSettings(), previous=None, now=NOW + 60)
     assert (here.action, here.expires_at) == (RobotsAction.UNTRUSTED, copy.expires_at)
     assert here.note.startswith("https://b.test/robots.txt: ")
+
+
+def test_a_redirect_to_another_part_is_not_waited_for() -> None:
+    copy = out_of_reach("https://c.test/robots.txt", settings=RobotsSettings(), now=NOW)
+    assert (copy.action, copy.status, copy.retry_at) == (RobotsAction.ELSEWHERE, "redirect", None)
+    here = shared(copy, "https://b.test/robots.txt", settings=RobotsSettings(), previous=None, now=NOW + 60)
+    assert (here.action, here.expires_at) == (RobotsAction.ELSEWHERE, copy.expires_at)
+    assert here.note == f"https://b.test/robots.txt: {copy.note}"
 
 
 def test_a_refused_address_behind_a_redirect_defers() -> None:
