@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
@@ -105,7 +106,9 @@ def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
     argv = ["crawler", *map(str, arguments)]
     source = io.TextIOWrapper(io.BytesIO(stdin))
     given = (mock.patch.object(sys, "argv", argv), mock.patch.object(sys, "stdin", source))
-    with given[0], given[1], redirect_stdout(out), redirect_stderr(err):
+    # A command freezes what loading has made. Here, this would keep the garbage of all tests before.
+    unfrozen = mock.patch.object(gc, "freeze")
+    with given[0], given[1], unfrozen, redirect_stdout(out), redirect_stderr(err):
         try:
             main()
         except SystemExit as end:
@@ -129,4 +132,4 @@ def _command(arguments: Sequence[str | Path]) -> list[str]:
 def _environment() -> dict[str, str]:
     """This process's environment without variables that change the output, importing this checkout from any folder."""
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
-    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, "PYTHONPATH": str(ROOT)}

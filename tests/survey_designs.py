@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -190,9 +190,13 @@ DESIGNS |= {
 }
 
 
-def script(design: Design) -> str:
-    """The statements of R for a design."""
+def script(designs: Iterable[Design]) -> str:
+    """The statements of R for some designs, which print one line for each."""
+    return "suppressMessages(library(survey)); options(digits=15)\n" + "".join(map(_statements, designs))
+
+
+def _statements(design: Design) -> str:
     columns = ", ".join(
         f"{name}=c({', '.join(repr(float(value)) for value in column)})" for name, column in design.columns.items()
     )
-    return f"suppressMessages(library(survey)); options(digits=15); x <- data.frame({columns}); {design.r}\n"
+    return f"x <- data.frame({columns}); {design.r}; cat('\\n')\n"

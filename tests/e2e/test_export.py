@@ -127,4 +127,4 @@ def test_progress_is_shown_on_a_terminal_and_keeps_out_of_results(
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, "PYTHONPATH": str(ROOT)}

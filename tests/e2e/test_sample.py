@@ -19,7 +19,7 @@ import crawler as package
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.errors import UsageError
 from crawler.sampling import load
-from tests.command import HASTY, LOOPBACK, Ended, crawler, finish, here, start
+from tests.command import HASTY, LOOPBACK, Ended, crawler, finish, here, start, until
 from tests.web import LoopbackWeb
 
 PAGES = 30
@@ -75,6 +75,13 @@ def samples(db: Path, columns: str = "url, stratum, walk, probability, state") -
         return connection.execute(f"SELECT {columns} FROM samples ORDER BY draw").fetchall()
     finally:
         connection.close()
+
+
+def is_drawn(db: Path) -> bool:
+    try:
+        return samples(db) != []
+    except sqlite3.OperationalError:  # the run is making the store
+        return False
 
 
 def figures(ended: Ended) -> dict[str, dict[str, Any]]:
@@ -249,10 +256,13 @@ def test_a_site_that_fails_does_not_keep_the_sample_from_being_drawn(web: Loopba
 
     hasty = tmp_path / "hasty" / "s.db"
     hasty.parent.mkdir()
-    given = arguments(web, hasty, *options, "--max-time", "60")
+    given = arguments(web, hasty, *options)
     config = hasty.parent / "c.toml"
     config.write_text(config.read_text() + "[sample]\nframe_patience = 1\n")
-    ended = here("run", *given)
+    process = start("run", *given)
+    until(lambda: hasty.exists() and is_drawn(hasty), "a sample without the site that fails")
+    web.sites["b.test"] = site(web, 1)  # it comes back too late
+    ended = finish(process)
     assert ended.code == 0, ended
     assert "Frame error: 1 URL of 1 site not reached" in " ".join(ended.out.split())
     (row,) = sqlite3.connect(hasty).execute("SELECT missed, missed_sites, stands FROM sample_draws").fetchall()

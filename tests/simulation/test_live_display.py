@@ -70,7 +70,7 @@ def test_the_time_left_is_read_rarely_if_that_takes_long(db_path: Path, monkeypa
 
         async def read(store: StoreReader, now: float) -> None:
             begun.append(now)
-            await clock.sleep(60)
+            await clock.sleep(6)
 
         monkeypatch.setattr(live_display, "read_time_left", read)
         console = Console(file=io.StringIO(), force_terminal=True, width=100)
@@ -78,9 +78,9 @@ def test_the_time_left_is_read_rarely_if_that_takes_long(db_path: Path, monkeypa
             session(clock, db_path, SimulatedWeb(clock, SITES), ["http://a.test/"], Options()) as (run, store),
             Watch(run, store, clock, console, lambda: None, "crawl.db"),
         ):
-            await clock.sleep(3000)
+            await clock.sleep(400)
         pauses = [later - earlier for earlier, later in pairwise(begun)]
-        assert len(pauses) == 2
-        assert min(pauses) >= 60 + 20 * 60
+        assert len(pauses) >= 2
+        assert min(pauses) >= 6 + 20 * 6
 
     run_virtual(main)

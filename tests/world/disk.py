@@ -127,7 +127,8 @@ class _DiskConnection(Connection):
             future.get_loop().call_at(disk.stalled_until, self._step)
             return
         try:
-            result = function() if disk is None else disk.execute(_with_waiting(function))
+            waiting = _with_waiting(function)
+            result = waiting() if disk is None else disk.execute(waiting)
         except sqlite3.OperationalError as error:
             is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
             if is_busy and future.get_loop().time() < since + _BUSY_FOR_S:
