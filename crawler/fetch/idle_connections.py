@@ -23,7 +23,7 @@ UNKNOWN_S = 4.0
 #: A server that names the time after which it closes an idle connection (``Keep-Alive: timeout=5``) gets no request
 #: within this many seconds before: the request and the close would meet on the way.
 MARGIN_S = 1.0
-#: The most idle connections. With TLS, each takes some 80 kB of memory.
+#: The most idle connections. With TLS, each takes some 65 kB of memory.
 MOST_IDLE = 1000
 #: After this many requests in a row were lost on idle connections to an origin, no connection to it is kept.
 MOST_LOST = 2

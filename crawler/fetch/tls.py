@@ -6,8 +6,10 @@ Reasons and figures: ``docs/decisions/0043-resume-tls-sessions.md``.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import ssl
-from functools import lru_cache
+import sys
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,9 @@ MOST_SESSIONS = 1000
 #: A session gives way to that of another host after this many seconds: servers accept it for five minutes by default
 #: (nginx, Apache).
 SESSION_S = 300.0
+#: The buffer of a TLS connection in uvloop, in bytes.
+BUFFER_BYTES = 256 << 10
+_M_MMAP_THRESHOLD = -3  # of malloc.h
 
 
 class ResumingContext(ssl.SSLContext):
@@ -114,12 +119,24 @@ class Tls:
 
     def context(self, host: str) -> ssl.SSLContext:
         """The context for a connection to ``host``."""
+        map_buffers()
         if self._trusting is not None and any(host_matches(pattern, host) for pattern in self._unverified):
             return self._trusting
         if not self._is_loaded:
             self._is_loaded = True
             self._verifying.load_default_certs()  # takes some 70 ms: not before a host speaks TLS
         return self._verifying
+
+
+@cache
+def map_buffers() -> None:
+    """Have glibc map the buffer of each TLS connection by itself, and unmap it when the connection is closed.
+
+    Only the pages that were used take memory. On the heap, to which glibc changes after the first buffer was freed, a
+    buffer lies on pages that other objects have used, and small objects that outlive it keep its pages.
+    """
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "mallopt"):  # musl has none
+        libc.mallopt(_M_MMAP_THRESHOLD, BUFFER_BYTES)
 
 
 def _context() -> ResumingContext:
