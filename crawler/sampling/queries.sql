@@ -23,27 +23,17 @@ WHERE f.depth < :held_from AND f.is_revisit = 0 AND s.fetched < :pages_per_site
 SELECT source_id, target_id FROM links_by_id
 
 -- name: drawn
--- A row for each draw, with what became of the drawn URL, or of the URL at the end of its redirects, instant refreshes and
--- other addresses of its domain (at most :max_redirects). A redirect to a URL that the crawl does not fetch counts as a redirect,
--- unless the operator has blocked or forgotten it.
-WITH RECURSIVE way (drawn_id, url_id, n) AS (
-  SELECT DISTINCT url_id, url_id, 0 FROM samples_by_id
-  UNION ALL
-  SELECT way.drawn_id, t.url_id, n + 1
-  FROM way JOIN urls_by_id u ON u.url_id = way.url_id JOIN urls_by_id t ON t.url_id = u.target_id
-  WHERE n < :max_redirects AND (u.state = 'redirected' OR u.reason_code IN ('mirror', 'mirror_cycle', 'refresh', 'other_address'))
-    AND (t.state <> 'excluded'
-      OR t.reason_code IN ('robots', 'mirror', 'mirror_cycle', 'type', 'other_address', 'blocked', 'forgotten'))),
-ends AS (SELECT drawn_id, url_id, row_number() OVER (PARTITION BY drawn_id ORDER BY n DESC) AS back FROM way),
+-- A row for each draw, with what became of the drawn URL, or of the URL that stands for it (sample_ends_by_id).
+WITH ends (drawn_id, url_id) AS MATERIALIZED (SELECT url_id, end_id FROM sample_ends_by_id),
 answers AS (
   SELECT e.drawn_id, q.status, q.error_kind, row_number() OVER (PARTITION BY e.drawn_id ORDER BY q.request_id DESC) AS back
   FROM ends e JOIN urls_by_id u ON u.url_id = e.url_id
   JOIN requests_by_id q ON q.site_id = u.site_id AND q.path = u.path
-  WHERE e.back = 1 AND u.state IN ('redirected', 'failed') AND q.purpose = 'page')
+  WHERE u.state IN ('redirected', 'failed') AND q.purpose = 'page')
 SELECT a.stratum, a.walk, a.probability, a.site_probability, e.drawn_id, ds.site AS drawn_site, ds.site || d.path AS drawn_url, e.url_id, u.state, u.reason_code, s.site || u.path AS url, s.fetched,
   w.status AS answer, w.error_kind, p.status, p.body_bytes, p.nofollow, p.noindex, p.language,
   (SELECT count(*) FROM links_by_id l WHERE l.source_id = e.url_id) AS links
-FROM samples_by_id a JOIN ends e ON e.drawn_id = a.url_id AND e.back = 1
+FROM samples_by_id a JOIN ends e ON e.drawn_id = a.url_id
 JOIN urls_by_id u ON u.url_id = e.url_id JOIN sites_by_id s ON s.site_id = u.site_id
 JOIN urls_by_id d ON d.url_id = a.url_id JOIN sites_by_id ds ON ds.site_id = d.site_id
 LEFT JOIN pages_by_id p ON p.url_id = e.url_id

@@ -32,8 +32,6 @@ _EXCLUDED = {
 }
 _MAX_LISTED = 8  # statuses, and languages
 
-_MAX_REDIRECTS = 32
-
 _SQL = load_statements("crawler.sampling")
 
 
@@ -210,7 +208,7 @@ async def survey(
         frame = await open_frame(store, now)
         waits = "" if frame is None else f": {frame.told(now)}"
         raise UsageError(f"the store holds no sample{waits}; {command} draws one when its sampling frame is known")
-    rows = await store.query(_SQL["drawn"], {"max_redirects": _redirects(draw)})
+    rows = await store.query(_SQL["drawn"])
     own = {name: await _own_values(store, rows, name, variable, now) for name, variable in (variables or {}).items()}
     queued = [row for row in _once(rows) if row["state"] == State.QUEUED]
     limit = await _pages_per_site(store)
@@ -248,7 +246,7 @@ async def drawn_of(store: StoreReader, draw: SampleDraw, variables: Mapping[str,
 
     Raises :class:`UsageError` for a variable that cannot be computed.
     """
-    rows = await store.query(_SQL["drawn"], {"max_redirects": _redirects(draw)})
+    rows = await store.query(_SQL["drawn"])
     own = {name: await _own_values(store, rows, name, variable, now) for name, variable in variables.items()}
     design = _sample(draw, rows)
     measures = [*_measures(design, rows, own)]
@@ -317,7 +315,7 @@ async def _changes(
 ) -> Iterable[Figure]:
     """The changes since an earlier wave of the same sample, of what has numbers in both."""
     first = await store.sample_draw()
-    before = [] if first is None else await store.query(_SQL["drawn"], {"max_redirects": _redirects(first)})
+    before = [] if first is None else await store.query(_SQL["drawn"])
     earlier = {(row["stratum"], row["drawn_url"]): row for row in before}
     drawn = [(row["stratum"], row["drawn_url"]) for row in rows]
     if not before or Counter(drawn) != Counter((row["stratum"], row["drawn_url"]) for row in before):
@@ -346,10 +344,6 @@ def _sizes(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 
 def _link_counts(rows: Sequence[Mapping[str, Any]]) -> list[float]:
     return _numbers([row["links"] if row["state"] == State.FETCHED and not row["nofollow"] else None for row in rows])
-
-
-def _redirects(draw: SampleDraw) -> int:
-    return _MAX_REDIRECTS if draw.follows else 0
 
 
 def _outcome(row: Mapping[str, Any], limit: int | None) -> Outcome:

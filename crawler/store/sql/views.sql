@@ -204,22 +204,27 @@ CREATE VIEW near_duplicates AS
   JOIN url u ON u.id = n.url_id JOIN site s ON s.id = site_of(n.url_id)
   JOIN url c ON c.id = n.cluster_id JOIN site t ON t.id = site_of(n.cluster_id);
 
--- page_id is the page that answered for the drawn URL: if the draw follows them, that at the end of its redirects and of
--- other addresses of its domain.
-CREATE VIEW samples AS
-  WITH RECURSIVE way (drawn_id, url_id, n) AS (
+-- For each drawn URL the URL that stands for it: if the draw follows them, that at the end of its redirects, instant refreshes
+-- and other addresses of its domain. A redirect to a URL that the crawl does not fetch counts as a redirect, unless the operator has
+-- blocked or forgotten it.
+CREATE VIEW sample_ends_by_id AS
+  WITH RECURSIVE way (url_id, end_id, n) AS (
     SELECT DISTINCT url_id, url_id, 0 FROM sample
     UNION ALL
-    SELECT w.drawn_id, t.target, w.n + 1 FROM way w JOIN url t ON t.id = w.url_id CROSS JOIN sample_draw f
-    WHERE f.follows = 1 AND t.target IS NOT NULL AND w.n < 32
-      AND (t.state = 'redirected' OR t.reason_code IN ('mirror', 'mirror_cycle', 'refresh', 'other_address'))),
-  answers AS (
-    SELECT w.drawn_id, w.url_id, row_number() OVER (PARTITION BY w.drawn_id ORDER BY w.n DESC) AS back
-    FROM way w JOIN page p ON p.url_id = w.url_id)
+    SELECT w.url_id, t.id, w.n + 1
+    FROM way w JOIN url u ON u.id = w.end_id JOIN url t ON t.id = u.target CROSS JOIN sample_draw f
+    WHERE f.follows = 1 AND w.n < 32 AND (u.state = 'redirected' OR u.reason_code IN ('mirror', 'mirror_cycle', 'refresh', 'other_address'))
+      AND (t.state <> 'excluded'
+        OR t.reason_code IN ('robots', 'mirror', 'mirror_cycle', 'type', 'other_address', 'blocked', 'forgotten'))),
+  ends AS (SELECT url_id, end_id, row_number() OVER (PARTITION BY url_id ORDER BY n DESC) AS back FROM way)
+  SELECT url_id, end_id FROM ends WHERE back = 1;
+
+-- page_id is the page that answered for the drawn URL: see sample_ends_by_id.
+CREATE VIEW samples AS
   SELECT s.name || u.path AS url, s.name AS site, a.stratum, a.probability, a.site_probability, d.method, a.walk, u.state, u.reason_code,
-         u.reason, a.draw, a.url_id, e.url_id AS page_id
+         u.reason, a.draw, a.url_id, p.url_id AS page_id
   FROM sample_draw d CROSS JOIN sample a JOIN url u ON u.id = a.url_id JOIN site s ON s.id = site_of(a.url_id)
-  LEFT JOIN answers e ON e.drawn_id = a.url_id AND e.back = 1;
+  JOIN sample_ends_by_id e ON e.url_id = a.url_id LEFT JOIN page p ON p.url_id = e.end_id;
 
 -- The sampling frame from which the last sample was drawn; empty if the frame was a list of seeds.
 CREATE VIEW sample_frame AS
