@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from crawler.export.optional_libraries import load
-from crawler.page.main_text import main_text
 
 #: Characters of the main text that are classified. More characters hardly change a result.
 CLASSIFIED_CHARS = 3_000
@@ -30,10 +29,10 @@ class LanguageDetector:
         langid = load("py3langid.langid", "language")
         self._classifier: Any = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
 
-    def detect(self, body: bytes, charset: str | None, content_type: str) -> DetectedLanguage:
-        """The language of the main text of a document that the crawl decoded with ``charset``."""
-        text = main_text(body, charset, content_type).text[:CLASSIFIED_CHARS]
-        if not any(character.isalpha() for character in text):
+    def detect(self, text: str) -> DetectedLanguage:
+        """The language of a text, of which the first characters are read."""
+        beginning = text[:CLASSIFIED_CHARS]
+        if not any(character.isalpha() for character in beginning):
             return DetectedLanguage("und", 0.0)
-        language, confidence = self._classifier.classify(text)
+        language, confidence = self._classifier.classify(beginning)
         return DetectedLanguage(str(language), round(float(confidence), 4))

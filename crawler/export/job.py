@@ -142,6 +142,15 @@ class Job:
             self.tally.unread[str(unread)] += 1
             return None
 
+    async def beginning_of(self, page: Any, body: bytes, most_chars: int) -> str | None:
+        """The first characters of the text of a page; ``None`` for a page beyond the bounds."""
+        try:
+            return await self.texts.beginning(body, page.charset, page.content_type, most_chars)
+        except TextUnread as unread:
+            if not self.main_text:  # else main_text_of counts the page
+                self.tally.unread[str(unread)] += 1
+            return None
+
     def unwrite(self) -> None:
         """Do not count the row that :meth:`rows` has returned last as written."""
         self.tally.written -= 1

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, BinaryIO
 
 from crawler.csv_cells import protected
-from crawler.export.detected_language import LanguageDetector
+from crawler.export.detected_language import CLASSIFIED_CHARS, LanguageDetector
 from crawler.export.job import SQL, Job
 from crawler.export.main_text import as_text, chunks
 from crawler.export.optional_libraries import load
@@ -108,7 +108,8 @@ async def _values(job: Job) -> AsyncIterator[list[Any]]:
         values = list(row[:-1])
         if detector is not None:
             body = None if row.body_sha256 is None else await job.store.body(row.url)
-            values += (None, None) if body is None else detector.detect(body, row.charset, row.content_type)
+            text = None if body is None else await job.beginning_of(row, body, CLASSIFIED_CHARS)
+            values += (None, None) if text is None else detector.detect(text)
         copied = await _body(job, row) if job.main_text or job.bodies else None
         if job.main_text:
             found = None if copied is None else await job.main_text_of(row, copied)

@@ -45,17 +45,28 @@ class TextReader:
         library that reads it is missing.
         """
         require_library(content_type)
-        question = marshal.dumps((self._max_cpu_s, body, charset, content_type))
+        found = await self._read(body, charset, content_type, None)
+        return [Block(*values) for values in cast(list[tuple[str, str, int]], found)]
+
+    async def beginning(self, body: bytes, charset: str | None, content_type: str, most_chars: int) -> str:
+        """The first characters of the text that :func:`crawler.page.main_text.main_text` finds, without a library.
+
+        Raises :class:`TextUnread` for a document beyond the bounds.
+        """
+        return cast(str, await self._read(body, charset, content_type, most_chars))
+
+    async def _read(self, body: bytes, charset: str | None, content_type: str, most_chars: int | None) -> object:
+        question = marshal.dumps((self._max_cpu_s, body, charset, content_type, most_chars))
         try:
-            answer = await asyncio.wait_for(asyncio.to_thread(self._ask, question), _MAX_S)
+            answer, bug = await asyncio.wait_for(asyncio.to_thread(self._ask, question), _MAX_S)
         except TimeoutError:
             self.close()
             raise TextUnread("not read in time") from None
-        if isinstance(answer, str):
-            raise TextUnread(f"a bug in the crawler ({answer})")
-        return [Block(*values) for values in answer]
+        if bug is not None:
+            raise TextUnread(f"a bug in the crawler ({bug})")
+        return answer
 
-    def _ask(self, question: bytes) -> list[tuple[str, str, int]] | str:
+    def _ask(self, question: bytes) -> tuple[object, str | None]:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", _PROCESS],
@@ -66,7 +77,7 @@ class TextReader:
         process = self._process
         try:
             send(cast(IO[bytes], process.stdin), question)
-            return cast(list[tuple[str, str, int]] | str, marshal.loads(receive(cast(IO[bytes], process.stdout))))
+            return cast(tuple[object, str | None], marshal.loads(receive(cast(IO[bytes], process.stdout))))
         except (EOFError, BrokenPipeError):
             code = process.wait()
             self.close()

@@ -11,6 +11,7 @@ import pytest
 
 from crawler.errors import UsageError
 from crawler.export.detected_language import DetectedLanguage, LanguageDetector
+from crawler.export.text_reader import TextReader, TextUnread
 from crawler.store.sqlite.store import SqliteStore
 from tests.unit.export.conftest import Exporter
 
@@ -22,19 +23,36 @@ def detector() -> LanguageDetector:
     return LanguageDetector()
 
 
-def test_the_text_is_classified_and_not_the_mark_up(detector: LanguageDetector) -> None:
-    found = detector.detect(GERMAN.encode(), "utf-8", "text/html")
+async def test_the_text_is_classified_and_not_the_mark_up(detector: LanguageDetector) -> None:
+    with TextReader() as reader:
+        text = await reader.beginning(GERMAN.encode(), "utf-8", "text/html", 1000)
+        assert await reader.beginning(GERMAN.encode(), "utf-8", "text/html", 9) == "Wir gehen"
+    found = detector.detect(text)
     assert found.language == "de"
     assert 0.9 < found.confidence <= 1
 
 
-def test_the_charset_of_the_page_counts(detector: LanguageDetector) -> None:
+async def test_the_charset_of_the_page_counts(detector: LanguageDetector) -> None:
     russian = "<p>Мы пойдём завтра с детьми в лес".encode("koi8-r")
-    assert detector.detect(russian, "koi8-r", "text/html").language == "ru"
+    with TextReader() as reader:
+        assert detector.detect(await reader.beginning(russian, "koi8-r", "text/html", 1000)).language == "ru"
 
 
 def test_a_text_without_letters_has_no_language(detector: LanguageDetector) -> None:
-    assert detector.detect(b"<p>1 + 1 = 2", "utf-8", "text/html") == DetectedLanguage("und", 0.0)
+    assert detector.detect("1 + 1 = 2") == DetectedLanguage("und", 0.0)
+
+
+async def test_a_page_beyond_the_bounds_has_no_language_and_is_counted(
+    save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def beginning(self: TextReader, body: bytes, charset: str | None, content_type: str, most_chars: int) -> str:
+        raise TextUnread("too long")
+
+    monkeypatch.setattr(TextReader, "beginning", beginning)
+    made = await save("jsonl", tmp_path / "pages", detect_language=True)
+    rows = [json.loads(line) for line in (tmp_path / "pages").read_text("utf-8").split("\n")[:-1]]
+    assert {row["detected_language"] for row in rows} == {None}
+    assert made.unread["too long"] == sum(row["body_sha256"] is not None for row in rows) > 0
 
 
 @pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
