@@ -73,7 +73,7 @@ def _on_store(settings: Settings, db: str) -> Settings:
         store = KEYS["store.db"].kind.read(db)
     except ValueError as error:
         raise UsageError("open(): ", Argument("db", db), f": {error}") from None
-    return replace(settings, output=replace(settings.output, db=store))
+    return replace(settings, store=replace(settings.store, db=store))
 
 
 class OpenCrawl:
@@ -187,7 +187,7 @@ class OpenCrawl:
         """Admit one writing call at a time. Raises :class:`StoreInUse` while a run of this object has the file."""
         async with self._writing:
             await self._settle()
-            db = self._settings.output.db
+            db = self._settings.store.db
             if not is_url(db) and any(not run.task.done() for run in self._runs):
                 raise StoreInUse(
                     f"{db}: a run() of this crawl is under way; leave its loop, or take all its pages, first"
@@ -334,7 +334,7 @@ class OpenCrawl:
         from crawler.search.build_index import build_index
 
         async with self._alone(), self._store(read_only=False) as store:
-            return await build_index(self._settings.output.db, store)
+            return await build_index(self._settings.store.db, store)
 
     async def sample(
         self,
@@ -359,7 +359,7 @@ class OpenCrawl:
             store = await opened.enter_async_context(self._store())
             earlier = None
             if since is not None:
-                past = replace(self._settings, output=replace(self._settings.output, db=str(since)))
+                past = replace(self._settings, store=replace(self._settings.store, db=str(since)))
                 earlier = await opened.enter_async_context(existing_store(past))
             survey: Survey = await estimate.survey(store, now, variables, parts, earlier)
             return survey
@@ -386,7 +386,7 @@ class OpenCrawl:
 
         path = require_html(Path(arguments.path("out", out)))
         async with self._store() as store:
-            facts = await gather(store, store_name(self._settings.output.db), SystemClock().now())
+            facts = await gather(store, store_name(self._settings.store.db), SystemClock().now())
         write(path, facts)
 
     async def _crawl(self, settings: Settings, seeds: Seeds, run: _Run) -> None:
@@ -525,15 +525,15 @@ def _raise_first(failures: Iterable[BaseException | None]) -> None:
 
 def _seeds(settings: Settings, seeds: Iterable[str] | Mapping[str, str]) -> Seeds:
     """The seeds of a run. Raises :class:`UsageError` if the run cannot begin."""
-    if settings.team.workers > 1:
+    if settings.workers.count > 1:
         raise UsageError(
             "run() is one process; leave the setting out, or use `crawler run`",
             key="workers.count",
-            value=settings.team.workers,
+            value=settings.workers.count,
         )
-    texts, output = arguments.urls("seeds", seeds), settings.output
-    file, skip = "" if texts else output.seeds, output.skip_bad_seeds
-    taken = all_seeds(texts, file, source="run(seeds=…)", skip_bad=skip, tell=_LOG.warning)
+    texts = arguments.urls("seeds", seeds)
+    file, skip_bad = "" if texts else settings.seeds.file, settings.seeds.skip_bad
+    taken = all_seeds(texts, file, source="run(seeds=…)", skip_bad=skip_bad, tell=_LOG.warning)
     return Seeds(taken.urls, _strata(seeds)) if isinstance(seeds, Mapping) else taken
 
 

@@ -239,13 +239,13 @@ def _design(result: AuditResult) -> Iterator[str]:
         yield f"- The operator is {_plain(settings.identity.operator)}."
     if settings.identity.about:
         yield f"- The purpose, in the operator's words: {_plain(settings.identity.about)}"
-    depth = settings.scope.max_depth
+    depth = settings.limits.max_depth
     far = "without a limit on links" if depth is None else f"at most {many(depth, 'link')} away"
     yield f"- The crawl began at {many(study.seeds, 'seed')}, and followed links {_SCOPES[settings.scope.mode]}, {far}."
     for name, patterns in (("Only", settings.scope.include), ("Never", settings.scope.exclude)):
         if patterns:
             yield f"- {name} addresses that match one of these: {', '.join(map(_code, patterns))}."
-    limits = (("in all", settings.crawl.max_pages), ("of each site", settings.crawl.max_pages_per_site))
+    limits = (("in all", settings.limits.max_pages), ("of each site", settings.limits.max_pages_per_site))
     for of, limit in limits:
         if limit is not None:
             yield f"- It fetched at most {many(limit, 'page')} {of}."

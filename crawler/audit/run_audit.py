@@ -185,7 +185,7 @@ def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
             f"{which} no recorded end: killed, or still running. The log lacks requests that were under way when a "
             "process was killed, and those answered since its last commit."
         )
-    if unverified := sorted({pattern for run in runs for pattern in run.settings.fetch.unverified}):
+    if unverified := sorted({pattern for run in runs for pattern in run.settings.fetch.verify_off}):
         limits.append(
             f"The certificates of {', '.join(unverified)} were not verified (fetch.verify): anyone on the way may have "
             "sent the answers of these hosts, their robots.txt included."

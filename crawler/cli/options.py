@@ -69,8 +69,8 @@ def configured(settings: Settings, config: Path | None, options: Mapping[str, An
 
 def named_seeds(settings: Settings, texts: tuple[str, ...]) -> Seeds:
     """The seeds that the command line and ``seeds.file`` name, each once."""
-    output = settings.output
-    return all_seeds(texts, output.seeds, source="command line", skip_bad=output.skip_bad_seeds, tell=tell)
+    skip_bad = settings.seeds.skip_bad
+    return all_seeds(texts, settings.seeds.file, source="command line", skip_bad=skip_bad, tell=tell)
 
 
 def _as_setting(key: Key, value: Any) -> object:

@@ -43,7 +43,7 @@ async def serving(settings: Settings, host: str, port: int, token: str, clock: C
     Raises :class:`UsageError` if the address cannot be used, or if there is no such store.
     """
     async with existing_store(settings) as live, existing_store(settings) as asked:
-        looker = SnapshotReader(live, settings.output.db)
+        looker = SnapshotReader(live, settings.store.db)
         feed = Feed(looker, clock)
         pages = _Pages(settings, asked, feed, looker, clock)
         app = web.Application(middlewares=[AccessGuard(token).check, _told], client_max_size=_MAX_REQUEST_BYTES)
@@ -128,7 +128,7 @@ class _Pages:
         url = canonicalise(text if "://" in text else f"http://{text}")
         async with self._asking:
             known = await explain(self._store, url, now=self._clock.now())
-        rows = told(known, self._settings.output.db)
+        rows = told(known, self._settings.store.db)
         return web.json_response({"url": url, "told": [[label, str(value)] for label, value in rows]})
 
     async def search(self, request: web.Request) -> web.Response:

@@ -60,7 +60,7 @@ class Answers:
 
     def request(self, queued: Queued) -> Request:
         """The request for a URL; conditional if the URL was fetched before."""
-        request = Request(queued.url, Purpose.PAGE, max_bytes=self._policy.crawl.max_body_bytes)
+        request = Request(queued.url, Purpose.PAGE, max_bytes=self._policy.fetch.max_body_bytes)
         if queued.kind is Kind.SITEMAP:
             request = sitemaps.request_for(queued.url)
         elif queued.kind is Kind.RUP:
@@ -92,7 +92,7 @@ class Answers:
         if isinstance(result, Failed) and result.kind is ErrorKind.FAULT:
             raise Fault(result.detail)
         if queued.kind is Kind.RUP:
-            return after_rupinfo(queued, result, self._scope, self._policy.retry)
+            return after_rupinfo(queued, result, self._scope, self._policy.fetch)
         if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
             outcome = await self._sitemap(queued, result)
         else:
@@ -100,7 +100,7 @@ class Answers:
                 facts = withheld(_supplemented(await self._reader.read(result), filed), self._policy.purposes)
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = withheld(_supplemented(self._header_facts(result), filed), self._policy.purposes)
-            outcome = self._with_answer(after_fetch(queued, result, facts, self._scope, self._policy.retry), result)
+            outcome = self._with_answer(after_fetch(queued, result, facts, self._scope, self._policy.fetch), result)
             if self._hooks is not None:
                 outcome = self._hooks.choose(self._hooks.keep_wanted(outcome))
             if isinstance(result, Fetched):
@@ -118,7 +118,7 @@ class Answers:
         if outcome.page is None:
             return outcome
         answer = AnswerFacts(
-            kept_headers(result.headers, self._policy.crawl.headers),
+            kept_headers(result.headers, self._policy.kept_headers),
             result.address or None,
             None if result.tls is None else result.tls.version,
         )
@@ -143,7 +143,7 @@ class Answers:
 
     def _takes_feeds(self) -> bool:
         """Whether feeds are queued: they tell of changes, so they serve a crawl with revisits."""
-        return self._policy.revisit.enabled and self._policy.crawl.sitemaps
+        return self._policy.revisit.enabled and self._policy.discovery.sitemaps
 
 
 def _tagged(result: FetchResult, rules: SiteRules | None) -> FetchResult:

@@ -21,43 +21,49 @@ _BATCH = 5000
 _OWN = frozenset(
     {
         "output",
+        "seeds",
+        "store.db",
+        "store.parts",
+        "store.bodies",
+        "store.min_free_bytes",
         "identity.signing_key",
-        "team.workers",
-        "team.parsers",
-        "crawl.concurrency",
-        "crawl.claimed_groups",
-        "crawl.max_time_s",
+        "workers.count",
+        "workers.parsers",
+        "limits.concurrency",
+        "limits.claimed_groups",
+        "limits.max_time_s",
     }
 )
+_SCOPE = ("scope", "limits.max_depth")
 #: The settings that decide which URLs a sample is drawn from.
 FRAME_KEYS = (
     "sample",
-    "scope",
+    *_SCOPE,
     "traps",
     "robots",
     "identity.agent",
     "identity.contact",
-    "crawl.sitemaps",
-    "crawl.max_pages_per_site",
+    "discovery.sitemaps",
+    "limits.max_pages_per_site",
 )
 
 #: Which settings decide on the exclusions and failures with these codes. If one changes, these URLs are judged again.
 DECIDED_BY: Mapping[ReasonCode, tuple[str, ...]] = {
-    ReasonCode.SCOPE: ("scope", "identity.contact"),
+    ReasonCode.SCOPE: (*_SCOPE, "identity.contact"),
     ReasonCode.CONTACT: ("identity.contact", "fetch.resolve"),
-    ReasonCode.DEPTH: ("scope",),
+    ReasonCode.DEPTH: _SCOPE,
     ReasonCode.ROBOTS: ("robots", "identity.agent"),
     ReasonCode.PREFERENCE: ("identity.purpose", "robots", "identity.agent"),
     ReasonCode.ROBOTS_GIVEN_UP: ("robots", "identity.agent", "fetch.proxy", "fetch.resolve"),
     ReasonCode.NO_NAME: ("robots.give_up_after_s", "robots.unknown_host_after_s", "fetch.proxy", "fetch.resolve"),
-    ReasonCode.MIRROR: ("robots", "identity.agent", "scope"),
-    ReasonCode.MIRROR_CYCLE: ("robots", "identity.agent", "scope"),
+    ReasonCode.MIRROR: ("robots", "identity.agent", *_SCOPE),
+    ReasonCode.MIRROR_CYCLE: ("robots", "identity.agent", *_SCOPE),
     ReasonCode.TRAP: ("traps",),
-    ReasonCode.TYPE: ("fetch.accept_types",),
+    ReasonCode.TYPE: ("fetch.types",),
     ReasonCode.ADDRESS: ("fetch.allow_private", "fetch.proxy", "fetch.resolve", "identity.contact"),
-    ReasonCode.CERTIFICATE: ("fetch.ca_file", "fetch.unverified"),
-    ReasonCode.REDIRECTS: ("retry.max_redirects",),
-    ReasonCode.TOO_LARGE: ("crawl.max_body_bytes",),
+    ReasonCode.CERTIFICATE: ("fetch.ca_file", "fetch.verify_off"),
+    ReasonCode.REDIRECTS: ("fetch.max_redirects",),
+    ReasonCode.TOO_LARGE: ("fetch.max_body_bytes",),
     ReasonCode.SAMPLE: FRAME_KEYS,
     ReasonCode.FRAME: FRAME_KEYS,
 }
@@ -177,7 +183,7 @@ async def rescope(
     if changed("politeness.group"):
         await store.regroup()
     left_out = 0
-    if changed("scope", "traps", "identity.contact", "fetch.resolve"):
+    if changed(*_SCOPE, "traps", "identity.contact", "fetch.resolve"):
         left_out = await _leave_out(store, scope)
     # A stratified sample is drawn from a list, so no other setting changes its frame.
     frame_keys = ("sample",) if _at(settings, "sample.method") == Method.STRATIFIED else FRAME_KEYS

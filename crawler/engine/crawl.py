@@ -77,12 +77,11 @@ class Crawl:
         self._outbox = outbox = Outbox(clock, alarm)
         if recorder is not None:
             fetcher = RecordingFetcher(fetcher, outbox)
-        limits = policy.crawl
         self._gate = gate = Gate(
             fetcher,
             clock,
             policy.politeness,
-            limits.concurrency,
+            policy.limits.concurrency,
             outbox,
             scope.blocks,
             lease,
@@ -101,7 +100,7 @@ class Crawl:
         )
         answers = Answers(policy, scope, rules_cache, store, reader, None if recorder is None else outbox, hooks)
         self._budget = budget = budget_for(
-            limits.max_pages, policy.politeness.delay_s, is_shared=store.lease_s is not None
+            policy.limits.max_pages, policy.politeness.delay_s, is_shared=store.lease_s is not None
         )
         claim_tasks = ClaimTasks(
             ClaimContext(

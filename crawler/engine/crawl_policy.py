@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from crawler.engine.crawl_settings import CrawlSettings, UpdateSettings
-from crawler.frontier.decide import RetrySettings
+from crawler.engine.crawl_settings import KEPT_HEADERS, DiscoverySettings, LimitSettings, UpdateSettings
 from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.revisit import RevisitSettings
 from crawler.preferences.purposes import UsePurpose
 from crawler.robots.response import RobotsSettings
@@ -26,13 +26,14 @@ class RobotsPolicy:
 
 @dataclass(frozen=True, slots=True)
 class CrawlPolicy:
-    """All that the engine needs to know of the settings. ``longest_request_s`` is the longest a request may take."""
+    """All that the engine needs to know of the settings."""
 
-    crawl: CrawlSettings
+    limits: LimitSettings
     politeness: PolitenessSettings
-    retry: RetrySettings
+    fetch: RequestSettings
     robots: RobotsPolicy
     revisit: RevisitSettings = field(default_factory=RevisitSettings)
     updates: UpdateSettings = field(default_factory=UpdateSettings)
-    longest_request_s: float = 120.0
+    discovery: DiscoverySettings = field(default_factory=DiscoverySettings)
+    kept_headers: tuple[str, ...] = KEPT_HEADERS  # names of response headers; "*": all
     purposes: tuple[UsePurpose, ...] = ()

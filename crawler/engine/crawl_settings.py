@@ -1,4 +1,4 @@
-"""The settings of a crawl itself: its limits, its sources of URLs, its updates."""
+"""The settings of the engine: its limits, its sources of URLs, its updates."""
 
 from __future__ import annotations
 
@@ -18,19 +18,23 @@ KEPT_HEADERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class CrawlSettings:
+class LimitSettings:
     """Limits of a crawl. ``None`` is no limit. Pages are counted over all runs on the store."""
 
     concurrency: int = 64
     max_pages: int | None = None
     max_pages_per_site: int | None = None
+    max_depth: int | None = None  # links from a seed
     max_time_s: float | None = None
     max_disk_bytes: int | None = None  # of the files of the crawl on this machine
-    max_body_bytes: int = 10 * 1024 * 1024
-    sitemaps: bool = False  # ask for the sitemaps that robots.txt names, or for /sitemap.xml
     claimed_groups: int = 2000
-    headers: tuple[str, ...] = KEPT_HEADERS  # names of response headers that the store keeps of pages; "*": all
-    resources: bool = False  # store the hosts of the scripts, images, styles and frames of pages
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoverySettings:
+    """Sources of URLs other than links."""
+
+    sitemaps: bool = False  # ask for the sitemaps that robots.txt names, or for /sitemap.xml
 
 
 @dataclass(frozen=True, slots=True)

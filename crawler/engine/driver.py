@@ -202,8 +202,8 @@ class Driver:
 
     def _observe(self) -> Situation:
         budget, frame = self._budget, self._frame
-        crawl = self._policy.crawl
-        room = self._capacity.room(crawl.claimed_groups, crawl.concurrency, self._gate.groups_in_pause())
+        limits = self._policy.limits
+        room = self._capacity.room(limits.claimed_groups, limits.concurrency, self._gate.groups_in_pause())
         return Situation(
             now=self._clock.now(),
             stop_requested=self._shutdown.requested,
@@ -241,7 +241,7 @@ class Driver:
         return await self._store.queue_due(revisit, now, self._progress.started_at, self._pages_per_site())
 
     def _pages_per_site(self) -> int | None:
-        return 0 if self._budget.only_revisits else self._policy.crawl.max_pages_per_site
+        return 0 if self._budget.only_revisits else self._policy.limits.max_pages_per_site
 
     async def _commit(self, groups: int) -> Event:
         """Commit what the outbox holds, claim ``groups`` at most, and start a task on each claim.
@@ -282,7 +282,7 @@ class Driver:
         self._outbox.committed(result.robots_ids)
         for claim in result.claims:
             self._claim_tasks.start(claim)
-        self._capacity.note_claims(len(result.claims), groups, self._policy.crawl.claimed_groups, now)
+        self._capacity.note_claims(len(result.claims), groups, self._policy.limits.claimed_groups, now)
         if pages and self._on_pages is not None:
             await self._on_pages(pages)
         self._outbox.finish(contents)
@@ -299,7 +299,7 @@ class Driver:
             urls_per_group=self._capacity.urls_per_group(self._policy.politeness.delay_s),
             horizon_s=self._capacity.horizon_s(),
             pages_per_site=self._pages_per_site(),
-            max_depth=self._scope.settings.max_depth,
+            max_depth=self._policy.limits.max_depth,
             below_depth=None if self._frame is None else self._frame.held_from,
             held=held,
             max_pages=budget.limit,
@@ -342,7 +342,7 @@ class Driver:
             self._shutdown.lose_lease()
 
     async def _stop_in_time(self) -> None:
-        if (limit_s := self._policy.crawl.max_time_s) is not None:
+        if (limit_s := self._policy.limits.max_time_s) is not None:
             await stop_at(self._progress.started_at + limit_s, self._shutdown.request, self._clock)
 
     async def _end_grace(self) -> None:

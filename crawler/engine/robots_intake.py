@@ -41,7 +41,7 @@ class CrawlRobotsIntake:
         """Put the copy into the outbox and wait for the commit; the task is cancelled if the gate closes."""
         adopt_mains(self._scope, [(news.site, news.main_site)])
         offers = list(news.sitemaps)
-        if self._policy.crawl.sitemaps and not (self._frame is not None and self._frame.is_closed):
+        if self._policy.discovery.sitemaps and not (self._frame is not None and self._frame.is_closed):
             offers += sitemaps.to_ask_for(news, rules, self._scope)
         if self._policy.updates.rup:
             offers += sitemaps.rupinfo_to_ask_for(news, self._scope)

@@ -16,15 +16,15 @@ async def conclude(store: Frontier, policy: CrawlPolicy, budget: Budget, progres
     Raises :class:`crawler.errors.StoreError`.
     """
     if budget.is_spent and not policy.revisit.enabled:
-        return RunEnd(EndCode.MAX_PAGES, str(policy.crawl.max_pages))
+        return RunEnd(EndCode.MAX_PAGES, str(policy.limits.max_pages))
     if budget.only_revisits:
-        return RunEnd(EndCode.MAX_PAGES_NO_REVISIT_DUE, str(policy.crawl.max_pages))
+        return RunEnd(EndCode.MAX_PAGES_NO_REVISIT_DUE, str(policy.limits.max_pages))
     queued = await store.queued_count()
     if queued == 0:
         return await _nothing_left(store, progress, revisits=policy.revisit.enabled)
     if await store.next_ready() is not None:
         return None  # a block was lifted
-    return _at_their_limit(policy.crawl.max_pages_per_site, queued)
+    return _at_their_limit(policy.limits.max_pages_per_site, queued)
 
 
 async def _nothing_left(store: Frontier, progress: Progress, *, revisits: bool) -> RunEnd:

@@ -114,7 +114,7 @@ async def agents_of(job: Job) -> dict[int | None, Agent]:
         email = record.settings.identity.contact_email
         headers = [
             ("User-Agent", record.user_agent),
-            ("Accept", ", ".join(record.settings.fetch.accept_types)),
+            ("Accept", ", ".join(record.settings.fetch.types)),
             ("Accept-Encoding", ACCEPT_ENCODING),
             *([("From", email)] if email else []),
         ]

@@ -13,6 +13,7 @@ from crawler.frontier.domain_addresses import ROUNDS, addresses_around, is_silen
 from crawler.frontier.hints import Hint
 from crawler.frontier.offers import Offer
 from crawler.frontier.operator import BLOCKED
+from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.revisit import RevisitRecord, Seen
 from crawler.frontier.scope import Scope
 from crawler.model import (
@@ -44,15 +45,6 @@ from crawler.sitemaps import Sitemap, SitemapKind, Trust
 from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain
 
 _INDEX_DEPTH = 3  # the levels of sitemap indexes that are followed; deeper ones are a trap
-
-
-@dataclass(frozen=True, slots=True)
-class RetrySettings:
-    """How failed requests are repeated. The pauses are ``retry_pause_s``, 3 × that, 9 × that and so on."""
-
-    retries: int = 3
-    retry_pause_s: float = 10.0
-    max_redirects: int = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +273,7 @@ def _without_content(facts: PageFacts) -> PageFacts:
 
 
 def after_fetch(
-    queued: Queued, result: FetchResult, facts: PageFacts | None, scope: Scope, settings: RetrySettings
+    queued: Queued, result: FetchResult, facts: PageFacts | None, scope: Scope, settings: RequestSettings
 ) -> Outcome:
     """The outcome of the visit of ``queued``. ``facts`` are those of the page if ``result`` is :class:`Fetched`."""
     match result:
@@ -310,7 +302,7 @@ def after_fault(queued: Queued, fault: str) -> Outcome:
     return Outcome(queued, State.FAILED, Reason(ReasonCode.FAULT, fault))
 
 
-def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RetrySettings) -> Outcome:
+def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RequestSettings) -> Outcome:
     """The outcome of a page. A page that could not be read gets no validators: the next visit fetches it in full."""
     depth = queued.depth + 1
     etag, last_modified = header(result.headers, "etag"), header(result.headers, "last-modified")
@@ -392,7 +384,7 @@ def _is_page(queued: Queued, result: Fetched, sitemap: Sitemap) -> bool:
     return is_html and not queued.url.endswith("/sitemap.xml")
 
 
-def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetrySettings) -> Outcome:
+def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RequestSettings) -> Outcome:
     try:
         target = canonicalise(result.location, queued.url)
     except NotCrawlable as error:
@@ -414,7 +406,7 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: RetryS
     return Outcome(queued, State.REDIRECTED, reason, offers=(offer,), target=target)
 
 
-def _too_many_hops(hops: int, settings: RetrySettings) -> Reason | None:
+def _too_many_hops(hops: int, settings: RequestSettings) -> Reason | None:
     if hops <= settings.max_redirects:
         return None
     return Reason(ReasonCode.REDIRECTS, f"{hops} in a row, at most {settings.max_redirects} are followed")
@@ -460,7 +452,7 @@ def failure_code(result: Failed) -> ReasonCode:
     return ReasonCode.NO_DOCUMENT
 
 
-def _failure(queued: Queued, result: Failed, settings: RetrySettings) -> Outcome:
+def _failure(queued: Queued, result: Failed, settings: RequestSettings) -> Outcome:
     code = failure_code(result)
     if code in (ReasonCode.TYPE, ReasonCode.ADDRESS):
         return Outcome(queued, State.EXCLUDED, Reason(code, result.detail))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from crawler.frontier.decide import Outcome, Queued, RetrySettings, after_fetch
+from crawler.frontier.decide import Outcome, Queued, after_fetch
 from crawler.frontier.offers import Offer
+from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import Scope
 from crawler.model import Failed, Fetched, FetchResult, Kind, Redirected, State
 from crawler.reasons import Reason, ReasonCode
@@ -21,7 +22,7 @@ def rupinfo_of(site: str, scope: Scope, path: str = PATHS[0]) -> Offer:
     return Offer(url, 0, scope.refusal(url, 0, is_seed=True), kind=Kind.RUP)
 
 
-def after_rupinfo(queued: Queued, result: FetchResult, scope: Scope, settings: RetrySettings) -> Outcome:
+def after_rupinfo(queued: Queued, result: FetchResult, scope: Scope, settings: RequestSettings) -> Outcome:
     """The outcome of the visit of a ``/rupinfo.txt``. If there is none, ``/rupinfo.tex`` is offered instead."""
     site, path = split(queued.url)
     match result:

@@ -37,7 +37,6 @@ class ScopeSettings:
     mode: ScopeMode = ScopeMode.DOMAIN
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    max_depth: int | None = None
 
 
 class Scope:
@@ -55,11 +54,13 @@ class Scope:
         reachable: Callable[[str], bool] = lambda host: True,
         traps: TrapSettings = _NO_TRAPS,
         now: float = 0.0,
+        max_depth: int | None = None,
     ) -> None:
         self.settings = settings
         self.blocks = Blocks()
         self._traps = traps
         self._now = now
+        self._max_depth = max_depth
         self._reachable = reachable
         # Compiled separately: in one joined pattern, inline flags and back-references would change their meaning.
         self._include = tuple(map(re.compile, settings.include))
@@ -89,15 +90,14 @@ class Scope:
         refused, trap = self._refusals(url, True) if is_seed else self._refusals_of(url, False)
         if refused is not None:
             return refused
-        if self.settings.max_depth is not None and depth > self.settings.max_depth:
-            return Reason(ReasonCode.DEPTH, f"{depth} links from a seed, limits.max_depth is {self.settings.max_depth}")
+        if self._max_depth is not None and depth > self._max_depth:
+            return Reason(ReasonCode.DEPTH, f"{depth} links from a seed, limits.max_depth is {self._max_depth}")
         return trap
 
     def link_refusals(self, links: Iterable[Link], depth: int) -> Iterator[Reason | None]:
         """:meth:`refusal` for each link of a page; it also refuses ``nofollow`` links."""
         refusals_of = self._refusals_of
-        max_depth = self.settings.max_depth
-        too_deep = max_depth is not None and depth > max_depth
+        too_deep = self._max_depth is not None and depth > self._max_depth
         for url, _, _, follow in links:
             refused, trap = refusals_of(url, False)
             if refused is None and (too_deep or trap):

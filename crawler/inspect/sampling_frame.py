@@ -50,7 +50,7 @@ async def open_frame(store: StoreReader, now: float) -> OpenFrame | None:
     draw = await store.sample_draw()
     if draw is not None and draw.stands:
         return None
-    depth = settings.scope.max_depth
+    depth = settings.limits.max_depth
     bounds = {"held_from": _NO_LIMIT if depth is None else depth}
     (count,) = await store.query(_SQL["count_frame_waits"], bounds)
     rows = await store.query(_SQL["frame_waits"], bounds | {"limit": _SITES_SHOWN})

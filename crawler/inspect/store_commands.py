@@ -154,7 +154,7 @@ def grant_reader(db: str, role: str, password_file: Path | None) -> int:
 
     async def work() -> int:
         password = None if password_file is None else password_file.read_text("utf-8").partition("\n")[0]
-        is_new = await grant_reader_at(store_at(db).output.db, role, password)
+        is_new = await grant_reader_at(store_at(db).store.db, role, password)
         console.print(f"{'made the role' if is_new else 'the role'} {role}, which may read {shown(db)}", soft_wrap=True)
         if is_new and password is None:
             console.print("it has no password; --password-file sets one")

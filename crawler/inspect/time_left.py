@@ -31,19 +31,19 @@ async def read_time_left(store: StoreReader, now: float) -> TimeLeft | None:
 
 async def time_left_under(store: StoreReader, settings: Settings, run: dict[str, Any], now: float) -> TimeLeft | None:
     """The time that the crawl on ``store`` needs under ``settings``; ``run`` is the row of its run."""
-    crawl = settings.crawl
-    per_site = _NO_LIMIT if crawl.max_pages_per_site is None else crawl.max_pages_per_site
+    most = settings.limits
+    per_site = _NO_LIMIT if most.max_pages_per_site is None else most.max_pages_per_site
     asked = {"now": now, "per_site": per_site, "limit": _GROUPS}
     # Where links lead to any site, new sites may come without end, each with the limit of its own.
-    is_bounded = crawl.max_pages_per_site is not None and settings.scope.mode is not ScopeMode.ANY
+    is_bounded = most.max_pages_per_site is not None and settings.scope.mode is not ScopeMode.ANY
     backlogs = [_backlog(row, settings, is_bounded) for row in await store.query(_SQL["backlogs"], asked)]
     if not backlogs:
         return None
     counted = await store.query(_SQL["urls_by_depth"])
     depths = {row["depth"]: DepthCount(row["queued"], row["answered"], row["refused"]) for row in counted}
-    pages = math.inf if crawl.max_pages is None else crawl.max_pages - await store.fetched_count()
-    max_depth = math.inf if settings.scope.max_depth is None else settings.scope.max_depth
-    limits = Limits(pages, _run_time_s(store, settings, run, now), max_depth, crawl.concurrency * settings.team.workers)
+    pages = math.inf if most.max_pages is None else most.max_pages - await store.fetched_count()
+    max_depth = math.inf if most.max_depth is None else most.max_depth
+    limits = Limits(pages, _run_time_s(store, settings, run, now), max_depth, most.concurrency * settings.workers.count)
     return time_left(backlogs, depths, settings.politeness, limits, now)
 
 
@@ -52,7 +52,7 @@ def _run_time_s(store: StoreReader, settings: Settings, run: dict[str, Any], now
 
     The limit is of one run, and the next run has its own: it says nothing once the run has ended, or was killed.
     """
-    max_time_s = settings.crawl.max_time_s
+    max_time_s = settings.limits.max_time_s
     if max_time_s is None or run["finished_at"] is not None or not store.is_held():
         return math.inf
     left_s: float = run["started_at"] + max_time_s - now

@@ -102,7 +102,8 @@ async def _scope(store: Overview, url: str, known: dict[str, Any], settings: Set
 
 async def scope_of(store: Overview, settings: Settings, now: float) -> Scope:
     """The scope of a run with these ``settings``, for the seeds of the store."""
-    scope = Scope(settings.scope, await store.places(), traps=settings.traps, now=now)
+    limit = settings.limits.max_depth
+    scope = Scope(settings.scope, await store.places(), traps=settings.traps, now=now, max_depth=limit)
     scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
     adopt_mains(scope, await store.main_sites())
     return scope
@@ -210,7 +211,7 @@ async def _limit_reached(store: Overview, known: dict[str, Any], settings: Setti
 
     A run that revisits goes on with revisits when it has ``--max-pages``.
     """
-    most = settings.crawl.max_pages
+    most = settings.limits.max_pages
     is_revisit = known["page"] is not None and settings.revisit.enabled
     if most is not None and not is_revisit and await store.fetched_count() >= most:
         return f"a higher --max-pages: the crawl has the {many(most, 'page')} that the last run allowed"

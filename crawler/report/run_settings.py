@@ -47,8 +47,8 @@ def described_settings(run: RunRow) -> Iterator[tuple[str, str]]:
         f"({seconds(pauses.slow_cap_s)} at most) and the site's Crawl-delay{cap}",
     )
     yield "After 429 or 503", f"{seconds(pauses.backoff_first_s)} at least, and as long as Retry-After asks"
-    if terms.settings.fetch.unverified:
-        yield "Warning", f"the certificates of {', '.join(terms.settings.fetch.unverified)} are not verified"
+    if terms.settings.fetch.verify_off:
+        yield "Warning", f"the certificates of {', '.join(terms.settings.fetch.verify_off)} are not verified"
     yield "Scope", _scope(settings.get("scope", {}))
     yield "Limits", _limits(settings)
 
@@ -61,17 +61,17 @@ def _scope(scope: Mapping[str, Any]) -> str:
 
 
 def _limits(settings: Mapping[str, Any]) -> str:
-    crawl = settings.get("crawl", {})
+    limits = settings.get("limits", {})
     most = {
-        "pages": crawl.get("max_pages"),
-        "pages per site": crawl.get("max_pages_per_site"),
-        "links from a seed": settings.get("scope", {}).get("max_depth"),
+        "pages": limits.get("max_pages"),
+        "pages per site": limits.get("max_pages_per_site"),
+        "links from a seed": limits.get("max_depth"),
     }
     words = [f"{limit:,} {what}" for what, limit in most.items() if limit is not None]
-    if crawl.get("max_time_s") is not None:
-        words.append(duration(crawl["max_time_s"]))
-    if "max_body_bytes" in crawl:
-        words.append(f"{size(crawl['max_body_bytes'])} per page")
-    if "concurrency" in crawl:
-        words.append(f"{many(crawl['concurrency'], 'request')} at once, one per {settings['politeness']['group']}")
+    if limits.get("max_time_s") is not None:
+        words.append(duration(limits["max_time_s"]))
+    if "max_body_bytes" in settings.get("fetch", {}):
+        words.append(f"{size(settings['fetch']['max_body_bytes'])} per page")
+    if "concurrency" in limits:
+        words.append(f"{many(limits['concurrency'], 'request')} at once, one per {settings['politeness']['group']}")
     return ", ".join(words) or "none"

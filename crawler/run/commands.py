@@ -71,11 +71,12 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: A
     def with_given(settings: Settings) -> Settings:
         return configured(settings, config, options)
 
-    output = with_given(Settings()).output
+    first = with_given(Settings())
+    output = first.output
     set_up_logging(output.log_level, output.log_format)
 
     async def run_crawl() -> int:
-        settings, changes = await _as_begun(with_given, names_seeds=bool(output.seeds or (seeds and not refresh)))
+        settings, changes = await _as_begun(with_given, names_seeds=bool(first.seeds.file or (seeds and not refresh)))
         _require_sample_size(settings, given)
         require_login(settings.output.notify)
         if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
@@ -99,7 +100,7 @@ async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: 
     if before is None:
         return fresh, ""
     settings = fresh if names_seeds else of_list(with_given(before))
-    argument = db_argument(settings.output.db)
+    argument = db_argument(settings.store.db)
     if begun_with := [_told(key, key.value(settings)) for key in differing(settings, fresh)]:
         tell(
             f"goes on with {', '.join(begun_with)}, as the crawl was begun "
@@ -182,7 +183,7 @@ def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
 
 async def _run(settings: Settings, seeds: Seeds, changes: str) -> int:
     told = _ToldOnceBegun(changes)
-    if settings.team.workers > 1:
+    if settings.workers.count > 1:
         require_alone(settings, "run one process, and start no other on this store")
         require_shares(settings)
         return await _run_team(settings, seeds, told)
@@ -194,9 +195,9 @@ async def _run(settings: Settings, seeds: Seeds, changes: str) -> int:
         told.begun()
         signals.stop_from_now_on(crawl, store)
         async with _shown(settings, crawl, store, store, clock, signals):
-            with signals.ending_within(settings.crawl.max_time_s):
+            with signals.ending_within(settings.limits.max_time_s):
                 end = await run_to_end(crawl, store, clock)
-        result = summary(crawl, await store.counts(), end, shown(settings.output.db), clock.now(), store.parts)
+        result = summary(crawl, await store.counts(), end, shown(settings.store.db), clock.now(), store.parts)
         draw = await store.sample_draw() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
         unreached = await _told_of_unreached(store, settings)
@@ -214,7 +215,7 @@ async def _run(settings: Settings, seeds: Seeds, changes: str) -> int:
             console.print(
                 "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
             )
-    return _exit_code(crawl.progress, settings.output.db, nothing, stopped=stopped)
+    return _exit_code(crawl.progress, settings.store.db, nothing, stopped=stopped)
 
 
 async def _notified(settings: Settings, run: Coroutine[Any, Any, int]) -> int:
@@ -222,7 +223,7 @@ async def _notified(settings: Settings, run: Coroutine[Any, Any, int]) -> int:
     try:
         return await run
     except CrawlerError as error:
-        db = shown(settings.output.db)
+        db = shown(settings.store.db)
         await _notify(settings, {"db": db, "ended_by": error.told(terminal_name), "ended_code": "error"})
         raise
 
@@ -241,20 +242,20 @@ async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun) -> i
         team = Team(settings, store, clock, tell)
         signals.stop_from_now_on(team, team, end_within_s=TEAM_ENDS_WITHIN_S)
         async with _shown(settings, team, team, store, clock, signals):
-            with signals.ending_within(settings.crawl.max_time_s):
+            with signals.ending_within(settings.limits.max_time_s):
                 end = await team.run()
             if not team.stopped:
                 await look_back(team.progress, store, clock)
         log_end(end)
         await store.end_run(end, clock.now())
-        result = summary(team, await store.counts(), end, shown(settings.output.db), clock.now(), store.parts)
+        result = summary(team, await store.counts(), end, shown(settings.store.db), clock.now(), store.parts)
         unreached = await _told_of_unreached(store, settings)
         stopped = signals.came or team.cut_short
         nothing = None if stopped else await why_nothing(store, team.progress, end, settings, clock.now())
     _tell_end(settings, nothing, unreached, result)
     if not signals.came:
         await _notify(settings, result)
-    return _exit_code(team.progress, settings.output.db, nothing, stopped=stopped)
+    return _exit_code(team.progress, settings.store.db, nothing, stopped=stopped)
 
 
 def _exit_code(progress: Progress, db: str, nothing: str | None, *, stopped: object) -> int:
@@ -276,17 +277,17 @@ def _shown(
 
     ``awaited`` is the store, or the team whose workers wait for it.
     """
-    db = settings.output.db
+    db = settings.store.db
     if settings.output.progress and console.is_terminal and not settings.output.json:
-        workers = settings.team.workers
+        workers = settings.workers.count
         return Watch(crawl, store, clock, console, lambda: signals.came, db, workers, robots=settings.robots)
-    patience_s = settings.team.patience_s
+    patience_s = settings.workers.patience_s
     return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, patience_s, db, settings.robots)
 
 
 async def _told_of_unreached(store: StoreReader, settings: Settings) -> list[str]:
     """Sentences about seeds without a host, and about seeds that a robots.txt perhaps closes by mistake."""
-    hosts = await told_of_unknown_seeds(store, settings.output.db)
+    hosts = await told_of_unknown_seeds(store, settings.store.db)
     return hosts + await told_of_first_matches(store, settings)
 
 

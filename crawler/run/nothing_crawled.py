@@ -46,7 +46,7 @@ async def why_nothing(
     if end.code in _PAGE_LIMITS:  # which explain themselves; the seeds may be fetched
         return f"nothing was crawled: {reason}"
     named = await store.unfetched_seed() or seeds[0]
-    return f"nothing was crawled: {reason}; `crawler why {quote(named)}{db_argument(settings.output.db)}` explains it"
+    return f"nothing was crawled: {reason}; `crawler why {quote(named)}{db_argument(settings.store.db)}` explains it"
 
 
 async def _reason(store: EngineStore, end: RunEnd, settings: Settings, now: float, *, has_one_seed: bool) -> str:

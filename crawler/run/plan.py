@@ -47,19 +47,19 @@ def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
     sites = {split(url).site for url in seeds}
     pages = Counter(group_name(split(url).site, settings.politeness.group) for url in seeds)
     in_group = Counter(group_name(site, settings.politeness.group) for site in sites)
-    crawl, extra_each = settings.crawl, extra_requests(settings)
+    most, extra_each = settings.limits, extra_requests(settings)
     most_pages = _most_pages(settings, seeds, len(sites))
     backlogs = [
         GroupBacklog(group, n + extra_each * in_group[group], in_group[group], usual_s=QUICK_S)
         for group, n in pages.items()
     ]
-    limit = math.inf if crawl.max_pages is None else crawl.max_pages + extra_each * len(sites)
-    depth = math.inf if settings.scope.max_depth is None else settings.scope.max_depth
-    limits = Limits(limit, crawl.max_time_s or math.inf, depth, crawl.concurrency * settings.team.workers)
+    limit = math.inf if most.max_pages is None else most.max_pages + extra_each * len(sites)
+    depth = math.inf if most.max_depth is None else most.max_depth
+    limits = Limits(limit, most.max_time_s or math.inf, depth, most.concurrency * settings.workers.count)
     queued = {0: DepthCount(queued=len(seeds))}
     time = time_left(backlogs, queued, settings.politeness, limits, now=0.0, least_answers=0)
     assert time is not None, "there is a seed"
-    wanted = len(seeds) if crawl.max_pages is None else min(len(seeds), crawl.max_pages)
+    wanted = len(seeds) if most.max_pages is None else min(len(seeds), most.max_pages)
     return Plan(
         seeds=len(seeds),
         sites=len(sites),
@@ -74,15 +74,15 @@ def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
 
 def extra_requests(settings: Settings) -> int:
     """The requests to a site for its robots.txt, and for its other files if the settings ask for them."""
-    return 1 + settings.crawl.sitemaps + settings.robots.tdmrep + settings.updates.rup
+    return 1 + settings.discovery.sitemaps + settings.robots.tdmrep + settings.updates.rup
 
 
 def _most_pages(settings: Settings, seeds: Sequence[str], sites: int) -> int | None:
-    bounds = [] if settings.crawl.max_pages is None else [settings.crawl.max_pages]
-    if settings.scope.max_depth == 0 and not settings.crawl.sitemaps:
+    bounds = [] if settings.limits.max_pages is None else [settings.limits.max_pages]
+    if settings.limits.max_depth == 0 and not settings.discovery.sitemaps:
         bounds.append(len(seeds))
-    if settings.crawl.max_pages_per_site is not None and settings.scope.mode is ScopeMode.PREFIX:
-        bounds.append(settings.crawl.max_pages_per_site * sites)
+    if settings.limits.max_pages_per_site is not None and settings.scope.mode is ScopeMode.PREFIX:
+        bounds.append(settings.limits.max_pages_per_site * sites)
     return min(bounds, default=None)
 
 
@@ -99,8 +99,8 @@ def as_json(plan: Plan, settings: Settings) -> dict[str, Any]:
         "most_s": plan.time.most_s,
         "slowest": plan.time.slowest,
         "delay_s": settings.politeness.delay_s,
-        "concurrency": settings.crawl.concurrency,
-        "max_depth": settings.scope.max_depth,
+        "concurrency": settings.limits.concurrency,
+        "max_depth": settings.limits.max_depth,
         "scope": settings.scope.mode.value,
     }
 
@@ -109,7 +109,7 @@ def render(plan: Plan, settings: Settings, console: PrintableConsole) -> None:
     """Print a plan for people."""
     named = ", ".join(f"{group} ({many(n, 'seed')})" for group, n in plan.largest)
     more = f" … {many(plan.groups - len(plan.largest), 'other')}" if plan.groups > len(plan.largest) else ""
-    depth = settings.scope.max_depth
+    depth = settings.limits.max_depth
     rows: list[Fact] = [
         ("Seeds", f"{many(plan.seeds, 'seed')} on {many(plan.sites, 'site')}: {named}{more}"),
         ("Scope", settings.scope.mode.value + ("" if depth is None else f", {many(depth, 'link')} deep at most")),

@@ -40,7 +40,7 @@ async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
         for start in range(0, len(urls), _AT_ONCE):
             hints = [Hint(url, HintKind.CHANGED, now, _SOURCE) for url in urls[start : start + _AT_ONCE]]
             await store.take_hints(hints, revisit, now, scope.refusal)
-        limit = settings.crawl.max_pages_per_site
+        limit = settings.limits.max_pages_per_site
         return await store.queue_due(revisit, now, now, limit, hinted_only=True)
 
 

@@ -29,7 +29,7 @@ from crawler.store.location import shown
 
 def is_of_design(key: Key) -> bool:
     """Whether a setting decides which URLs a sample is drawn from, or which are drawn."""
-    return key.name == "seeds.file" or key.field in FRAME_KEYS or key.field.partition(".")[0] in FRAME_KEYS
+    return key.name == "seeds.file" or key.path in FRAME_KEYS or key.section in FRAME_KEYS
 
 
 _OPTIONS = tuple(

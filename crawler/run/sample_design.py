@@ -49,14 +49,14 @@ def _told(settings: Settings, seeds: Seeds, known: int) -> Iterable[str]:
 
 
 def _frame(settings: Settings, seeds: Seeds, known: int) -> str:
-    named = f"{many(len(seeds.urls), 'seed')} of {settings.output.seeds}" if seeds.urls else ""
+    named = f"{many(len(seeds.urls), 'seed')} of {settings.seeds.file}" if seeds.urls else ""
     listed = named or (f"the {many(known, 'seed')} of the store; {_UNNAMED}" if known else "")
     listed = listed or "the seeds, which this file does not name yet"
-    depth = settings.scope.max_depth
+    depth = settings.limits.max_depth
     if settings.sample.method is Method.STRATIFIED or depth == 0:
         return f"{listed}."
     reached = "all that links lead to" if depth is None else f"what is within {many(depth, 'link')} of them"
-    sitemaps = " and in their sitemaps" if settings.crawl.sitemaps else ""
+    sitemaps = " and in their sitemaps" if settings.discovery.sitemaps else ""
     return f"{listed}, and {reached}{sitemaps}, {_SCOPES[settings.scope.mode]}."
 
 

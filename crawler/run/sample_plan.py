@@ -82,7 +82,7 @@ def sample_plan(settings: Settings, seeds: Seeds, pilot: Pilot | None) -> Sample
     sample = settings.sample
     assert sample.size is not None
     sites = Counter(split(url).site for url in seeds.urls)
-    is_list = sample.method is Method.STRATIFIED or settings.scope.max_depth == 0
+    is_list = sample.method is Method.STRATIFIED or settings.limits.max_depth == 0
     alike = pilot if pilot is not None and not is_list and _is_alike(pilot, settings) else None
     if is_list:
         cost = _cost_of_list(settings, seeds, sites)
@@ -132,10 +132,10 @@ def _is_alike(pilot: Pilot, settings: Settings) -> bool:
         return False
     before = pilot.settings
     return (
-        (before.scope.mode, before.scope.include, before.scope.exclude, before.scope.max_depth)
-        == (settings.scope.mode, settings.scope.include, settings.scope.exclude, settings.scope.max_depth)
-        and before.crawl.sitemaps == settings.crawl.sitemaps
-        and before.crawl.max_pages_per_site == settings.crawl.max_pages_per_site
+        (before.scope.mode, before.scope.include, before.scope.exclude, before.limits.max_depth)
+        == (settings.scope.mode, settings.scope.include, settings.scope.exclude, settings.limits.max_depth)
+        and before.discovery.sitemaps == settings.discovery.sitemaps
+        and before.limits.max_pages_per_site == settings.limits.max_pages_per_site
     )
 
 
@@ -192,7 +192,7 @@ def _with_other_addresses(cost: Cost, domains: Iterable[str]) -> Cost:
 
 def _time_of_tries(settings: Settings, tries: Mapping[str, int]) -> float:
     """The most time for connections that fail, in seconds: for the time-outs, and for the pauses after them."""
-    longest, slots = max(tries.values(), default=0), settings.crawl.concurrency * settings.team.workers
+    longest, slots = max(tries.values(), default=0), settings.limits.concurrency * settings.workers.count
     # A host is left after two failures at most. The pause after the first halves after an answer.
     pauses_s = longest * 1.5 * settings.politeness.backoff_first_s
     return pauses_s + settings.fetch.connect_timeout_s * max(longest, sum(tries.values()) / slots)
@@ -200,10 +200,10 @@ def _time_of_tries(settings: Settings, tries: Mapping[str, int]) -> float:
 
 def _cost_unknown(settings: Settings, sites: Mapping[str, int]) -> Cost:
     """The requests if nothing is known of the sites but their seeds."""
-    size, limit = settings.sample.size or 0, settings.crawl.max_pages_per_site
+    size, limit = settings.sample.size or 0, settings.limits.max_pages_per_site
     extra = extra_requests(settings)
     least = {site: float(number + extra) for site, number in sites.items()}
-    if settings.scope.max_depth == 1:
+    if settings.limits.max_depth == 1:
         most = {site: number + size for site, number in least.items()}
         chosen = min(len(sites), settings.sample.sites or len(sites))
         total = sum(least.values()) + size * (chosen if settings.sample.per is Per.SITE else 1)
@@ -267,7 +267,7 @@ def _time(settings: Settings, requests: Mapping[str, float], answer_s: float) ->
     for site, number in requests.items():
         queued[group_name(site, settings.politeness.group)] += max(1, round(number))
     backlogs = [GroupBacklog(group, number, 0, usual_s=answer_s) for group, number in queued.items()]
-    limits = Limits(max_depth=0, slots=settings.crawl.concurrency * settings.team.workers)
+    limits = Limits(max_depth=0, slots=settings.limits.concurrency * settings.workers.count)
     depths = {0: DepthCount(queued=sum(queued.values()))}
     time = time_left(backlogs, depths, settings.politeness, limits, now=0.0, least_answers=0)
     assert time is not None, "there is a seed"

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("crawler.run")
 
 #: The key of a setting, by the field that holds it.
-_KEY_OF = {key.field: key.name for key in KEYS.values()}
+_KEY_OF = {key.path: key.name for key in KEYS.values()}
 
 
 @asynccontextmanager
@@ -91,7 +91,7 @@ async def crawl_session(
     async with beginning as (store, scope), AsyncExitStack() as opened:
         recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
         if drawn is not None:
-            limit = settings.crawl.max_pages_per_site
+            limit = settings.limits.max_pages_per_site
             await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
         frame = await _frame(store, settings, clock, tell, is_drawn=drawn is not None)
         exchange = await opened.enter_async_context(_exchange(settings, store, clock, tell))
@@ -141,14 +141,14 @@ async def begun(
     require_usable_proxy(settings)
     require_contact(settings, seeds)
     request_signer(settings)  # a key that cannot be used ends a run before it begins
-    db, parts = settings.output.db, parts_of(settings)
+    db, parts = settings.store.db, parts_of(settings)
     if not seeds and parts is None and not await is_there(db):
         raise UsageError("no seeds, and no store to go on with: name URLs, or a file with ", Setting("seeds.file"))
     store = await open_store(settings, clock=clock)
     try:
         async with store.beginning():
             await store.require_whole()
-            await store.keep_bodies_in(settings.output.bodies)
+            await store.keep_bodies_in(settings.store.bodies)
             await store.recover(clock.now())  # a worker whose lease has ended is not at work
             await store.keep_parts(parts)
             known = await store.seeds()
@@ -167,7 +167,7 @@ async def begun(
             kept = to_record(settings)
             others = await store.run_under_way(clock.now())
             if others is None:
-                limit = settings.crawl.max_pages_per_site
+                limit = settings.limits.max_pages_per_site
                 await begin(
                     store,
                     scope,
@@ -208,10 +208,10 @@ async def _fetching(
     """A crawl with connections and parsers of its own. They send nothing when the lease is over."""
     policy = crawl_policy(settings)
     lag = LoopLag(clock)
-    lease = Lease(store, clock, policy.longest_request_s)
+    lease = Lease(store, clock, policy.fetch.total_timeout_s)
     may_send = None if store.lease_s is None else lease.is_valid
-    reading = ReadingOptions(settings.identity.agent, settings.robots.reading, settings.crawl.resources)
-    parsers = settings.team.parsers or default_parsers(settings.team.workers)
+    reading = ReadingOptions(settings.identity.agent, settings.robots.reading, settings.store.resources)
+    parsers = settings.workers.parsers or default_parsers(settings.workers.count)
     fetching = replace(fetch_settings(settings), headers=() if hooks is None else hooks.headers)
     async with (
         HttpFetcher(fetching, clock, may_send, lag.now_s, request_signer(settings)) as fetcher,
@@ -220,8 +220,8 @@ async def _fetching(
         reader.start()
         reserve = DiskReserve(
             _written_folders(settings, store),
-            settings.output.min_free,
-            max_used=settings.crawl.max_disk_bytes,
+            settings.store.min_free_bytes,
+            max_used=settings.limits.max_disk_bytes,
             used=_written_files(settings, store),
         )
         yield Crawl(
@@ -247,22 +247,23 @@ async def _fetching(
 
 def _written_folders(settings: Settings, store: Bodies) -> tuple[Path, ...]:
     """The folders of this machine in which a crawl writes: of the SQLite file with its WAL, bodies, and the archive."""
-    output = settings.output
-    database = [] if is_url(output.db) else [Path(output.db).resolve().parent]
+    db, warc = settings.store.db, settings.output.warc
+    database = [] if is_url(db) else [Path(db).resolve().parent]
     bodies = [] if store.body_place is None or is_url(store.body_place) else [Path(store.body_place)]
-    return (*database, *bodies, *([Path(output.warc)] if output.warc else []))
+    return (*database, *bodies, *([Path(warc)] if warc else []))
 
 
 def _written_files(settings: Settings, store: Bodies) -> tuple[Path, ...]:
     """The files and folders of this machine that a crawl fills."""
-    output, folders = settings.output, _written_folders(settings, store)
-    if is_url(output.db):
+    db, folders = settings.store.db, _written_folders(settings, store)
+    if is_url(db):
         return folders
-    return (Path(output.db), Path(f"{output.db}-wal"), *folders[1:])
+    return (Path(db), Path(f"{db}-wal"), *folders[1:])
 
 
 def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
-    return Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, clock.now())
+    limit, now = settings.limits.max_depth, clock.now()
+    return Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, now, limit)
 
 
 def require_alone(settings: Settings, remedy: str) -> None:
@@ -294,7 +295,7 @@ def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
 
 def _require_readers(settings: Settings) -> None:
     """Raise :class:`UsageError` if the reader of a wanted type is not installed."""
-    if PDF in settings.fetch.accept_types and find_spec("pypdfium2") is None:
+    if PDF in settings.fetch.types and find_spec("pypdfium2") is None:
         raise missing_extra("PDF files need pypdfium2", "documents")
 
 
@@ -302,7 +303,7 @@ def require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[s
     """Raise :class:`UsageError` for a sample that cannot be drawn as asked."""
     sample = settings.sample
     load("survey")  # before anything is asked for
-    if settings.crawl.max_pages is not None:
+    if settings.limits.max_pages is not None:
         raise UsageError(
             Setting("sample.size"),
             " with ",
@@ -311,7 +312,7 @@ def require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[s
             Setting("limits.max_depth"),
             ", which leaves the deepest pages to the sample",
         )
-    budget = settings.crawl.max_pages_per_site
+    budget = settings.limits.max_pages_per_site
     if (
         sample.per is Per.SITE
         and sample.method is Method.UNIFORM
@@ -371,7 +372,7 @@ def of_list(settings: Settings) -> Settings:
     """The settings of a crawl; a stratified sample requests nothing but drawn seeds."""
     if not settings.sample.is_of_list:
         return settings
-    return replace(settings, scope=replace(settings.scope, max_depth=0))
+    return replace(settings, limits=replace(settings.limits, max_depth=0))
 
 
 def draw_seeds(settings: Settings, strata: Mapping[str, str]) -> list[Drawn]:
@@ -394,7 +395,7 @@ async def _frame(
     store: Samples, settings: Settings, clock: Clock, tell: Callable[[str], None], *, is_drawn: bool
 ) -> SamplingFrame | None:
     """The sampling frame of a crawl; closed if the sample has been drawn, for good if it was drawn from a list."""
-    sample, depth, limit = settings.sample, settings.scope.max_depth, settings.crawl.max_pages_per_site
+    sample, depth, limit = settings.sample, settings.limits.max_depth, settings.limits.max_pages_per_site
     if sample.size is None:
         return None
     if is_drawn:
@@ -456,7 +457,7 @@ def _log_start(settings: Settings, run_id: int | None) -> None:
         changed = {key.name: key.value(settings) for key in KEYS.values() if key.value(settings) != key.default}
         changed.pop("output.notify", None)  # the address of a webhook is a secret
         facts = {name: KEYS[name].kind.written(value) for name, value in changed.items()} | {
-            "store.db": shown(settings.output.db)
+            "store.db": shown(settings.store.db)
         }
         listed = ", ".join(f"{name} = {value}" for name, value in facts.items())
         _LOG.info("run %s begins: %s", run_id, listed, extra={"run": run_id, "settings": facts})
@@ -488,7 +489,7 @@ def fetch_settings(settings: Settings) -> FetchSettings:
     return FetchSettings(
         user_agent=identity.user_agent(VERSION),
         from_email=identity.contact_email or None,
-        accept_types=fetch.accept_types,
+        accept_types=fetch.types,
         connect_timeout_s=fetch.connect_timeout_s,
         read_timeout_s=fetch.read_timeout_s,
         total_timeout_s=fetch.total_timeout_s,
@@ -496,9 +497,9 @@ def fetch_settings(settings: Settings) -> FetchSettings:
         allow_private=fetch.allow_private,
         proxy=fetch.proxy,
         ca_file=fetch.ca_file,
-        unverified=fetch.unverified,
+        unverified=fetch.verify_off,
         loopback_only=not identity.contact,
-        concurrency=settings.crawl.concurrency,
+        concurrency=settings.limits.concurrency,
         keep_exchanges=bool(settings.output.warc),
     )
 
@@ -531,9 +532,9 @@ def request_signer(settings: Settings) -> Signer | None:
 def crawl_policy(settings: Settings) -> CrawlPolicy:
     """The part of the settings that the engine needs."""
     return CrawlPolicy(
-        crawl=settings.crawl,
+        limits=settings.limits,
         politeness=settings.politeness,
-        retry=settings.retry,
+        fetch=settings.fetch,
         robots=RobotsPolicy(
             settings=settings.robots,
             token=settings.identity.agent,
@@ -541,7 +542,8 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
             known_hosts=tuple(pattern for pattern, _ in settings.fetch.resolve),
             parts=parts_of(settings),
         ),
-        longest_request_s=settings.fetch.total_timeout_s,
+        discovery=settings.discovery,
+        kept_headers=settings.store.headers,
         revisit=settings.revisit,
         updates=settings.updates,
         purposes=settings.identity.purpose,
@@ -553,13 +555,13 @@ def parts_of(settings: Settings) -> Parts | None:
 
     Raises :class:`UsageError` if the store is none of them, and for a sample, which needs the whole crawl.
     """
-    output = settings.output
-    if not output.parts:
+    store = settings.store
+    if not store.parts:
         return None
-    db = absolute(output.db)
-    if db not in output.parts:
+    db = absolute(store.db)
+    if db not in store.parts:
         raise UsageError(
-            Setting("store.db", shown(output.db)),
+            Setting("store.db", shown(store.db)),
             ": this store is none of the parts of the crawl; name all of them, it among them, with ",
             Setting("store.parts"),
         )
@@ -567,13 +569,13 @@ def parts_of(settings: Settings) -> Parts | None:
         raise UsageError(
             "a sample needs a crawl on one database; leave out ", Setting("store.parts"), key="sample.size"
         )
-    return Parts(output.parts, output.parts.index(db))
+    return Parts(store.parts, store.parts.index(db))
 
 
 async def open_part(settings: Settings, parts: Parts, number: int) -> CrawlStore:
     """The store of another part of the crawl, which must exist. It is asked, and nobody waits for it."""
-    alone = replace(settings.team, patience_s=0.0)
-    there = replace(settings, output=replace(settings.output, db=parts.dbs[number]), team=alone)
+    alone = replace(settings.workers, patience_s=0.0)
+    there = replace(settings, store=replace(settings.store, db=parts.dbs[number]), workers=alone)
     return await open_store(there, may_make=False, for_worker=True)
 
 
@@ -628,8 +630,8 @@ async def _exchange(
         OtherPart(number, shown(parts.dbs[number]), partial(open_part, settings, parts, number), clock, tell)
         for number in parts.others
     ]
-    limits = settings.scope.max_depth, settings.crawl.max_pages_per_site
-    exchange = PartExchange(store, parts.own, others, clock, limits, settings.team.patience_s)
+    limits = settings.limits.max_depth, settings.limits.max_pages_per_site
+    exchange = PartExchange(store, parts.own, others, clock, limits, settings.workers.patience_s)
     try:
         yield exchange
     finally:

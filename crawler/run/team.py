@@ -38,7 +38,7 @@ _LINE_BYTES = 1 << 20
 
 def require_shares(settings: Settings) -> None:
     """Raise :class:`UsageError` for more workers than can share the requests in flight."""
-    workers, concurrency = settings.team.workers, settings.crawl.concurrency
+    workers, concurrency = settings.workers.count, settings.limits.concurrency
     if workers > concurrency:
         raise UsageError(
             Setting("workers.count", workers),
@@ -105,7 +105,7 @@ class Team:
     @property
     def budget(self) -> Budget:
         """The pages that this command may still fetch, as far as it knows."""
-        limit = self._settings.crawl.max_pages
+        limit = self._settings.limits.max_pages
         return Budget() if limit is None else Budget(max(0, limit - self.progress.pages))
 
     @property
@@ -150,7 +150,7 @@ class Team:
         """
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTSTP, self._suspend)
-        places = [asyncio.create_task(self._fill(place)) for place in range(self._settings.team.workers)]
+        places = [asyncio.create_task(self._fill(place)) for place in range(self._settings.workers.count)]
         try:
             async with background_task(self._stop_in_time()):
                 await asyncio.gather(*places)
@@ -163,7 +163,7 @@ class Team:
         return self._stopping or self._end()
 
     async def _stop_in_time(self) -> None:
-        if (limit_s := self._settings.crawl.max_time_s) is not None:
+        if (limit_s := self._settings.limits.max_time_s) is not None:
             await stop_at(self._started_at + limit_s, self.stop, self._clock)
 
     def _end(self) -> RunEnd:
@@ -200,10 +200,10 @@ class Team:
                 return
 
     def _start(self, place: int) -> _Worker:
-        share, more = divmod(self._settings.crawl.concurrency, self._settings.team.workers)
+        share, more = divmod(self._settings.limits.concurrency, self._settings.workers.count)
         # This process keeps --max-time: a replacement would count it from its own start.
-        crawl = replace(self._settings.crawl, concurrency=share + (place < more), max_time_s=None)
-        part = Part(replace(self._settings, crawl=crawl), self._store.run_id, self._clock)
+        limits = replace(self._settings.limits, concurrency=share + (place < more), max_time_s=None)
+        part = Part(replace(self._settings, limits=limits), self._store.run_id, self._clock)
         try:
             process = subprocess.Popen(
                 [sys.executable, "-m", "crawler.run.worker"],

@@ -360,7 +360,7 @@ def _outcome(row: Mapping[str, Any], limit: int | None) -> Outcome:
 async def _pages_per_site(store: StoreReader) -> int | None:
     """The limit on the pages of a site in the last crawl, which may be the run under way; ``None`` if it had none."""
     run = await store.last_run()
-    limit: int | None = json.loads(run["settings"]).get("crawl", {}).get("max_pages_per_site") if run else None
+    limit: int | None = json.loads(run["settings"]).get("limits", {}).get("max_pages_per_site") if run else None
     return limit
 
 

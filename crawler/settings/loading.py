@@ -85,9 +85,8 @@ def apply(
         if key is None or (isinstance(value, Mapping) and name != "fetch.resolve"):
             wrong.append((_at(lines, name), _unknown(name, value)))
             continue
-        section, _, field = key.field.partition(".")
         try:
-            sections.setdefault(section, {})[field] = key.kind.read(value)
+            sections.setdefault(key.section, {})[key.field] = key.kind.read(value)
         except ValueError as error:
             wrong.append((_at(lines, name), Setting(name, value), f": {error}"))
     if wrong:
@@ -102,8 +101,8 @@ def _at(lines: Mapping[str, int], name: str) -> str:
 
 def to_record(settings: Settings) -> dict[str, Any]:
     """The settings of a run as the store keeps them: without passwords, and without the address of a webhook."""
-    output = replace(settings.output, db=shown(settings.output.db), notify="")
-    return asdict(replace(settings, output=output))
+    store, output = replace(settings.store, db=shown(settings.store.db)), replace(settings.output, notify="")
+    return asdict(replace(settings, store=store, output=output))
 
 
 def recorded(run: Mapping[str, Any]) -> Settings:

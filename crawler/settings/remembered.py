@@ -26,7 +26,7 @@ async def remembered(settings: Settings) -> Settings | None:
     ``None`` if there is no store, or no run began in it. Raises what :func:`crawler.settings.stores.existing_store`
     raises.
     """
-    db = settings.output.db
+    db = settings.store.db
     if not is_url(db) and not Path(db).exists():
         return None
     try:
@@ -44,9 +44,8 @@ async def remembered_by(store: Overview) -> Settings | None:
     last, settings = recorded(json.loads(run["settings"])), Settings()
     for key in KEYS.values():
         if key.is_remembered:
-            section, _, field = key.field.partition(".")
-            changed = replace(getattr(settings, section), **{field: key.value(last)})
-            settings = replace(settings, **{section: changed})
+            changed = replace(getattr(settings, key.section), **{key.field: key.value(last)})
+            settings = replace(settings, **{key.section: changed})
     return settings
 
 

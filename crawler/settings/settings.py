@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawler.engine.crawl_settings import CrawlSettings, UpdateSettings
-from crawler.frontier.decide import RetrySettings
+from crawler.engine.crawl_settings import KEPT_HEADERS, DiscoverySettings, LimitSettings, UpdateSettings
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.sample_design import SampleSettings
 from crawler.frontier.scope import ScopeSettings
@@ -80,25 +80,39 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """The source of the seeds, the places of the results, and the output of a command."""
+class StoreSettings:
+    """The place of the crawl, and the facts of pages that it keeps beside their bodies."""
 
     db: str = "crawl.db"
     parts: tuple[str, ...] = ()  # the stores of all parts of the crawl; empty: the store has the whole crawl
     bodies: str = ""  # a folder or s3://bucket/prefix; "": the database, or the place that the store remembers
-    seeds: str = ""
-    skip_bad_seeds: bool = False
+    headers: tuple[str, ...] = KEPT_HEADERS  # names of response headers that the store keeps of pages; "*": all
+    resources: bool = False  # store the hosts of the scripts, images, styles and frames of pages
+    min_free_bytes: int | None = None  # None stands for crawler.engine.disk_reserve.DEFAULT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class SeedSettings:
+    """The source of the seeds."""
+
+    file: str = ""
+    skip_bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSettings:
+    """The output of a command beside the store."""
+
     progress: bool = True
     json: bool = False
     warc: str = ""  # a folder
     notify: str = ""  # the URL of a webhook, or smtp[s]://SERVER[:PORT]/ADDRESS
-    min_free: int | None = None  # bytes; None stands for crawler.engine.disk_reserve.DEFAULT_BYTES
     log_level: LogLevel = LogLevel.OFF
     log_format: LogFormat = LogFormat.TEXT
 
 
 @dataclass(frozen=True, slots=True)
-class TeamSettings:
+class WorkerSettings:
     """Several processes on one crawl.
 
     If a worker has no contact with the store for the longest request plus ``lease_margin_s``, its sites pass to other
@@ -106,46 +120,36 @@ class TeamSettings:
     of processes in which each worker reads pages; 0 stands for the number that suits the machine.
     """
 
-    workers: int = 1
+    count: int = 1
     parsers: int = 0
     lease_margin_s: float = 30.0
     patience_s: float = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class FetchLimits:
-    """Bounds on one request; see :class:`crawler.fetch.client.FetchSettings`."""
-
-    accept_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
-    connect_timeout_s: float = 10.0
-    read_timeout_s: float = 30.0
-    total_timeout_s: float = 120.0
-    resolve: tuple[tuple[str, str], ...] = ()
-    allow_private: bool = False
-    proxy: str = ""  # the URL of an HTTP proxy
-    ca_file: str = ""  # the path of a PEM file with authorities
-    unverified: tuple[str, ...] = ()  # patterns of hosts whose certificates are not verified
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings of a crawl."""
+    """All settings of a crawl: each section of the TOML file is a field, and each of its keys a field of that.
+
+    A duration has the suffix ``_s``, and a size ``_bytes`` (:attr:`crawler.settings.keys.Key.field`).
+    """
 
     identity: Identity = field(default_factory=Identity)
-    output: Output = field(default_factory=Output)
-    crawl: CrawlSettings = field(default_factory=CrawlSettings)
+    store: StoreSettings = field(default_factory=StoreSettings)
+    seeds: SeedSettings = field(default_factory=SeedSettings)
+    output: OutputSettings = field(default_factory=OutputSettings)
     scope: ScopeSettings = field(default_factory=ScopeSettings)
-    politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
-    robots: RobotsSettings = field(default_factory=RobotsSettings)
-    retry: RetrySettings = field(default_factory=RetrySettings)
-    traps: TrapSettings = field(default_factory=TrapSettings)
-    fetch: FetchLimits = field(default_factory=FetchLimits)
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    discovery: DiscoverySettings = field(default_factory=DiscoverySettings)
     revisit: RevisitSettings = field(default_factory=RevisitSettings)
     updates: UpdateSettings = field(default_factory=UpdateSettings)
+    traps: TrapSettings = field(default_factory=TrapSettings)
+    politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
+    robots: RobotsSettings = field(default_factory=RobotsSettings)
+    fetch: RequestSettings = field(default_factory=RequestSettings)
+    workers: WorkerSettings = field(default_factory=WorkerSettings)
     sample: SampleSettings = field(default_factory=SampleSettings)
-    team: TeamSettings = field(default_factory=TeamSettings)
 
     @property
     def lease_s(self) -> float:
         """How long a worker's lease lasts, in seconds."""
-        return self.fetch.total_timeout_s + self.team.lease_margin_s
+        return self.fetch.total_timeout_s + self.workers.lease_margin_s

@@ -27,12 +27,12 @@ async def open_store(
     Raises :class:`UsageError` if this version cannot open it, or if it is an unfinished copy.
     """
     return await open_store_at(
-        settings.output.db,
+        settings.store.db,
         settings.politeness,
         read_only=read_only,
         may_make=may_make,
         lease_s=settings.lease_s,
-        reconnect_s=settings.team.patience_s,
+        reconnect_s=settings.workers.patience_s,
         for_worker=for_worker,
         clock=clock,
         to_copy_into=to_copy_into,
@@ -57,7 +57,7 @@ async def order(settings: Settings, command: Command, name: str, clock: Clock, b
 
     Raises what :func:`existing_store` raises, and :class:`UsageError` if there is no run to stop.
     """
-    if is_url(settings.output.db):
+    if is_url(settings.store.db):
         async with existing_store(settings, read_only=False) as store:
             return await store.control.give(command, name, clock, because)
-    return await give_order_to_file(settings.output.db, command, name, clock, because)
+    return await give_order_to_file(settings.store.db, command, name, clock, because)

@@ -148,8 +148,8 @@ class _Merger:
         for number, (row, part) in enumerate(runs, 1):
             self._numbers[part].maps["run"][row["id"]] = row["id"] = number
             settings = json.loads(row["settings"])
-            if "output" in settings:
-                settings["output"]["parts"] = []
+            if "store" in settings:
+                settings["store"]["parts"] = []
             row["settings"] = json.dumps(settings)
         if runs:
             await self._insert("run", list(runs[0][0]), [tuple(row.values()) for row, _ in runs])

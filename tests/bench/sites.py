@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import LimitSettings
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Fetched, FetchResult, Request
 from tests.bench import stores
@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--seconds", type=float, default=30.0, help="seconds of virtual time; the first ten do not count [%(default)s]"
     )
     parser.add_argument("--concurrency", type=int, default=2048, help="on virtual time [%(default)s]")
-    parser.add_argument("--claimed", type=int, default=CrawlSettings().claimed_groups, metavar="GROUPS",
+    parser.add_argument("--claimed", type=int, default=LimitSettings().claimed_groups, metavar="GROUPS",
         help="groups that the crawl claims at once, on virtual time [%(default)s]")  # fmt: skip
     parser.add_argument("--real", nargs="*", type=_case, default=[(2000, 10.0), (10_000, 20.0)], metavar="SITES/DELAY",
         help="on real time [2000/10 10000/20]")  # fmt: skip
@@ -109,7 +109,7 @@ class _Answers:
 def _virtual(options: argparse.Namespace) -> list[Row]:
     kept = stores.kept(options.stores, _sizes(options.sites))
     settings = Options(
-        crawl=CrawlSettings(concurrency=options.concurrency, claimed_groups=options.claimed),
+        limits=LimitSettings(concurrency=options.concurrency, claimed_groups=options.claimed),
         politeness=PolitenessSettings(delay_s=options.delay),
     )
 

@@ -175,7 +175,7 @@ async def test_an_auxiliary_run_that_loses_its_lease_ends_and_logs_its_requests(
     try:
         await store.start_run({"auxiliary_run": "rup"}, clock.now())
         policy = crawl_policy(Settings())
-        lease = Lease(store, clock, policy.longest_request_s)
+        lease = Lease(store, clock, policy.fetch.total_timeout_s)
         client = PoliteClient(store, Lost(), clock, policy.politeness, policy.robots, lease, None, ReaderInProcess())
         with pytest.raises(LeaseLost):
             async with kept(lease):

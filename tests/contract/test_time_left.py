@@ -26,7 +26,7 @@ async def test_the_time_left_is_read_from_the_queued_urls(harness: Harness) -> N
 
 async def test_a_time_limit_bounds_the_time_left_only_while_its_run_goes_on(harness: Harness) -> None:
     await harness.seed(*(f"http://a.test/{n}" for n in range(9)))
-    settings = replace(Settings(), crawl=replace(Settings().crawl, max_time_s=12.0))
+    settings = replace(Settings(), limits=replace(Settings().limits, max_time_s=12.0))
 
     async def least_s(started_at: float, finished_at: float | None = None) -> float:
         run = {"started_at": started_at, "finished_at": finished_at}
@@ -49,8 +49,8 @@ async def test_the_limit_of_pages_per_site_bounds_the_time_left(harness: Harness
     run = {"started_at": 0.0, "finished_at": None}
 
     async def end(**scope: ScopeMode) -> End:
-        crawl = replace(Settings().crawl, max_pages_per_site=13)
-        settings = replace(Settings(), crawl=crawl, scope=replace(Settings().scope, **scope))
+        limits = replace(Settings().limits, max_pages_per_site=13)
+        settings = replace(Settings(), limits=limits, scope=replace(Settings().scope, **scope))
         left = await time_left_under(harness.store, settings, run, harness.now)
         assert left is not None
         assert left.slowest_queued == 1

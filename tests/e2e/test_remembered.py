@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Page
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import LimitSettings
 from crawler.settings.keys import KEYS
 from crawler.settings.remembered import remembered, remembered_by
 from crawler.settings.settings import Settings
@@ -134,7 +134,7 @@ def test_a_crash_while_options_change_forgets_no_settings(begun: LoopbackWeb, db
 
     kept = asyncio.run(main())
     assert kept is not None
-    assert (kept.scope.max_depth, kept.scope.exclude, kept.crawl.max_time_s) == (0, ("left-out",), None)
+    assert (kept.limits.max_depth, kept.scope.exclude, kept.limits.max_time_s) == (0, ("left-out",), None)
 
 
 def test_each_key_is_remembered_unless_it_is_about_one_run() -> None:
@@ -143,4 +143,4 @@ def test_each_key_is_remembered_unless_it_is_about_one_run() -> None:
         *("workers.parsers", "output.progress", "output.json", "output.log_level", "output.log_format"),
         "output.notify",
     }
-    assert CrawlSettings().max_time_s is None
+    assert LimitSettings().max_time_s is None

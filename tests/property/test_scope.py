@@ -19,31 +19,30 @@ settings = st.builds(
     st.sampled_from(ScopeMode),
     st.lists(patterns, max_size=2).map(tuple),
     st.lists(patterns, max_size=2).map(tuple),
-    st.none() | st.integers(0, 4),
 )
+limits = st.none() | st.integers(0, 4)
 
 
-@given(settings, st.lists(urls, min_size=1, max_size=4), st.lists(urls), st.lists(urls), st.integers(0, 6))
+@given(settings, limits, st.lists(urls, min_size=1, max_size=4), st.lists(urls), st.lists(urls), st.integers(0, 6))
 def test_what_is_admitted_is_admitted_by_every_rule(
-    settings: ScopeSettings, seeds: list[str], adopted: list[str], asked: list[str], depth: int
+    settings: ScopeSettings, limit: int | None, seeds: list[str], adopted: list[str], asked: list[str], depth: int
 ) -> None:
-    scope = Scope(settings, seeds)
+    scope = Scope(settings, seeds, max_depth=limit)
     for url in adopted:
         scope.refusal(url, 0)  # what was asked before must not be remembered wrongly
         scope.adopt(split(url).site)
     sites = {split(url).site for url in adopted}
     for url in [*asked, *seeds, *adopted]:
         for is_seed in (False, True):
+            is_near = limit is None or depth <= limit
             admitted = scope.refusal(url, depth, is_seed=is_seed) is None
-            assert admitted == _admits(settings, seeds, sites, url, depth, is_seed)
+            assert admitted == (is_near and _admits(settings, seeds, sites, url, is_seed))
 
 
-def _admits(settings: ScopeSettings, seeds: list[str], adopted: set[str], url: str, depth: int, is_seed: bool) -> bool:
+def _admits(settings: ScopeSettings, seeds: list[str], adopted: set[str], url: str, is_seed: bool) -> bool:
     if any(re.search(pattern, url) for pattern in settings.exclude):
         return False
     if settings.include and not is_seed and not any(re.search(pattern, url) for pattern in settings.include):
-        return False
-    if settings.max_depth is not None and depth > settings.max_depth:
         return False
     return split(url).site in adopted or any(_near(settings.mode, seed, url) for seed in seeds)
 

@@ -15,7 +15,7 @@ from typing import Any
 from crawler.engine.changed_options import begin
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import DiscoverySettings, LimitSettings
 from crawler.engine.disk_reserve import DiskReserve
 from crawler.engine.driver import OnPages
 from crawler.engine.gate import Connections, Fetcher
@@ -25,16 +25,16 @@ from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.recording import Recorder
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import NoStore
-from crawler.frontier.decide import RetrySettings
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
-from crawler.settings.settings import Identity
+from crawler.settings.settings import Identity, StoreSettings
 from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
@@ -47,9 +47,11 @@ class Options:
     """The settings of a simulated crawl: every URL is in scope, and the pause is one second."""
 
     scope: ScopeSettings = field(default_factory=lambda: ScopeSettings(ScopeMode.ANY))
-    crawl: CrawlSettings = field(default_factory=CrawlSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    discovery: DiscoverySettings = field(default_factory=DiscoverySettings)
+    store: StoreSettings = field(default_factory=StoreSettings)
     politeness: PolitenessSettings = field(default_factory=lambda: PolitenessSettings(delay_s=1.0))
-    retry: RetrySettings = field(default_factory=RetrySettings)
+    fetch: RequestSettings = field(default_factory=RequestSettings)
     robots: RobotsSettings = field(default_factory=RobotsSettings)
     revisit: RevisitSettings = field(default_factory=RevisitSettings)
     identity: Identity = field(default_factory=lambda: Identity("SimulatedBot"))
@@ -81,24 +83,26 @@ async def session(
             others = [
                 OtherPart(n, parts.dbs[n], partial(_open_part, Path(parts.dbs[n])), clock, print) for n in parts.others
             ]
-            limits = options.scope.max_depth, options.crawl.max_pages_per_site
+            limits = options.limits.max_depth, options.limits.max_pages_per_site
             exchange = PartExchange(store, parts.own, others, clock, limits, PATIENCE_S)
         known = await store.seeds()
         fresh = sorted(set(seeds) - set(known))
-        scope = Scope(options.scope, [*await store.places(), *with_addresses(fresh, domains & set(fresh))])
-        limit = options.crawl.max_pages_per_site
+        places = [*await store.places(), *with_addresses(fresh, domains & set(fresh))]
+        scope = Scope(options.scope, places, max_depth=options.limits.max_depth)
+        limit = options.limits.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit, domains=domains)
         robots = RobotsPolicy(options.robots, options.identity.agent, options.politeness.group, parts=parts)
         policy = CrawlPolicy(
-            options.crawl,
+            options.limits,
             options.politeness,
-            options.retry,
+            options.fetch,
             robots,
             options.revisit,
+            discovery=options.discovery,
             purposes=options.identity.purpose,
         )
-        reading = ReadingOptions(robots.token, options.robots.reading, options.crawl.resources)
-        lease = Lease(store, clock, policy.longest_request_s)
+        reading = ReadingOptions(robots.token, options.robots.reading, options.store.resources)
+        lease = Lease(store, clock, policy.fetch.total_timeout_s)
         made = None if frame is None else frame(store)
         book = fetcher if isinstance(fetcher, SimulatedWeb) else None
         run = Crawl(

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Asked, Fault, Page, Site, plain, redirect, unavailable
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import DiscoverySettings, LimitSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
 DONE = "nothing is left in the frontier"
-SITEMAPS = CrawlSettings(sitemaps=True)
+SITEMAPS = DiscoverySettings(sitemaps=True)
 A = "http://a.test"
 
 
@@ -44,11 +44,11 @@ def naming(*sitemaps: str, rules: str = "") -> Page:
 
 
 def crawled(
-    path: Path, sites: dict[str, Site], *seeds: str, crawl_settings: CrawlSettings = SITEMAPS, **options: Any
+    path: Path, sites: dict[str, Site], *seeds: str, discovery: DiscoverySettings = SITEMAPS, **options: Any
 ) -> tuple[SimulatedWeb, str]:
     async def main(clock: VirtualClock) -> tuple[SimulatedWeb, str]:
         web = SimulatedWeb(clock, sites)
-        return web, await crawl(clock, path, web, seeds or [f"{A}/"], Options(crawl=crawl_settings, **options))
+        return web, await crawl(clock, path, web, seeds or [f"{A}/"], Options(discovery=discovery, **options))
 
     return run_virtual(main)
 
@@ -67,7 +67,7 @@ def select(path: Path, sql: str) -> list[tuple[Any, ...]]:
 
 def test_sitemaps_are_requested_only_if_enabled(db_path: Path) -> None:
     a: Site = {"/robots.txt": naming("/s.xml"), "/": page(), "/s.xml": urlset(f"{A}/x"), "/x": page()}
-    web, _ = crawled(db_path, {"a.test": a}, crawl_settings=CrawlSettings())
+    web, _ = crawled(db_path, {"a.test": a}, discovery=DiscoverySettings())
     assert asked(web) == ["/", "/robots.txt"]
 
 
@@ -138,7 +138,7 @@ def test_sitemap_requests_obey_robots_txt_scope_and_pace(db_path: Path) -> None:
     web, _ = crawled(
         db_path,
         {"a.test": a, "b.other": {"/s.xml": urlset()}},
-        crawl_settings=CrawlSettings(sitemaps=True, max_pages=2),
+        limits=LimitSettings(max_pages=2),
         scope=scope,
     )
     assert asked(web) == ["/", "/in.html", "/open.xml", "/robots.txt"]
@@ -164,8 +164,7 @@ def test_a_sitemap_excluded_by_options_returns_with_wider_ones(db_path: Path) ->
 
 def test_max_pages_does_not_count_sitemaps(db_path: Path) -> None:
     a: Site = {"/robots.txt": plain(""), "/": page("/x"), "/sitemap.xml": urlset(f"{A}/y"), "/x": page(), "/y": page()}
-    settings = CrawlSettings(sitemaps=True, max_pages=3, max_pages_per_site=3)
-    web, _ = crawled(db_path, {"a.test": a}, crawl_settings=settings)
+    web, _ = crawled(db_path, {"a.test": a}, limits=LimitSettings(max_pages=3, max_pages_per_site=3))
     assert asked(web) == ["/", "/robots.txt", "/sitemap.xml", "/x", "/y"]
 
 
@@ -303,7 +302,7 @@ def test_an_interrupted_crawl_loses_nothing(db_path: Path, seconds: float, crash
 
     async def main(clock: VirtualClock) -> list[str]:
         web = SimulatedWeb(clock, {"a.test": a}, latency_s=0.4)
-        options = Options(crawl=SITEMAPS)
+        options = Options(discovery=SITEMAPS)
         await crawl_for(clock, db_path, web, [f"{A}/"], options, seconds, crash=crash)
         assert await crawl(clock, db_path, web, [], options) == DONE
         return asked(web)
@@ -325,8 +324,8 @@ def test_an_endless_chain_of_canonical_urls_is_given_up(db_path: Path) -> None:
         db_path,
         {"a.test": {"/robots.txt": plain(""), "/page": restless}},
         f"{A}/page",
-        crawl_settings=CrawlSettings(max_pages=100),
-        scope=ScopeSettings(ScopeMode.ANY, max_depth=3),
+        discovery=DiscoverySettings(),
+        limits=LimitSettings(max_pages=100, max_depth=3),
     )
     assert ended_by == DONE
     assert len(web.log) == 12

@@ -10,7 +10,7 @@ import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.engine.alarm import Alarm
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.gate import FetchPermit, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
@@ -208,7 +208,7 @@ def test_connections_are_closed_at_the_end_of_a_claim_in_a_crowd(
     async def main(clock: VirtualClock) -> None:
         sites: dict[str, Site] = {f"h{n}.test": {"/robots.txt": plain(""), "/": Page("x")} for n in range(20)}
         web, kept = SimulatedWeb(clock, sites), Kept()
-        options = Options(crawl=CrawlSettings(claimed_groups=claimed_groups))
+        options = Options(limits=LimitSettings(claimed_groups=claimed_groups))
         async with session(clock, db_path, web, [f"http://{h}/" for h in sites], options, connections=kept) as (run, _):
             await run.run()
         assert any(wait_s is None for _, wait_s in kept.told) is closed
@@ -226,9 +226,9 @@ def test_at_most_half_of_the_claims_are_past_their_pauses(
         hosts = [f"h{n}.test" for n in range(60)]
         site: Site = {"/robots.txt": plain(""), "/": Page("x")}
         web = SimulatedWeb(clock, dict.fromkeys(hosts, site), latency_s=latency_s)
-        crawl, politeness = CrawlSettings(claimed_groups=20, concurrency=8), PolitenessSettings(delay_s=delay_s)
+        limits, politeness = LimitSettings(claimed_groups=20, concurrency=8), PolitenessSettings(delay_s=delay_s)
         seeds, most = [f"http://{host}/" for host in hosts], 0
-        async with session(clock, db_path, web, seeds, Options(crawl=crawl, politeness=politeness)) as (run, _):
+        async with session(clock, db_path, web, seeds, Options(limits=limits, politeness=politeness)) as (run, _):
             running = asyncio.create_task(run.run())
             for _ in range(100):
                 await clock.sleep(0.1)

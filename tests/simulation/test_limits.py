@@ -12,12 +12,13 @@ import pytest
 
 from crawler.demo.pages import Fault, Hit, Page, Site, first, plain, redirect
 from crawler.engine import outbox
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.outbox import Load
 from crawler.engine.scheduler import STOP_GRACE_S
 from crawler.errors import StoreError
-from crawler.frontier.decide import Outcome, RetrySettings
+from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
@@ -44,7 +45,7 @@ def crawls(path: Path, web: RandomWeb, *several: Options) -> tuple[list[str], Si
 
 
 def limited(**limits: int | float) -> Options:
-    return Options(crawl=CrawlSettings(**limits))  # type: ignore[arg-type]
+    return Options(limits=LimitSettings(**limits))  # type: ignore[arg-type]
 
 
 def per_site(path: Path) -> list[int]:
@@ -136,7 +137,7 @@ def test_max_time_ends_a_crawl_that_only_waits(db_path: Path) -> None:
 
 @pytest.mark.parametrize("max_depth", [0, 1, 2])
 def test_max_depth_admits_the_same_urls_in_any_order(max_depth: int, db_path: Path) -> None:
-    options = Options(scope=ScopeSettings(ScopeMode.ANY, max_depth=max_depth))
+    options = Options(limits=LimitSettings(max_depth=max_depth))
     crawls(db_path, WEB, options)
     found = run_virtual(lambda clock: look(db_path))
     assert {url for url, _ in found.pages} == {url for url, depth in WEB.depths.items() if depth <= max_depth}
@@ -144,8 +145,8 @@ def test_max_depth_admits_the_same_urls_in_any_order(max_depth: int, db_path: Pa
 
 
 def test_wider_options_queue_excluded_urls_again(db_path: Path) -> None:
-    narrow = Options(scope=ScopeSettings(ScopeMode.HOST, exclude=(r"/b/",), max_depth=1))
-    deeper = replace(narrow, scope=replace(narrow.scope, max_depth=None))
+    narrow = Options(scope=ScopeSettings(ScopeMode.HOST, exclude=(r"/b/",)), limits=LimitSettings(max_depth=1))
+    deeper = replace(narrow, limits=LimitSettings())
     wider = replace(deeper, scope=replace(deeper.scope, mode=ScopeMode.ANY, exclude=()))
     web = random_web(8, hosts=4, pages_per_host=15, across=0.1)
     web = replace(web, seeds=web.seeds[:1])
@@ -190,7 +191,7 @@ def test_failures_are_retried_and_recorded_in_the_end(db_path: Path) -> None:
 
     async def main(clock: VirtualClock) -> None:
         served = SimulatedWeb(clock, {"a.test": site})
-        await crawl(clock, db_path, served, ["http://a.test/"], Options(retry=RetrySettings(retries=2)))
+        await crawl(clock, db_path, served, ["http://a.test/"], Options(fetch=RequestSettings(retries=2)))
         asked = [hit.path for hit in served.log]
         counted = {path: asked.count(path) for path in set(asked)}
         assert counted == {"/robots.txt": 1, "/soon": 3, "/never": 3} | dict.fromkeys(
@@ -309,7 +310,7 @@ def test_with_many_sites_a_robots_txt_is_used_before_it_expires(db_path: Path) -
     async def main(clock: VirtualClock) -> None:
         served = SimulatedWeb(clock, sites, latency_s=2.0)
         options = Options(
-            crawl=CrawlSettings(concurrency=1, claimed_groups=3), politeness=PolitenessSettings(delay_s=1.0)
+            limits=LimitSettings(concurrency=1, claimed_groups=3), politeness=PolitenessSettings(delay_s=1.0)
         )
         assert await crawl(clock, db_path, served, [f"http://{host}/" for host in sites], options) == DONE
         assert len(served.log) == 2 * 200
@@ -323,7 +324,7 @@ def test_options_of_a_run_that_failed_at_its_start_have_no_effect(
     """A run with a limit fails after the store has applied the limit, before the settings are stored."""
     sites: dict[str, Site] = {"a.test": {"/robots.txt": plain("")} | {f"/{n}": Page("x") for n in range(5)}}
     seeds = [f"http://a.test/{n}" for n in range(5)]
-    limited = Options(crawl=CrawlSettings(max_pages_per_site=1))
+    limited = Options(limits=LimitSettings(max_pages_per_site=1))
 
     async def cut_off(*_: Any, **__: Any) -> int:
         raise StoreError("cut off")

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import DiscoverySettings, LimitSettings
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.parts import Parts
 from crawler.frontier.revisit import DAY_S, RevisitSettings
-from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.inspect.parts import part_status
 from crawler.inspect.why import explain, told
 from crawler.store.merge import merge_parts
@@ -50,7 +49,7 @@ SITES: dict[str, Site] = {
     "d.test": {"/robots.txt": ALLOWED, "/": Page("d"), "/main": Page("<a href=http://f.test/lasting>f</a>")},
     "f.test": {"/robots.txt": ALLOWED, "/new": Page("<a href=http://b.test/near>b</a>"), "/lasting": Page("f")},
 }
-OPTIONS = Options(crawl=CrawlSettings(sitemaps=True))
+OPTIONS = Options(discovery=DiscoverySettings(sitemaps=True))
 
 
 def parts_in(folder: Path) -> list[Parts]:
@@ -98,7 +97,7 @@ async def told_of_part(parts: Parts) -> dict[str, object]:
         await store.close()
 
 
-@pytest.mark.parametrize("options", [OPTIONS, replace(OPTIONS, scope=ScopeSettings(ScopeMode.ANY, max_depth=3))])
+@pytest.mark.parametrize("options", [OPTIONS, replace(OPTIONS, limits=LimitSettings(max_depth=3))])
 def test_the_parts_find_together_what_one_crawl_finds(tmp_path: Path, options: Options) -> None:
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, SITES)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Asked, Fault, Hit, Page, Site, first, plain, redirect, unavailable
-from crawler.engine.crawl_settings import CrawlSettings
-from crawler.frontier.decide import RetrySettings
+from crawler.engine.crawl_settings import LimitSettings
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.robots.response import RobotsSettings
 from tests.judge import Manners, most_at_once, violations
@@ -77,7 +77,7 @@ def test_retry_after_survives_a_crash(db_path: Path) -> None:
 
 def test_errors_slow_a_site_down_and_it_recovers_slowly(db_path: Path) -> None:
     site = {**small(12), "/3": first(3, unavailable(), then=Page("ok"))}
-    web = run(db_path, {"a.test": site}, options=Options(retry=RetrySettings(retries=5)))
+    web = run(db_path, {"a.test": site}, options=Options(fetch=RequestSettings(retries=5)))
     between = pauses(web.web.hits("a.test"))
     assert max(between) >= 20, "the second 503 doubles the ten seconds of the first"
     assert between.count(1.0) >= 6
@@ -264,7 +264,7 @@ def test_many_dead_hosts_do_not_delay_a_live_one(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, {"a.test": small(20)}, latency_s=0.1)
         seeds = ["http://a.test/", *(f"http://gone{n}.test/" for n in range(50))]
-        options = Options(crawl=CrawlSettings(max_time_s=3600.0))
+        options = Options(limits=LimitSettings(max_time_s=3600.0))
         assert await crawl(clock, db_path, web, seeds, options) == "limits.max_time is over"
         assert pauses(web.web.hits("a.test")) == [1.0] * 20
 

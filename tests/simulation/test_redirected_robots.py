@@ -15,7 +15,7 @@ from crawler.audit.checks import Violation
 from crawler.audit.run_audit import run_audit
 from crawler.demo.pages import Page, Site, first, plain, redirect
 from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.lease import Lease
 from crawler.engine.permission import Closed
 from crawler.engine.polite_client import PoliteClient
@@ -365,7 +365,7 @@ def test_sites_that_redirect_to_a_host_with_a_crawl_delay_of_a_year_hold_nothing
     async def main(clock: VirtualClock) -> SimulatedWeb:
         nonlocal held, fetched
         web = SimulatedWeb(clock, sites)
-        options = Options(crawl=CrawlSettings(claimed_groups=100))
+        options = Options(limits=LimitSettings(claimed_groups=100))
         seeds = [f"http://{host}/" for host in sites if host != "slow.test"]
         async with session(clock, db_path, web, seeds, options) as (run, store):
             task = asyncio.create_task(run.run())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crawler.demo.pages import Asked, Page, Site, plain, redirect, unavailable
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import DiscoverySettings, LimitSettings
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.revisit import RevisitSettings
@@ -358,7 +358,7 @@ def test_a_daily_budget_is_kept_and_refilled(db_path: Path) -> None:
 
 def test_page_limits_do_not_count_revisits(db_path: Path) -> None:
     shelf = Shelf(**{name: tagged(name, f'"{name}"') for name in "abcdefgh"})
-    options = replace(AGAIN, crawl=CrawlSettings(max_pages=4))
+    options = replace(AGAIN, limits=LimitSettings(max_pages=4))
 
     async def main(clock: VirtualClock) -> tuple[list[str], int, list[Row]]:
         web = SimulatedWeb(clock, {"a.test": shelf.site()})
@@ -422,7 +422,7 @@ def sitemap(**lastmods: str) -> Page:
 def test_a_sitemap_brings_a_revisit_forward_and_is_revisited_itself(db_path: Path) -> None:
     shelf = Shelf(p=tagged("one"), q=tagged("two"), **{"sitemap.xml": sitemap(p="2027-01-01", q="2027-01-01")})
     seldom = replace(DAILY, first_s=7 * DAY_S)
-    options = replace(AGAIN, revisit=seldom, crawl=CrawlSettings(sitemaps=True))
+    options = replace(AGAIN, revisit=seldom, discovery=DiscoverySettings(sitemaps=True))
 
     async def main(clock: VirtualClock) -> tuple[list[int], list[int], list[int]]:
         web = SimulatedWeb(clock, {"a.test": shelf.site()})
@@ -438,7 +438,7 @@ def test_a_sitemap_brings_a_revisit_forward_and_is_revisited_itself(db_path: Pat
 
 def test_a_sitemap_with_wrong_dates_loses_its_effect(db_path: Path) -> None:
     shelf = Shelf(p=tagged("one"), q=tagged("two"))
-    options = replace(AGAIN, revisit=replace(DAILY, first_s=7 * DAY_S), crawl=CrawlSettings(sitemaps=True))
+    options = replace(AGAIN, revisit=replace(DAILY, first_s=7 * DAY_S), discovery=DiscoverySettings(sitemaps=True))
 
     async def main(clock: VirtualClock) -> int:
         web = SimulatedWeb(clock, {"a.test": shelf.site()})
@@ -458,7 +458,7 @@ def test_a_feed_named_by_a_page_is_read_for_changes(db_path: Path) -> None:
     shelf.home = Page("<link rel=alternate type=application/rss+xml href=/feed><a href=/p>p</a>")
     feed = "<rss><channel><item><link>/{}</link><pubDate>{}</pubDate></item></channel></rss>"
     shelf.pages["feed"] = Page(feed.format("p", "Fri, 01 Jan 2027 00:00:00 GMT"), content_type="application/rss+xml")
-    options = replace(AGAIN, revisit=replace(DAILY, first_s=7 * DAY_S), crawl=CrawlSettings(sitemaps=True))
+    options = replace(AGAIN, revisit=replace(DAILY, first_s=7 * DAY_S), discovery=DiscoverySettings(sitemaps=True))
 
     async def main(clock: VirtualClock) -> tuple[list[int], list[int]]:
         web = SimulatedWeb(clock, {"a.test": shelf.site()})

@@ -22,7 +22,7 @@ from crawler.engine.addresses import Address, Addresses, Places, network_of
 from crawler.engine.alarm import Alarm
 from crawler.engine.claim_task import ClaimTasks
 from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.gate import FetchPermit, Gate, QueueFull
 from crawler.engine.lease import Lease
 from crawler.engine.limiter import Limiter
@@ -134,7 +134,7 @@ def test_huge_robots_files_leave_a_healthy_site_whole(zones: int, db_path: Path)
         readers.append(SlowReader(clock))
         return readers[-1]
 
-    options = Options(crawl=CrawlSettings(claimed_groups=100), politeness=PolitenessSettings(delay_s=0.1))
+    options = Options(limits=LimitSettings(claimed_groups=100), politeness=PolitenessSettings(delay_s=0.1))
     log = crawled(db_path, sites, 20.0, options, reader=reader)
     good = [hit for hit in log if hit.host == "whole.test"]
     assert len(good) == 51
@@ -158,7 +158,7 @@ def test_tarpits_leave_slots_for_a_healthy_site(zones: int, db_path: Path) -> No
     assert violations(good, Manners(delay_s=0.1)) == []
     for zone in range(zones):
         tarpits = [hit for hit in log if hit.host.endswith(f"zone{zone}.test")]
-        assert 1 <= most_at_once(tarpits) <= CrawlSettings().concurrency // 4
+        assert 1 <= most_at_once(tarpits) <= LimitSettings().concurrency // 4
 
 
 @pytest.mark.parametrize(("slots", "each"), [(1, 1), (3, 1), (4, 1), (8, 2), (64, 16), (100, 25), (1000, 250)])
@@ -379,7 +379,7 @@ def test_a_domain_of_many_hosts_uses_all_the_slots_that_it_may_have(db_path: Pat
     sites = {f"n{n}.many.test": ready for n in range(4_000)}
     log = crawled(db_path, sites, 6.0, Options(politeness=PolitenessSettings(delay_s=0.1)))
     held_s = sum(hit.finished_at - hit.started_at for hit in log if 1 <= hit.started_at < 5)
-    assert held_s > 0.97 * 4 * CrawlSettings().concurrency // 4
+    assert held_s > 0.97 * 4 * LimitSettings().concurrency // 4
 
 
 # --- the pace of a domain ---------------------------------------------------------------------

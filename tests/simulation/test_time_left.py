@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Page, Site, plain
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import LimitSettings
 from crawler.frontier.time_left import End
 from tests.simulation import crawls, time_left
 from tests.simulation.crawls import Options, crawl
@@ -40,7 +40,7 @@ def test_the_time_of_a_crawl_is_within_its_range(
     async def main(clock: VirtualClock) -> str:
         seeds = [f"http://{host}/" for host in sites]
         web = SimulatedWeb(clock, sites, latency_s={"a.test": 0.2, "b.test": 1.0})
-        return await crawl(clock, db_path, web, seeds, Options(crawl=CrawlSettings(max_pages=max_pages)))
+        return await crawl(clock, db_path, web, seeds, Options(limits=LimitSettings(max_pages=max_pages)))
 
     run_virtual(main)
     assert score.looks["looks"] >= 15

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Handler, Hit, Page, Site, plain, redirect
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import LimitSettings
 from crawler.frontier.politeness import PolitenessSettings
 from tests.judge import Manners, most_at_once, violations
 from tests.simulation.crawls import Found, Jittery, Options, crawl, crawl_for, look, rows
@@ -173,7 +173,7 @@ def test_a_site_of_5000_urls_does_not_delay_the_others(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         served = SimulatedWeb(clock, {"large.test": large, **small}, latency_s=0.1)
         seeds = ["http://large.test/", *(f"http://{host}/" for host in small)]
-        options = Options(crawl=CrawlSettings(max_time_s=60.0))
+        options = Options(limits=LimitSettings(max_time_s=60.0))
         await crawl(clock, db_path, served, seeds, options)
         for host in small:
             hits = served.web.hits(host)
@@ -188,7 +188,7 @@ def test_more_sites_than_slots_share_the_slots(db_path: Path) -> None:
 
     async def main(clock: VirtualClock) -> None:
         served = SimulatedWeb(clock, sites, latency_s=0.5)
-        options = Options(crawl=CrawlSettings(concurrency=3))
+        options = Options(limits=LimitSettings(concurrency=3))
         await crawl(clock, db_path, served, [f"http://{host}/" for host in sites], options)
         steps = sorted([(h.started_at, 1) for h in served.log] + [(h.finished_at, -1) for h in served.log])
         under_way = most = 0
@@ -207,7 +207,7 @@ def test_few_claims_at_a_time_reach_every_site(db_path: Path) -> None:
 
     async def main(clock: VirtualClock) -> None:
         served = SimulatedWeb(clock, sites)
-        options = Options(crawl=CrawlSettings(claimed_groups=2))
+        options = Options(limits=LimitSettings(claimed_groups=2))
         assert await crawl(clock, db_path, served, [f"http://{host}/" for host in sites], options) == DONE
         assert len(served.log) == 12 * 16
 

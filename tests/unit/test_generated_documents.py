@@ -18,7 +18,7 @@ def test_a_generated_document_is_up_to_date(name: str) -> None:
 
 def test_every_key_has_a_section_a_field_of_its_own_and_a_sentence() -> None:
     assert list(dict.fromkeys(key.section for key in KEYS.values())) == list(SECTIONS)
-    assert len({key.field for key in KEYS.values()}) == len({key.name for key in KEYS.values()}) == len(KEYS)
+    assert len({key.path for key in KEYS.values()}) == len(KEYS)
     assert [key.name for key in KEYS.values() if not key.help.endswith((".", "'."))] == []
     options = [key.option for key in KEYS.values() if key.option]
     assert len(set(options)) == len(options)
@@ -31,7 +31,7 @@ def test_every_field_of_the_settings_is_in_the_table_or_named_here() -> None:
         for section in fields(settings)
         for field in fields(getattr(settings, section.name))
     }
-    assert held - {key.field for key in KEYS.values()} == {
-        "crawl.claimed_groups",
+    assert held - {key.path for key in KEYS.values()} == {
+        "limits.claimed_groups",
         "robots.max_redirects",
     }

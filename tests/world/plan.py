@@ -7,12 +7,15 @@ import random
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from crawler.frontier.decide import RetrySettings
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.request_settings import RequestSettings
 from crawler.model import Reading
 from crawler.robots.response import RobotsSettings
 
 DAY_S = 86_400.0
+
+#: How long a request of the crawler may take, in seconds: longer than a server of these webs keeps silent.
+LONGEST_REQUEST_S = 65.0
 
 
 class Act(StrEnum):
@@ -59,7 +62,7 @@ class Plan:
     events: tuple[Event, ...] = ()
     politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
     robots: RobotsSettings = field(default_factory=RobotsSettings)
-    retry: RetrySettings = field(default_factory=RetrySettings)
+    fetch: RequestSettings = field(default_factory=lambda: RequestSettings(total_timeout_s=LONGEST_REQUEST_S))
     concurrency: int = 64
     look_every_s: float = 5.0  # how often the crawl reads the orders of the operator
     workers: int = 1  # processes that crawl at the same time

@@ -17,7 +17,7 @@ from crawler.engine import disk_reserve, driver, operator, scheduler
 from crawler.engine.changed_options import adopt_known, begin
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
-from crawler.engine.crawl_settings import CrawlSettings
+from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.lease import Lease
 from crawler.engine.parser_pool import ReadingOptions
 from crawler.errors import StoreError, UsageError
@@ -35,11 +35,11 @@ from tests.virtual_time import EPOCH_S, VirtualClock
 from tests.world.disk import DISK, Disk
 from tests.world.plan import Plan
 from tests.world.rules import TOKEN
-from tests.world.web import TIMEOUT_S, Web
+from tests.world.web import Web
 from tests.world.witness import Life, Seen, Witness
 
 #: The lease of one of several workers, in seconds, and the longest request of this web. A long lease is renewed seldom.
-_LEASE_S, _LONGEST_REQUEST_S = 600.0, TIMEOUT_S + 5.0
+_LEASE_S = 600.0
 #: Rounds of cancellation until every task of a killed process has gone.
 _ROUNDS = 200
 
@@ -80,7 +80,7 @@ class Settings:
 
     scope: ScopeSettings
     politeness: Any
-    retry: Any
+    fetch: Any
     robots: Any
     revisit: RevisitSettings
 
@@ -191,7 +191,7 @@ class Process:
     async def _opened(self) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
         plan, clock = self._plan, self._clock
         settings = Settings(
-            ScopeSettings(ScopeMode.ANY), plan.politeness, plan.retry, plan.robots, RevisitSettings(plan.days > 0)
+            ScopeSettings(ScopeMode.ANY), plan.politeness, plan.fetch, plan.robots, RevisitSettings(plan.days > 0)
         )
         is_team = plan.workers > 1
         lease_s = _LEASE_S if is_team else None
@@ -212,12 +212,10 @@ class Process:
                 await adopt_known(store, scope)
                 await store.join_run(self._team.run_id, clock.now())
             robots = RobotsPolicy(plan.robots, TOKEN, plan.politeness.group)
-            limits = CrawlSettings(concurrency=plan.concurrency)
-            policy = CrawlPolicy(
-                limits, plan.politeness, plan.retry, robots, settings.revisit, longest_request_s=_LONGEST_REQUEST_S
-            )
+            limits = LimitSettings(concurrency=plan.concurrency)
+            policy = CrawlPolicy(limits, plan.politeness, plan.fetch, robots, settings.revisit)
             reader = ReaderInProcess(ReadingOptions(TOKEN, plan.robots.reading))
-            self._lease = Lease(store, clock, policy.longest_request_s, clock.loop.time)
+            self._lease = Lease(store, clock, policy.fetch.total_timeout_s, clock.loop.time)
             yield Crawl(store, self, clock, policy, scope, reader, self._lease), store
         finally:
             await store.close()

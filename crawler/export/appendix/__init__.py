@@ -144,7 +144,7 @@ async def _rows(
 def _listed(audit: AuditResult, draw: SampleDraw) -> Iterable[Any]:
     """The list of seeds of a stratified sample, each URL once, if the file is where the last crawl found it."""
     for run in reversed(audit.runs):
-        path = Path(run.settings.output.seeds)
+        path = Path(run.settings.seeds.file)
         if not run.is_auxiliary and path.is_file():
             with path.open(encoding="utf-8", newline="") as file:
                 listed, _ = read_list(file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ _FIXED = {
 async def settings_of_crawl(db: str) -> Settings:
     """The settings of the last crawl into the store ``db``; the default settings if there was none."""
     settings = Settings()
-    settings = replace(settings, output=replace(settings.output, db=db))
+    settings = replace(settings, store=replace(settings.store, db=db))
     if not is_url(db) and not Path(db).exists():
         return settings
     try:
@@ -53,7 +54,7 @@ async def settings_of_crawl(db: str) -> Settings:
             last = await store.last_settings()
     except NoStore:
         return settings
-    return settings if last is None else replace(recorded(last), output=settings.output)
+    return settings if last is None else replace(recorded(last), store=settings.store)
 
 
 @asynccontextmanager
@@ -72,14 +73,14 @@ async def robot(
     signer = request_signer(settings)
     if site is not None:
         require_contact(settings, [f"{site}/"])
-    _require_same(await settings_of_crawl(settings.output.db), settings)
+    _require_same(await settings_of_crawl(settings.store.db), settings)
     clock = SystemClock()
     async with _store(settings, make) as store:
         policy = crawl_policy(settings)
         scope = await _scope(store, settings, clock.now())
         await store.start_run({**to_record(settings), "auxiliary_run": "rup"}, clock.now())
         try:
-            lease = Lease(store, clock, policy.longest_request_s)
+            lease = Lease(store, clock, policy.fetch.total_timeout_s)
             may_send = None if store.lease_s is None else lease.is_valid
             async with (
                 HttpFetcher(fetch_settings(settings), clock, may_send, signer=signer) as fetcher,
@@ -89,9 +90,9 @@ async def robot(
                 client = PoliteClient(
                     store, fetcher, clock, policy.politeness, policy.robots, lease, fetcher.book, reader
                 )
-                hints = StoreHints(store, settings.revisit, settings.crawl.max_pages_per_site, scope.refusal)
+                hints = StoreHints(store, settings.revisit, settings.limits.max_pages_per_site, scope.refusal)
                 elsewhere = settings.updates.cgi_elsewhere
-                yield Subscriber(store.rup, hints, client, clock, tell, cgi_elsewhere=elsewhere, db=settings.output.db)
+                yield Subscriber(store.rup, hints, client, clock, tell, cgi_elsewhere=elsewhere, db=settings.store.db)
         finally:
             await store.end_run(RunEnd(EndCode.AUXILIARY, "crawler rup"), clock.now())
 
@@ -120,7 +121,8 @@ def _require_same(last: Settings, settings: Settings) -> None:
 
 
 async def _scope(store: Overview, settings: Settings, now: float) -> Scope:
-    scope = Scope(settings.scope, await store.places(), lambda host: may_contact(settings, host), settings.traps, now)
+    reachable, limit = partial(may_contact, settings), settings.limits.max_depth
+    scope = Scope(settings.scope, await store.places(), reachable, settings.traps, now, limit)
     adopt_mains(scope, await store.main_sites())
     return scope
 
@@ -128,6 +130,6 @@ async def _scope(store: Overview, settings: Settings, now: float) -> Scope:
 async def servers(db: str) -> list[dict[str, Any]]:
     """The rows of the view ``rup_servers``, each with its ``state`` as a sentence."""
     settings = Settings()
-    async with existing_store(replace(settings, output=replace(settings.output, db=db))) as store:
+    async with existing_store(replace(settings, store=replace(settings.store, db=db))) as store:
         rows = await store.query(load_statements("crawler.rup.robot")["servers"])
     return [{**row, "state": ServerState(row["state_code"]).render(row["state_detail"])} for row in rows]

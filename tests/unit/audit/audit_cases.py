@@ -10,7 +10,8 @@ from crawler.audit.checks import Check, Violation
 from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVersion, RunRecord
 from crawler.audit.replay import Replay
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.settings.settings import FetchLimits, Identity, Settings
+from crawler.frontier.request_settings import RequestSettings
+from crawler.settings.settings import Identity, Settings
 
 SITE = "http://a.test"
 DAY_S = 86_400.0
@@ -24,7 +25,7 @@ TERMS = RunRecord(
     settings=Settings(
         identity=Identity("FigTree", "https://example.org/"),
         politeness=PolitenessSettings(delay_s=2.0, slow_factor=5.0, slow_cap_s=30.0, backoff_first_s=10.0),
-        fetch=FetchLimits(resolve=(("home.test", "127.0.0.1"),)),
+        fetch=RequestSettings(resolve=(("home.test", "127.0.0.1"),)),
     ),
 )
 

@@ -466,7 +466,7 @@ async def test_hours_of_a_time_zone_that_this_machine_does_not_know(doctored: Do
     )
 
 
-@pytest.mark.parametrize("key", [key.field for key in KEYS.values()])
+@pytest.mark.parametrize("key", [key.path for key in KEYS.values()])
 async def test_a_run_before_a_setting_existed_has_its_default(doctored: Doctored, key: str) -> None:
     doctored.run(settings())
     doctored.db.execute("UPDATE run SET settings = json_remove(settings, ?)", (f"$.{key}",))

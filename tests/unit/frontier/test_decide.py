@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.frontier.decide import Fetch, Outcome, Queued, RetrySettings, after_fetch, before_fetch, may_adopt
+from crawler.frontier.decide import Fetch, Outcome, Queued, after_fetch, before_fetch, may_adopt
 from crawler.frontier.offers import Offer
+from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import (
     Failed,
@@ -35,7 +36,7 @@ NOW = 1_800_000_000.0
 QUEUED = Queued(7, URL, 1, 2)
 ANY = Scope(ScopeSettings(ScopeMode.ANY), [URL])
 HOST = Scope(ScopeSettings(ScopeMode.HOST), [URL])
-RETRY = RetrySettings()
+RETRY = RequestSettings()
 
 
 def rules(text: str, url: str = URL) -> SiteRules:
@@ -116,9 +117,9 @@ def test_before_a_fetch_from_a_host_that_does_not_exist() -> None:
 
 
 def test_before_a_fetch_the_scope_is_asked_again() -> None:
-    narrow = Scope(ScopeSettings(ScopeMode.ANY, exclude=("page",), max_depth=1), [])
+    narrow = Scope(ScopeSettings(ScopeMode.ANY, exclude=("page",)), [], max_depth=1)
     assert ended(before(RobotsAction.FREE, scope=narrow)) == (State.EXCLUDED, "scope: matches scope.exclude ('page')")
-    shallow = Scope(ScopeSettings(ScopeMode.ANY, max_depth=1), [])
+    shallow = Scope(ScopeSettings(ScopeMode.ANY), [], max_depth=1)
     assert ended(before(RobotsAction.FREE, scope=shallow))[1].startswith("depth: 2")
 
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.frontier.decide import Queued, RetrySettings, after_fetch, before_robots
+from crawler.frontier.decide import Queued, after_fetch, before_robots
 from crawler.frontier.offers import KnownUrl, Offer, weigh
 from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, blockable, name_ranges, standing
+from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import Link, Redirected, State
 from crawler.url import NotCrawlable
@@ -142,7 +143,7 @@ def test_the_reason_of_a_block_is_that_of_the_host_and_of_the_site() -> None:
 
 
 def scope(**settings: object) -> Scope:
-    made = Scope(replace(ScopeSettings(ScopeMode.DOMAIN, max_depth=2), **settings), ["http://a.test/"])
+    made = Scope(replace(ScopeSettings(ScopeMode.DOMAIN), **settings), ["http://a.test/"], max_depth=2)
     made.blocks.names = frozenset(["a.test"])
     return made
 
@@ -192,7 +193,7 @@ def test_a_seed_that_redirects_to_a_blocked_site_leads_there_once_it_is_lifted()
     blocked = scope(mode=ScopeMode.ANY)
     seed = Queued(1, "http://b.test/", 1, 0, seed=True)
     outcome = after_fetch(
-        seed, Redirected(seed.url, 0.0, 1.0, location="http://a.test/"), None, blocked, RetrySettings()
+        seed, Redirected(seed.url, 0.0, 1.0, location="http://a.test/"), None, blocked, RequestSettings()
     )
     (offer,) = outcome.offers
     assert (offer.refusal, offer.seed, outcome.target) == (BLOCKED, True, "http://a.test/")

@@ -8,7 +8,8 @@ from hashlib import sha256
 import pytest
 
 from crawler.engine.hooks import Hooks
-from crawler.frontier.decide import Queued, RetrySettings, after_fetch, unkept
+from crawler.frontier.decide import Queued, after_fetch, unkept
+from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.revisit import Habits, RevisitSettings, Seen
 from crawler.frontier.revisit_outcome import after_revisit
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
@@ -41,7 +42,7 @@ SEEN = Seen(
 
 def reason_of(answer: Fetched | NotModified, facts: PageFacts | None) -> Reason:
     queued = Queued(1, URL, 1, 0, seen=SEEN)
-    outcome = after_fetch(queued, answer, facts, SCOPE, RetrySettings())
+    outcome = after_fetch(queued, answer, facts, SCOPE, RequestSettings())
     return after_revisit(outcome, answer, facts, SETTINGS).reason
 
 
@@ -68,7 +69,8 @@ def test_a_page_that_keep_refused_is_fetched_whole_at_the_next_visit() -> None:
     facts = PageFacts(body_sha256=sha256(BODY).digest())
     hooks = Hooks(keep=lambda outcome: False, keep_name="no")
     for seen in (None, SEEN):
-        outcome = hooks.keep_wanted(after_fetch(Queued(1, URL, 1, 0, seen=seen), answer, facts, SCOPE, RetrySettings()))
+        visited = after_fetch(Queued(1, URL, 1, 0, seen=seen), answer, facts, SCOPE, RequestSettings())
+        outcome = hooks.keep_wanted(visited)
         assert outcome.page is not None
         assert (outcome.reason.code, outcome.page.body, outcome.page.etag) == (ReasonCode.NOT_KEPT, None, None)
         revisit = after_revisit(outcome, answer, outcome.page.facts, SETTINGS).revisit
@@ -87,6 +89,6 @@ def test_it_is_left_out_whether_or_not_it_has_changed(body: bytes, field: str, c
     seen = replace(SEEN, reason=left_out)
     queued = Queued(1, URL, 1, 0, seen=seen)
     for answer, said in ((Fetched(URL, 9.0, 9.0, status=200, plain=body), facts), (NotModified(URL, 9.0, 9.0), None)):
-        outcome = after_fetch(queued, answer, said, SCOPE, RetrySettings())
+        outcome = after_fetch(queued, answer, said, SCOPE, RequestSettings())
         outcome = outcome if said is None or field == "withheld" else unkept(outcome, "why")
         assert after_revisit(outcome, answer, said, SETTINGS).reason == left_out

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.frontier.decide import Queued, RetrySettings
+from crawler.frontier.decide import Queued
+from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.rup_offer import after_rupinfo
 from crawler.frontier.scope import Scope, ScopeSettings
 from crawler.model import Failed, Fetched, FetchResult, Kind, Redirected, State
@@ -14,7 +15,7 @@ SCOPE = Scope(ScopeSettings(), ["http://a.test/"])
 
 
 def ended(url: str, result: FetchResult) -> tuple[State, str, list[tuple[str, Kind]], str | None]:
-    outcome = after_rupinfo(Queued(1, url, 1, 0, kind=Kind.RUP), result, SCOPE, RetrySettings())
+    outcome = after_rupinfo(Queued(1, url, 1, 0, kind=Kind.RUP), result, SCOPE, RequestSettings())
     offers = [(offer.url, offer.kind) for offer in outcome.offers]
     return outcome.state, outcome.reason.sentence, offers, None if outcome.rupinfo is None else outcome.rupinfo.info.cgi
 

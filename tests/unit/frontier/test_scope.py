@@ -11,8 +11,8 @@ from tests.reasons import said
 SEED = "http://www.example.org/docs/start.html?a=/b/"
 
 
-def scope(mode: ScopeMode = ScopeMode.DOMAIN, *seeds: str, **settings: object) -> Scope:
-    return Scope(ScopeSettings(mode, **settings), seeds or (SEED,))  # type: ignore[arg-type]
+def scope(mode: ScopeMode = ScopeMode.DOMAIN, *seeds: str, max_depth: int | None = None, **settings: object) -> Scope:
+    return Scope(ScopeSettings(mode, **settings), seeds or (SEED,), max_depth=max_depth)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,6 @@ async def test_max_time_is_over_although_the_machine_slept(monkeypatch: pytest.M
             await asyncio.sleep(0)
 
     monkeypatch.setattr(Team, "_fill", fill)
-    settings = SimpleNamespace(crawl=SimpleNamespace(max_time_s=10 * HOUR_S), team=SimpleNamespace(workers=2))
+    settings = SimpleNamespace(limits=SimpleNamespace(max_time_s=10 * HOUR_S), workers=SimpleNamespace(count=2))
     team = Team(settings, None, Drowsy(), print)  # type: ignore[arg-type]
     assert await asyncio.wait_for(team.run(), 60) == RunEnd(EndCode.MAX_TIME)

@@ -152,7 +152,7 @@ def test_each_duration_form(tmp_path: Path) -> None:
 def test_0_is_no_limit_and_minus_1_is_no_limit_of_the_depth(tmp_path: Path) -> None:
     settings = from_toml(tmp_path, "[limits]\nmax_pages = 0\nmax_depth = -1\nmax_time = 0\nmax_pages_per_site = 0")
     assert settings == Settings()
-    assert from_toml(tmp_path, "[limits]\nmax_depth = 0").scope.max_depth == 0
+    assert from_toml(tmp_path, "[limits]\nmax_depth = 0").limits.max_depth == 0
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
 def test_later_values_replace_earlier_ones() -> None:
     file = settings_from({"politeness.delay": 5, "limits.max_pages": 7}, source="file")
     both = apply(file, {"politeness.delay": 1}, source="command line")
-    assert (both.politeness.delay_s, both.crawl.max_pages) == (1, 7)
+    assert (both.politeness.delay_s, both.limits.max_pages) == (1, 7)
 
 
 def test_dotted_keys_and_tables_are_equivalent() -> None:
@@ -228,5 +228,5 @@ def test_a_record_has_no_secrets() -> None:
     secrets = {"store.db": "postgresql://me:hidden@db.test/crawl", "output.notify": "https://hook.test/hidden"}
     record = to_record(settings_from(secrets, source="test"))
     assert "hidden" not in json.dumps(record)
-    assert "db.test" in record["output"]["db"]
+    assert "db.test" in record["store"]["db"]
     assert to_record(Settings()) == asdict(Settings())
