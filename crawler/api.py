@@ -213,7 +213,7 @@ class OpenCrawl:
         """The decoded body of a fetched URL, or ``None`` if the store has none. ``version`` chooses an earlier body."""
         canonical = _canonical(url)
         async with self._store() as store:
-            return await store.body(canonical, version)
+            return await store.bodies.of_page(canonical, version)
 
     def pages(self, where: str | None = None) -> AsyncGenerator[Page, None]:
         """The pages in the store at the time of the first step, one in memory at a time. A crawl may go on meanwhile.

@@ -105,7 +105,7 @@ async def _page(store: StoreReader, row: Any) -> Page:
         noindex=bool(row.noindex),
         nofollow=bool(row.nofollow),
         links=links,
-        body=None if row.body_sha256 is None else await store.body(row.url),
+        body=None if row.body_sha256 is None else await store.bodies.of_page(row.url),
     )
 
 

@@ -93,7 +93,7 @@ async def read_study_facts(store: StoreReader) -> StudyFacts:
     forgotten = await store.query(_SQL["forgotten"], {"limit": _FORGOTTEN_SHOWN})
     return StudyFacts(
         len(await store.seeds()),
-        await store.sample_draw(),
+        await store.samples.drawn(),
         _contacts([(row["requests"], row["sites"]) for row in await store.query(_SQL["contacts"])]),
         [ContactedSite(**row) for row in most],
         Kept(**kept),

@@ -16,7 +16,7 @@ from itertools import combinations, islice
 
 from crawler.duplicates.shingles import ALIKE, BANDS, jaccard
 from crawler.duplicates.texts import KEY_BYTES, SQL, OnProgress, OwnTexts, sign
-from crawler.store.protocols import NearDuplicate, NearDuplicates, StoreReader
+from crawler.store.protocols import CrawlStore, NearDuplicate, StoreReader
 
 _MOST_COMPARED = 8  # texts of a bucket that are not alike, with which its other texts are compared
 _TEXTS_AT_ONCE = 50
@@ -37,9 +37,7 @@ class DuplicatesSummary:
     duplicates: int
 
 
-async def find_duplicates(
-    store: NearDuplicates, on_progress: OnProgress = lambda done, total: None
-) -> DuplicatesSummary:
+async def find_duplicates(store: CrawlStore, on_progress: OnProgress = lambda done, total: None) -> DuplicatesSummary:
     """Bring the view ``near_duplicates`` of a store that is open for writing up to date.
 
     A cancellation keeps the signatures that were committed, and the old clusters. Raises
@@ -47,7 +45,7 @@ async def find_duplicates(
     """
     pages, read = await sign(store, on_progress)
     found = [row async for row in _Clustering(store).clusters()]
-    await store.replace_near_duplicates(found)
+    await store.results.replace_near_duplicates(found)
     return DuplicatesSummary(pages, read, len({row.cluster_id for row in found}), len(found))
 
 

@@ -20,7 +20,7 @@ import xxhash
 
 from crawler.duplicates.shingles import LEAST_SHINGLES, VERSION, bands, shingles, template, words
 from crawler.page.main_text import main_text
-from crawler.store.protocols import NearDuplicates, SiteTemplate, StoreReader, TextSignature
+from crawler.store.protocols import CrawlStore, SiteTemplate, StoreReader, TextSignature
 from crawler.store.statements import load_statements
 
 KEY_BYTES = 8
@@ -60,12 +60,12 @@ class Text:
         return set(self.shingles) - of_site
 
 
-async def sign(store: NearDuplicates, on_progress: OnProgress) -> tuple[int, int]:
+async def sign(store: CrawlStore, on_progress: OnProgress) -> tuple[int, int]:
     """Bring the signatures up to date. Returns how many pages are compared, and how many were read for that.
 
     A cancellation keeps what was committed, and the next call continues there.
     """
-    await store.drop_signatures([row["url_id"] for row in await store.query(SQL["outdated"])])
+    await store.results.drop_signatures([row["url_id"] for row in await store.query(SQL["outdated"])])
     (counted,) = await store.query(SQL["count_pages"])
     signing, done = _Signing(store), 0
     async for rows, is_sample in _parts(store):
@@ -79,7 +79,7 @@ async def sign(store: NearDuplicates, on_progress: OnProgress) -> tuple[int, int
 class _Signing:
     """Signs the pages of one site after the other; ``sample`` and ``template`` are those of the current one."""
 
-    def __init__(self, store: NearDuplicates) -> None:
+    def __init__(self, store: CrawlStore) -> None:
         self._store = store
         self._sample = b""
         self._template: set[int] | None = None
@@ -110,7 +110,7 @@ class _Signing:
 
     async def commit(self) -> None:
         """Commit the new signatures, with the templates that they are made with."""
-        await self._store.keep_signatures(self._new, self._templates)
+        await self._store.results.keep_signatures(self._new, self._templates)
         self._new, self._templates = [], []
 
 
@@ -148,7 +148,7 @@ async def texts_of(store: StoreReader, rows: Sequence[Any]) -> dict[int, Text]:
     """The texts of pages by number. A page whose body has been deleted meanwhile is left out."""
     texts: dict[int, Text] = {}
     for batch in _batches(rows):
-        bodies = await store.bodies({row["body_id"] for row in batch})
+        bodies = await store.bodies.get({row["body_id"] for row in batch})
         texts |= await asyncio.to_thread(_texts, batch, bodies)
     return texts
 

@@ -191,7 +191,7 @@ async def rescope(
     if new_seeds:
         codes |= _WIDENED
     if new_seeds or changed(*frame_keys):
-        await store.reopen_sample()
+        await store.samples.reopen()
     if not codes:
         return left_out, 0
     lifted, after = 0, -1

@@ -238,7 +238,7 @@ class Driver:
         revisit, now = self._policy.revisit, self._clock.now()
         if not revisit.enabled:
             return 0
-        return await self._store.queue_due(revisit, now, self._progress.started_at, self._pages_per_site())
+        return await self._store.revisits.queue_due(revisit, now, self._progress.started_at, self._pages_per_site())
 
     def _pages_per_site(self) -> int | None:
         return 0 if self._budget.only_revisits else self._policy.limits.max_pages_per_site

@@ -34,7 +34,7 @@ async def blocked_sites(store: Overview) -> frozenset[str]:
 
 async def _grows_frame(store: Overview, order: Order) -> bool:
     """Whether an order lifts a block that was in force when the sample was drawn."""
-    draw = await store.sample_draw()
+    draw = await store.samples.drawn()
     if draw is None or draw.method == Method.STRATIFIED or not await store.control.blocked_on(order.name, 1):
         return False
     before = standing(earlier for earlier in await store.control.orders() if earlier.id < order.id)
@@ -43,7 +43,7 @@ async def _grows_frame(store: Overview, order: Order) -> bool:
 
 async def _reopen_sample(store: Frontier) -> None:
     """Queue again all that was not drawn. If the process is killed meanwhile, the next run does it again."""
-    await store.reopen_sample()
+    await store.samples.reopen()
     after = -1
     while rows := await store.excluded(after, _BATCH):
         after = rows[-1][0]

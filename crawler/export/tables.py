@@ -53,7 +53,7 @@ async def write_jsonl(job: Job) -> None:
 async def _write_chunks(job: Job, most_chars: int) -> None:
     file = job.open()
     async for row in job.rows(job.sql("texts"), job.not_copied):
-        body = await job.store.body(row.url)
+        body = await job.store.bodies.of_page(row.url)
         page = None if body is None else await job.main_text_of(row, body)
         if not page:
             job.unwrite()
@@ -107,7 +107,7 @@ async def _values(job: Job) -> AsyncIterator[list[Any]]:
     async for row in _rows(job):
         values = list(row[:-1])
         if detector is not None:
-            body = None if row.body_sha256 is None else await job.store.body(row.url)
+            body = None if row.body_sha256 is None else await job.store.bodies.of_page(row.url)
             text = None if body is None else await job.beginning_of(row, body, CLASSIFIED_CHARS)
             values += (None, None) if text is None else detector.detect(text)
         copied = await _body(job, row) if job.main_text or job.bodies else None
@@ -126,7 +126,7 @@ def _rows(job: Job) -> AsyncIterator[Any]:
 
 
 async def _body(job: Job, page: Any) -> bytes | None:
-    return await job.store.body(page.url) if job.not_copied(page) is None else None
+    return await job.store.bodies.of_page(page.url) if job.not_copied(page) is None else None
 
 
 def _finite(value: float) -> float | None:

@@ -42,7 +42,7 @@ async def _write(job: Job, suffix: str, written: Callable[[dict[str, Any], Seque
     folder.mkdir(parents=True, exist_ok=True)
     listed = job.files.open(folder / LIST)
     async for row in job.rows(job.sql("texts"), job.not_copied):
-        body = await job.store.body(row.url)
+        body = await job.store.bodies.of_page(row.url)
         if body is None:
             continue
         about = {name: getattr(row, name) for name in _COLUMNS}

@@ -89,7 +89,7 @@ async def archived_pages(job: Job) -> AsyncIterator[tuple[ArchivedPage, bytes]]:
     job.tally.left_out_for[NO_BODY] += without["pages"]
     async for row in job.rows(job.sql("archived_pages"), job.not_copied):
         page = ArchivedPage(**{name: getattr(row, name) for name in ArchivedPage.__slots__})
-        body = await job.store.body(page.url)
+        body = await job.store.bodies.of_page(page.url)
         assert body is not None
         yield page, body
 

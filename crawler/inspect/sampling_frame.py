@@ -47,7 +47,7 @@ async def open_frame(store: StoreReader, now: float) -> OpenFrame | None:
     settings = recorded(await store.last_settings() or {})
     if settings.sample.size is None or settings.sample.method is Method.STRATIFIED:
         return None
-    draw = await store.sample_draw()
+    draw = await store.samples.drawn()
     if draw is not None and draw.stands:
         return None
     depth = settings.limits.max_depth

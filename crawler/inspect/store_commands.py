@@ -125,7 +125,8 @@ def sweep(db: str, as_json: bool) -> int:
     async def work() -> int:
         async with existing_store(store_at(db), read_only=False) as store:
             with progress_line("comparing the bodies with the store"):
-                swept = await store.sweep_bodies(SystemClock().now())
+                await store.recover(SystemClock().now())
+                swept = await store.bodies.sweep()
         if as_json:
             print_json(asdict(swept))
             return 0

@@ -102,7 +102,9 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             if redact:
                 await reduce_addresses(store, forgotten)
             had_index = bool(forgotten.numbers) and await empty_index(db)
-            await store.sweep_forgotten()  # at the end: it fails if another store keeps its bodies at the same place
+            await (
+                store.maintenance.sweep_forgotten()
+            )  # at the end: it fails if another store keeps its bodies at the same place
             await _empty_log(store, db)
     except StoreInUse as error:
         if asked.site:
@@ -124,7 +126,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
 
 
 async def _empty_log(store: CrawlStore, db: str) -> None:
-    if not await store.empty_log():
+    if not await store.maintenance.empty_log():
         tell(
             "another command reads the store, so its log still holds what was deleted: end that command, then "
             f"`crawler store compact{db_argument(db)}`"
@@ -189,7 +191,7 @@ def prune_command(older_than: str | None, keep_versions: int | None, db: str, as
     async def work() -> int:
         async with _idle_store(db) as store:
             before = _NEVER if age_s is None else SystemClock().now() - age_s
-            deleted = await store.prune(before, keep_versions or _ALL)
+            deleted = await store.maintenance.prune(before, keep_versions or _ALL)
             await _empty_log(store, db)
         if as_json:
             print_json({"versions": deleted})
@@ -209,7 +211,7 @@ def compact_command(db: str, as_json: bool) -> int:
 
     async def work() -> int:
         async with _idle_store(db) as store:
-            before, after = await store.compact()
+            before, after = await store.maintenance.compact()
             await _empty_log(store, db)
         if as_json:
             print_json({"bytes_before": before, "bytes_after": after})

@@ -12,7 +12,7 @@ from itertools import islice
 from crawler.errors import UsageError
 from crawler.frontier.operator import blockable, covered, names_page, unmet
 from crawler.reasons import Reason, ReasonCode
-from crawler.store.protocols import Content, Maintenance, StoreReader
+from crawler.store.protocols import Content, CrawlStore, StoreReader
 from crawler.store.statements import load_statements
 from crawler.url import NotCrawlable, canonicalise
 
@@ -113,23 +113,23 @@ async def select(store: StoreReader, asked: Wanted, *, forgotten: bool) -> Selec
     return found
 
 
-async def content_of(store: Maintenance, chosen: Selection) -> Content:
+async def content_of(store: CrawlStore, chosen: Selection) -> Content:
     """How much the store holds of a selection."""
-    return _sum([await store.content_of(batch) for batch in chosen.batches()])
+    return _sum([await store.maintenance.content_of(batch) for batch in chosen.batches()])
 
 
-async def forget(store: Maintenance, chosen: Selection, reason: Reason) -> Content:
+async def forget(store: CrawlStore, chosen: Selection, reason: Reason) -> Content:
     """Take the content of a selection out of the store, batch by batch; the same call goes on after a crash.
 
     The bodies are deleted by :meth:`Maintenance.sweep_forgotten`.
     """
-    return _sum([await store.forget(batch, reason) for batch in chosen.batches()])
+    return _sum([await store.maintenance.forget(batch, reason) for batch in chosen.batches()])
 
 
-async def redact(store: Maintenance, forgotten: Selection) -> None:
+async def redact(store: CrawlStore, forgotten: Selection) -> None:
     """Reduce the addresses of forgotten URLs in the request log to their sites."""
     for batch in forgotten.batches():
-        await store.redact(batch)
+        await store.maintenance.redact(batch)
 
 
 def _sum(parts: Sequence[Content]) -> Content:

@@ -17,7 +17,7 @@ from scipy.sparse import coo_array, csr_array
 
 from crawler.errors import StoreError
 from crawler.rank.pagerank import Counts, LinkGraph
-from crawler.store.protocols import Ranks
+from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
 Indices = NDArray[np.int32]
@@ -37,7 +37,7 @@ class _Urls(NamedTuple):
     is_page: NDArray[np.bool_]
 
 
-async def read_graph(store: Ranks) -> LinkGraph:
+async def read_graph(store: StoreReader) -> LinkGraph:
     """The link graph of a store. Raises :class:`crawler.errors.StoreError` if the store cannot be read."""
     urls = await _read_urls(store)
     ids, sites = urls.ids, urls.sites
@@ -59,7 +59,7 @@ async def read_graph(store: Ranks) -> LinkGraph:
     return LinkGraph(ids[pages], sites[pages], csr_array(links))
 
 
-async def _read_urls(store: Ranks) -> _Urls:
+async def _read_urls(store: StoreReader) -> _Urls:
     ids, sites, targets, is_page = array("q"), array("q"), array("q"), bytearray()
     async for row in store.rows(_SQL["urls"]):
         ids.append(row.url_id)
@@ -83,7 +83,7 @@ def _chain_ends(ids: Counts, targets: Counts) -> Indices:
     return np.where(is_end[end], end, own)
 
 
-async def _map_mirrors(store: Ranks, ids: Counts, node: Indices, sites: Counts) -> None:
+async def _map_mirrors(store: StoreReader, ids: Counts, node: Indices, sites: Counts) -> None:
     """Map the URLs of mirrors to those of their main hosts. Changes ``node`` and ``sites`` in place."""
     mirrored, mains, stand_ins = array("q"), array("q"), array("q")
     async for row in store.rows(_SQL["mirrored_urls"]):
@@ -97,7 +97,7 @@ async def _map_mirrors(store: Ranks, ids: Counts, node: Indices, sites: Counts) 
     node[:] = stands_for[node]
 
 
-async def _map_near_duplicates(store: Ranks, ids: Counts, node: Indices) -> None:
+async def _map_near_duplicates(store: StoreReader, ids: Counts, node: Indices) -> None:
     """Map the pages of a cluster to the page that represents it. Changes ``node`` in place.
 
     A page with a canonical URL that stands for it already stays with that one.
@@ -113,7 +113,7 @@ async def _map_near_duplicates(store: Ranks, ids: Counts, node: Indices) -> None
     node[:] = stands_for[node]
 
 
-async def _read_links(store: Ranks, ids: Counts) -> tuple[Indices, Indices]:
+async def _read_links(store: StoreReader, ids: Counts) -> tuple[Indices, Indices]:
     """The indices in ``ids`` of the source and of the target of each link."""
     sources, targets = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     source_ids, counts, target_texts, waiting = array("q"), array("q"), list[str](), 0

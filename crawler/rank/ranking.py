@@ -17,7 +17,7 @@ from crawler.cli.output import PrintableConsole
 from crawler.formatting import many
 from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
-from crawler.store.protocols import PageRank, Ranks, SiteRank
+from crawler.store.protocols import CrawlStore, PageRank, SiteRank, StoreReader
 from crawler.store.statements import load_statements
 
 _ROWS_AT_ONCE = 10_000
@@ -33,7 +33,7 @@ class RankingSummary:
     sites: int
 
 
-async def rank(store: Ranks) -> RankingSummary:
+async def rank(store: CrawlStore) -> RankingSummary:
     """Rank the pages and sites of a store that is open for writing, and replace the stored ranks in one transaction.
 
     Raises :class:`crawler.errors.StoreError` if the store fails; it then keeps the old ranks.
@@ -41,14 +41,14 @@ async def rank(store: Ranks) -> RankingSummary:
     graph = await read_graph(store)
     pages = await asyncio.to_thread(rank_pages, graph)
     sites = await asyncio.to_thread(rank_sites, graph, pages.pagerank)
-    await store.replace_ranks(
+    await store.results.replace_ranks(
         starmap(PageRank, _rows(graph.url_ids, graph.site_ids, pages.pagerank, pages.in_links, pages.in_sites)),
         starmap(SiteRank, _rows(sites.site_ids, sites.pagerank, sites.pages, sites.in_links, sites.in_sites)),
     )
     return RankingSummary(len(graph.url_ids), graph.in_links.nnz, len(sites.site_ids))
 
 
-async def top(store: Ranks, count: int, *, sites: bool = False) -> list[dict[str, Any]]:
+async def top(store: StoreReader, count: int, *, sites: bool = False) -> list[dict[str, Any]]:
     """The ``count`` pages (with ``sites``: the sites) with the highest PageRank, highest first."""
     return await store.query(_SQL["top_sites" if sites else "top_pages"], {"limit": count})
 

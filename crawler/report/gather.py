@@ -117,7 +117,7 @@ async def _audit(store: StoreReader, now: float) -> AuditResult | str:
 
 
 async def _survey(store: StoreReader, now: float) -> Survey | str | None:
-    if await store.sample_draw() is None:
+    if await store.samples.drawn() is None:
         return None
     try:
         made: Survey = await load("survey").survey(store, now)

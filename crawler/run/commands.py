@@ -198,7 +198,7 @@ async def _run(settings: Settings, seeds: Seeds, changes: str) -> int:
             with signals.ending_within(settings.limits.max_time_s):
                 end = await run_to_end(crawl, store, clock)
         result = summary(crawl, await store.counts(), end, shown(settings.store.db), clock.now(), store.parts)
-        draw = await store.sample_draw() if settings.sample.size is not None else None
+        draw = await store.samples.drawn() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
         unreached = await _told_of_unreached(store, settings)
         stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)

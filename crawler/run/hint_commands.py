@@ -18,7 +18,7 @@ from crawler.settings.loading import recorded
 from crawler.settings.seeds import read_seeds, require_good, seed_lines
 from crawler.settings.stores import existing_store
 from crawler.store.location import db_argument
-from crawler.store.protocols import Revisits
+from crawler.store.protocols import CrawlStore
 
 _AT_ONCE = 5000
 
@@ -71,13 +71,13 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
     return run_async(take())
 
 
-async def take_hints(store: Revisits, urls: Iterable[str], kind: HintKind, source: str) -> Heeded:
+async def take_hints(store: CrawlStore, urls: Iterable[str], kind: HintKind, source: str) -> Heeded:
     """Give the store hints about ``urls``, under the scope and the settings of the last run."""
     now, settings = SystemClock().now(), recorded(await store.last_settings() or {})
     scope, revisit, total = await scope_of(store, settings, now), settings.revisit, Heeded()
     for batch in _batches(urls):
         hints = [Hint(url, kind, now, source) for url in batch]
-        heeded = await store.take_hints(hints, revisit, now, scope.refusal)
+        heeded = await store.revisits.take_hints(hints, revisit, now, scope.refusal)
         total = total.plus(heeded)
     return total
 

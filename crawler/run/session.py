@@ -46,7 +46,7 @@ from crawler.settings.settings import Settings
 from crawler.settings.stores import open_store
 from crawler.store.location import absolute, is_url, shown
 from crawler.store.open import is_there
-from crawler.store.protocols import Bodies, CrawlStore, EngineStore, Samples
+from crawler.store.protocols import CrawlStore, EngineStore
 from crawler.url import host_of, is_loopback
 from crawler.version import VERSION
 
@@ -148,7 +148,7 @@ async def begun(
     try:
         async with store.beginning():
             await store.require_whole()
-            await store.keep_bodies_in(settings.store.bodies)
+            await store.bodies.keep_in(settings.store.bodies)
             await store.recover(clock.now())  # a worker whose lease has ended is not at work
             await store.keep_parts(parts)
             known = await store.seeds()
@@ -245,15 +245,15 @@ async def _fetching(
         )
 
 
-def _written_folders(settings: Settings, store: Bodies) -> tuple[Path, ...]:
+def _written_folders(settings: Settings, store: EngineStore) -> tuple[Path, ...]:
     """The folders of this machine in which a crawl writes: of the SQLite file with its WAL, bodies, and the archive."""
     db, warc = settings.store.db, settings.output.warc
     database = [] if is_url(db) else [Path(db).resolve().parent]
-    bodies = [] if store.body_place is None or is_url(store.body_place) else [Path(store.body_place)]
+    bodies = [] if store.bodies.place is None or is_url(store.bodies.place) else [Path(store.bodies.place)]
     return (*database, *bodies, *([Path(warc)] if warc else []))
 
 
-def _written_files(settings: Settings, store: Bodies) -> tuple[Path, ...]:
+def _written_files(settings: Settings, store: EngineStore) -> tuple[Path, ...]:
     """The files and folders of this machine that a crawl fills."""
     db, folders = settings.store.db, _written_folders(settings, store)
     if is_url(db):
@@ -359,7 +359,7 @@ async def _require_drawn(store: CrawlStore, settings: Settings) -> None:
     sample = settings.sample
     if not sample.is_of_list:
         return
-    draw = await store.sample_draw()
+    draw = await store.samples.drawn()
     if (
         draw is None
         or not draw.stands
@@ -392,7 +392,7 @@ def draw_seeds(settings: Settings, strata: Mapping[str, str]) -> list[Drawn]:
 
 
 async def _frame(
-    store: Samples, settings: Settings, clock: Clock, tell: Callable[[str], None], *, is_drawn: bool
+    store: CrawlStore, settings: Settings, clock: Clock, tell: Callable[[str], None], *, is_drawn: bool
 ) -> SamplingFrame | None:
     """The sampling frame of a crawl; closed if the sample has been drawn, for good if it was drawn from a list."""
     sample, depth, limit = settings.sample, settings.limits.max_depth, settings.limits.max_pages_per_site
@@ -404,7 +404,7 @@ async def _frame(
     async def draw() -> None:
         await load("draw").draw(store, sample, depth, limit, clock.now())
 
-    last = await store.sample_draw()
+    last = await store.samples.drawn()
     if last is not None and last.stands:
         return SamplingFrame(depth, None if sample.method is Method.STRATIFIED else draw, is_closed=True)
     answered_at = await frame_answered_at(store, clock.now())

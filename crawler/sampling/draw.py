@@ -12,7 +12,7 @@ import numpy as np
 
 from crawler.frontier.sample_design import Drawn, Method, Per, Sampler, SampleSettings
 from crawler.sampling.random_walk import UndirectedGraph, walk
-from crawler.store.protocols import SampleDraw, SampleRow, Samples
+from crawler.store.protocols import CrawlStore, SampleDraw, SampleRow, StoreReader
 from crawler.store.statements import load_statements
 
 _SQL = load_statements("crawler.sampling")
@@ -29,7 +29,7 @@ class FrameUrl(NamedTuple):
 
 
 async def draw(
-    store: Samples, settings: SampleSettings, max_depth: int | None, pages_per_site: int | None, now: float
+    store: CrawlStore, settings: SampleSettings, max_depth: int | None, pages_per_site: int | None, now: float
 ) -> None:
     """Draw a sample of all known URLs, and replace the one in the store."""
     assert settings.size is not None
@@ -61,11 +61,11 @@ async def draw(
     )
     made = _made(settings, now, len(frame), len(cut), max_depth)
     made = replace(made, missed=unreached["urls"], missed_sites=unreached["sites"])
-    await store.replace_sample(made, rows, pages_per_site, frame)
+    await store.samples.replace(made, rows, pages_per_site, frame)
 
 
 async def keep_drawn(
-    store: Samples,
+    store: CrawlStore,
     drawn: Iterable[Drawn],
     settings: SampleSettings,
     listed: int,
@@ -74,7 +74,7 @@ async def keep_drawn(
 ) -> None:
     """Store a sample of a list of ``listed`` seeds. The store must know all URLs in ``drawn``."""
     rows = await _rows(store, drawn)
-    await store.replace_sample(_made(settings, now, listed, 0, 0), rows, pages_per_site)
+    await store.samples.replace(_made(settings, now, listed, 0, 0), rows, pages_per_site)
 
 
 def _made(settings: SampleSettings, now: float, frame: int, cut_sites: int, max_depth: int | None) -> SampleDraw:
@@ -95,7 +95,7 @@ def _made(settings: SampleSettings, now: float, frame: int, cut_sites: int, max_
     )
 
 
-async def _rows(store: Samples, drawn: Iterable[Drawn]) -> list[SampleRow]:
+async def _rows(store: StoreReader, drawn: Iterable[Drawn]) -> list[SampleRow]:
     rows = []
     for each in drawn:
         number = await store.find(each.url)
@@ -104,7 +104,7 @@ async def _rows(store: Samples, drawn: Iterable[Drawn]) -> list[SampleRow]:
     return rows
 
 
-async def _walked(store: Samples, units: list[FrameUrl], settings: SampleSettings) -> Iterator[SampleRow]:
+async def _walked(store: StoreReader, units: list[FrameUrl], settings: SampleSettings) -> Iterator[SampleRow]:
     """Random walks on the links between the URLs of the frame: over the whole frame, or within each site."""
     assert settings.size is not None
     units.sort(key=lambda unit: unit.url)  # the numbers of URLs depend on the order in which the crawl found the sites
@@ -136,7 +136,7 @@ def _visits(
             yield SampleRow(units[rows[visit.node]].url_id, name, visit.walk, visit.probability)
 
 
-async def _links(store: Samples, units: list[FrameUrl]) -> np.ndarray:
+async def _links(store: StoreReader, units: list[FrameUrl]) -> np.ndarray:
     """The indices in ``units`` of the ends of each link: a row of sources, and a row of targets."""
     numbers = np.array([unit.url_id for unit in units], np.int64)
     order = np.argsort(numbers)

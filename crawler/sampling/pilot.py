@@ -55,7 +55,7 @@ async def read_pilot(store: StoreReader, variables: Mapping[str, Variable], now:
 
     Raises :class:`UsageError` if the store has no sample, and for a variable that cannot be computed.
     """
-    draw, settings = await store.sample_draw(), await remembered_by(store)
+    draw, settings = await store.samples.drawn(), await remembered_by(store)
     if draw is None or settings is None:
         raise UsageError(f"{shown(store.name)} holds no sample, so it is no pilot")
     held_from = _NO_LIMIT if draw.held_from is None else draw.held_from

@@ -202,7 +202,7 @@ async def survey(
     and variables since then are estimated too. Raises :class:`UsageError` if the store has no sample, for a variable
     that cannot be computed, and if the earlier sample is another one.
     """
-    draw = await store.sample_draw()
+    draw = await store.samples.drawn()
     if draw is None:
         command = f"`crawler run --sample N{db_argument(store.name)}`"
         frame = await open_frame(store, now)
@@ -314,7 +314,7 @@ async def _changes(
     now: float,
 ) -> Iterable[Figure]:
     """The changes since an earlier wave of the same sample, of what has numbers in both."""
-    first = await store.sample_draw()
+    first = await store.samples.drawn()
     before = [] if first is None else await store.query(_SQL["drawn"])
     earlier = {(row["stratum"], row["drawn_url"]): row for row in before}
     drawn = [(row["stratum"], row["drawn_url"]) for row in rows]

@@ -114,7 +114,7 @@ class _Batch:
 
 
 async def _entries(store: StoreReader, changed: Sequence[_ChangedPage]) -> list[IndexEntry]:
-    bodies = await store.bodies(page.row["body_id"] for page in changed)
+    bodies = await store.bodies.get(page.row["body_id"] for page in changed)
     return await asyncio.to_thread(
         lambda: [_entry(page, bodies[page.row["body_id"]]) for page in changed if page.row["body_id"] in bodies]
     )

@@ -414,7 +414,7 @@ async def _hits(
     hits: list[SearchHit] = []
     for start in range(0, len(rows), _TEXTS_IN_MEMORY):
         batch = rows[start : start + _TEXTS_IN_MEMORY]
-        bodies = await store.bodies(row["body_id"] for row in batch)
+        bodies = await store.bodies.get(row["body_id"] for row in batch)
         texts = [bodies[row["body_id"]] for row in batch]
         shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, texts)
         hits += [

@@ -104,8 +104,8 @@ async def copy_store(
     """
     async with target.beginning():  # no crawl begins there at the same time
         await _require_target(source, target, now)
-    if source.body_place is not None:
-        await target.keep_bodies_in(source.body_place)
+    if source.bodies.place is not None:
+        await target.bodies.keep_in(source.bodies.place)
     await source.begin_settled_snapshot()
     copied = []
     new = {table: await _copy(source, target, table, on_progress) for table in TABLES}

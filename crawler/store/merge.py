@@ -85,14 +85,14 @@ async def merge_parts(
     call alone. Raises :class:`UsageError` if the target has anything else, and if only some of the parts keep their
     bodies outside, or at several places.
     """
-    places = {part.body_place for part in parts}
+    places = {part.bodies.place for part in parts}
     if len(places) > 1:
         raise UsageError(f"the bodies of the parts are at several places: {', '.join(str(p) for p in places)}")
     place = places.pop()
     async with target.beginning():
         await _begin(sorted(part.name for part in parts), target, now)
         if place is not None:
-            await target.keep_bodies_in(place)
+            await target.bodies.keep_in(place)
         for part in parts:
             await part.begin_settled_snapshot()
         await _Merger(parts, target, on_progress).merge()

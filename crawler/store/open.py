@@ -95,7 +95,7 @@ async def open_store_at(
         if not to_copy_into:
             await store.require_whole()
         await store.open_parts()
-        await store.open_bodies(reconnect_s)
+        await store.bodies.open(reconnect_s)
     except BaseException:
         await store.close()
         raise

@@ -1,8 +1,9 @@
 """The contracts between the store and its clients: one protocol for each kind of client.
 
-Every client has the :class:`Overview`. :class:`StoreReader` adds SQL on the views; :class:`Runs`, :class:`Frontier` and
-:class:`Revisits` add the parts of the engine, which together are the :class:`EngineStore`. Only the code that opens a
-store has all of it (:class:`CrawlStore`), and hands each client its part.
+Every client has the :class:`Overview`. :class:`StoreReader` adds SQL on the views; :class:`Runs` and :class:`Frontier`
+are for the engine, which together with the revisits are the :class:`EngineStore`. What one kind of client needs is a
+part of its own: ``control``, ``samples``, ``bodies``, ``revisits``, ``results``, ``maintenance``, ``rup``. The code
+that opens a store has all of it (:class:`CrawlStore`).
 
 A crawl commits in batches. A commit is one transaction: it stores what the workers have finished (outcomes,
 requests, robots copies), releases the groups that they are done with, and claims the next groups. A claim is a
@@ -359,6 +360,165 @@ class Control(Protocol):
     async def beats(self) -> list[Beat]: ...
 
 
+class Samples(Protocol):
+    """The sample of the crawl."""
+
+    async def drawn(self) -> SampleDraw | None:
+        """How the sample in the store was drawn."""
+        ...
+
+    async def replace(
+        self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None, frame: Sequence[int] = ()
+    ) -> None:
+        """Replace the sample, in one transaction. ``frame`` has the numbers of the URLs that it was drawn from.
+
+        URLs queued at the depth ``draw.held_from`` or deeper that are not drawn are excluded; the others are held back
+        no longer. URLs nearer than that were not reached, and are excluded too. While the sample stands, no page is
+        queued that it leaves out: see ``Offers.enqueue``.
+        """
+        ...
+
+    async def reopen(self) -> None:
+        """Note that the sample in the store does not stand any more and must be drawn anew."""
+        ...
+
+
+class Bodies(Protocol):
+    """The bodies of pages, in the database or at a place outside of it."""
+
+    async def of_page(self, url: str, version: int | None = None) -> bytes | None:
+        """The decompressed body of a page, by default of its newest version; ``None`` if there is none."""
+        ...
+
+    async def get(self, numbers: Iterable[int]) -> dict[int, bytes]:
+        """The decompressed bodies with these numbers (``pages_by_id.body_id``). A number without a body is left out."""
+        ...
+
+    @property
+    def place(self) -> str | None:
+        """The place of the bodies outside the database, a folder or ``s3://bucket/prefix``; ``None``: there is none."""
+        ...
+
+    async def keep_in(self, place: str) -> None:
+        """From now on keep bodies at ``place``, a folder or ``s3://bucket/prefix``; "" leaves the place as it is.
+
+        Bodies that are in the database stay there. Raises :class:`crawler.errors.UsageError` if this store has another
+        place, and :class:`crawler.errors.StoreError` if the place cannot be used or is not the one that it was.
+        """
+        ...
+
+    async def sweep(self) -> Swept:
+        """Delete the bodies at the place that no page names, such as those of a commit that a crash prevented.
+
+        :meth:`Runs.recover` goes before it. Raises :class:`crawler.errors.UsageError` if there is no such place, if
+        another store keeps bodies there, and if a crawl is at work.
+        """
+        ...
+
+
+class Revisits(Protocol):
+    """The planning of revisits, and hints."""
+
+    async def queue_due(
+        self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
+    ) -> int:
+        """Queue the URLs that are due for a revisit and were not visited since the time ``since``, within the budget.
+
+        ``hinted_only``: only URLs that hints name. Returns how many URLs were queued.
+        """
+        ...
+
+    async def take_hints(
+        self,
+        hints: Iterable[Hint],
+        settings: RevisitSettings,
+        now: float,
+        refusal: Refusal,
+        *,
+        most_new: int | None = None,
+    ) -> Heeded:
+        """Bring the revisits of known URLs forward, and store unknown URLs: at most ``most_new``.
+
+        ``refusal(url, depth)`` is the refusal of the scope. Queues no revisit: :meth:`queue_due` does, within the
+        budget.
+        """
+        ...
+
+
+class Results(Protocol):
+    """Results that are computed from the whole crawl. Each method is one transaction."""
+
+    async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
+        """Replace all ranks."""
+        ...
+
+    async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
+        """Insert or replace the signatures of pages, and the templates of sites."""
+        ...
+
+    async def drop_signatures(self, numbers: Sequence[int]) -> None:
+        """Delete the signatures of pages, and the templates of sites without any."""
+        ...
+
+    async def replace_near_duplicates(self, pages: Iterable[NearDuplicate]) -> None:
+        """Replace all clusters of near-duplicates."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """How much the store holds of some URLs: newest versions of pages, earlier versions, and links on the pages."""
+
+    pages: int = 0
+    versions: int = 0
+    links: int = 0
+
+
+class Maintenance(Protocol):
+    """Takes content out of the store. No worker may be at work meanwhile.
+
+    ``numbers`` are numbers of URLs (``urls.url_id``), at most some thousands at a time. Each method is one transaction.
+    """
+
+    async def content_of(self, numbers: Sequence[int]) -> Content: ...
+
+    async def forget(self, numbers: Sequence[int], reason: Reason) -> Content:
+        """Take out the pages, versions, links and ranks of URLs, and exclude the URLs with ``reason``.
+
+        The bodies are deleted by :meth:`sweep_forgotten`. The request log and the addresses stay.
+        """
+        ...
+
+    async def redact(self, numbers: Sequence[int]) -> None:
+        """Reduce the addresses of these URLs in the request log to their sites, and clear locations that name them.
+
+        Requests for robots.txt keep theirs.
+        """
+        ...
+
+    async def sweep_forgotten(self) -> None:
+        """Delete the bodies and preferences that no page names any more."""
+        ...
+
+    async def prune(self, before: float, kept: int) -> int:
+        """Delete earlier versions of pages: those last seen before a time, and all but the ``kept`` newest of a page.
+
+        The newest version of a page counts as one of these, and stays. Returns how many versions were deleted.
+        """
+        ...
+
+    async def compact(self) -> tuple[int, int]:
+        """Return the space of deleted rows to the disk; returns the sizes of the store before and after, in bytes."""
+        ...
+
+    async def empty_log(self) -> bool:
+        """Empty SQLite's write-ahead log, which holds earlier contents; ``False`` if a reader prevents it for 10 s.
+
+        No-op on PostgreSQL, whose log is the server's.
+        """
+        ...
+
+
 class Overview(Reconnecting, Protocol):
     """For every client: the facts about the crawl as a whole."""
 
@@ -414,10 +574,6 @@ class Overview(Reconnecting, Protocol):
         """Every site whose Host line was contradicted."""
         ...
 
-    async def sample_draw(self) -> SampleDraw | None:
-        """How the sample in the store was drawn."""
-        ...
-
     @property
     def parts(self) -> Parts | None:
         """The parts of the crawl; ``None`` if the store has the whole crawl."""
@@ -429,6 +585,12 @@ class Overview(Reconnecting, Protocol):
 
     @property
     def control(self) -> Control: ...
+
+    @property
+    def samples(self) -> Samples: ...
+
+    @property
+    def bodies(self) -> Bodies: ...
 
 
 class StoreReader(Overview, Protocol):
@@ -458,14 +620,6 @@ class StoreReader(Overview, Protocol):
 
     async def find(self, url: str) -> int | None:
         """The number of a URL (``urls.url_id``), or ``None`` if the store does not know it."""
-        ...
-
-    async def body(self, url: str, version: int | None = None) -> bytes | None:
-        """The decompressed body of a page, by default of its newest version; ``None`` if there is none."""
-        ...
-
-    async def bodies(self, numbers: Iterable[int]) -> dict[int, bytes]:
-        """The decompressed bodies with these numbers (``pages_by_id.body_id``). A number without a body is left out."""
         ...
 
     async def begin_snapshot(self) -> None:
@@ -649,10 +803,6 @@ class Frontier(Overview, Protocol):
         """Put excluded URLs back into the frontier."""
         ...
 
-    async def reopen_sample(self) -> None:
-        """Note that the sample in the store does not stand any more and must be drawn anew."""
-        ...
-
     async def prepare(self, pages_per_site: int | None) -> None:
         """Recompute when each group is ready, under limits and pauses that may have changed since the last run."""
         ...
@@ -720,60 +870,6 @@ class Frontier(Overview, Protocol):
         ...
 
 
-class Revisits(Overview, Protocol):
-    """For the planning of revisits, and for hints."""
-
-    async def queue_due(
-        self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
-    ) -> int:
-        """Queue the URLs that are due for a revisit and were not visited since the time ``since``, within the budget.
-
-        ``hinted_only``: only URLs that hints name. Returns how many URLs were queued.
-        """
-        ...
-
-    async def take_hints(
-        self,
-        hints: Iterable[Hint],
-        settings: RevisitSettings,
-        now: float,
-        refusal: Refusal,
-        *,
-        most_new: int | None = None,
-    ) -> Heeded:
-        """Bring the revisits of known URLs forward, and store unknown URLs: at most ``most_new``.
-
-        ``refusal(url, depth)`` is the refusal of the scope. Queues no revisit: :meth:`queue_due` does, within the
-        budget.
-        """
-        ...
-
-
-class Bodies(Protocol):
-    """For the place of bodies outside the database."""
-
-    @property
-    def body_place(self) -> str | None:
-        """The place of the bodies outside the database, a folder or ``s3://bucket/prefix``; ``None``: there is none."""
-        ...
-
-    async def keep_bodies_in(self, place: str) -> None:
-        """From now on keep bodies at ``place``, a folder or ``s3://bucket/prefix``; "" leaves the place as it is.
-
-        Bodies that are in the database stay there. Raises :class:`crawler.errors.UsageError` if this store has another
-        place, and :class:`crawler.errors.StoreError` if the place cannot be used or is not the one that it was.
-        """
-        ...
-
-    async def sweep_bodies(self, now: float) -> Swept:
-        """Delete the bodies at the place that no page names, such as those of a commit that a crash prevented.
-
-        Raises :class:`crawler.errors.UsageError` if there is no such place, if another store keeps bodies there, and if
-        a crawl is at work.
-        """
-        ...
-
-
 class OutgoingOffer(NamedTuple):
     """An offer to another part of the crawl, with its number in the store that it comes from."""
 
@@ -806,54 +902,14 @@ class PartStore(Overview, Protocol):
         ...
 
 
-class EngineStore(Runs, Frontier, Revisits, PartStore, Bodies, Protocol):
+class EngineStore(Runs, Frontier, PartStore, Protocol):
     """For the engine as a whole. It reads no view."""
 
-
-class HintingStore(StoreReader, Revisits, Protocol):
-    """For the robot of the Remote Update Protocol, which reads views to check the hints that it gives."""
-
-
-class Ranks(StoreReader, Protocol):
-    """For the ranking of pages and sites."""
-
-    async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
-        """Replace all ranks, in one transaction."""
-        ...
+    @property
+    def revisits(self) -> Revisits: ...
 
 
-class NearDuplicates(StoreReader, Protocol):
-    """For the search for near-duplicates. Each method is one transaction."""
-
-    async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
-        """Insert or replace the signatures of pages, and the templates of sites."""
-        ...
-
-    async def drop_signatures(self, numbers: Sequence[int]) -> None:
-        """Delete the signatures of pages, and the templates of sites without any."""
-        ...
-
-    async def replace_near_duplicates(self, pages: Iterable[NearDuplicate]) -> None:
-        """Replace all clusters."""
-        ...
-
-
-class Samples(StoreReader, Protocol):
-    """For the drawing of samples."""
-
-    async def replace_sample(
-        self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None, frame: Sequence[int] = ()
-    ) -> None:
-        """Replace the sample, in one transaction. ``frame`` has the numbers of the URLs that it was drawn from.
-
-        URLs queued at the depth ``draw.held_from`` or deeper that are not drawn are excluded; the others are held back
-        no longer. URLs nearer than that were not reached, and are excluded too. While the sample stands, no page is
-        queued that it leaves out: see ``Offers.enqueue``.
-        """
-        ...
-
-
-class Copying(StoreReader, Bodies, Protocol):
+class Copying(StoreReader, Protocol):
     """For the copying of whole stores, table by table."""
 
     async def columns_of(self, table: str) -> list[str]: ...
@@ -881,66 +937,14 @@ class Copying(StoreReader, Bodies, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
-    """How much the store holds of some URLs: newest versions of pages, earlier versions, and links on the pages."""
+class CrawlStore(EngineStore, Copying, Protocol):
+    """All parts of an open store."""
 
-    pages: int = 0
-    versions: int = 0
-    links: int = 0
+    @property
+    def results(self) -> Results: ...
 
-
-class Maintenance(StoreReader, Protocol):
-    """For taking content out of the store. No worker may be at work meanwhile.
-
-    ``numbers`` are numbers of URLs (``urls.url_id``), at most some thousands at a time. Each method is one transaction.
-    """
-
-    async def content_of(self, numbers: Sequence[int]) -> Content: ...
-
-    async def forget(self, numbers: Sequence[int], reason: Reason) -> Content:
-        """Take out the pages, versions, links and ranks of URLs, and exclude the URLs with ``reason``.
-
-        The bodies are deleted by :meth:`sweep_forgotten`. The request log and the addresses stay.
-        """
-        ...
-
-    async def redact(self, numbers: Sequence[int]) -> None:
-        """Reduce the addresses of these URLs in the request log to their sites, and clear locations that name them.
-
-        Requests for robots.txt keep theirs.
-        """
-        ...
-
-    async def sweep_forgotten(self) -> None:
-        """Delete the bodies and preferences that no page names any more."""
-        ...
-
-    async def requeue(self, numbers: Sequence[int]) -> None:
-        """Put excluded URLs back into the frontier."""
-        ...
-
-    async def prune(self, before: float, kept: int) -> int:
-        """Delete earlier versions of pages: those last seen before a time, and all but the ``kept`` newest of a page.
-
-        The newest version of a page counts as one of these, and stays. Returns how many versions were deleted.
-        """
-        ...
-
-    async def compact(self) -> tuple[int, int]:
-        """Return the space of deleted rows to the disk; returns the sizes of the store before and after, in bytes."""
-        ...
-
-    async def empty_log(self) -> bool:
-        """Empty SQLite's write-ahead log, which holds earlier contents; ``False`` if a reader prevents it for 10 s.
-
-        No-op on PostgreSQL, whose log is the server's.
-        """
-        ...
-
-
-class CrawlStore(EngineStore, HintingStore, Ranks, NearDuplicates, Samples, Copying, Maintenance, Protocol):
-    """All parts of an open store, for the code that opens it."""
+    @property
+    def maintenance(self) -> Maintenance: ...
 
     @property
     def rup(self) -> SubscriptionStore:

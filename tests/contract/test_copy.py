@@ -62,7 +62,7 @@ async def test_there_and_back(crawled: Path, postgres: Cluster, tmp_path: Path, 
     assert first == second
     assert {each.table: each.rows for each in first}["url"] == 62
     assert await look(source) == await look(back)
-    assert await there.body(A) == await back.body(A) == b"a.test"
+    assert await there.bodies.of_page(A) == await back.bodies.of_page(A) == b"a.test"
     await there.require_whole()
 
 

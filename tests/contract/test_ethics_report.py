@@ -53,7 +53,7 @@ async def crawled(opener: Opener) -> CrawlStore:
         await harness.commit(*outcomes, requests=asked, released=[claim.group_id])
     number = await harness.store.find(SITES[2])
     assert number is not None
-    await harness.store.forget([number], Reason(ReasonCode.FORGOTTEN, "the owner asked"))
+    await harness.store.maintenance.forget([number], Reason(ReasonCode.FORGOTTEN, "the owner asked"))
     await harness.store.control.give(Command.BLOCK, "s9.test", SystemClock(), "the owner asked by mail")
     await harness.close()
     store = await opener()

@@ -38,13 +38,13 @@ async def test_a_forgotten_page_leaves_nothing_but_its_address_and_its_request(h
     store = harness.store
     numbers = [await _number(harness, url) for url in (A, f"{A}own", f"{A}next")]
     expected = Content(pages=2, versions=0, links=4)
-    assert await store.content_of(numbers) == expected
-    assert await store.forget(numbers, FORGOTTEN) == expected
-    await store.sweep_forgotten()
+    assert await store.maintenance.content_of(numbers) == expected
+    assert await store.maintenance.forget(numbers, FORGOTTEN) == expected
+    await store.maintenance.sweep_forgotten()
     assert [row["url"] for row in await store.query("SELECT url FROM pages")] == [B]
     assert {row["source"] for row in await store.query("SELECT source FROM links")} == {B}
-    assert await store.body(A) is await store.body(f"{A}own") is None
-    assert await store.body(B) == b"<p>shared", "another page has it"
+    assert await store.bodies.of_page(A) is await store.bodies.of_page(f"{A}own") is None
+    assert await store.bodies.of_page(B) == b"<p>shared", "another page has it"
     assert (await store.query("SELECT count(*) AS n FROM bodies_by_id"))[0]["n"] == 1
     urls = await harness.urls("state, reason_code, reason")
     assert urls[A] == urls[f"{A}next"] == (State.EXCLUDED, "forgotten", "forgotten by the operator on 2027-01-15")
@@ -57,7 +57,7 @@ async def test_a_forgotten_page_leaves_nothing_but_its_address_and_its_request(h
 async def test_what_was_forgotten_comes_back_when_it_is_queued_again_and_not_before(harness: Harness) -> None:
     await _crawled(harness)
     numbers = [await _number(harness, A)]
-    await harness.store.forget(numbers, FORGOTTEN)
+    await harness.store.maintenance.forget(numbers, FORGOTTEN)
     await harness.reopen()
     await harness.seed(A)
     assert (await harness.urls())[A] == State.EXCLUDED
@@ -68,7 +68,7 @@ async def test_what_was_forgotten_comes_back_when_it_is_queued_again_and_not_bef
 
 async def test_addresses_in_the_request_log_are_reduced_to_their_sites(harness: Harness) -> None:
     await _crawled(harness)
-    await harness.store.redact([await _number(harness, f"{A}own")])
+    await harness.store.maintenance.redact([await _number(harness, f"{A}own")])
     logged = sorted(row["url"] for row in await harness.store.query("SELECT url FROM requests"))
     assert logged == [A.rstrip("/"), A, B]
 
@@ -96,7 +96,7 @@ async def test_locations_that_name_a_redacted_address_are_cleared(harness: Harne
         request(a, "/new", location=f"{A}public"),
     ]
     await harness.commit(requests=sent)
-    await harness.store.redact([await _number(harness, f"{A}secret?id=1")])
+    await harness.store.maintenance.redact([await _number(harness, f"{A}secret?id=1")])
     rows = await harness.store.query("SELECT site_id, location FROM requests_by_id WHERE location IS NOT NULL")
     kept = {(a, f"{A}public"), (b, "/secret?id=1"), (b, f"{A}secret?id=1")}
     assert len(rows) == len(kept)
@@ -115,13 +115,13 @@ async def test_earlier_versions_are_deleted_by_age_and_by_number(harness: Harnes
         await harness.finish(claim, changed(claim.urls[0], harness.now, b"<p>version %d" % n))
     await harness.store.end_run(RunEnd(EndCode.DONE), harness.now)
     assert await _versions(harness) == [1, 2, 3, 4, 5]
-    assert await harness.store.prune(NOW, 100) == 0, "all were last seen at NOW"
-    assert await harness.store.prune(NOW, 2) == 3, "the newest counts as one"
+    assert await harness.store.maintenance.prune(NOW, 100) == 0, "all were last seen at NOW"
+    assert await harness.store.maintenance.prune(NOW, 2) == 3, "the newest counts as one"
     assert await _versions(harness) == [4, 5]
-    assert [await harness.store.body(A, n) for n in (3, 4, 5)] == [None, b"<p>version 4", b"<p>version 5"]
+    assert [await harness.store.bodies.of_page(A, n) for n in (3, 4, 5)] == [None, b"<p>version 4", b"<p>version 5"]
     assert (await harness.store.query("SELECT count(*) AS n FROM bodies_by_id"))[0]["n"] == 2
-    assert await harness.store.prune(NOW + 1, 100) == 1
+    assert await harness.store.maintenance.prune(NOW + 1, 100) == 1
     assert await _versions(harness) == [5], "the newest version stays, whatever its age"
-    before, after = await harness.store.compact()
+    before, after = await harness.store.maintenance.compact()
     assert before > 0
     assert after > 0

@@ -74,8 +74,8 @@ def keeping(opener: Opener, url: str) -> Opener:
         store = await opener()
         assert isinstance(store, SqlStore)
         try:
-            await store.open_bodies(PATIENCE_S)
-            await store.keep_bodies_in(url)
+            await store.bodies.open(PATIENCE_S)
+            await store.bodies.keep_in(url)
         except BaseException:
             await store.close()
             raise
@@ -122,7 +122,7 @@ async def test_the_database_has_rows_and_the_place_has_each_content_once(outside
     assert await outside.store.query("SELECT count(*) AS n, count(data) AS inside FROM bodies_by_id") == [
         {"n": 2, "inside": 0}
     ]
-    assert [await outside.store.body(o.queued.url) for o in outcomes] == [b"same", b"same", b"other"]
+    assert [await outside.store.bodies.of_page(o.queued.url) for o in outcomes] == [b"same", b"same", b"other"]
     assert (await outside.store.query("SELECT DISTINCT body_sha256 AS s FROM pages ORDER BY 1"))[0][
         "s"
     ] in place.names()
@@ -144,10 +144,10 @@ async def test_a_body_is_durable_before_the_commit_that_names_it(
             await outside.commit(outcomes[1])
     await outside.reopen()
     await end(outside)
-    swept = await outside.store.sweep_bodies(NOW)
+    swept = await outside.store.bodies.sweep()
     assert (swept.left, swept.deleted) == (1, 1)
     assert place.names() == {sha256(b"first")}
-    assert await outside.store.body(outcomes[0].queued.url) == b"first"
+    assert await outside.store.bodies.of_page(outcomes[0].queued.url) == b"first"
 
 
 async def test_the_sweep_leaves_what_is_not_its_own(in_folder: Harness, folder: Place) -> None:
@@ -158,23 +158,23 @@ async def test_the_sweep_leaves_what_is_not_its_own(in_folder: Harness, folder: 
         path = Path(folder.url) / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"")
-    swept = await in_folder.store.sweep_bodies(NOW)
+    swept = await in_folder.store.bodies.sweep()
     assert (swept.left, swept.deleted, swept.unfinished) == (1, 0, 1)
     assert folder.names() == {sha256(b"kept"), "notes.txt"}
 
 
 async def test_nothing_is_deleted_while_a_worker_is_at_work(in_folder: Harness, folder: Place) -> None:
     await in_folder.commit(*await visits(in_folder, b"kept"))
-    await in_folder.store._outside.put({hashlib.sha256(b"about to be named").digest(): b""})
+    await in_folder.store.bodies._outside.put({hashlib.sha256(b"about to be named").digest(): b""})
     async with in_folder.store._writing():
         await in_folder.store._sql.execute_many("delete_object", [{"sha256": hashlib.sha256(b"kept").digest()}])
     if in_folder.store.dialect == "postgres":  # the process that opens a file for writing is alone
         with pytest.raises(UsageError, match="a crawl is at work"):
-            await in_folder.store.sweep_bodies(NOW)
-    await in_folder.store._delete_objects()
+            await in_folder.store.bodies.sweep()
+    await in_folder.store.bodies.delete_dropped()
     assert len(folder.names()) == 2
     await end(in_folder)
-    await in_folder.store.sweep_bodies(NOW)
+    await in_folder.store.bodies.sweep()
     assert folder.names() == {sha256(b"kept")}, "a candidate that a row names again stays"
 
 
@@ -193,16 +193,16 @@ async def test_a_forgotten_body_is_deleted_unless_another_store_may_name_it(in_f
     await in_folder.commit(*outcomes)
     await end(in_folder)
     why = Reason(ReasonCode.FORGOTTEN, "")
-    await in_folder.store.forget([outcomes[0].queued.id], why)
-    await in_folder.store.sweep_forgotten()
+    await in_folder.store.maintenance.forget([outcomes[0].queued.id], why)
+    await in_folder.store.maintenance.sweep_forgotten()
     assert folder.names() == {sha256(b"second")}
     (Path(folder.url) / "stores" / "another").write_bytes(b"")
-    await in_folder.store.forget([outcomes[1].queued.id], why)
+    await in_folder.store.maintenance.forget([outcomes[1].queued.id], why)
     with pytest.raises(UsageError, match="the bodies are still here, because other stores"):
-        await in_folder.store.sweep_forgotten()
+        await in_folder.store.maintenance.sweep_forgotten()
     assert folder.names() == {sha256(b"second")}
     (Path(folder.url) / "stores" / "another").unlink()
-    assert (await in_folder.store.sweep_bodies(NOW)).deleted == 1
+    assert (await in_folder.store.bodies.sweep()).deleted == 1
 
 
 async def test_the_store_remembers_the_place(in_folder: Harness, opener: Opener, folder: Place, tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ async def test_a_missing_body_is_told(in_folder: Harness, folder: Place) -> None
     digest = sha256(b"kept")
     (Path(folder.url) / digest[:2] / digest).unlink()
     with pytest.raises(StoreError, match=f"the body {digest[:2]}/{digest} is missing"):
-        await in_folder.store.body(outcome.queued.url)
+        await in_folder.store.bodies.of_page(outcome.queued.url)
 
 
 async def test_bodies_in_the_database_stay_there(opener: Opener, folder: Place) -> None:
@@ -242,7 +242,7 @@ async def test_bodies_in_the_database_stay_there(opener: Opener, folder: Place) 
     await harness.claim()
     await harness.commit(outcomes[1])
     assert folder.names() == {sha256(b"outside")}
-    assert [await harness.store.body(o.queued.url) for o in outcomes] == [b"inside", b"outside"]
+    assert [await harness.store.bodies.of_page(o.queued.url) for o in outcomes] == [b"inside", b"outside"]
     await harness.close()
 
 
@@ -255,11 +255,11 @@ async def test_a_copy_names_the_same_bodies_and_neither_store_deletes_them(
     copy = await SqliteStore.open(tmp_path / "copy.db")
     try:
         await copy_store(outside.store, copy, NOW)
-        assert copy.body_place == outside.store.body_place
-        assert await copy.body(outcome.queued.url) == b"kept"
+        assert copy.bodies.place == outside.store.bodies.place
+        assert await copy.bodies.of_page(outcome.queued.url) == b"kept"
         for store in (copy, outside.store):
             with pytest.raises(UsageError, match="other stores keep their bodies here too"):
-                await store.sweep_bodies(NOW)
+                await store.bodies.sweep()
         assert place.names() == {sha256(b"kept")}
     finally:
         await copy.close()
@@ -285,7 +285,7 @@ async def test_the_commit_waits_for_an_object_store_that_is_away(opener: Opener,
         s3.start()
     await committing
     assert harness.store.away_s is None
-    assert await harness.store.body(outcomes[0].queued.url) == b"first"
+    assert await harness.store.bodies.of_page(outcomes[0].queued.url) == b"first"
     s3.stop()
     try:
         committing = asyncio.create_task(harness.commit(outcomes[1]))

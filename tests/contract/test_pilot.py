@@ -17,7 +17,7 @@ async def test_a_pilot_has_the_requests_and_the_frame_of_each_site(harness: Harn
     await with_leaves(harness)
     numbers = [await harness.store.find(url) for url in (A, f"{A}x", f"{A}y", f"{A}z")]
     frame = array("q", [number for number in numbers if number is not None])
-    await harness.store.replace_sample(DRAW, [SampleRow(frame[2], "", None, 1 / 4)], None, frame)
+    await harness.store.samples.replace(DRAW, [SampleRow(frame[2], "", None, 1 / 4)], None, frame)
     (claim,) = await harness.claim()
     (queued,) = claim.urls
     asked = [request(queued.site_id, "/"), request(queued.site_id, "/y")]

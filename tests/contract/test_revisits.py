@@ -22,7 +22,7 @@ SETTINGS = RevisitSettings(True, first_s=DAY_S, min_interval_s=60.0, max_interva
 async def queue(harness: Harness, *, days: float = 2.0, settings: RevisitSettings = SETTINGS) -> int:
     """Let days pass, and queue what is due."""
     harness.now += days * DAY_S
-    return await harness.store.queue_due(settings, harness.now, harness.now, harness.pages_per_site)
+    return await harness.store.revisits.queue_due(settings, harness.now, harness.now, harness.pages_per_site)
 
 
 async def crawled(harness: Harness, *links: str) -> None:
@@ -85,7 +85,7 @@ async def test_a_changed_page_leaves_its_old_version_and_body(harness: Harness) 
     await harness.finish(claim, changed(claim.urls[0], harness.now, b"<p>new", title="New"))
     versions = await harness.store.query("SELECT version, title FROM page_versions ORDER BY version")
     assert versions == [{"version": 1, "title": None}, {"version": 2, "title": "New"}]
-    assert [await harness.store.body(A, version) for version in (None, 1, 2, 3)] == [
+    assert [await harness.store.bodies.of_page(A, version) for version in (None, 1, 2, 3)] == [
         b"<p>new",
         b"<p>body",
         b"<p>new",
@@ -103,7 +103,7 @@ async def test_an_old_version_keeps_its_preferences(harness: Harness) -> None:
         claim = await only_claim(harness)
         outcome = changed(claim.urls[0], harness.now, f"<p>{number}".encode())
         await harness.finish(claim, replace(outcome, own_preferences=stated[0], robots_preferences=stated[1]))
-    await harness.store.sweep_forgotten()
+    await harness.store.maintenance.sweep_forgotten()
     sql = "SELECT url, version, scheme, category, value, source, line, text FROM version_preferences ORDER BY scheme"
     found = await harness.store.query(sql)
     assert [tuple(row.values()) for row in found] == [(A, 2, *rule), (A, 2, *refusal)]
@@ -130,7 +130,7 @@ async def test_a_body_shared_with_another_page_is_kept(harness: Harness) -> None
     outcomes[A] = changed(next(q for q in claim.urls if q.url == A), harness.now, b"closed", index=False)
     await harness.finish(claim, *outcomes.values())
     await harness.store.end_run(RunEnd(EndCode.DONE), harness.now)
-    assert await harness.store.body(f"{A}twin") == b"<p>body"
+    assert await harness.store.bodies.of_page(f"{A}twin") == b"<p>body"
 
 
 async def test_revisits_survive_a_crash(harness: Harness) -> None:
@@ -165,11 +165,11 @@ async def test_hints_move_visits_of_known_urls_and_add_new_urls(harness: Harness
     at = harness.now - 1
     urls = (A, f"{A}new", "http://out.test/")
     hints = [Hint(url, HintKind.CHANGED, at, "rup") for url in urls]
-    heeded = await harness.store.take_hints(
+    heeded = await harness.store.revisits.take_hints(
         hints, SETTINGS, harness.now, lambda url, depth: reason("scope: out") if "out" in url else None
     )
     assert heeded == Heeded(moved=1, new=1, ignored=1)
-    assert await harness.store.queue_due(SETTINGS, harness.now, harness.now, None, hinted_only=True) == 1
+    assert await harness.store.revisits.queue_due(SETTINGS, harness.now, harness.now, None, hinted_only=True) == 1
     states = await harness.urls("state, reason")
     assert states == {A: ("queued", "revisit: reported as changed by rup"), f"{A}new": ("queued", "")}
 
@@ -177,6 +177,8 @@ async def test_hints_move_visits_of_known_urls_and_add_new_urls(harness: Harness
 async def test_a_hint_does_not_come_before_the_least_pause(harness: Harness) -> None:
     await crawled(harness)
     harness.now += 10
-    await harness.store.take_hints([Hint(A, HintKind.GONE, harness.now, "x")], SETTINGS, harness.now, lambda *_: None)
+    await harness.store.revisits.take_hints(
+        [Hint(A, HintKind.GONE, harness.now, "x")], SETTINGS, harness.now, lambda *_: None
+    )
     assert await queue(harness, days=0) == 0
     assert await queue(harness, days=60 / DAY_S) == 1

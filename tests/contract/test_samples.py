@@ -41,7 +41,7 @@ async def test_a_drawn_url_is_claimed_and_the_others_are_excluded(harness: Harne
     await with_leaves(harness)
     number = await harness.store.find(f"{A}y")
     assert number is not None
-    await harness.store.replace_sample(DRAW, [SampleRow(number, "", None, 1 / 3)], None)
+    await harness.store.samples.replace(DRAW, [SampleRow(number, "", None, 1 / 3)], None)
     assert await harness.urls("state, reason") == {
         A: ("fetched", "200"),
         f"{A}x": ("excluded", "sample: not drawn"),
@@ -49,7 +49,7 @@ async def test_a_drawn_url_is_claimed_and_the_others_are_excluded(harness: Harne
         f"{A}z": ("excluded", "sample: not drawn"),
     }
     assert queued_urls(await harness.claim()) == [f"{A}y"]
-    assert await harness.store.sample_draw() == DRAW
+    assert await harness.store.samples.drawn() == DRAW
     (row,) = await harness.store.query("SELECT url, probability, method, state FROM samples")
     assert row == {"url": f"{A}y", "probability": 1 / 3, "method": "uniform", "state": "queued"}
 
@@ -58,12 +58,12 @@ async def test_a_new_sample_takes_the_place_of_the_old(harness: Harness) -> None
     await with_leaves(harness)
     numbers = [await harness.store.find(f"{A}{name}") for name in "xyz"]
     rows = [SampleRow(number, "s", walk, 0.5) for walk, number in enumerate(numbers) if number is not None]
-    await harness.store.replace_sample(DRAW, rows, None)
-    await harness.store.reopen_sample()
-    draw = await harness.store.sample_draw()
+    await harness.store.samples.replace(DRAW, rows, None)
+    await harness.store.samples.reopen()
+    draw = await harness.store.samples.drawn()
     assert draw is not None
     assert not draw.stands
-    await harness.store.replace_sample(DRAW, [rows[0], rows[0]], None)
+    await harness.store.samples.replace(DRAW, [rows[0], rows[0]], None)
     assert [row["walk"] for row in await harness.store.query("SELECT walk FROM samples")] == [0, 0]
 
 
@@ -75,7 +75,7 @@ async def test_a_mirror_that_changes_after_the_draw_admits_only_drawn_urls(harne
     await harness.finish(claim, *(excluded(queued, "mirror of http://main.test") for queued in claim.urls))
     number = await harness.store.find(f"{A}2")
     assert number is not None
-    await harness.store.replace_sample(DRAW, [SampleRow(number, "", None, 0.5)], None)
+    await harness.store.samples.replace(DRAW, [SampleRow(number, "", None, 0.5)], None)
     harness.max_depth = 1
     await harness.news(site, A[:-1], copy)
     assert await harness.urls("state, reason") == {
@@ -91,7 +91,7 @@ async def drawn(harness: Harness, *, max_depth: int = 1) -> int:
     number = await harness.store.find(f"{A}y")
     assert number is not None
     draw = replace(DRAW, held_from=max_depth)
-    await harness.store.replace_sample(draw, [SampleRow(number, "", None, 1 / 3)], None)
+    await harness.store.samples.replace(draw, [SampleRow(number, "", None, 1 / 3)], None)
     (claim,) = await harness.claim()
     await harness.finish(claim, *(fetched(queued) for queued in claim.urls))
     return number
@@ -103,7 +103,7 @@ NOT_DRAWN = ("excluded", "sample")
 async def test_a_revisit_queues_no_page_that_was_not_drawn(harness: Harness) -> None:
     await drawn(harness)
     harness.now += 2 * DAY_S
-    assert await harness.store.queue_due(REVISITS, harness.now, harness.now, None) == 2
+    assert await harness.store.revisits.queue_due(REVISITS, harness.now, harness.now, None) == 2
     (claim,) = await harness.claim()
     assert sorted(queued_urls([claim])) == [A, f"{A}y"]
     start = next(queued for queued in claim.urls if queued.url == A)
@@ -124,9 +124,9 @@ async def test_a_shorter_path_does_not_bring_in_what_was_not_drawn(harness: Harn
     await harness.store.commit(CommitBatch(NOW, held, [leaves], released=[claim.group_id]))
     number = await harness.store.find(f"{A}y")
     assert number is not None
-    await harness.store.replace_sample(replace(DRAW, held_from=2), [SampleRow(number, "", None, 0.5)], None)
+    await harness.store.samples.replace(replace(DRAW, held_from=2), [SampleRow(number, "", None, 0.5)], None)
     harness.now += 2 * DAY_S
-    await harness.store.queue_due(REVISITS, harness.now, harness.now, None)
+    await harness.store.revisits.queue_due(REVISITS, harness.now, harness.now, None)
     (claim,) = await harness.claim()
     start = next(queued for queued in claim.urls if queued.url == A)
     await harness.finish(claim, fetched(start, [f"{A}hub", f"{A}x", f"{A}new"]))
@@ -139,8 +139,8 @@ async def test_a_hint_queues_no_page_that_was_not_drawn(harness: Harness, source
     await drawn(harness)
     harness.now += 2 * DAY_S
     hints = [Hint(f"{A}{name}", HintKind.CHANGED, harness.now, source) for name in ("x", "y", "new")]
-    await harness.store.take_hints(hints, REVISITS, harness.now, refusal=lambda url, depth: None)
-    await harness.store.queue_due(REVISITS, harness.now, harness.now, None)
+    await harness.store.revisits.take_hints(hints, REVISITS, harness.now, refusal=lambda url, depth: None)
+    await harness.store.revisits.queue_due(REVISITS, harness.now, harness.now, None)
     assert sorted(queued_urls(await harness.claim())) == [A, f"{A}y"]
     states = await harness.urls("state, reason_code")
     assert states[f"{A}x"] == NOT_DRAWN
@@ -159,9 +159,9 @@ async def test_a_page_of_an_earlier_sample_is_not_visited_again(harness: Harness
     await drawn(harness)
     number = await harness.store.find(f"{A}z")
     assert number is not None
-    await harness.store.replace_sample(DRAW, [SampleRow(number, "", None, 1 / 3)], None)
+    await harness.store.samples.replace(DRAW, [SampleRow(number, "", None, 1 / 3)], None)
     harness.now += 2 * DAY_S
-    assert await harness.store.queue_due(REVISITS, harness.now, harness.now, None) == 1
+    assert await harness.store.revisits.queue_due(REVISITS, harness.now, harness.now, None) == 1
     assert (await harness.urls("state, reason_code"))[f"{A}y"] == ("fetched", "fetched")
 
 
@@ -169,7 +169,7 @@ async def test_the_target_of_a_drawn_redirect_is_requested(harness: Harness) -> 
     await with_leaves(harness)
     number = await harness.store.find(f"{A}y")
     assert number is not None
-    await harness.store.replace_sample(DRAW, [SampleRow(number, "", None, 1 / 3)], None)
+    await harness.store.samples.replace(DRAW, [SampleRow(number, "", None, 1 / 3)], None)
     (claim,) = await harness.claim()
     await harness.finish(claim, redirected(claim.urls[0], f"{A}x"))
     assert queued_urls(await harness.claim()) == [f"{A}x"]
@@ -177,13 +177,13 @@ async def test_the_target_of_a_drawn_redirect_is_requested(harness: Harness) -> 
 
 async def test_if_the_crawl_requests_everything_a_sample_leaves_nothing_out(harness: Harness) -> None:
     await with_leaves(harness)
-    await harness.store.replace_sample(replace(DRAW, held_from=None), [], None)
+    await harness.store.samples.replace(replace(DRAW, held_from=None), [], None)
     (claim,) = await harness.claim()
     await harness.finish(claim, fetched(claim.urls[0], [f"{A}new"]))
     assert f"{A}new" in queued_urls(await harness.claim())
 
 
 async def test_there_is_none_at_first(harness: Harness) -> None:
-    assert await harness.store.sample_draw() is None
-    await harness.store.reopen_sample()
-    assert await harness.store.sample_draw() is None
+    assert await harness.store.samples.drawn() is None
+    await harness.store.samples.reopen()
+    assert await harness.store.samples.drawn() is None

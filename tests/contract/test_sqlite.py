@@ -164,7 +164,7 @@ async def test_urls_with_equal_hashes_have_different_numbers(db_path: Path, monk
     numbers = {url: await harness.store.find(url) for url in urls}
     assert None not in numbers.values()
     assert len(set(numbers.values())) == 40
-    assert {url: await harness.store.body(url) for url in urls} == {url: url.encode() for url in urls}
+    assert {url: await harness.store.bodies.of_page(url) for url in urls} == {url: url.encode() for url in urls}
     assert await harness.urls() == dict.fromkeys(urls, "fetched") | {f"{url}/x": "queued" for url in urls}
     await harness.close()
 

@@ -36,7 +36,7 @@ async def test_a_page_is_kept_with_its_body_links_and_texts(harness: Harness) ->
     assert (row["status"], row["content_type"], row["fetched_at"], row["depth"]) == (200, "text/html", NOW, 0)
     assert (row["noindex"], row["nofollow"], row["body_bytes"]) == (0, 0, 8)
     assert row["body_sha256"] == hashlib.sha256(b"<p>hello").hexdigest()
-    assert await harness.store.body(A) == b"<p>hello"
+    assert await harness.store.bodies.of_page(A) == b"<p>hello"
     assert await harness.store.query("SELECT source, target, anchor, rel FROM links ORDER BY target") == [
         {"source": A, "target": f"{A}x", "anchor": "anchor", "rel": ""},
         {"source": A, "target": f"{B}y?q=1", "anchor": "anchor", "rel": "nofollow"},
@@ -50,9 +50,9 @@ async def test_a_page_without_index_has_no_body(harness: Harness) -> None:
     assert await harness.store.query("SELECT noindex, nofollow, body_sha256 FROM pages") == [
         {"noindex": 1, "nofollow": 1, "body_sha256": None}
     ]
-    assert await harness.store.body(A) is None
-    assert await harness.store.body(f"{A}unknown") is None
-    assert await harness.store.body("http://unknown.test/") is None
+    assert await harness.store.bodies.of_page(A) is None
+    assert await harness.store.bodies.of_page(f"{A}unknown") is None
+    assert await harness.store.bodies.of_page("http://unknown.test/") is None
 
 
 async def test_a_body_is_kept_once_for_all_pages_that_have_it(harness: Harness) -> None:
@@ -64,9 +64,11 @@ async def test_a_body_is_kept_once_for_all_pages_that_have_it(harness: Harness) 
     assert await harness.store.query("SELECT count(DISTINCT body_sha256) AS n, count(*) AS m FROM pages") == [
         {"n": 2, "m": 4}
     ]
-    assert [await harness.store.body(outcome.queued.url) for outcome in outcomes] == [b"same"] * 3 + [b"other"]
+    assert [await harness.store.bodies.of_page(outcome.queued.url) for outcome in outcomes] == [b"same"] * 3 + [
+        b"other"
+    ]
     numbers = {row["body_id"] for row in await harness.store.query("SELECT body_id FROM pages_by_id")}
-    bodies = await harness.store.bodies([*numbers, max(numbers) + 1])
+    bodies = await harness.store.bodies.get([*numbers, max(numbers) + 1])
     assert bodies.keys() == numbers
     assert set(bodies.values()) == {b"same", b"other"}
 

@@ -59,8 +59,8 @@ async def test_resources_name_third_parties(harness: Harness) -> None:
 async def test_what_is_forgotten_leaves_no_answer(harness: Harness) -> None:
     await crawl(harness)
     numbers = [row["url_id"] for row in await harness.store.query("SELECT url_id FROM pages")]
-    await harness.store.forget(numbers, Reason(ReasonCode.FORGOTTEN))
-    await harness.store.sweep_forgotten()
+    await harness.store.maintenance.forget(numbers, Reason(ReasonCode.FORGOTTEN))
+    await harness.store.maintenance.sweep_forgotten()
     assert await harness.store.query("SELECT * FROM answer") == []
     assert await harness.store.query("SELECT * FROM resources") == []
 

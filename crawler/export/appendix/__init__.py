@@ -69,7 +69,7 @@ async def _write(store: StoreReader, folder: Path, now: float, title: str, autho
     if not audit.runs:
         raise UsageError(f"{store.name}: no run, so there is nothing to append")
     await _write_audit(store, folder, audit)
-    draw = await store.sample_draw()
+    draw = await store.samples.drawn()
     outcomes: list[tuple[str, int]] = []
     if draw is not None:
         survey = await load_sampling("survey").survey(store, now)

@@ -10,7 +10,7 @@ from crawler.frontier.hints import Heeded, HintKind, Refusal, last_moment
 from crawler.frontier.revisit import RevisitSettings
 from crawler.rup.protocol.report import ChangeKind
 from crawler.rup.protocol.robot import PageHint
-from crawler.store.protocols import HintingStore
+from crawler.store.protocols import CrawlStore
 from crawler.store.statements import load_statements
 from crawler.url import split
 
@@ -29,7 +29,7 @@ class StoreHints:
 
     def __init__(
         self,
-        store: HintingStore,
+        store: CrawlStore,
         settings: RevisitSettings,
         per_site: int | None,
         refusal: Refusal,
@@ -76,12 +76,12 @@ class StoreHints:
 
     async def queue(self, now: float) -> int:
         """Put the hinted URLs into the frontier, within the budget of the site, for any crawl; return their number."""
-        return await self._store.queue_due(self._settings, now, now, self._per_site, hinted_only=True)
+        return await self._store.revisits.queue_due(self._settings, now, now, self._per_site, hinted_only=True)
 
     async def _take(self, found: list[hints.Hint], now: float, most_new: int | None = None) -> Heeded:
         if not found:
             return Heeded()
-        return await self._store.take_hints(found, self._settings, now, self._refusal, most_new=most_new)
+        return await self._store.revisits.take_hints(found, self._settings, now, self._refusal, most_new=most_new)
 
 
 def _hint(told: PageHint, at: float) -> hints.Hint:

@@ -5,23 +5,45 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from crawler.frontier.decide import Outcome
 from crawler.model import Body
 from crawler.store.postgres.dialect import columns
 from crawler.store.postgres.offers import PostgresOffers
 from crawler.store.protocols import CommitBatch, CommitResult
-from crawler.store.sql.commit import Committer, LinkRow, Row, unlimited
+from crawler.store.sql.commit import Committer, LinkRow, Row
+from crawler.store.sql.readiness import Readiness, unlimited
 
 _LINK = ("source", "target", "anchor", "rel", "follow")  # the values of a LinkRow
+
+
+class PostgresReadiness(Readiness):
+    """Locks groups first: without the lock, a result would undo what another worker has written since."""
+
+    async def lock(self, numbers: Iterable[int], names: Iterable[str]) -> None:
+        await self._sql.execute("lock_groups", numbers=json.dumps(list(numbers)), names=json.dumps(list(names)))
+
+    async def refresh(
+        self, groups: set[int], pages_per_site: int | None = None, below_depth: int | None = None
+    ) -> None:
+        if groups:
+            await self.lock(groups, ())
+            await super().refresh(groups, pages_per_site, below_depth)
+
+    async def refresh_all(self, pages_per_site: int | None) -> None:
+        stale = await self._sql.fetch("stale_groups", pages_per_site=unlimited(pages_per_site))
+        await self.refresh({group.id for group in stale}, pages_per_site)
 
 
 class PostgresCommitter(Committer):
     """Commits batches to PostgreSQL, and leaves offers of URLs to the workers that hold the groups of these URLs."""
 
     _offers: PostgresOffers
-    _bodies: Mapping[bytes, int] = MappingProxyType({})  # numbers by SHA-256, of the bodies in the next batch
+    _body_ids: Mapping[bytes, int]  # by SHA-256, of the bodies in the next batch
+
+    def begin(self, run_id: int) -> None:
+        super().begin(run_id)
+        self._body_ids = {}
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
         self._offers.worker = self._workers.id
@@ -33,33 +55,21 @@ class PostgresCommitter(Committer):
         """Store bodies, by their SHA-256, in a transaction of their own before the commit that names them.
 
         ``None`` stands for a body that is kept outside the database. Bodies belong to no group. The commit before has
-        named its bodies: if it had failed, this object would have been replaced.
+        named its bodies: if it had failed, :meth:`begin` would have dropped their
+        numbers.
         """
-        await self._sql.execute("keep_bodies", numbers=list(self._bodies.values()))
+        await self._sql.execute("keep_bodies", numbers=list(self._body_ids.values()))
         await self._sql.execute_many(
             "insert_body", [{"sha256": sha256, "data": data} for sha256, data in bodies.items()]
         )
         rows = await self._sql.fetch("bodies_named", hashes=list(bodies))
-        self._bodies = {row.sha256: row.id for row in rows}
-
-    async def refresh(self, groups: set[int], pages_per_site: int | None, below_depth: int | None = None) -> None:
-        """Locks the groups first: without the lock, a result would undo what another worker has written since."""
-        if groups:
-            await self._lock_groups(groups, ())
-            await super().refresh(groups, pages_per_site, below_depth)
-
-    async def refresh_all(self, pages_per_site: int | None) -> None:
-        stale = await self._sql.fetch("stale_groups", pages_per_site=unlimited(pages_per_site))
-        await self.refresh({group.id for group in stale}, pages_per_site)
+        self._body_ids = {row.sha256: row.id for row in rows}
 
     async def _store_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         kept = [self._offers.kept(outcome) for outcome in outcomes]
         touched = await super()._store_outcomes(kept, max_depth)
         await self._offers.leave(zip(outcomes, kept, strict=True), max_depth)  # and deletes earlier ones
         return touched
-
-    async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
-        await self._sql.execute("lock_groups", numbers=json.dumps(list(numbers)), names=json.dumps(list(names)))
 
     async def _insert_robots(self, rows: Sequence[Row]) -> dict[int, int]:
         found = [await self._sql.fetch("insert_robots_copy", **some) for some in columns(rows)]
@@ -90,4 +100,4 @@ class PostgresCommitter(Committer):
         await super()._insert_pages([row | {"body_id": self._body(row["sha256"])} for row in rows])
 
     def _body(self, sha256: object) -> int | None:
-        return self._bodies[sha256] if isinstance(sha256, bytes) else None
+        return self._body_ids[sha256] if isinstance(sha256, bytes) else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -24,9 +24,10 @@ from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of
 from crawler.store.postgres.dialect import columns
 from crawler.store.protocols import RobotsNews
-from crawler.store.retrying import Retry, retrying
+from crawler.store.retrying import retrying
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
-from crawler.store.statements import Queries, Statements
+from crawler.store.sql.part import Access, Part
+from crawler.store.statements import Statements
 from crawler.url import split
 
 _AT_ONCE = 5_000  # offers in one transaction
@@ -184,19 +185,12 @@ class PostgresOffers(Offers):
 Refresh = Callable[[set[int]], Awaitable[None]]
 
 
-class Carrier:
+class Carrier(Part):
     """Carries offers over to their groups."""
 
-    def __init__(
-        self,
-        sql: Statements,
-        read: Queries,
-        offers: PostgresOffers,
-        writing: Callable[[], AbstractAsyncContextManager[None]],
-        retry: Retry,
-    ) -> None:
-        self._sql, self._read, self._offers = sql, read, offers
-        self._writing, self._retry = writing, retry
+    def __init__(self, access: Access, offers: PostgresOffers) -> None:
+        super().__init__(access)
+        self._offers = offers
 
     async def carry(self, worker: int | None, refresh: Refresh) -> None:
         """Carry over the offers of this worker (``None``: of every worker), and those of workers that have ended."""

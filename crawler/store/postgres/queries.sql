@@ -879,6 +879,10 @@ UPDATE request SET location = NULL WHERE purpose <> 'robots' AND location IS NOT
 -- name: store_bytes
 SELECT pg_database_size(current_database()) AS n;
 
+-- name: erase_deleted
+-- No-op: PostgreSQL leaves deleted rows in place until `compact`.
+SELECT 1;
+
 -- name: empty_log
 SELECT 0 AS busy;
 

@@ -21,7 +21,7 @@ from crawler.errors import ConnectionLost, StoreError, UsageError
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.reasons import RunEnd
 from crawler.store.location import db_argument
-from crawler.store.postgres.commit import PostgresCommitter
+from crawler.store.postgres.commit import PostgresCommitter, PostgresReadiness
 from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked, named
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.offers import Carrier, PostgresOffers
@@ -31,12 +31,13 @@ from crawler.store.reconnect_policy import ReconnectPolicy
 from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
 from crawler.store.sql.answers import answer_rows
+from crawler.store.sql.bodies import SqlBodies
 from crawler.store.sql.control import SqlControl
+from crawler.store.sql.part import Access
 from crawler.store.sql.preferences import set_rows
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.store import SqlStore, bodies_of
-from crawler.store.sql.subscriptions import SqlSubscriptions
 from crawler.store.sql.workers import Workers
 from crawler.store.statements import ONLY_READS, Queries, Statements, UserSql
 
@@ -72,6 +73,11 @@ async def _are_idle(sql: Statements) -> bool:
     return not await sql.fetch("worker_at_work")
 
 
+class _Bodies(SqlBodies):
+    async def _are_idle(self) -> bool:
+        return await _are_idle(self._sql)
+
+
 class _Control(SqlControl):
     """Here a heartbeat belongs to a worker: processes on two machines may have the same number."""
 
@@ -105,21 +111,26 @@ class PostgresStore(SqlStore):
         self._counter = Postgres(url)  # for statements that may take minutes
         self._reconnect_policy = ReconnectPolicy(self._db.name, reconnect_s)
         self._waits_at_start = False
-        self._sql = Statements(self._db, queries)
+        self._sql = sql = Statements(self._db, queries)
         self._read = Queries(self._fetch, queries)
         self._slow = Queries(self._fetch_slowly, queries)
         self._politeness = politeness
-        self._offers = PostgresOffers(self._sql, politeness.group)
-        self._workers = _Workers(self._sql, politeness, lease_s)
+        self._offers = PostgresOffers(sql, politeness.group)
+        self._workers = _Workers(sql, politeness, lease_s)
         self._answers: set[object] = set()  # the numbers of answers that are stored
-        self._revisits = _Revisits(self._sql, self._offers)
-        self._committer = self._make_committer()
-        self._carrier = Carrier(self._sql, self._read, self._offers, self._writing, self._retry)
+        self._readiness = PostgresReadiness(sql)
+        self._revisits = _Revisits(sql, self._offers)
+        self._access = Access(self.name, sql, self._read, self._writing, self._retry)
+        self.bodies = _Bodies(self._access)
+        self._committer = PostgresCommitter(
+            sql, self._offers, self._workers, self._readiness, self._revisits, self.bodies
+        )
+        self._carrier = Carrier(self._access, self._offers)
         self._notified_at = self._carried_at = 0.0
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
-        self.rup = SqlSubscriptions(self._sql, self._read, self._writing, self._retry)
-        self.control = _Control(self._workers, self._sql, self._read, self._read, self._writing, self._retry)
+        self.control = _Control(self._workers, self._access, self._read)
+        self._make_parts()
 
     @classmethod
     async def open(
@@ -172,8 +183,8 @@ class PostgresStore(SqlStore):
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
         if bodies := bodies_of(batch):
-            stored = await self._stored(bodies)
-            await self._put(stored if self._outside is None else dict.fromkeys(stored))
+            stored = await self.bodies.stored(bodies)
+            await self._put(stored if self.bodies.place is None else dict.fromkeys(stored))
         if preferences := set_rows(batch.outcomes):
             await self._put_preferences(preferences)
         # The pages of a site have the same answer, so most commits need no transaction for them.
@@ -223,7 +234,7 @@ class PostgresStore(SqlStore):
 
     async def _carry(self, worker: int | None, limits: ClaimLimits) -> None:
         await self._carrier.carry(
-            worker, lambda groups: self._committer.refresh(groups, limits.pages_per_site, limits.below_depth)
+            worker, lambda groups: self._readiness.refresh(groups, limits.pages_per_site, limits.below_depth)
         )
 
     @retrying
@@ -400,15 +411,6 @@ class PostgresStore(SqlStore):
         self._reconnect_policy.give_up()
         for connection in (self._db, self._reader, self._counter):
             connection.give_up()
-
-    async def _are_idle(self) -> bool:
-        return await _are_idle(self._sql)
-
-    def _make_committer(self) -> PostgresCommitter:
-        return PostgresCommitter(self._sql, self._offers, self._workers, self._run_id)
-
-    async def _erase_deleted(self) -> None:
-        """No-op: PostgreSQL leaves deleted rows in place until :meth:`compact`."""
 
     async def _end_crashed(self, now: float) -> None:
         """Wait for commits of workers whose leases have ended: only their leases tell that they are dead."""

@@ -28,8 +28,10 @@ from crawler.store.protocols import (
     RobotsNews,
 )
 from crawler.store.sql.answers import answer_id, answer_rows
+from crawler.store.sql.bodies import SqlBodies
 from crawler.store.sql.offers import FoundOffer, Offers, is_better, merge_sitemap_facts
 from crawler.store.sql.preferences import set_id, set_rows
+from crawler.store.sql.readiness import Readiness, unlimited
 from crawler.store.sql.revisits import Revisits, seen_from
 from crawler.store.sql.subscriptions import offer_row
 from crawler.store.sql.tls import tls_id, tls_rows
@@ -37,7 +39,6 @@ from crawler.store.sql.workers import Workers, pace_of, pace_row
 from crawler.store.statements import Statements
 from crawler.url import registrable_domain, split
 
-_UNLIMITED = 1 << 62
 _MANY_GROUPS = 4000  # beyond this number of groups their distribution among workers does not matter
 _LONGEST_COMMIT_S = 60.0  # a row that another worker wrote that long ago may have been committed just now
 
@@ -49,13 +50,24 @@ class Committer:
     """Executes the commits of one worker. Every method must be called within a transaction."""
 
     def __init__(
-        self, sql: Statements, offers: Offers, workers: Workers, run_id: int, *, keeps_bodies: bool = True
+        self,
+        sql: Statements,
+        offers: Offers,
+        workers: Workers,
+        readiness: Readiness,
+        revisits: Revisits,
+        bodies: SqlBodies,
     ) -> None:
-        self._keeps_bodies = keeps_bodies
         self._sql = sql
         self._offers = offers
         self._workers = workers
-        self._revisits = Revisits(sql, offers)
+        self._readiness = readiness
+        self._revisits = revisits
+        self._bodies = bodies
+        self.begin(0)
+
+    def begin(self, run_id: int) -> None:
+        """Commit for this run from now on."""
         self._run_id = run_id
         self._worst_lag_s = 0.0
         self._mirrors_read_at = 0.0
@@ -85,7 +97,7 @@ class Committer:
         moved += await self._decided_under_refuted(batch.outcomes)
         if moved:  # after the outcomes, which were decided under the old main site
             touched |= await self._requeue_behind_mirrors(moved)
-        await self._lock_groups(touched, {*batch.paces, *batch.unreserved})
+        await self._readiness.lock(touched, {*batch.paces, *batch.unreserved})
         await self._store_paces(batch.paces)
         if batch.released:
             await self._sql.execute("release_groups", groups=json.dumps(batch.released))
@@ -94,7 +106,7 @@ class Committer:
         if batch.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = batch.worst_lag_s
             await self._sql.execute("set_worst_lag", lag_s=batch.worst_lag_s, run_id=self._run_id)
-        await self.refresh(touched, limits.pages_per_site, limits.below_depth)
+        await self._readiness.refresh(touched, limits.pages_per_site, limits.below_depth)
         if self._workers.lease_s is None:
             claims, grant, share = await self._claim(batch.now, limits), None, None
         else:
@@ -105,7 +117,7 @@ class Committer:
 
     async def commit_late(self, batch: CommitBatch) -> None:
         """Store the requests and paces of a worker that has lost its lease, and nothing else."""
-        await self._lock_groups((), batch.paces)
+        await self._readiness.lock((), batch.paces)
         await self._store_paces(batch.paces)
         await self._log(batch.requests)
 
@@ -162,23 +174,6 @@ class Committer:
         pages = max(limits.pages_kept, min(most, wanted))
         await self._workers.set_aside(pages)
         return claims, PageGrant(pages, fair, spare == 0, left <= 0), share
-
-    async def _lock_groups(self, numbers: Iterable[int], names: Iterable[str]) -> None:
-        """Keep other workers from changing these groups until the commit ends. SQLite has one writer: no-op."""
-
-    async def refresh(self, groups: set[int], pages_per_site: int | None, below_depth: int | None = None) -> None:
-        """Recompute when each of these groups is ready. URLs as deep as ``below_depth`` are held back."""
-        if groups:
-            await self._sql.execute(
-                "refresh_ready",
-                groups=json.dumps(list(groups)),
-                pages_per_site=unlimited(pages_per_site),
-                below_depth=unlimited(below_depth),
-            )
-
-    async def refresh_all(self, pages_per_site: int | None) -> None:
-        """Recompute when each group is ready, with nothing held back."""
-        await self._sql.execute("refresh_all", pages_per_site=unlimited(pages_per_site))
 
     async def _store_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         offers: dict[str, FoundOffer] = {}
@@ -311,7 +306,7 @@ class Committer:
 
     async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
         """Store bodies; if they are kept outside, only their hashes."""
-        kept = [(b.gzipped, b.plain) if self._keeps_bodies else (None, None) for b in bodies]
+        kept = [(b.gzipped, b.plain) if self._bodies.place is None else (None, None) for b in bodies]
         await self._sql.execute_many(
             "insert_body",
             [
@@ -519,11 +514,6 @@ def _within(batch: list[Queued], pages: int) -> list[Queued]:
 
 def _is_deferred(news: RobotsNews) -> bool:
     return news.copy.action is RobotsAction.DEFER
-
-
-def unlimited(limit: int | None) -> int:
-    """A limit as statements take it: a huge number if there is none."""
-    return _UNLIMITED if limit is None else limit
 
 
 def _interleaved(batches: list[list[Queued]]) -> list[Queued]:

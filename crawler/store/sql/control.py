@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from crawler.clock import Clock
@@ -12,29 +10,20 @@ from crawler.errors import UsageError
 from crawler.frontier.operator import Command, Order, Standing, name_ranges, standing, still_blocks
 from crawler.reasons import ReasonCode
 from crawler.store.protocols import Beat
-from crawler.store.retrying import Retry, retrying
+from crawler.store.retrying import retrying
+from crawler.store.sql.part import Access, Part
 from crawler.store.statements import Queries, Statements
 
 
-class SqlControl:
+class SqlControl(Part):
     """See :class:`crawler.store.protocols.Control`.
 
-    ``control_read`` reads committed rows without waiting for a transaction or a statement of ``sql`` or ``read``.
+    ``control_read`` reads committed rows without waiting for a transaction or a statement of ``access``.
     """
 
-    def __init__(
-        self,
-        sql: Statements,
-        read: Queries,
-        control_read: Queries,
-        writing: Callable[[], AbstractAsyncContextManager[None]],
-        retry: Retry,
-    ) -> None:
-        self._sql = sql
-        self._read = read
+    def __init__(self, access: Access, control_read: Queries) -> None:
+        super().__init__(access)
         self._control_read = control_read
-        self._writing = writing
-        self._retry = retry
 
     async def orders(self, after: int = 0) -> list[Order]:
         return [_order(row) for row in await self._control_read.fetch("orders", after=after)]

@@ -1,6 +1,6 @@
 """Revisits: the URLs that are due, the results of a revisit, the versions of pages, and hints.
 
-Every method must be called within a transaction.
+Every method of :class:`Revisits` must be called within a transaction.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ from crawler.model import Kind, State
 from crawler.page.directives import asked_of
 from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of
+from crawler.store.retrying import retrying
 from crawler.store.sql.offers import FoundOffer, Offers
+from crawler.store.sql.part import Access, Part
 from crawler.store.sql.preferences import set_id
+from crawler.store.sql.readiness import Readiness
 from crawler.store.statements import Statements
 
 _ROWS_AT_ONCE = 5000
@@ -278,3 +281,38 @@ def _end_row(outcome: Outcome, revisit: RevisitRecord) -> dict[str, object]:
         "last_modified": revisit.last_modified if is_sitemap else None,
         "content": None if revisit.content is None else bytes.fromhex(revisit.content),
     }
+
+
+class SqlRevisits(Part):
+    """See :class:`crawler.store.protocols.Revisits`."""
+
+    def __init__(self, access: Access, offers: Offers, readiness: Readiness, revisits: Revisits) -> None:
+        super().__init__(access)
+        self._offers = offers
+        self._readiness = readiness
+        self._revisits = revisits
+
+    @retrying
+    async def queue_due(
+        self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
+    ) -> int:
+        async with self._writing():
+            await self._revisits.take_up(settings, now)
+            numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
+            await self._readiness.refresh(await self._offers.groups(numbers), per_site)
+        return len(numbers)
+
+    async def take_hints(
+        self,
+        hints: Iterable[Hint],
+        settings: RevisitSettings,
+        now: float,
+        refusal: Refusal,
+        *,
+        most_new: int | None = None,
+    ) -> Heeded:
+        async with self._writing():
+            await self._revisits.take_up(settings, now)
+            heeded, touched = await self._revisits.take_hints(hints, now, refusal, most_new)
+            await self._readiness.refresh(touched)
+        return heeded

@@ -2,63 +2,50 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import math
-import secrets
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import asdict
 from typing import Any, TypeVar
 
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.domain_addresses import with_addresses
-from crawler.frontier.hints import Heeded, Hint, Refusal
 from crawler.frontier.offers import Offer
 from crawler.frontier.parts import PartLook, Parts, PartTraffic
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
-from crawler.frontier.revisit import RevisitSettings
-from crawler.gunzip import BROKEN
 from crawler.model import Body, Kind, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.robots.tdmrep import TdmrepFile
 from crawler.robots.text import SMALL_BYTES
-from crawler.store.bodies import decompress, stored_form
-from crawler.store.keys import number_after, url_number
-from crawler.store.location import absolute, db_argument, shown
-from crawler.store.outside_bodies import OutsideBodies
+from crawler.store.location import shown
 from crawler.store.protocols import (
     ClaimedSite,
     CommitBatch,
     CommitResult,
-    Content,
     Counts,
-    NearDuplicate,
     OutgoingOffer,
-    PageRank,
     Refuted,
-    SampleDraw,
-    SampleRow,
-    SiteRank,
-    SiteTemplate,
-    Swept,
-    TextSignature,
     Waiting,
 )
 from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
-from crawler.store.sql.commit import Committer, claimed_site, refuted_of, unlimited
+from crawler.store.sql.bodies import SqlBodies, find_url
+from crawler.store.sql.commit import Committer, claimed_site, refuted_of
 from crawler.store.sql.control import SqlControl
+from crawler.store.sql.maintenance import SqlMaintenance
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
-from crawler.store.sql.revisits import Revisits
+from crawler.store.sql.part import Access
+from crawler.store.sql.readiness import Readiness
+from crawler.store.sql.results import SqlResults
+from crawler.store.sql.revisits import Revisits, SqlRevisits
+from crawler.store.sql.samples import SqlSamples
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.subscriptions import SqlSubscriptions
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
 from crawler.store.statements import Queries, Statements
-from crawler.url import split
 from crawler.version import VERSION
 
 T = TypeVar("T")
@@ -68,21 +55,6 @@ _LOG = logging.getLogger("crawler.store")
 _SEEDS_AT_ONCE = 5000
 _OBJECTS_AT_ONCE = 1000
 _FRAME_AT_ONCE = 50_000
-
-#: The statements that take out all that the store has of a URL, in this order. Bodies go when no page names them.
-_FORGETTING = (
-    "forget_page_bodies",
-    "bodies_of",
-    "uncount_page",
-    "forget_page",
-    "forget_versions",
-    "drop_links",
-    "forget_revisit",
-    "forget_rank",
-    "forget_text_signature",
-    "forget_near_duplicate",
-    "dequeue",
-)
 
 
 def _waiting(row: Any) -> Waiting:
@@ -103,14 +75,28 @@ class SqlStore(ABC):
     _read: Queries  # outside of it
     _offers: Offers
     _committer: Committer
+    _readiness: Readiness
+    _access: Access
     _workers: Workers
     _revisits: Revisits
     control: SqlControl
     rup: SqlSubscriptions
+    bodies: SqlBodies
+    revisits: SqlRevisits
+    samples: SqlSamples
+    results: SqlResults
+    maintenance: SqlMaintenance
     _politeness: PolitenessSettings
     _run_id = 0
-    _outside: OutsideBodies | None = None  # None: all bodies are in the database
-    _outside_patience_s = 0.0
+
+    def _make_parts(self) -> None:
+        """Make the parts that are the same for both databases."""
+        access, offers, readiness = self._access, self._offers, self._readiness
+        self.rup = SqlSubscriptions(access)
+        self.revisits = SqlRevisits(access, offers, readiness, self._revisits)
+        self.samples = SqlSamples(access, offers, readiness)
+        self.results = SqlResults(access)
+        self.maintenance = SqlMaintenance(access, offers, readiness, self._revisits, self.bodies)
 
     # --- provided by a subclass ---------------------------------------------------------------
 
@@ -122,14 +108,6 @@ class SqlStore(ABC):
     @abstractmethod
     def _writing(self) -> AbstractAsyncContextManager[None]:
         """A transaction on the connection of ``_sql``, rolled back whole if anything fails in it."""
-
-    @abstractmethod
-    def _make_committer(self) -> Committer:
-        """The committer for the run with the number ``_run_id``."""
-
-    @abstractmethod
-    async def _erase_deleted(self) -> None:
-        """Have the database overwrite what is deleted from now on, if it can."""
 
     @abstractmethod
     async def _end_crashed(self, now: float) -> None:
@@ -172,11 +150,10 @@ class SqlStore(ABC):
 
     @property
     def away_s(self) -> float | None:
-        return None if self._outside is None else self._outside.away_s  # a file is always there
+        return self.bodies.away_s  # a file is always there
 
     def give_up(self) -> None:
-        if self._outside is not None:
-            self._outside.give_up()
+        self.bodies.give_up()
 
     def lock_fds(self) -> tuple[int, ...]:
         """Open files that a child process must inherit for the store to stay locked while the child lives."""
@@ -203,7 +180,7 @@ class SqlStore(ABC):
                 await self._sql.execute("settle")
             await self._revisits.sweep()
             run = await self._sql.fetch_one("insert_run", now=now, version=VERSION, settings=json.dumps(settings))
-        await self._delete_objects()
+        await self.bodies.delete_dropped()
         await self.take_part(int(run.id), now, at_work=at_work)
         return self._run_id
 
@@ -225,7 +202,7 @@ class SqlStore(ABC):
             await self._workers.join(run_id, now)
             await self._sql.execute("reopen_run", run_id=run_id)
         self._run_id = run_id
-        self._committer = self._make_committer()
+        self._committer.begin(run_id)
 
     @retrying
     async def rejoin(self, now: float) -> bool:
@@ -285,11 +262,11 @@ class SqlStore(ABC):
 
     async def _release_lost(self, now: float) -> None:
         """Release the groups of lost workers, within a transaction."""
-        await self._committer.refresh(await self._workers.release_lost(now), None)
+        await self._readiness.refresh(await self._workers.release_lost(now))
 
     async def end_run(self, end: RunEnd, now: float) -> None:
         await self._note_end(end, now)
-        await self._delete_objects()
+        await self.bodies.delete_dropped()
 
     @retrying
     async def _note_end(self, end: RunEnd, now: float) -> None:
@@ -345,7 +322,7 @@ class SqlStore(ABC):
                 numbers, touched = await self._offers.take(batch, None)
                 named = [{"id": number, "by_domain": int(url in domains)} for url, number in numbers.items()]
                 await self._sql.execute_many("set_seed", named)
-                await self._committer.refresh(touched, None)
+                await self._readiness.refresh(touched)
             self._offers.forget()  # seeds are of many sites: few of them are worked on first
 
     async def unfetched_seed(self) -> str | None:
@@ -387,14 +364,14 @@ class SqlStore(ABC):
         async with self._writing():
             await self._sql.execute_many("requeue", [{"id": number} for number in numbers])
             await self._offers.enqueue(numbers)
-            await self._committer.refresh(await self._offers.groups(numbers), None)
+            await self._readiness.refresh(await self._offers.groups(numbers))
             self._offers.forget()
 
     @retrying
     async def prepare(self, pages_per_site: int | None) -> None:
         async with self._writing():
             await self._sql.execute("keep_longer_pauses", pause_s=self._politeness.delay_s)
-            await self._committer.refresh_all(pages_per_site)
+            await self._readiness.refresh_all(pages_per_site)
 
     async def regroup(self) -> None:
         async with self._writing():
@@ -444,66 +421,6 @@ class SqlStore(ABC):
     async def waiting(self, now: float, limit: int) -> list[Waiting]:
         rows = await self._read.fetch("waiting_groups", now=now, limit=limit)
         return [_waiting(row) for row in rows]
-
-    # --- maintenance ----------------------------------------------------------------------------
-
-    async def content_of(self, numbers: Sequence[int]) -> Content:
-        row = await self._read.fetch_one("forgettable", numbers=json.dumps(list(numbers)))
-        return Content(row.pages, row.versions, row.links)
-
-    async def forget(self, numbers: Sequence[int], reason: Reason) -> Content:
-        taken = await self.content_of(numbers)
-        rows = [{"id": number} for number in numbers]
-        await self._erase_deleted()
-        async with self._writing():
-            for statement in _FORGETTING:
-                await self._sql.execute_many(statement, rows)
-            await self._sql.execute_many("forget_url", [row | {"reason": reason.sentence} for row in rows])
-            await self._committer.refresh(await self._offers.groups(numbers), None)
-            self._offers.forget()
-        return taken
-
-    async def redact(self, numbers: Sequence[int]) -> None:
-        await self._erase_deleted()
-        async with self._writing():
-            await self._sql.execute("redact_requests", numbers=json.dumps(list(numbers)))
-            await self._sql.execute("redact_locations", numbers=json.dumps(list(numbers)))
-
-    async def sweep_forgotten(self) -> None:
-        await self._erase_deleted()
-        async with self._writing():
-            await self._revisits.sweep()
-            await self._sql.execute("drop_unused_preferences")
-            await self._sql.execute("drop_unused_answers")
-            await self._sql.execute("drop_ranks_of_empty_sites")
-            await self._sql.execute("drop_templates_of_empty_sites")
-            await self._sql.execute("drop_clusters_of_one")
-        if self._outside is not None and (others := await self._delete_dropped(self._outside)):
-            raise UsageError(
-                f"{self._outside.place}: the store has forgotten, but the bodies are still here, because other stores "
-                f"keep theirs here too ({', '.join(others[:3])}); if they are gone, delete these objects, and "
-                f"`crawler store sweep{db_argument(self.name)}` deletes the bodies"
-            )
-
-    async def prune(self, before: float, kept: int) -> int:
-        await self._erase_deleted()
-        async with self._writing():
-            outdated = await self._sql.fetch_one("outdated", before=before, kept=kept)
-            await self._sql.execute("outdated_bodies", before=before, kept=kept)
-            await self._sql.execute("prune_versions", before=before, kept=kept)
-            await self._revisits.sweep()
-        await self._delete_objects()
-        return int(outdated.n)
-
-    async def compact(self) -> tuple[int, int]:
-        before = await self._read.fetch_one("store_bytes")
-        await self._sql.execute("compact")
-        after = await self._read.fetch_one("store_bytes")
-        return int(before.n), int(after.n)
-
-    async def empty_log(self) -> bool:
-        row = await self._sql.fetch_one("empty_log")
-        return not row.busy
 
     # --- robots.txt and mirrors ---------------------------------------------------------------
 
@@ -556,90 +473,6 @@ class SqlStore(ABC):
             await self._sql.execute_many("insert_content_mirror", rows)
         return len(rows)
 
-    # --- revisits -----------------------------------------------------------------------------
-
-    @retrying
-    async def queue_due(
-        self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
-    ) -> int:
-        async with self._writing():
-            await self._revisits.take_up(settings, now)
-            numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
-            await self._committer.refresh(await self._offers.groups(numbers), per_site)
-        return len(numbers)
-
-    async def take_hints(
-        self,
-        hints: Iterable[Hint],
-        settings: RevisitSettings,
-        now: float,
-        refusal: Refusal,
-        *,
-        most_new: int | None = None,
-    ) -> Heeded:
-        async with self._writing():
-            await self._revisits.take_up(settings, now)
-            heeded, touched = await self._revisits.take_hints(hints, now, refusal, most_new)
-            await self._committer.refresh(touched, None)
-        return heeded
-
-    # --- results computed from the crawl ------------------------------------------------------
-
-    async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
-        async with self._writing():
-            await self._sql.execute("drop_ranks")
-            await self._sql.execute("drop_site_ranks")
-            await self._sql.execute_many("insert_rank", (page._asdict() for page in pages))
-            await self._sql.execute_many("insert_site_rank", (site._asdict() for site in sites))
-
-    async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
-        async with self._writing():
-            await self._sql.execute_many("insert_site_template", (row._asdict() for row in templates))
-            await self._sql.execute_many("insert_text_signature", (row._asdict() for row in signatures))
-
-    async def drop_signatures(self, numbers: Sequence[int]) -> None:
-        async with self._writing():
-            await self._sql.execute_many("forget_text_signature", ({"id": number} for number in numbers))
-            await self._sql.execute("drop_templates_of_empty_sites")
-
-    async def replace_near_duplicates(self, pages: Iterable[NearDuplicate]) -> None:
-        async with self._writing():
-            await self._sql.execute("drop_near_duplicates")
-            await self._sql.execute_many("insert_near_duplicate", (page._asdict() for page in pages))
-
-    async def sample_draw(self) -> SampleDraw | None:
-        row = await self._read.fetch_one("sample_draw")
-        if row is None:
-            return None
-        return SampleDraw(**row._asdict() | {"follows": bool(row.follows), "stands": bool(row.stands)})
-
-    @retrying
-    async def replace_sample(
-        self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None, frame: Sequence[int] = ()
-    ) -> None:
-        async with self._writing():
-            await self._sql.execute("drop_sample_draw")
-            await self._sql.execute("drop_sample")
-            await self._sql.execute("insert_sample_draw", **asdict(draw))
-            await self._sql.execute_many("insert_sample", (row._asdict() for row in rows))
-            await self._sql.execute("drop_frame")
-            for begin in range(0, len(frame), _FRAME_AT_ONCE):
-                part = frame[begin : begin + _FRAME_AT_ONCE]
-                await self._sql.execute_many("insert_frame_url", ({"url_id": number} for number in part))
-            if draw.held_from is not None:
-                terms = {"sentence": ReasonCode.SAMPLE.sentence, "follows": draw.follows}
-                await self._sql.execute("exclude_not_drawn", held_from=draw.held_from, **terms)
-                bounds = {"held_from": draw.held_from, "pages_per_site": unlimited(pages_per_site)}
-                await self._sql.execute("exclude_not_reached", sentence=ReasonCode.FRAME.sentence, **bounds)
-                await self._sql.execute("dequeue_not_drawn")
-                self._offers.forget()
-            await self._committer.refresh_all(pages_per_site)
-
-    @retrying
-    async def reopen_sample(self) -> None:
-        async with self._writing():
-            await self._sql.execute("reopen_sample")
-
     # --- reading ------------------------------------------------------------------------------
 
     async def counts(self) -> Counts:
@@ -663,36 +496,10 @@ class SqlStore(ABC):
         return int((await self._count("excluded_count")).n)
 
     async def find(self, url: str) -> int | None:
-        site, path = split(url)
-        known = await self._read.fetch_one("site_number", site=site)
-        number = None if known is None else url_number(known.id, path)
-        while number is not None:
-            row = await self._read.fetch_one("path", id=number)
-            if row is not None and row.path == path:
-                return number
-            number = None if row is None else number_after(number)
-        return None
+        return await find_url(self._read, url)
 
     async def way_to(self, number: int) -> list[str]:
         return list(dict.fromkeys(row.url for row in await self._read.fetch("way_to", number=number)))
-
-    async def body(self, url: str, version: int | None = None) -> bytes | None:
-        row = await self._read.fetch_one("body_of", url_id=await self.find(url), version=version)
-        return None if row is None else (await self.bodies([row.body_id])).get(row.body_id)
-
-    async def bodies(self, numbers: Iterable[int]) -> dict[int, bytes]:
-        rows = await self._read.fetch("bodies", numbers=json.dumps(list(numbers)))
-        stored = {row.sha256: row.data for row in rows}
-        if outside := [sha256 for sha256, data in stored.items() if data is None]:
-            assert self._outside is not None, "open_bodies has found their place"
-            stored |= await self._outside.get(outside)
-        return await asyncio.to_thread(lambda: {row.id: self._decoded(row.sha256, stored[row.sha256]) for row in rows})
-
-    def _decoded(self, sha256: bytes, stored: bytes) -> bytes:
-        try:
-            return decompress(stored)
-        except BROKEN as error:
-            raise StoreError(f"{self.name}: the body {sha256.hex()} cannot be decoded: {error}") from None
 
     # --- the other parts of the crawl ---------------------------------------------------------
 
@@ -759,110 +566,7 @@ class SqlStore(ABC):
         async with self._writing():
             _, touched = await self._offers.take(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
             await self._sql.execute("count_taken", part=part, offers=len(offers))
-            await self._committer.refresh(touched, pages_per_site)
-
-    # --- bodies outside the database ----------------------------------------------------------
-
-    async def open_bodies(self, patience_s: float) -> None:
-        """Find the place of the bodies. A worker waits ``patience_s`` seconds for an object store that is away."""
-        self._outside_patience_s = patience_s
-        for row in await self._read.fetch("body_place"):
-            self._keep_outside(OutsideBodies(row.place, row.store_id, patience_s))
-
-    @property
-    def body_place(self) -> str | None:
-        return None if self._outside is None else self._outside.place
-
-    async def keep_bodies_in(self, place: str) -> None:
-        place = absolute(place)
-        if self._outside is not None:
-            if place not in ("", self._outside.place):
-                raise UsageError(
-                    f"the bodies of {self.name} are in {self._outside.place}; leave the setting out",
-                    key="store.bodies",
-                    value=place,
-                )
-            await self._outside.require_registered()
-        elif place:
-            outside = OutsideBodies(place, secrets.token_hex(16), self._outside_patience_s)
-            await outside.register(self.name)
-            async with self._writing():
-                await self._sql.execute("set_body_place", place=place, store_id=outside.store_id)
-            self._keep_outside(outside)
-
-    def _keep_outside(self, outside: OutsideBodies) -> None:
-        self._outside = outside
-        self._committer = self._make_committer()
-
-    async def _stored(self, bodies: Mapping[bytes, Body]) -> dict[bytes, bytes]:
-        """The stored forms of bodies. If they are kept outside, they are durable there when this returns."""
-        stored = await asyncio.to_thread(lambda: {sha256: stored_form(body) for sha256, body in bodies.items()})
-        if self._outside is not None:
-            await self._outside.put(stored)
-        return stored
-
-    async def sweep_bodies(self, now: float) -> Swept:
-        if self._outside is None:
-            raise UsageError(f"{self.name}: all bodies are in the store, nothing is kept outside")
-        await self._outside.require_registered()
-        if others := await self._outside.others():
-            raise UsageError(
-                f"{self._outside.place}: other stores keep their bodies here too, and may name what this one does not "
-                f"({', '.join(others[:3])}); if they are gone, delete these objects and sweep again"
-            )
-        await self.recover(now)
-        seen, unfinished = 0, list[str]()
-        async for hashes, parts in self._outside.listed():
-            unfinished += parts
-            seen += len(hashes)
-            if hashes:
-                rows = await self._read.fetch("outside_between", first=hashes[0], last=hashes[-1])
-                unnamed = set(hashes).difference(row.sha256 for row in rows)
-                async with self._writing():
-                    await self._sql.execute_many("delete_object", [{"sha256": sha256} for sha256 in sorted(unnamed)])
-        deleted = await self._delete_batches(self._outside)
-        async with self._writing():
-            if deleted is None or not await self._are_idle():
-                raise UsageError(f"{self.name}: a crawl is at work, and nothing is deleted meanwhile; wait for its end")
-            await self._outside.delete_unfinished(unfinished)
-        return Swept(seen - deleted, deleted, len(unfinished))
-
-    async def _delete_objects(self) -> None:
-        """Delete the objects of bodies that were dropped. What cannot be deleted now is left to the next run."""
-        if self._outside is None:
-            return
-        try:
-            await self._delete_dropped(self._outside)
-        except StoreError as error:
-            _LOG.warning("%s: some bodies are not deleted yet: %s", self.name, error)
-
-    async def _delete_dropped(self, outside: OutsideBodies) -> list[str]:
-        """Delete the objects of bodies that were dropped. Returns the other stores that prevent it."""
-        if not await self._read.fetch("objects_to_delete", limit=1):
-            return []
-        if others := await outside.others():
-            return others
-        await self._delete_batches(outside)
-        return []
-
-    async def _delete_batches(self, outside: OutsideBodies) -> int | None:
-        """Delete objects that no body names, and return how many; ``None`` if a worker is at work."""
-        deleted = 0
-        while True:
-            async with self._writing():
-                if not await self._are_idle():
-                    return None
-                rows = await self._sql.fetch("objects_to_delete", limit=_OBJECTS_AT_ONCE)
-                if not rows:
-                    return deleted
-                unnamed = [row.sha256 for row in rows if not row.is_named]
-                await outside.delete(unnamed)
-                await self._sql.execute("objects_deleted", last=rows[-1].sha256)
-            deleted += len(unnamed)
-
-    async def _are_idle(self) -> bool:
-        """Whether no worker is at work, within a transaction. Then none begins before the end of the transaction."""
-        return not await self._sql.fetch("worker_at_work")
+            await self._readiness.refresh(touched, pages_per_site)
 
     # --- snapshots and copies -----------------------------------------------------------------
 

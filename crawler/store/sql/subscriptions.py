@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from crawler.rup.protocol.forms import Preferences
@@ -12,26 +11,14 @@ from crawler.rup.protocol.info import RupInfo
 from crawler.rup.protocol.robot import Server
 from crawler.rup.protocol.subscription import FoundInfo, MailRow, Subscription
 from crawler.rup.protocol.units import Span, read_span
-from crawler.store.retrying import Retry, retrying
-from crawler.store.statements import Queries, Statements
+from crawler.store.retrying import retrying
+from crawler.store.sql.part import Part
 
 _MAILS_KEPT = 100_000
 
 
-class SqlSubscriptions:
-    """Reads with ``read``; writes with ``sql`` in transactions that ``writing`` makes."""
-
-    def __init__(
-        self,
-        sql: Statements,
-        read: Queries,
-        writing: Callable[[], AbstractAsyncContextManager[None]],
-        retry: Retry,
-    ) -> None:
-        self._sql = sql
-        self._read = read
-        self._writing = writing
-        self._retry = retry
+class SqlSubscriptions(Part):
+    """See :class:`crawler.store.subscriptions.SubscriptionStore`."""
 
     async def offered(self, site: str) -> FoundInfo | None:
         row = await self._read.fetch_one("rup_offer", site=site)

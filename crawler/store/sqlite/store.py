@@ -17,13 +17,15 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.rows import Parameters
+from crawler.store.sql.bodies import SqlBodies
 from crawler.store.sql.commit import Committer
 from crawler.store.sql.control import SqlControl
 from crawler.store.sql.offers import Offers
+from crawler.store.sql.part import Access
+from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.store import SqlStore, bodies_of
-from crawler.store.sql.subscriptions import SqlSubscriptions
 from crawler.store.sql.workers import Workers
 from crawler.store.sqlite.connection import (
     close_with_control,
@@ -77,18 +79,21 @@ class SqliteStore(SqlStore):
         self._control_db = control_db
         self._lock = lock
         self._politeness = politeness
-        self._sql = Statements(db, queries)
+        self._sql = sql = Statements(db, queries)
         self._read = Queries(partial(fetch_rows, db, path), queries)
-        self._offers = Offers(self._sql, politeness.group)
-        self._workers = Workers(self._sql, politeness, lease_s)
-        self._revisits = _Revisits(db, queries, self._sql, self._offers)
-        self._committer = self._make_committer()
+        self._offers = Offers(sql, politeness.group)
+        self._workers = Workers(sql, politeness, lease_s)
+        self._readiness = Readiness(sql)
+        self._revisits = _Revisits(db, queries, sql, self._offers)
+        self._access = Access(self.name, sql, self._read, self._writing, self._retry)
+        self.bodies = SqlBodies(self._access)
+        self._committer = Committer(sql, self._offers, self._workers, self._readiness, self._revisits, self.bodies)
+        self._make_parts()
         self._file = (path.stat().st_dev, path.stat().st_ino)
         self._cache_kib = 0
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
         control_read = Queries(partial(fetch_rows, control_db, path), queries)
-        self.rup = SqlSubscriptions(self._sql, self._read, self._writing, self._retry)
-        self.control = SqlControl(self._sql, self._read, control_read, self._writing, self._retry)
+        self.control = SqlControl(self._access, control_read)
 
     @classmethod
     async def open(
@@ -168,16 +173,9 @@ class SqliteStore(SqlStore):
     # --- for SqlStore -------------------------------------------------------------------------
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
-        if self._outside is not None and (bodies := bodies_of(batch)):
-            await self._stored(bodies)
+        if self.bodies.place is not None and (bodies := bodies_of(batch)):
+            await self.bodies.stored(bodies)
         return await super().commit(batch)
-
-    def _make_committer(self) -> Committer:
-        is_outside = self._outside is not None
-        return Committer(self._sql, self._offers, self._workers, self._run_id, keeps_bodies=not is_outside)
-
-    async def _erase_deleted(self) -> None:
-        await self._sql.execute("erase_deleted")
 
     async def _end_crashed(self, now: float) -> None:
         end = RunEnd(EndCode.KILLED)  # this process has the lock: all others are dead

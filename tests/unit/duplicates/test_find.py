@@ -210,14 +210,14 @@ async def test_forgotten_pages_leave_their_cluster(crawl: Crawled) -> None:
     await find(crawl)
     assert await clusters(crawl) == {frozenset(copies)}
     store = crawl.harness.store
-    await store.forget(await numbers(crawl, f"{A}/x"), Reason(ReasonCode.FORGOTTEN, ""))
-    await store.sweep_forgotten()
+    await store.maintenance.forget(await numbers(crawl, f"{A}/x"), Reason(ReasonCode.FORGOTTEN, ""))
+    await store.maintenance.sweep_forgotten()
     assert await clusters(crawl) == {frozenset({f"{A}/", f"{A}/xx"})}
-    await store.forget(await numbers(crawl, f"{A}/"), Reason(ReasonCode.FORGOTTEN, ""))
-    await store.sweep_forgotten()
+    await store.maintenance.forget(await numbers(crawl, f"{A}/"), Reason(ReasonCode.FORGOTTEN, ""))
+    await store.maintenance.sweep_forgotten()
     assert await clusters(crawl) == set(), "one is left, alone"
-    await store.forget(await numbers(crawl, f"{A}/xx"), Reason(ReasonCode.FORGOTTEN, ""))
-    await store.sweep_forgotten()
+    await store.maintenance.forget(await numbers(crawl, f"{A}/xx"), Reason(ReasonCode.FORGOTTEN, ""))
+    await store.maintenance.sweep_forgotten()
     for view in ("text_signatures_by_id", "site_templates_by_id"):
         assert await crawl.rows(f"SELECT DISTINCT s.site FROM {view} JOIN sites_by_id s USING (site_id)") == [(B,)]
     await store.requeue(await numbers(crawl, *copies))

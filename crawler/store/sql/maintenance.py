@@ -1,0 +1,95 @@
+"""Taking content out of a store; see :class:`crawler.store.protocols.Maintenance`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from crawler.reasons import Reason
+from crawler.store.protocols import Content
+from crawler.store.sql.bodies import SqlBodies
+from crawler.store.sql.offers import Offers
+from crawler.store.sql.part import Access, Part
+from crawler.store.sql.readiness import Readiness
+from crawler.store.sql.revisits import Revisits
+
+#: The statements that take out all that the store has of a URL, in this order. Bodies go when no page names them.
+_FORGETTING = (
+    "forget_page_bodies",
+    "bodies_of",
+    "uncount_page",
+    "forget_page",
+    "forget_versions",
+    "drop_links",
+    "forget_revisit",
+    "forget_rank",
+    "forget_text_signature",
+    "forget_near_duplicate",
+    "dequeue",
+)
+
+
+class SqlMaintenance(Part):
+    """See :class:`crawler.store.protocols.Maintenance`."""
+
+    def __init__(
+        self, access: Access, offers: Offers, readiness: Readiness, revisits: Revisits, bodies: SqlBodies
+    ) -> None:
+        super().__init__(access)
+        self._offers = offers
+        self._readiness = readiness
+        self._revisits = revisits
+        self._bodies = bodies
+
+    async def content_of(self, numbers: Sequence[int]) -> Content:
+        row = await self._read.fetch_one("forgettable", numbers=json.dumps(list(numbers)))
+        return Content(row.pages, row.versions, row.links)
+
+    async def forget(self, numbers: Sequence[int], reason: Reason) -> Content:
+        taken = await self.content_of(numbers)
+        rows = [{"id": number} for number in numbers]
+        await self._sql.execute("erase_deleted")
+        async with self._writing():
+            for statement in _FORGETTING:
+                await self._sql.execute_many(statement, rows)
+            await self._sql.execute_many("forget_url", [row | {"reason": reason.sentence} for row in rows])
+            await self._readiness.refresh(await self._offers.groups(numbers))
+            self._offers.forget()
+        return taken
+
+    async def redact(self, numbers: Sequence[int]) -> None:
+        await self._sql.execute("erase_deleted")
+        async with self._writing():
+            await self._sql.execute("redact_requests", numbers=json.dumps(list(numbers)))
+            await self._sql.execute("redact_locations", numbers=json.dumps(list(numbers)))
+
+    async def sweep_forgotten(self) -> None:
+        await self._sql.execute("erase_deleted")
+        async with self._writing():
+            await self._revisits.sweep()
+            await self._sql.execute("drop_unused_preferences")
+            await self._sql.execute("drop_unused_answers")
+            await self._sql.execute("drop_ranks_of_empty_sites")
+            await self._sql.execute("drop_templates_of_empty_sites")
+            await self._sql.execute("drop_clusters_of_one")
+        await self._bodies.require_dropped_deleted()
+
+    async def prune(self, before: float, kept: int) -> int:
+        await self._sql.execute("erase_deleted")
+        async with self._writing():
+            outdated = await self._sql.fetch_one("outdated", before=before, kept=kept)
+            await self._sql.execute("outdated_bodies", before=before, kept=kept)
+            await self._sql.execute("prune_versions", before=before, kept=kept)
+            await self._revisits.sweep()
+        await self._bodies.delete_dropped()
+        return int(outdated.n)
+
+    async def compact(self) -> tuple[int, int]:
+        before = await self._read.fetch_one("store_bytes")
+        await self._sql.execute("compact")
+        after = await self._read.fetch_one("store_bytes")
+        return int(before.n), int(after.n)
+
+    async def empty_log(self) -> bool:
+        row = await self._sql.fetch_one("empty_log")
+        return not row.busy

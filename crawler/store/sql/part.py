@@ -1,0 +1,36 @@
+"""What each part of a store is made of: its connections, and the transactions in which it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from crawler.store.retrying import Retry
+from crawler.store.statements import Queries, Statements
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The way of a part to its database.
+
+    ``read`` reads committed rows. ``sql`` belongs to the one transaction that may be open, and ``writing()`` opens it;
+    it is rolled back whole if anything fails in it. ``name`` is the store's name in messages.
+    """
+
+    name: str
+    sql: Statements
+    read: Queries
+    writing: Callable[[], AbstractAsyncContextManager[None]]
+    retry: Retry
+
+
+class Part:
+    """A part of a store, for one kind of client."""
+
+    def __init__(self, access: Access) -> None:
+        self._name = access.name
+        self._sql = access.sql
+        self._read = access.read
+        self._writing = access.writing
+        self._retry = access.retry

@@ -1,0 +1,41 @@
+"""The times from which groups are ready to be claimed. Every method must be called within a transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from crawler.store.statements import Statements
+
+_UNLIMITED = 1 << 62
+
+
+def unlimited(limit: int | None) -> int:
+    """``limit`` as a parameter of a statement."""
+    return _UNLIMITED if limit is None else limit
+
+
+class Readiness:
+    """Recomputes when groups are ready, after something that bears on it has changed."""
+
+    def __init__(self, sql: Statements) -> None:
+        self._sql = sql
+
+    async def lock(self, numbers: Iterable[int], names: Iterable[str]) -> None:
+        """Keep other workers from changing these groups until the transaction ends. SQLite has one writer: no-op."""
+
+    async def refresh(
+        self, groups: set[int], pages_per_site: int | None = None, below_depth: int | None = None
+    ) -> None:
+        """Recompute when each of these groups is ready. URLs as deep as ``below_depth`` are held back."""
+        if groups:
+            await self._sql.execute(
+                "refresh_ready",
+                groups=json.dumps(list(groups)),
+                pages_per_site=unlimited(pages_per_site),
+                below_depth=unlimited(below_depth),
+            )
+
+    async def refresh_all(self, pages_per_site: int | None) -> None:
+        """Recompute when each group is ready, with nothing held back."""
+        await self._sql.execute("refresh_all", pages_per_site=unlimited(pages_per_site))

@@ -1,0 +1,34 @@
+"""Results that are computed from a whole crawl; see :class:`crawler.store.protocols.Results`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from crawler.store.protocols import NearDuplicate, PageRank, SiteRank, SiteTemplate, TextSignature
+from crawler.store.sql.part import Part
+
+
+class SqlResults(Part):
+    """See :class:`crawler.store.protocols.Results`."""
+
+    async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
+        async with self._writing():
+            await self._sql.execute("drop_ranks")
+            await self._sql.execute("drop_site_ranks")
+            await self._sql.execute_many("insert_rank", (page._asdict() for page in pages))
+            await self._sql.execute_many("insert_site_rank", (site._asdict() for site in sites))
+
+    async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
+        async with self._writing():
+            await self._sql.execute_many("insert_site_template", (row._asdict() for row in templates))
+            await self._sql.execute_many("insert_text_signature", (row._asdict() for row in signatures))
+
+    async def drop_signatures(self, numbers: Sequence[int]) -> None:
+        async with self._writing():
+            await self._sql.execute_many("forget_text_signature", ({"id": number} for number in numbers))
+            await self._sql.execute("drop_templates_of_empty_sites")
+
+    async def replace_near_duplicates(self, pages: Iterable[NearDuplicate]) -> None:
+        async with self._writing():
+            await self._sql.execute("drop_near_duplicates")
+            await self._sql.execute_many("insert_near_duplicate", (page._asdict() for page in pages))
