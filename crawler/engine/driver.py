@@ -253,12 +253,12 @@ class Driver:
         contents = self._outbox.take()
         pages = [outcome for outcome in contents.outcomes if outcome.page is not None]
         new_pages = sum(outcome.queued.seen is None for outcome in pages)
-        now = self._clock.now()
-        limits = self._limits(groups, new_pages)
+        contents.now = now = self._clock.now()
+        contents.limits, contents.worst_lag_s = self._limits(groups, new_pages), self._progress.worst_lag_s
         asked_at = boot_s()
         try:
             await record_all(self._recorder, contents.recorded)
-            result = await self._store.commit(contents.batch(now, limits, self._progress.worst_lag_s))
+            result = await self._store.commit(contents)
         except BaseException as error:
             if isinstance(error, LeaseLost) and error.committed:
                 self._progress.committed(contents.requests, contents.outcomes)
@@ -330,7 +330,7 @@ class Driver:
         try:
             await record_all(self._recorder, contents.recorded)
         finally:  # an archive whose disk is full is no reason to lose what the store has room for
-            await self._store.commit_late(contents.late_batch(self._clock.now()))
+            await self._store.commit_late(contents.requests, contents.paces)
             self._progress.committed(contents.requests, [])
 
     # --- in the background --------------------------------------------------------------------

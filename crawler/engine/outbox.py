@@ -15,7 +15,7 @@ from crawler.frontier.politeness import Pace
 from crawler.model import Recorded
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.tdmrep import TdmrepFile
-from crawler.store.protocols import ClaimLimits, CommitBatch, Refuted, RequestRow, RobotsNews
+from crawler.store.protocols import CommitBatch, Refuted, RequestRow, RobotsNews
 
 
 class Load(NamedTuple):
@@ -33,19 +33,10 @@ OVERFULL = Load(375, 6_000, 64 << 20)
 
 
 @dataclass(slots=True)
-class Contents:
-    """The work that one commit takes."""
+class Contents(CommitBatch):
+    """The batch of the next commit while it fills. The taker sets the fields that are known at the commit only."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
-    requests: list[RequestRow] = field(default_factory=list)
-    robots: list[RobotsNews] = field(default_factory=list)
-    paces: dict[str, Pace] = field(default_factory=dict)  # by group name
-    released: list[int] = field(default_factory=list)  # group numbers
-    unreserved: set[str] = field(default_factory=set)  # groups whose reservations (Frontier.reserve) have ended
-    refuted: list[Refuted] = field(default_factory=list)  # Host lines that an answer has contradicted
-    suspected_mains: dict[str, Contradiction] = field(default_factory=dict)  # main sites that the store is to judge
     recorded: list[Recorded] = field(default_factory=list)  # for the archive, which gets it before the store
-    tdmrep: dict[int, TdmrepFile] = field(default_factory=dict)  # by site number
     since: float | None = None  # when the first of it was put in, in seconds since the epoch
     links: int = 0  # of outcomes
     bytes: int = 0  # of the bodies of outcomes, and of what is recorded
@@ -54,27 +45,6 @@ class Contents:
     def reaches(self, load: Load) -> bool:
         """Whether one of the bounds is reached."""
         return len(self.outcomes) >= load.outcomes or self.links >= load.links or self.bytes >= load.bytes
-
-    def batch(self, now: float, limits: ClaimLimits, worst_lag_s: float) -> CommitBatch:
-        """All of it, for :meth:`crawler.store.protocols.Frontier.commit`."""
-        return CommitBatch(
-            now,
-            limits,
-            self.outcomes,
-            self.requests,
-            self.robots,
-            self.paces,
-            self.released,
-            sorted(self.unreserved),
-            worst_lag_s=worst_lag_s,
-            refuted=self.refuted,
-            suspected_mains=self.suspected_mains,
-            tdmrep=self.tdmrep,
-        )
-
-    def late_batch(self, now: float) -> CommitBatch:
-        """The part that holds without a lease: the requests sent, and the pauses that they ask for."""
-        return CommitBatch(now, ClaimLimits(0), requests=self.requests, paces=self.paces)
 
 
 class Outbox:

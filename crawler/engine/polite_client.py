@@ -27,7 +27,7 @@ from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.model import FetchResult, Request
 from crawler.robots.readings import SiteRules
-from crawler.store.protocols import ClaimedSite, ClaimLimits, Frontier, RobotsNews
+from crawler.store.protocols import ClaimedSite, Frontier, RobotsNews
 from crawler.url import split
 
 _LOOK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
@@ -139,12 +139,12 @@ class _Commits:
         """Commit the contents of the outbox, and ``paces``. Returns the numbers of robots copies, by site."""
         contents = self._outbox.take()
         contents.paces |= paces
-        now = self._clock.now()
+        contents.now = self._clock.now()
         try:
-            result = await self._store.commit(contents.batch(now, ClaimLimits(groups=0), 0.0))
+            result = await self._store.commit(contents)
         except LeaseLost as lost:
             if not lost.committed:
-                await self._store.commit_late(contents.late_batch(now))
+                await self._store.commit_late(contents.requests, contents.paces)
             raise
         self._gate.stored(contents.paces)
         self._outbox.committed(result.robots_ids)

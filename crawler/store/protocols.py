@@ -17,7 +17,7 @@ Times are in seconds since the epoch. Every method raises :class:`crawler.errors
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -116,16 +116,16 @@ class ClaimLimits:
 
 @dataclass(slots=True)
 class CommitBatch:
-    """The work that one commit stores."""
+    """The work that one commit stores, and the bounds of what it claims."""
 
-    now: float
-    limits: ClaimLimits
+    now: float = 0.0
+    limits: ClaimLimits = ClaimLimits(0)
     outcomes: list[Outcome] = field(default_factory=list)
     requests: list[RequestRow] = field(default_factory=list)
     robots: list[RobotsNews] = field(default_factory=list)
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
     released: list[int] = field(default_factory=list)  # group numbers
-    unreserved: list[str] = field(default_factory=list)  # groups whose reservations (Frontier.reserve) have ended
+    unreserved: set[str] = field(default_factory=set)  # groups whose reservations (Frontier.reserve) have ended
     worst_lag_s: float = 0.0  # the longest delay of the event loop in this run
     refuted: list[Refuted] = field(default_factory=list)  # Host lines that an answer has contradicted
     # Main sites that may be none: they are judged after the outcomes are stored.
@@ -758,7 +758,7 @@ class Frontier(Overview, Protocol):
         """
         ...
 
-    async def commit_late(self, late: CommitBatch) -> None:
+    async def commit_late(self, requests: Sequence[RequestRow], paces: Mapping[str, Pace]) -> None:
         """Log the requests of a worker that has lost its lease, and store its paces; nothing else.
 
         If another worker has sent requests to a group since, the longer wait holds.

@@ -307,7 +307,7 @@ async def test_another_site_reserves_only_an_idle_group(harness: Harness) -> Non
     assert number is not None
     await harness.seed(A)
     assert await harness.claim() == [], "it is reserved"
-    await harness.commit(unreserved=["a.test"])
+    await harness.commit(unreserved={"a.test"})
     assert await store.reserve(site, NOW) is None, "its own URL is ready"
     await harness.commit(paces={"a.test": Pace(NOW + 5, 5.0)})
     await store.prepare(None)

@@ -144,7 +144,7 @@ class Harness:
     async def news(self, site_id: int, site: str, copy: RobotsCopy, **more: Any) -> int:
         """Hand in a robots copy of a site, and end the reservation of its host."""
         news = RobotsNews(site_id, site, copy, more.get("crawl_delay_s"), more.get("main_site"))
-        return (await self.commit(robots=[news], unreserved=[host_of(site)])).robots_ids[site_id]
+        return (await self.commit(robots=[news], unreserved={host_of(site)})).robots_ids[site_id]
 
 
 def queued_urls(claims: Iterable[Claim]) -> list[str]:

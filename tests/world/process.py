@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import copy_context
 from dataclasses import asdict, dataclass
@@ -22,13 +22,14 @@ from crawler.engine.lease import Lease
 from crawler.engine.parser_pool import ReadingOptions
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.operator import Command
+from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.reasons import EndCode
 from crawler.run import session
 from crawler.store.open import give_order_to_file
-from crawler.store.protocols import CommitBatch, CommitResult
+from crawler.store.protocols import CommitBatch, CommitResult, RequestRow
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
 from tests.virtual_time import EPOCH_S, VirtualClock
@@ -280,10 +281,10 @@ class WatchedStore(SqliteStore):
         self.process.committed(batch, result, asked_at)
         return result
 
-    async def commit_late(self, late: CommitBatch) -> None:
+    async def commit_late(self, requests: Sequence[RequestRow], paces: Mapping[str, Pace]) -> None:
         self.process.life.lost_lease = True
-        await super().commit_late(late)
-        self.process.committed(late, None, self.process.now())
+        await super().commit_late(requests, paces)
+        self.process.committed(CommitBatch(requests=list(requests)), None, self.process.now())
 
     async def reserve(self, site: str, *more: Any) -> int | None:
         asked_at = self.process.now()

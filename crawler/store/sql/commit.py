@@ -102,7 +102,9 @@ class Committer:
         if batch.released:
             await self._sql.execute("release_groups", groups=json.dumps(batch.released))
         me = self._workers.id
-        await self._sql.execute_many("end_reservation", [{"name": name, "worker": me} for name in batch.unreserved])
+        await self._sql.execute_many(
+            "end_reservation", [{"name": name, "worker": me} for name in sorted(batch.unreserved)]
+        )
         if batch.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = batch.worst_lag_s
             await self._sql.execute("set_worst_lag", lag_s=batch.worst_lag_s, run_id=self._run_id)
@@ -115,11 +117,11 @@ class Committer:
         heard = await self._new_refuted() if self._workers.lease_s is not None else refuted
         return CommitResult(claims, robots_ids, grant, await self._new_mirrors(batch.now), share, heard)
 
-    async def commit_late(self, batch: CommitBatch) -> None:
-        """Store the requests and paces of a worker that has lost its lease, and nothing else."""
-        await self._readiness.lock((), batch.paces)
-        await self._store_paces(batch.paces)
-        await self._log(batch.requests)
+    async def commit_late(self, requests: Sequence[RequestRow], paces: Mapping[str, Pace]) -> None:
+        """Store the requests and paces of a worker that has lost its lease."""
+        await self._readiness.lock((), paces)
+        await self._store_paces(paces)
+        await self._log(requests)
 
     async def _store_paces(self, paces: Mapping[str, Pace]) -> None:
         await self._sql.execute_many("add_groups", [{"name": name} for name in paces])

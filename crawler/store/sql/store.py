@@ -6,7 +6,7 @@ import json
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ from crawler.store.protocols import (
     Counts,
     OutgoingOffer,
     Refuted,
+    RequestRow,
     Waiting,
 )
 from crawler.store.retrying import retrying
@@ -305,10 +306,10 @@ class SqlStore(ABC):
             await self._workers.mark_url(url_id)
 
     @retrying
-    async def commit_late(self, late: CommitBatch) -> None:
+    async def commit_late(self, requests: Sequence[RequestRow], paces: Mapping[str, Pace]) -> None:
         async with self._writing():
-            if await self._workers.count_late(len(late.requests)):
-                await self._committer.commit_late(late)
+            if await self._workers.count_late(len(requests)):
+                await self._committer.commit_late(requests, paces)
 
     async def add_seeds(
         self, urls: Sequence[tuple[str, Reason | None]], domains: Collection[str] = frozenset()

@@ -9,7 +9,7 @@ from crawler.engine.outbox import FULL, OVERFULL, Contents, Outbox
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
 from crawler.model import Kind, Purpose, RobotsAction, RobotsCopy, State
-from crawler.store.protocols import ClaimLimits, RequestRow, RobotsNews
+from crawler.store.protocols import RequestRow, RobotsNews
 from tests.virtual_time import VirtualClock, run_virtual
 
 QUEUED = Queued(1, "http://a.test/", 1, 0, kind=Kind.PAGE)
@@ -36,7 +36,7 @@ def test_contents_are_taken_out_once_with_the_time_of_the_first() -> None:
         contents = box.take()
         assert (contents.outcomes, contents.released, contents.paces) == ([OUTCOME], [5], {"a.test": Pace(next_at=9.0)})
         assert (box.uncommitted_since, alarm.is_urgent) == (None, False)
-        assert box.take().batch(0.0, ClaimLimits(0), 0.0).outcomes == []
+        assert box.take().outcomes == []
 
     run_virtual(main)
 
@@ -81,8 +81,6 @@ def test_put_back_keeps_requests_and_the_latest_paces_only() -> None:
         again: Contents = box.take()
         assert (again.outcomes, len(again.requests)) == ([], 3)
         assert again.paces == {"a.test": Pace(next_at=2.0), "b.test": Pace(next_at=1.0)}
-        late = again.late_batch(5.0)
-        assert (len(late.requests), late.paces, late.released, late.limits.groups) == (3, again.paces, [], 0)
 
     run_virtual(main)
 
