@@ -9,7 +9,6 @@ from enum import StrEnum
 from functools import lru_cache
 
 from crawler.frontier.operator import BLOCKED, Blocks
-from crawler.frontier.traps import TrapSettings
 from crawler.frontier.traps import refusal as trap_in
 from crawler.model import Link
 from crawler.reasons import Reason, ReasonCode
@@ -18,7 +17,6 @@ from crawler.url import host_of, registrable_domain, registrable_domains
 _LINKS_KEPT = 8_192
 _SITES_KEPT = 10_000
 _NOFOLLOW = Reason(ReasonCode.NOFOLLOW)
-_NO_TRAPS = TrapSettings(enabled=False)
 
 
 class ScopeMode(StrEnum):
@@ -52,13 +50,13 @@ class Scope:
         settings: ScopeSettings,
         seeds: Iterable[str],
         reachable: Callable[[str], bool] = lambda host: True,
-        traps: TrapSettings = _NO_TRAPS,
+        refuses_traps: bool = False,
         now: float = 0.0,
         max_depth: int | None = None,
     ) -> None:
         self.settings = settings
         self.blocks = Blocks()
-        self._traps = traps
+        self._refuses_traps = refuses_traps
         self._now = now
         self._max_depth = max_depth
         self._reachable = reachable
@@ -124,7 +122,7 @@ class Scope:
                 return Reason(ReasonCode.SCOPE, f"matches scope.exclude ({match.group()[:80]!r})"), None
         if self._include and not is_seed and not any(pattern.search(url) for pattern in self._include):
             return Reason(ReasonCode.SCOPE, "matches no scope.include"), None
-        return None, None if is_seed else trap_in(url, self._traps, self._now)
+        return None, trap_in(url, self._now) if self._refuses_traps and not is_seed else None
 
     def _refuse_site(self, site: str) -> Reason | None:
         host = host_of(site)

@@ -1,8 +1,9 @@
 """Rules that recognise traps: URLs of an endless web that a program generates on request.
 
 Each rule has a name and looks at one URL alone. In doubt, a rule admits the URL: the limits on depth and pages bound
-the traps that are missed, while a page that is refused is never seen. A refusal holds for the settings of this crawl
-only, and has the code :attr:`~crawler.reasons.ReasonCode.TRAP`.
+the traps that are missed, while a page that is refused is never seen. A refusal has the code
+:attr:`~crawler.reasons.ReasonCode.TRAP`. The thresholds are constants: a crawl whose real pages break a rule turns the
+rules off (``traps.enabled``) and sets a limit on pages.
 
 ===================  ================================================================================
 ``url-length``       longer than servers and sitemaps accept (2,048 characters, sitemaps.org)
@@ -28,9 +29,18 @@ from crawler.reasons import Reason, ReasonCode
 from crawler.terminal_text import shown
 
 _YEAR_S = 31_556_952  # a mean Gregorian year
-#: The longest run of segments that is recognised. This limit keeps the time linear for all settings.
-_MAX_PERIOD = 8
 _SHOWN_CHARS = 60
+
+_MAX_URL_CHARS = 2048
+_MAX_PATH_SEGMENTS = 20
+_MAX_REPETITIONS = 2  # in a row, of a segment or a run of segments
+_MAX_PERIOD = 8  # segments of the longest run that is recognised
+_MAX_QUERY_CHARS = 1024
+_MAX_PARAMETERS = 30
+_MAX_SAME_NAME = 12  # parameters of one name: ?f=1&f=2 …
+_MAX_SAME_PARAMETER = 2  # name and value alike
+_FIRST_YEAR = 1990
+_MAX_YEARS_AHEAD = 3
 
 _SESSION = re.compile(
     # Names with no other use: any value that may be a token counts.
@@ -57,57 +67,46 @@ _MONTH = re.compile(r"[?&;][a-z_.-]{0,20}month=")
 
 @dataclass(frozen=True, slots=True)
 class TrapSettings:
-    """The thresholds of the rules: the highest values that are admitted."""
+    """Whether the rules are on."""
 
     enabled: bool = True
-    max_url_chars: int = 2048
-    max_path_segments: int = 20
-    max_repetitions: int = 2  # in a row, of a segment or a run of segments
-    max_query_chars: int = 1024
-    max_parameters: int = 30
-    max_same_name: int = 12  # parameters of one name: ?f=1&f=2 …
-    max_same_parameter: int = 2  # name and value alike
-    first_year: int = 1990
-    max_years_ahead: int = 3
 
 
-def refusal(url: str, settings: TrapSettings, now: float) -> Reason | None:
+def refusal(url: str, now: float) -> Reason | None:
     """The first rule that recognises the canonical ``url`` as a trap, as in ``trap: path-repetition (/a/b 3 times)``.
 
     ``None`` if no rule does. ``now`` is in epoch seconds. Never raises; takes time linear in the length of ``url``.
     """
-    if not settings.enabled:
-        return None
-    if len(url) > settings.max_url_chars:
+    if len(url) > _MAX_URL_CHARS:
         return Reason(ReasonCode.TRAP, f"url-length ({len(url)} characters)")
     # Most URLs are short and plain. For them, nothing is more expensive than a search for a character.
     found = None
-    if url.count("/") > 2 + min(settings.max_repetitions, settings.max_path_segments):
-        found = _path(url.partition("?")[0].split("/")[3:], settings)
+    if url.count("/") > 2 + _MAX_REPETITIONS:
+        found = _path(url.partition("?")[0].split("/")[3:])
     lower = url.lower()
     if not found and "?" in lower:
-        found = _query(url.partition("?")[2], settings)
+        found = _query(url.partition("?")[2])
     if not found and ("=" in lower or "/(" in lower):
         found = _session(lower)
     if not found:
         for hint in _CALENDAR_HINTS:
             if hint in lower:
-                found = _calendar(lower, settings, now)
+                found = _calendar(lower, now)
                 break
     return Reason(ReasonCode.TRAP, found) if found else None
 
 
-def _path(segments: list[str], settings: TrapSettings) -> str | None:
+def _path(segments: list[str]) -> str | None:
     count = len(segments) - (segments[-1:] == [""])  # the slash at the end of a directory begins no segment
-    if count > settings.max_path_segments:
+    if count > _MAX_PATH_SEGMENTS:
         return f"path-depth ({count} segments)"
     # A repetition needs segments that occur more than once.
-    if len(set(segments)) > len(segments) - settings.max_repetitions:
+    if len(set(segments)) > len(segments) - _MAX_REPETITIONS:
         return None
-    for period in range(1, min(_MAX_PERIOD, count // (settings.max_repetitions + 1)) + 1):
-        run = _repeated_run(segments, period, settings.max_repetitions)
+    for period in range(1, min(_MAX_PERIOD, count // (_MAX_REPETITIONS + 1)) + 1):
+        run = _repeated_run(segments, period, _MAX_REPETITIONS)
         if run:
-            return f"path-repetition ({shown(run, _SHOWN_CHARS)} {settings.max_repetitions + 1} times)"
+            return f"path-repetition ({shown(run, _SHOWN_CHARS)} {_MAX_REPETITIONS + 1} times)"
     return None
 
 
@@ -123,19 +122,19 @@ def _repeated_run(segments: list[str], period: int, repetitions: int) -> str | N
     return None
 
 
-def _query(query: str, settings: TrapSettings) -> str | None:
-    if len(query) > settings.max_query_chars:
+def _query(query: str) -> str | None:
+    if len(query) > _MAX_QUERY_CHARS:
         return f"query-growth ({len(query)} characters)"
     parameters = query.split("&")
-    if len(parameters) > settings.max_parameters:
+    if len(parameters) > _MAX_PARAMETERS:
         return f"query-growth ({len(parameters)} parameters)"
-    if len(parameters) > settings.max_same_parameter:
+    if len(parameters) > _MAX_SAME_PARAMETER:
         parameter, times = _commonest(filter(None, parameters))
-        if times > settings.max_same_parameter:
+        if times > _MAX_SAME_PARAMETER:
             return f"query-growth ({shown(parameter, _SHOWN_CHARS)} {times} times)"
-    if len(parameters) > settings.max_same_name:
+    if len(parameters) > _MAX_SAME_NAME:
         name, times = _commonest(parameter.partition("=")[0] for parameter in parameters)
-        if times > settings.max_same_name:
+        if times > _MAX_SAME_NAME:
             return f"query-growth (parameter {shown(name, _SHOWN_CHARS)} {times} times)"
     return None
 
@@ -153,14 +152,14 @@ def _session(lower: str) -> str | None:
     return None
 
 
-def _calendar(lower: str, settings: TrapSettings, now: float) -> str | None:
-    last_year = int(1970 + now / _YEAR_S) + settings.max_years_ahead
+def _calendar(lower: str, now: float) -> str | None:
+    last_year = int(1970 + now / _YEAR_S) + _MAX_YEARS_AHEAD
     is_calendar = _CALENDAR.search(lower) is not None
     dates = list(_DATE.finditer(lower)) if is_calendar else []
     if (year := _YEAR.search(lower)) and (is_calendar or _MONTH.search(lower)):
         dates.append(year)
     for date in dates:
         # An archive of old papers has years and months too, so an early year counts in a calendar only.
-        if int(date[1]) > last_year or (is_calendar and int(date[1]) < settings.first_year):
+        if int(date[1]) > last_year or (is_calendar and int(date[1]) < _FIRST_YEAR):
             return f"calendar ({shown(date[0][1:], _SHOWN_CHARS)})"
     return None

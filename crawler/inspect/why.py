@@ -102,8 +102,8 @@ async def _scope(store: Overview, url: str, known: dict[str, Any], settings: Set
 
 async def scope_of(store: Overview, settings: Settings, now: float) -> Scope:
     """The scope of a run with these ``settings``, for the seeds of the store."""
-    limit = settings.limits.max_depth
-    scope = Scope(settings.scope, await store.places(), traps=settings.traps, now=now, max_depth=limit)
+    limit, traps = settings.limits.max_depth, settings.traps.enabled
+    scope = Scope(settings.scope, await store.places(), refuses_traps=traps, now=now, max_depth=limit)
     scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
     adopt_mains(scope, await store.main_sites())
     return scope

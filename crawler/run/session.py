@@ -262,8 +262,14 @@ def _written_files(settings: Settings, store: EngineStore) -> tuple[Path, ...]:
 
 
 def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
-    limit, now = settings.limits.max_depth, clock.now()
-    return Scope(settings.scope, seeds, lambda host: may_contact(settings, host), settings.traps, now, limit)
+    return Scope(
+        settings.scope,
+        seeds,
+        partial(may_contact, settings),
+        settings.traps.enabled,
+        clock.now(),
+        settings.limits.max_depth,
+    )
 
 
 def require_alone(settings: Settings, remedy: str) -> None:

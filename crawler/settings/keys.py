@@ -455,38 +455,11 @@ _TABLE = (
     Key(
         "traps.enabled",
         FLAG,
-        "Leave out URLs that break one of the rules below.",
-        "Turn this off for sites whose real pages look like traps. `crawler why URL` names the rule that left a URL "
-        "out.",
-    ),
-    Key("traps.max_url_chars", whole(1), "The longest URL to take, in characters."),
-    Key(
-        "traps.max_path_segments",
-        whole(1),
-        "The most segments of a path; /a/b/c has 3.",
-    ),
-    Key(
-        "traps.max_repetitions",
-        whole(1),
-        "The most repetitions in a row of a segment, or of a sequence of segments, in a path; /a/b/a/b has 2.",
-    ),
-    Key("traps.max_query_chars", whole(1), "The longest query to take, in characters."),
-    Key("traps.max_parameters", whole(1), "The most parameters of a query."),
-    Key(
-        "traps.max_same_name",
-        whole(1),
-        "The most parameters of one name in a query; ?f=1&f=2 has 2.",
-    ),
-    Key(
-        "traps.max_same_parameter",
-        whole(1),
-        "The most parameters of one name and one value in a query; ?a=1&a=1 has 2.",
-    ),
-    Key("traps.first_year", whole(1), "The first year whose calendar pages are taken."),
-    Key(
-        "traps.max_years_ahead",
-        whole(1),
-        "The last year whose calendar pages are taken, counted in years from now.",
+        "Leave out URLs that look like traps.",
+        "Traps are: a URL of more than 2,048 characters; a path of more than 20 segments, or with the same segments "
+        "three times in a row; a query of more than 1,024 characters or 30 parameters, with more than 12 of one name, "
+        "or with the same parameter three times; a session id; a calendar before 1990 or more than 3 years ahead. Turn "
+        "this off for sites whose real pages look like traps. `crawler why URL` names the rule that left a URL out.",
     ),
     Key(
         "politeness.delay",

@@ -122,7 +122,7 @@ def _require_same(last: Settings, settings: Settings) -> None:
 
 async def _scope(store: Overview, settings: Settings, now: float) -> Scope:
     reachable, limit = partial(may_contact, settings), settings.limits.max_depth
-    scope = Scope(settings.scope, await store.places(), reachable, settings.traps, now, limit)
+    scope = Scope(settings.scope, await store.places(), reachable, settings.traps.enabled, now, limit)
     adopt_mains(scope, await store.main_sites())
     return scope
 

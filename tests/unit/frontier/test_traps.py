@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crawler.frontier.traps import TrapSettings, refusal
+from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
+from crawler.frontier.traps import refusal
 from tests.reasons import said
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
@@ -12,8 +13,8 @@ SITE = "https://a.example"
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
-def refused(path: str, settings: TrapSettings | None = None) -> str | None:
-    return said(refusal(SITE + path, settings or TrapSettings(), NOW))
+def refused(path: str) -> str | None:
+    return said(refusal(SITE + path, NOW))
 
 
 @pytest.mark.parametrize(
@@ -104,29 +105,12 @@ def test_traps_are_refused(path: str, reason: str) -> None:
     assert refused(path) == f"trap: {reason}"
 
 
-def test_the_switch() -> None:
-    assert refused("/a/b" * 50, TrapSettings(enabled=False)) is None
-
-
-@pytest.mark.parametrize(
-    ("settings", "path"),
-    [
-        (TrapSettings(max_url_chars=20), "/abc"),
-        (TrapSettings(max_path_segments=1), "/a/b"),
-        (TrapSettings(max_repetitions=1), "/a/a"),
-        (TrapSettings(max_query_chars=3), "/?abcd"),
-        (TrapSettings(max_parameters=1), "/?a&b"),
-        (TrapSettings(max_same_name=1), "/?a=1&a=2"),
-        (TrapSettings(max_same_parameter=1), "/?a=1&a=1"),
-        (TrapSettings(first_year=2020), "/calendar/2019/01/"),
-        (TrapSettings(max_years_ahead=0), "/calendar/2027/01/"),
-    ],
-)
-def test_thresholds_are_settings(settings: TrapSettings, path: str) -> None:
-    assert refused(path) is None
-    assert refused(path, settings) is not None
+@pytest.mark.parametrize("refuses", [True, False])
+def test_the_switch(refuses: bool) -> None:
+    scope = Scope(ScopeSettings(ScopeMode.ANY), [SITE], refuses_traps=refuses, now=NOW)
+    assert (scope.refusal(f"{SITE}{'/a/b' * 50}", 1) is not None) == refuses
 
 
 def test_the_year_is_that_of_now() -> None:
     url = f"{SITE}/calendar/2030/01/"
-    assert refusal(url, TrapSettings(), datetime(2027, 1, 2, tzinfo=UTC).timestamp()) is None
+    assert refusal(url, datetime(2027, 1, 2, tzinfo=UTC).timestamp()) is None
