@@ -59,7 +59,7 @@ def little_room(most_bytes: int) -> Callable[[], None]:
 def crawler(
     *arguments: str | Path,
     stdin: bytes | None = None,
-    timeout_s: float = 60,
+    timeout_s: float = 300,
     cwd: Path | None = None,
     before: Callable[[], object] | None = None,
     under: Sequence[str] = (),

@@ -35,7 +35,7 @@ WORKERS = 3
 LONGEST_S, MARGIN_S = 1.0, 1.0
 #: A lease of two seconds, and a crawl that lasts longer.
 _SETTINGS = HASTY + f"total_timeout = {LONGEST_S}\n[workers]\nlease_margin = {MARGIN_S}\npatience = 40\n"
-_END_S = 60.0
+_END_S = 300.0
 
 
 @dataclass(slots=True)

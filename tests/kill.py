@@ -30,7 +30,7 @@ from tests.command import HASTY, LOOPBACK
 from tests.web import LoopbackWeb, random_web
 
 DELAY_S = 0.05  # as in HASTY
-PATIENCE_S = 60.0  # for a crawl of a second or two
+PATIENCE_S = 300.0  # for a crawl of a second or two, on a busy machine
 CONTENT = (
     "SELECT url, state, reason, depth FROM urls",
     "SELECT url, status, body_sha256, title, noindex FROM pages",

@@ -17,6 +17,8 @@ from urllib.parse import quote
 
 #: Whom a server that root may not run is run as; Debian's package makes this user.
 _USER = "postgres"
+#: Free memory for the files of the servers of several test processes, which take about 1 GB each.
+_ROOM_BYTES = 10 << 30
 
 
 @cache
@@ -52,7 +54,7 @@ port = {port or 5432}
 unix_socket_directories = '{folder}'
 shared_buffers = {"2GB" if durable else "128MB"}
 max_connections = 100
-max_wal_size = {"4GB" if durable else "2GB"}
+max_wal_size = {"4GB" if durable else "256MB"}
 fsync = {"on" if durable else "off"}
 log_line_prefix = '%m [%p] %q%a '
 """)
@@ -128,10 +130,17 @@ def _is_running(process: int) -> bool:
         return False
 
 
+def _folder_in_memory() -> str | None:
+    """Making a database copies 300 files, and removing a server with all of its databases can take a disk a minute."""
+    folder = "/dev/shm"
+    return folder if os.path.isdir(folder) and shutil.disk_usage(folder).free >= _ROOM_BYTES else None
+
+
 @contextmanager
 def cluster(port: int | None = None, *, durable: bool = False) -> Iterator[Cluster]:
-    """A server that runs inside the context."""
-    with tempfile.TemporaryDirectory(prefix="crawler-pg-", ignore_cleanup_errors=True) as folder:
+    """A server that runs inside the context. Its files are in memory if there is room and it is not ``durable``."""
+    where = None if durable else _folder_in_memory()
+    with tempfile.TemporaryDirectory(prefix="crawler-pg-", dir=where, ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
         server = Cluster(Path(folder), port, durable=durable)
         try:

@@ -65,7 +65,7 @@ def test_a_sitemap_is_not_counted_as_a_page(loopback: LoopbackWeb, db_path: Path
     }
     (tmp_path / "maps.toml").write_text(f"[discovery]\nsitemaps = true\n{HASTY}")
     options = ("--config", tmp_path / "maps.toml", *LOOPBACK, "--db", db_path, "--workers", workers, "--json")
-    result = json.loads(crawler("run", loopback.url("a.test"), *options).out)
+    result = json.loads(here("run", loopback.url("a.test"), *options).out)
     assert (result["pages"], result["run"]["pages"]) == (2, 2)
     assert result["urls"]["fetched"] == 3, "of all URLs"
     status = json.loads(here("status", "--db", db_path, "--json").out)
@@ -154,7 +154,7 @@ def test_every_option_is_accepted(web: LoopbackWeb, db_path: Path, tmp_path: Pat
         "--workers": "1", "--reading": "rfc9309", "--resolve": "*.test=127.0.0.1",
     }  # fmt: skip
     flags = ("--skip-bad-seeds", "--allow-private", "--no-progress", "--json", "--include", "a", "--exclude", "/y$")
-    ended = crawler("run", web.url("a.test"), *(text for option in options.items() for text in option), *flags)
+    ended = here("run", web.url("a.test"), *(text for option in options.items() for text in option), *flags)
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["urls"]["excluded"] == 1  # /2 is too deep
     assert {hit.user_agent for hit in web.log} == {"FigTree/0.1.0 (+mailto:crawl@example.org)"}
@@ -349,7 +349,7 @@ def test_a_damaged_store(command: str, damage: str, web: LoopbackWeb, db_path: P
         case _:
             db_path.write_bytes(whole[: len(whole) // 3])
     given: tuple[Any, ...] = (url, *LOOPBACK) if command == "run" else (url,) if command == "why" else ()
-    ended = crawler(command, *given, "--db", db_path)
+    ended = here(command, *given, "--db", db_path)
     assert ended.code == 4, ended
     assert ended.out == ""
     assert ended.err.count("\n") == 1
@@ -450,10 +450,10 @@ def test_a_crawl_with_every_seed_left_out_says_why_on_standard_error(
 def test_a_crawl_without_a_page_exits_5_with_the_reason(web: LoopbackWeb, db_path: Path, workers: str) -> None:
     web.sites["a.test"] = {}
     run = ("run", web.url("a.test", "/gone"), *LOOPBACK, "--workers", workers, "--db", db_path)
-    ended = crawler(*run)
+    ended = here(*run)
     why = f"`crawler why {web.url('a.test', '/gone')} --db {db_path}` explains it"
     assert (ended.code, ended.err) == (5, f"crawler: nothing was crawled: the seed failed: 404 Not Found; {why}\n")
-    again = crawler(*run)
+    again = here(*run)
     assert (again.code, again.err) == (5, ended.err), "the store holds no page either"
 
 

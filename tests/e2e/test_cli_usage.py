@@ -215,14 +215,14 @@ def test_the_check_commands_say_what_they_need(command: str) -> None:
 )
 @pytest.mark.parametrize("command", ["robots", "page"])
 def test_a_malformed_case(command: str, line: bytes, told: str) -> None:
-    ended = crawler(command, "check", "--jsonl", stdin=line + b"\n\n")
+    ended = here(command, "check", "--jsonl", stdin=line + b"\n\n")
     assert ended.code == 2
     assert told in ended.err
     assert told in json.loads(ended.out)["error"]
 
 
 def test_a_case_that_is_nested_too_deeply() -> None:
-    ended = crawler("robots", "check", "--jsonl", stdin=b"[" * 100_000)
+    ended = here("robots", "check", "--jsonl", stdin=b"[" * 100_000)
     assert (ended.code, ended.out.count("\n")) == (2, 1)
     assert "standard input, line 1: not JSON" in ended.err
 

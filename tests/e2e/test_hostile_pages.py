@@ -15,7 +15,7 @@ import brotli
 import pytest
 
 from crawler.demo.pages import Page, plain
-from tests.command import LOOPBACK, ROOT, crawler
+from tests.command import LOOPBACK, ROOT, crawler, here
 from tests.web import LoopbackWeb
 
 COUNT = 100_000
@@ -47,12 +47,12 @@ def test_hostile_pages_are_given_up_and_their_neighbours_are_read(tmp_path: Path
     notes = {found[path][3] for path in HOSTILE}
     assert notes <= {f"not parsed: the parser needed more than {limit}" for limit in LIMITS}
     assert lag_s > 0
-    status = crawler("status", "--db", db).out
+    status = here("status", "--db", db).out
     assert "Lag" in status
     assert "1 fetched" in status
     assert "3 unread" in status
     sentence = f"200, {found['/nested'][3]}; body and texts not kept"
-    assert sentence in " ".join(crawler("why", f"http://a.test:{web.port}/nested", "--db", db).out.split())
+    assert sentence in " ".join(here("why", f"http://a.test:{web.port}/nested", "--db", db).out.split())
 
 
 @pytest.mark.parametrize("codec", ENCODINGS)

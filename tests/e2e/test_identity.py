@@ -18,7 +18,7 @@ from crawler.identity.directory import directory
 from crawler.identity.keys import read
 from crawler.settings.settings import SignatureForm
 from tests.botgate import needs_botgate, verdict
-from tests.command import HASTY, LOOPBACK, Ended, crawler
+from tests.command import HASTY, LOOPBACK, Ended, crawler, here
 from tests.postgres import Cluster
 
 AGENT = "https://crawler.example"
@@ -72,7 +72,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def key(tmp_path: Path) -> Path:
     path = tmp_path / "identity.jwks"
-    assert crawler("identity", "new", path).code == 0
+    assert here("identity", "new", path).code == 0
     return path
 
 
@@ -133,9 +133,9 @@ def test_the_private_key_is_nowhere_but_in_its_file(server: Server, tmp_path: Pa
     """It is in no store, archive, log, report, output and list of processes. The archive has the signatures."""
     ended = run(server, tmp_path, key, "--warc", tmp_path / "warc")
     assert ended.code == 0, ended.err
-    assert crawler("report", tmp_path / "report.html", "--db", tmp_path / "crawl.db").code == 0
-    assert crawler("audit", "--db", tmp_path / "crawl.db", "--report", tmp_path / "audit.md").code == 0
-    shown = crawler("identity", "show", key)
+    assert here("report", tmp_path / "report.html", "--db", tmp_path / "crawl.db").code == 0
+    assert here("audit", "--db", tmp_path / "crawl.db", "--report", tmp_path / "audit.md").code == 0
+    shown = here("identity", "show", key)
     secret = json.loads(key.read_text())["keys"][0]["d"]
     forms = [
         secret.encode(),

@@ -29,7 +29,7 @@ from crawler.settings.loading import settings_from
 from crawler.settings.settings import SignatureForm
 from crawler.version import VERSION
 from tests.botgate import discovered_identity, needs_botgate
-from tests.command import LOOPBACK, Ended, crawler
+from tests.command import LOOPBACK, Ended, here
 from tests.web import LoopbackWeb
 
 URL, MAIL = "https://crawler.example/bot", "ops@crawler.example"
@@ -76,7 +76,7 @@ def served(tmp_path: Path) -> Iterator[str]:
 
 def write_page(folder: Path, *options: str | Path) -> Ended:
     (folder / "c.toml").write_text(TEXTS)
-    return crawler("identity", "page", folder / "www", "--config", folder / "c.toml", *options)
+    return here("identity", "page", folder / "www", "--config", folder / "c.toml", *options)
 
 
 def text_of_page(folder: Path) -> str:
@@ -96,7 +96,7 @@ def test_cbcp_how_the_crawler_can_be_blocked(tmp_path: Path, reading: Reading) -
         cases = "".join(
             json.dumps({"robots": text, "agent": "TownCrawler", "url": url, "reading": reading}) + "\n" for url in urls
         )
-        done = crawler("robots", "check", "--jsonl", stdin=cases.encode())
+        done = here("robots", "check", "--jsonl", stdin=cases.encode())
         assert [json.loads(line)["allowed"] for line in done.out.splitlines()] == [False] * len(urls)
 
 
@@ -132,14 +132,14 @@ def test_the_page_names_the_statements_that_refuse_each_declared_use(tmp_path: P
 
 
 def test_cbcp_what_the_page_does_not_say_is_told(tmp_path: Path) -> None:
-    ended = crawler("identity", "page", tmp_path / "www", "--contact", MAIL)
+    ended = here("identity", "page", tmp_path / "www", "--contact", MAIL)
     assert ended.code == 0
     assert [line.rpartition(" ")[2] for line in ended.err.splitlines()] == [
         "identity.operator",
         "identity.about",
         "identity.data_use",
     ]
-    assert crawler("identity", "page", tmp_path / "www").code == 2
+    assert here("identity", "page", tmp_path / "www").code == 2
 
 
 def test_jafar_format(tmp_path: Path) -> None:
@@ -161,11 +161,11 @@ def test_jafar_format(tmp_path: Path) -> None:
 def test_draft_key_distribution_and_discovery(tmp_path: Path, served: str, path: str) -> None:
     """The verifier finds the directory by an origin; a URL with a path is the directory itself."""
     key = tmp_path / "identity.jwks"
-    assert crawler("identity", "new", key).code == 0
-    assert "run `crawler identity page` again" in crawler("identity", "rotate", key).err
+    assert here("identity", "new", key).code == 0
+    assert "run `crawler identity page` again" in here("identity", "rotate", key).err
     assert write_page(tmp_path, "--contact", MAIL, "--signing-key", key, "--signature-agent", served + path).code == 0
     body = (tmp_path / "www" / (path or "/.well-known/http-message-signatures-directory")[1:]).read_bytes()
-    shown = crawler("identity", "show", key, "--json")
+    shown = here("identity", "show", key, "--json")
     assert json.loads(body) == json.loads(shown.out)
     assert len(json.loads(body)["keys"]) == 2
     where = path or "/.well-known/http-message-signatures-directory"
@@ -227,7 +227,7 @@ def test_the_directory_that_nginx_serves_is_valid(tmp_path: Path) -> None:
     """The headers and the octets are those that were signed, also in a server that compresses everything else."""
     key, port = tmp_path / "identity.jwks", unused_port()
     origin = f"http://127.0.0.1:{port}"
-    assert crawler("identity", "new", key).code == 0
+    assert here("identity", "new", key).code == 0
     assert write_page(tmp_path, "--contact", MAIL, "--signing-key", key, "--signature-agent", origin).code == 0
     path = "/.well-known/http-message-signatures-directory"
     with nginx(tmp_path, port):
@@ -263,12 +263,12 @@ def test_cbcp_the_user_agent_names_the_page(
 ) -> None:
     loopback.sites["a.test"] = {"/": Page("<title>a</title>")}
     given = [part for contact in contacts for part in ("--contact", contact)]
-    assert crawler("run", loopback.url("a.test"), "--db", tmp_path / "c.db", *LOOPBACK, *given).code == 0
+    assert here("run", loopback.url("a.test"), "--db", tmp_path / "c.db", *LOOPBACK, *given).code == 0
     assert {hit.user_agent for hit in loopback.log} == {f"PoliteCrawler/{VERSION} (+{agent})"}
-    report = crawler("audit", "--db", tmp_path / "c.db", "--report", tmp_path / "audit.md")
+    report = here("audit", "--db", tmp_path / "c.db", "--report", tmp_path / "audit.md")
     assert report.code == 0
     assert f"PoliteCrawler/{VERSION} (+{agent})" in (tmp_path / "audit.md").read_text()
-    assert crawler("export", "warc", tmp_path / "c.warc", "--db", tmp_path / "c.db").code == 0
+    assert here("export", "warc", tmp_path / "c.warc", "--db", tmp_path / "c.db").code == 0
     senders = re.findall(rb"^From: (.*)\r$", (tmp_path / "c.warc").read_bytes(), re.M)
     assert [address.decode() for address in senders] == ([sender] if sender else [])
 
@@ -276,6 +276,6 @@ def test_cbcp_the_user_agent_names_the_page(
 @pytest.mark.parametrize("contacts", [(URL, URL + "2"), (MAIL, "b@example.org"), (URL, "me")])
 def test_two_contacts_of_one_kind_are_refused(tmp_path: Path, contacts: tuple[str, ...]) -> None:
     given = [part for contact in contacts for part in ("--contact", contact)]
-    ended = crawler("run", "https://a.example/", "--db", tmp_path / "c.db", *given)
+    ended = here("run", "https://a.example/", "--db", tmp_path / "c.db", *given)
     assert ended.code == 2
     assert f"--contact {contacts[0]} {contacts[1]}: must be" in ended.err

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Page
-from tests.command import HASTY, LOOPBACK, ROOT, crawler
+from tests.command import HASTY, LOOPBACK, ROOT, here
 from tests.web import LoopbackWeb
 
 #: Clipboard by OSC 52, title by OSC 0, colours in seven and in eight bits, bell, right-to-left override, line and
@@ -118,10 +118,10 @@ def poisoned(loopback: LoopbackWeb, db_path: Path, tmp_path: Path) -> tuple[Path
     }
     (tmp_path / "hasty.toml").write_text(HASTY)
     start = loopback.url("a.test", "/")
-    ended = crawler("run", start, "--db", db_path, "--config", tmp_path / "hasty.toml", *LOOPBACK)
+    ended = here("run", start, "--db", db_path, "--config", tmp_path / "hasty.toml", *LOOPBACK)
     assert ended.code == 0, ended.err
-    assert crawler("index", "--db", db_path).code == 0
-    assert crawler("rank", "--db", db_path).code == 0
+    assert here("index", "--db", db_path).code == 0
+    assert here("rank", "--db", db_path).code == 0
     poison(db_path)
     return db_path, start
 

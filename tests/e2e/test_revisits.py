@@ -63,12 +63,12 @@ def rows(db: Path, sql: str) -> list[tuple[Any, ...]]:
 def test_what_holds_costs_no_body_and_what_changed_is_kept_in_both_versions(
     web: LoopbackWeb, db_path: Path, options: list[str | Path]
 ) -> None:
-    assert crawler("run", web.url("a.test"), *options).code == 0
+    assert here("run", web.url("a.test"), *options).code == 0
     bodies_before = rows(db_path, "SELECT count(*) FROM body")
     change(web, _3=page(3, 2), _4=None)
     before = len(web.log)
     time.sleep(1.2)
-    ended = crawler("run", "--revisit", *options, "--json")
+    ended = here("run", "--revisit", *options, "--json")
     assert (ended.code, ended.err) == (0, "crawler: changes the crawl: --revisit in place of false\n")
     result = json.loads(ended.out)
     assert result["ended_by"] == "nothing is left in the frontier, and no revisit is due"
@@ -95,18 +95,18 @@ def test_what_holds_costs_no_body_and_what_changed_is_kept_in_both_versions(
 
 
 def test_a_killed_revisit_loses_nothing(web: LoopbackWeb, db_path: Path, options: list[str | Path]) -> None:
-    assert crawler("run", web.url("a.test"), *options).code == 0
+    assert here("run", web.url("a.test"), *options).code == 0
     change(web, **{f"_{n}": page(n, 2) for n in range(PAGES)})
     time.sleep(1.2)
     for _ in range(3):
         before, process = len(web.log), start("run", "--revisit", *options, "--delay", "0.15")
-        until(lambda seen=before: len(web.log) > seen + 2, "some revisits", 20)
+        until(lambda seen=before: len(web.log) > seen + 2, "some revisits")
         process.send_signal(signal.SIGKILL)
         assert finish(process).code == -signal.SIGKILL
         waiting = rows(db_path, "SELECT 1 FROM urls WHERE state = 'queued' AND reason LIKE 'revisit: due'")
         assert waiting
         assert rows(db_path, "SELECT count(*) FROM pages") == [(PAGES + 1,)]
-    assert crawler("run", "--revisit", *options).code == 0
+    assert here("run", "--revisit", *options).code == 0
     newest = rows(db_path, "SELECT version FROM pages WHERE title <> 'Home'")
     assert newest == [(2,)] * PAGES
     assert json.loads(here("audit", "--db", db_path, "--json").out)["violations"] == []
@@ -117,15 +117,15 @@ def test_a_hint_brings_a_visit_forward(web: LoopbackWeb, db_path: Path, tmp_path
     """At once, though the least interval between visits is an hour."""
     (tmp_path / "late.toml").write_text(HASTY)
     options = ["--config", tmp_path / "late.toml", *LOOPBACK, "--db", db_path]
-    crawler("run", web.url("a.test"), *options)
+    here("run", web.url("a.test"), *options)
     before = len(web.log)
-    crawler("run", "--revisit", *options)
+    here("run", "--revisit", *options)
     assert len(web.log) == before, "nothing is due for a week"
     change(web, _5=page(5, 2))
     said = f"{web.url('a.test', '/5')}\n{web.url('a.test', '/new')} # a page nobody links to\nhttp://b.test/\n"
     told = crawler("hint", "--from", "-", "--db", db_path, "--json", stdin=said.encode())
     assert json.loads(told.out) == {"moved": 1, "new": 1, "ignored": 1, "over": 0}
-    crawler("run", "--revisit", *options)
+    here("run", "--revisit", *options)
     assert [hit.path for hit in web.log[before:]] == ["/new", "/5"]
     assert rows(db_path, "SELECT version FROM pages WHERE url LIKE '%/5'") == [(2,)]
 
@@ -134,18 +134,18 @@ def test_a_hint_brings_a_visit_forward(web: LoopbackWeb, db_path: Path, tmp_path
 def test_refresh_visits_what_is_named_or_all(web: LoopbackWeb, db_path: Path, tmp_path: Path, workers: str) -> None:
     (tmp_path / "c.toml").write_text(HASTY)
     options = ["--config", tmp_path / "c.toml", *LOOPBACK, "--db", db_path, "--workers", workers]
-    assert crawler("run", web.url("a.test"), *options).code == 0
+    assert here("run", web.url("a.test"), *options).code == 0
     pages = {hit.path for hit in web.log} - {"/robots.txt"}
     before = len(web.log)
-    one = crawler("run", "--refresh", web.url("a.test", "/5"), *options)
+    one = here("run", "--refresh", web.url("a.test", "/5"), *options)
     assert (one.code, one.err) == (0, "crawler: 1 visit queued by --refresh\n")
     assert [hit.path for hit in web.log[before:]] == ["/5"]
     for name in ([], ["a.test"]):
         before = len(web.log)
-        assert crawler("run", "--refresh", *name, *options).code == 0
+        assert here("run", "--refresh", *name, *options).code == 0
         assert {hit.path for hit in web.log[before:]} == {"/robots.txt", *pages}
     before = len(web.log)
-    assert crawler("run", "--refresh", web.url("a.test", "/robots.txt"), web.url("a.test", "/5"), *options).code == 0
+    assert here("run", "--refresh", web.url("a.test", "/robots.txt"), web.url("a.test", "/5"), *options).code == 0
     assert [hit.path for hit in web.log[before:]] == ["/robots.txt", "/5"]
     assert json.loads(here("audit", "--db", db_path, "--json").out)["violations"] == []
 

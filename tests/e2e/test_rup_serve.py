@@ -24,7 +24,7 @@ from aiohttp import ClientSession, web
 from aiosmtpd.controller import Controller
 
 from crawler.rup.server.web import RupServer, mount
-from tests.command import ROOT, crawler, finish, start, until
+from tests.command import ROOT, finish, here, start, until
 
 
 def free_port() -> int:
@@ -344,7 +344,7 @@ def test_wrong_options_end_in_one_sentence(
     db.execute("CREATE TABLE url (x)")
     db.close()
     options = {"--root": ".", "--base-url": "http://a.example/", "--listen": "127.0.0.1:0", "--smtp": "127.0.0.1:25"}
-    ended = crawler("rup", "serve", *(text for pair in {**options, option: value}.items() for text in pair))
+    ended = here("rup", "serve", *(text for pair in {**options, option: value}.items() for text in pair))
     assert ended.code == 2, ended
     assert says in ended.err
     assert ended.err.count("\n") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import sqlite3
@@ -19,6 +18,7 @@ import crawler as package
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.errors import UsageError
 from crawler.sampling import load
+from tests import kill
 from tests.command import HASTY, LOOPBACK, Ended, crawler, finish, here, start, until
 from tests.web import LoopbackWeb
 
@@ -175,15 +175,14 @@ def test_a_crawl_killed_again_and_again_gives_the_same_sample(web: LoopbackWeb, 
     chance, kills = random.Random(seed), 0
     for _ in range(12):
         before = len(web.log)
-        process = start("run", *arguments(web, tmp_path / "killed.db", *options))
-        enough, deadline = before + chance.randint(1, 9), time.monotonic() + 5
-        while len(web.log) < enough and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.002)
-        if process.poll() is not None:
-            finish(process)
+        command = ["run", *map(str, arguments(web, tmp_path / "killed.db", *options))]
+        process, enough = kill.start(command, tmp_path / "said"), before + chance.randint(1, 9)
+        until(lambda p=process, n=enough: len(web.log) >= n or p.exitcode is not None, "requests")
+        process.kill()
+        process.join()
+        if process.exitcode != -signal.SIGKILL:
+            assert process.exitcode == 0, (tmp_path / "said").read_text()
             break
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
         kills += 1
     assert kills >= 3
     assert run(web, tmp_path / "killed.db", *options).code == 0

@@ -10,7 +10,7 @@ import pytest
 from filelock import FileLock
 
 from crawler.demo.pages import Page
-from tests.command import HASTY, LOOPBACK, Ended, crawler, here
+from tests.command import HASTY, LOOPBACK, Ended, here
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
@@ -112,8 +112,11 @@ def test_an_unknown_option_is_no_word_to_leave_out(db: str, option: str) -> None
         (["index", "--db", "none.db"], "no such store"),
     ],
 )
-def test_wrong_usage_is_one_clear_line(db: str, arguments: list[str], said: str, tmp_path: Path) -> None:
-    ended = crawler(*arguments, *([] if "--db" in arguments else ["--db", db]), cwd=tmp_path)
+def test_wrong_usage_is_one_clear_line(
+    db: str, arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = here(*arguments, *([] if "--db" in arguments else ["--db", db]))
     assert ended.code == 2
     assert said in ended.err
     assert ended.err.count("\n") == 1
@@ -124,5 +127,5 @@ def test_a_store_in_use_is_not_indexed(db: str) -> None:
     if "://" in db:
         return  # who is at work on other machines cannot be told
     with FileLock(f"{db}.lock"):
-        ended = crawler("index", "--db", db)
+        ended = here("index", "--db", db)
     assert (ended.code, "another command writes" in ended.err) == (2, True)

@@ -33,7 +33,7 @@ class SearchPage:
         self.port = urlsplit(self.url).port or 0
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[int, str, http.client.HTTPResponse]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             connection.request(method, path, headers=headers)
             response = connection.getresponse()

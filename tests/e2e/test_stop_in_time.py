@@ -116,7 +116,7 @@ def test_a_busy_loop_ends(number: signal.Signals, busy_s: float, db_path: Path, 
         until(lambda: server.pages > 0, "the page")
         time.sleep(1)
         process.send_signal(number)
-        ended = finish(process, 60)
+        ended = finish(process)
     assert ended.code == 3
     assert (TOO_LATE in ended.err) == (busy_s > 0.1)
     assert states(db_path) == {"queued": 1}
@@ -125,7 +125,7 @@ def test_a_busy_loop_ends(number: signal.Signals, busy_s: float, db_path: Path, 
 @pytest.mark.parametrize("busy_s", [0.01, 0.5])
 def test_the_end_of_the_time_ends_a_busy_loop(busy_s: float, db_path: Path, tmp_path: Path) -> None:
     with dripping() as server:
-        ended = finish(run(f"BUSY_S = {busy_s}{BUSY}", server, db_path, tmp_path / "hasty.toml", "--max-time", "3"), 60)
+        ended = finish(run(f"BUSY_S = {busy_s}{BUSY}", server, db_path, tmp_path / "hasty.toml", "--max-time", "3"))
     assert ended.code == (5 if busy_s < 0.1 else 0)  # no page has arrived; the late end knows nothing of pages
     assert (TOO_LATE in ended.err) == (busy_s > 0.1)
     assert ("--max-time is over" in ended.out) == (busy_s < 0.1)
@@ -140,7 +140,7 @@ def test_a_store_that_does_not_answer_ends_like_a_kill(options: tuple[str, ...],
         if not options:
             time.sleep(1)
             process.send_signal(signal.SIGTERM)
-        ended = finish(process, 60)
+        ended = finish(process)
         assert ended.code == (0 if options else 3)
         assert TOO_LATE in ended.err
         assert states(db_path) == {"queued": 1}

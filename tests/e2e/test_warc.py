@@ -22,7 +22,7 @@ from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.cli import main as warcio
 
 from crawler.demo.pages import Fault, Page, Site, plain, redirect
-from tests.command import HASTY, LOOPBACK, crawler, finish, little_room, start
+from tests.command import HASTY, LOOPBACK, crawler, finish, here, little_room, start
 from tests.web import LoopbackWeb
 
 TEXT = "<title>Two</title>" + "<p>the same again" * 500
@@ -68,7 +68,7 @@ def answers(folder: Path) -> dict[str, tuple[str, int, bytes]]:
 
 def test_an_archive_of_a_crawl(loopback: LoopbackWeb, tmp_path: Path, options: tuple[str | Path, ...]) -> None:
     loopback.sites["a.test"] = SITE
-    assert crawler("run", loopback.url("a.test"), *options).code == 0
+    assert here("run", loopback.url("a.test"), *options).code == 0
     found = answers(tmp_path)
     copies = sorted((found.pop("/two"), found.pop("/copy")))
     assert copies == [("response", 200, TEXT.encode()), ("revisit", 200, b"")]
@@ -117,7 +117,7 @@ def test_pywb_replays_it(loopback: LoopbackWeb, tmp_path: Path, options: tuple[s
     if importlib.util.find_spec("pywb") is None:
         pytest.skip("pywb is not installed")
     loopback.sites["a.test"] = SITE
-    assert crawler("run", loopback.url("a.test"), *options).code == 0
+    assert here("run", loopback.url("a.test"), *options).code == 0
     urls = [loopback.url("a.test", path) for path in ("/two", "/copy", "/none", "/hid", "/old", "/pdf")]
     files = ",".join(map(str, archives(tmp_path)))
     command = [sys.executable, "-W", "ignore", "-c", PYWB, "shown:", files, *urls]
@@ -141,7 +141,7 @@ def test_nothing_is_claimed_that_is_not_archived(
     kills = 0
     while kills < 6:
         asked = len(loopback.log) + chance.randint(1, 9)
-        process, deadline = start(*command), time.monotonic() + 10
+        process, deadline = start(*command), time.monotonic() + 300
         while len(loopback.log) < asked and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.002)
         process.send_signal(signal.SIGKILL)

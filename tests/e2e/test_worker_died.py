@@ -89,7 +89,7 @@ def crawl_until_done(run: list[str], folder: Path, runs: int) -> int:
     paths = [str(folder), os.getcwd(), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     for number in range(1, runs + 1):
-        ended = subprocess.run(run, env=environment, capture_output=True, timeout=120, check=False)
+        ended = subprocess.run(run, env=environment, capture_output=True, timeout=300, check=False)
         if ended.returncode == 0:
             return number
     raise AssertionError(ended.stderr.decode())

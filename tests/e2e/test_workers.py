@@ -242,7 +242,7 @@ def test_a_worker_that_was_stopped_ends_where_another_crawl_was_begun_meanwhile(
     until(lambda: len(loopback.log) >= 10, "requests")
     first.send_signal(signal.SIGSTOP)
     newer = (*options, "--db", db, "--max-depth", "30", "--max-pages", "60")
-    until(lambda: crawler(*newer).code == 0, "a lease that ends", 40)
+    until(lambda: crawler(*newer).code == 0, "a lease that ends")
     first.send_signal(signal.SIGCONT)
     ended = finish(first)
     assert (ended.code, ended.err) == (3, "")
@@ -356,7 +356,7 @@ def test_a_database_that_is_away_is_told_of_once_and_a_second_signal_does_not_wa
         assert "waits for it no longer; what was committed is kept" in last
         assert process.wait(60) == 4
         server.start()
-        until(lambda: crawler(*command, timeout_s=100).code == 0, "a crawl that goes on", 120)
+        until(lambda: crawler(*command).code == 0, "a crawl that goes on")
         assert look(command[-1], "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
     assert rude(loopback) == []
 

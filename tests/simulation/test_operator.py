@@ -236,7 +236,7 @@ def test_an_unblock_wakes_a_waiting_crawl(db_path: Path) -> None:
         await operator.make_store()
         await operator.ask(Command.BLOCK, "a.test")
         async with operator.crawl(web, ["http://a.test/", "http://down.test/"]) as (run, task):
-            await clock.sleep(5000)  # the pauses before another attempt at robots.txt have grown
+            await clock.sleep(600)  # the pauses before another attempt at robots.txt have grown
             assert web.web.hits("a.test") == []
             asked_at = web_time()
             await operator.ask(Command.UNBLOCK, "a.test")

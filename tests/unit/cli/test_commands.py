@@ -39,7 +39,7 @@ finally:
 """
     unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True, env=unmeasured
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True, env=unmeasured
     )
     loaded = done.stdout.splitlines()[-1]
     assert "'crawler.cli.shared'" in loaded

@@ -500,11 +500,11 @@ async def main():
 asyncio.run(main())
 """
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, cwd=ROOT, check=False
     )
     assert ended.returncode == -signal.SIGKILL
     for pid in map(int, ended.stdout.split()):
-        deadline = 200
+        deadline = 6000
         while is_running(pid) and deadline:
             deadline -= 1
             subprocess.run(["sleep", "0.05"], check=True)
