@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from shlex import quote
 
 from crawler.clock import brief_time
 from crawler.engine.progress import Progress
+from crawler.formatting import many
 from crawler.frontier.revisit import VisitResult
 from crawler.inspect.unknown_hosts import told_wait
 from crawler.model import State
-from crawler.reasons import EndCode, RunEnd
+from crawler.reasons import EndCode, ReasonCode, RunEnd
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.store.location import db_argument
 from crawler.store.protocols import EngineStore
+
+_MAX_SENTENCES = 3  # of one code
 
 #: The exit code of a run that crawled nothing.
 NOTHING_CRAWLED = 5
@@ -50,8 +55,6 @@ async def why_nothing(
 
 
 async def _reason(store: EngineStore, end: RunEnd, settings: Settings, now: float, *, has_one_seed: bool) -> str:
-    if end.code is EndCode.SEEDS_LEFT_OUT:
-        return f"every seed was left out: {end.code.told(end.detail, terminal_name)}"
     if end.code in _PAGE_LIMITS:
         return end.told(terminal_name)
     if (wait := await store.next_ready(now)) is not None:  # URLs are left: the run ended for another reason
@@ -60,10 +63,36 @@ async def _reason(store: EngineStore, end: RunEnd, settings: Settings, now: floa
             return ended
         waits = f"waits, first for {wait.group} until {brief_time(wait.until, now)}"
         return f"{ended}, and everything left {waits}: {told_wait(wait, settings.robots, now)}"
-    seeds = await store.seed_states()
-    if not seeds or seeds[0][0] in (State.FETCHED, State.QUEUED):
-        return end.told(terminal_name)
-    (state, reason), others = seeds[0], len(seeds) - 1
-    more = f"; and {others:,} other reason{'s' * (others > 1)}" if others else ""
-    verb = state if state is State.FAILED else f"{'was' if has_one_seed else 'were'} {state}"
-    return f"{'the seed' if has_one_seed else 'the seeds'} {verb}: {reason}{more}"
+    causes = causes_of(await store.seed_causes(), has_one_seed=has_one_seed)
+    if end.code is EndCode.SEEDS_LEFT_OUT and len(causes) == 1:
+        return f"every seed was left out: {causes[0].sentence}"
+    return "; ".join(map(str, causes)) or end.told(terminal_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why so many seeds led to no page. ``seeds`` is ``None`` for the one seed of a crawl."""
+
+    seeds: int | None
+    state: State
+    sentence: str
+
+    def __str__(self) -> str:
+        which = "the seed" if self.seeds is None else many(self.seeds, "seed")
+        was = "" if self.state is State.FAILED else "was " if self.seeds in (None, 1) else "were "
+        return f"{which} {was}{self.state}: {self.sentence}"
+
+
+def causes_of(found: Iterable[tuple[State, ReasonCode, str, int]], *, has_one_seed: bool) -> list[Cause]:
+    """The causes, most frequent first. Reasons with one code that differ much, as by host names, are one cause."""
+    by_code: dict[tuple[State, ReasonCode], list[tuple[str, int]]] = {}
+    for state, code, reason, seeds in found:
+        by_code.setdefault((state, code), []).append((reason, seeds))
+    causes = []
+    for (state, code), reasons in by_code.items():
+        if len(reasons) > _MAX_SENTENCES:
+            causes.append(Cause(sum(seeds for _, seeds in reasons), state, code.meaning))
+        else:
+            causes += [Cause(seeds, state, code.told(reason, terminal_name)) for reason, seeds in reasons]
+    causes.sort(key=lambda cause: -(cause.seeds or 0))
+    return [replace(cause, seeds=None) for cause in causes] if has_one_seed else causes

@@ -787,6 +787,10 @@ class Frontier(Overview, Protocol):
         """The states of the seeds with the sentences of their reasons, each once, most frequent first."""
         ...
 
+    async def seed_causes(self) -> list[tuple[State, ReasonCode, str, int]]:
+        """What became of the seeds without a page, at the end of their redirects: (state, code, sentence, URLs)."""
+        ...
+
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, ReasonCode, int, bool]]:
         """Excluded and failed URLs by number: (number, URL, reason code, depth, is a seed or named by a sitemap)."""
         ...

@@ -43,6 +43,16 @@ async def test_urls_in_or_before_a_redirect_loop_fail_and_no_others(harness: Har
     assert await ends(harness.store) == after, "once is enough"
 
 
+async def test_the_seeds_without_a_page_are_counted_by_cause(harness: Harness) -> None:
+    await harness.seed(*CIRCLE, *ENDING)
+    await visit_all(harness)
+    assert [(state, reason, urls) for state, _, reason, urls in await harness.store.seed_causes()] == [
+        ("failed", "gone", 1)
+    ], "the target of a redirect counts once"
+    await harness.store.fail_circles()
+    assert sum(urls for *_, urls in await harness.store.seed_causes()) == 1 + len(CIRCLE)
+
+
 async def test_a_chain_with_a_queued_url_does_not_fail_yet(harness: Harness) -> None:
     await harness.seed(f"{A}/1")
     (claim,) = await harness.claim()

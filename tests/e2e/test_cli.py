@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from crawler.demo.pages import Fault, Page
+from crawler.demo.pages import Fault, Page, redirect
 from crawler.errors import StoreError
 from crawler.run.nothing_crawled import NOTHING_CRAWLED
 from crawler.store.sqlite.store import SqliteStore
@@ -517,7 +517,23 @@ def test_a_run_that_adds_no_page_to_a_store_exits_5(web: LoopbackWeb, db_path: P
     web.sites["b.test"] = {"/robots.txt": Page("User-agent: *\nDisallow: /\n")}
     ended = here("run", web.url("b.test"), *common)
     assert ended.code == 5
-    assert ended.err.startswith("crawler: nothing was crawled: ")
+    said = "1 seed was excluded: robots: line 2, Disallow: / (draft1996); "
+    assert ended.err.startswith(f"crawler: nothing was crawled: {said}")
+
+
+def test_a_crawl_without_a_page_counts_the_seeds_by_cause(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
+    closed = Page("User-agent: *\nDisallow: /\n")
+    sites = {"a.test": {}, "b.test": {"/": redirect("/gone")}, "c.test": {"/": redirect("http://out.test/")}}
+    sites |= {host: {"/robots.txt": closed} for host in ("d.test", "e.test", "f.test")}
+    web.sites.clear()
+    web.sites.update(sites)
+    options = ("--scope", "host", "--config", hasty, *LOOPBACK)
+    ended = here("run", *map(web.url, sites), *options, "--db", db_path)
+    assert ended.code == 5
+    assert ended.err.startswith(
+        "crawler: nothing was crawled: 3 seeds were excluded: robots: line 2, Disallow: / (draft1996); "
+        "2 seeds failed: 404 Not Found; 1 seed was excluded: scope: "
+    ), ended.err
 
 
 def test_counts_of_one_are_singular(loopback: LoopbackWeb, tmp_path: Path) -> None:

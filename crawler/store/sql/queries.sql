@@ -134,6 +134,17 @@ WHERE s.name = :name;
 -- The states of the seeds with their reasons, most frequent first; without the seeds of other parts.
 SELECT state, reason FROM urls_by_id WHERE seed = 1 AND reason_code <> 'other_part' GROUP BY 1, 2 ORDER BY count(*) DESC;
 
+-- name: seed_causes
+-- What became of the seeds and the targets of their redirects that are no pages. A URL that was excluded for its target, as
+-- on a mirror, is left out: the target is a seed too.
+WITH RECURSIVE way (url_id) AS (
+  SELECT url_id FROM urls_by_id WHERE seed = 1
+  UNION
+  SELECT u.target_id FROM way JOIN urls_by_id u ON u.url_id = way.url_id WHERE u.state = 'redirected' AND u.target_id IS NOT NULL)
+SELECT u.state, u.reason_code, u.reason, count(*) AS urls FROM way JOIN urls_by_id u ON u.url_id = way.url_id
+WHERE (u.state = 'failed' OR (u.state = 'excluded' AND u.target_id IS NULL)) AND u.reason_code <> 'other_part'
+GROUP BY u.state, u.reason_code, u.reason ORDER BY urls DESC, u.reason;
+
 -- name: unfetched_seed
 -- A seed that was not fetched: of those on sites that this run sent a request to, if there are any, the failed ones first.
 SELECT s.name || u.path AS url FROM url u JOIN site s ON s.id = site_of(u.id)

@@ -333,6 +333,10 @@ class SqlStore(ABC):
     async def seed_states(self) -> list[tuple[State, str]]:
         return [(State(row.state), row.reason) for row in await self._read.fetch("seed_states")]
 
+    async def seed_causes(self) -> list[tuple[State, ReasonCode, str, int]]:
+        rows = await self._read.fetch("seed_causes")
+        return [(State(row.state), ReasonCode(row.reason_code), row.reason, row.urls) for row in rows]
+
     async def seeds(self) -> list[str]:
         return [row.url for row in await self._read.fetch("seeds")]
 
