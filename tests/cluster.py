@@ -66,8 +66,12 @@ def linked_web(seed: int, port: int, hosts: int = 8, pages_per_host: int = 12) -
             f"<url><loc>{url}</loc><lastmod>2026-01-0{day}</lastmod></url>"
             for day, url in enumerate(chance.sample(urls, 3), 1)
         )
+        neighbour, before = own[(host + 1) % hosts][0], own[host - 1]
+        named = f"Sitemap: {urls[0]}map.xml\nSitemap: {neighbour}neighbour.xml\n"
+        for_neighbour = "".join(f"<url><loc>{url}</loc><lastmod>2026-02-01</lastmod></url>" for url in before[1:4])
         site: dict[str, Page] = {
-            "/robots.txt": plain(f"User-agent: *\nDisallow: /closed/\nSitemap: {urls[0]}map.xml\n"),
+            "/robots.txt": plain(f"User-agent: *\nDisallow: /closed/\n{named}"),
+            "/neighbour.xml": Page(f"<urlset>{for_neighbour}</urlset>", content_type="application/xml"),
             "/map.xml": Page(f"<urlset>{listed}</urlset>", content_type="application/xml"),
         }
         for url in urls:

@@ -94,7 +94,7 @@ class Crawl:
         intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)
         reservations = Reservations(gate, store, clock, outbox, capacity.hold_s)
         main_sites = MainSites(store, clock, outbox)
-        rules_cache = RulesCache(policy.robots, gate, store, clock, main_sites, reader)
+        rules_cache = RulesCache(policy.robots, gate, store, clock, main_sites, reader, exchange)
         robots_cache = RobotsCache(
             policy.robots, gate, store, clock, intake, progress, main_sites, rules_cache, reservations
         )

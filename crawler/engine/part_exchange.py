@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.errors import CrawlerError, StoreError
 from crawler.formatting import duration
 from crawler.frontier.parts import PartLook, is_quiet
-from crawler.store.protocols import PartStore
+from crawler.model import RobotsCopy
+from crawler.store.protocols import ClaimedSite, PartStore
 
 _LOOK_EVERY_S = 1.0
 _AT_ONCE = 2_000  # offers in one transaction
@@ -20,6 +22,10 @@ _TOLD_AFTER_S = 10.0  # the commands of all parts are begun one after the other
 
 class OpenPart(PartStore, Protocol):
     """The store of another part, opened for this process."""
+
+    async def site(self, name: str) -> ClaimedSite | None: ...
+
+    async def robots_text(self, sha256: bytes) -> bytes: ...
 
     async def close(self) -> None: ...
 
@@ -49,7 +55,7 @@ class OtherPart:
         self._mutex = asyncio.Lock()
 
     @asynccontextmanager
-    async def asked(self) -> AsyncIterator[PartStore]:
+    async def asked(self) -> AsyncIterator[OpenPart]:
         """Lend the store to one task at a time. An error of the store in the context becomes :class:`PartAway`."""
         async with self._mutex:
             try:
@@ -131,6 +137,33 @@ class PartExchange:
             async with other.asked() as theirs:
                 await theirs.outgoing_taken(self._own, [row.id for row in rows])
         return len(rows)
+
+    async def robots_of(self, site: str) -> RobotsCopy | None:
+        """The robots copy of a site of another part, with its text, from the store of that part.
+
+        ``None`` if there is none, and for a site of this part. Raises :class:`PartAway` if that part does not answer
+        for ``patience_s``.
+        """
+        number = None if self._store.parts is None else self._store.parts.other_of(site)
+        for other in self._others:
+            if other.number == number:
+                return await self._robots_at(other, site)
+        return None
+
+    async def _robots_at(self, other: OtherPart, site: str) -> RobotsCopy | None:
+        until = self._clock.now() + self._patience_s
+        while True:
+            try:
+                async with other.asked() as theirs:
+                    known = await theirs.site(site)
+                    copy = None if known is None else known.copy
+                    if copy is None or copy.body is not None:
+                        return copy
+                    return replace(copy, body=await theirs.robots_text(copy.sha256))
+            except PartAway:
+                if self._clock.now() >= until:
+                    raise
+            await self._clock.sleep(_LOOK_EVERY_S)
 
     async def may_bring_work(self) -> bool:
         """Whether another part may still offer a URL to this one. ``False`` takes two looks in a row that found none.

@@ -12,6 +12,7 @@ from crawler.engine.gate import Gate
 from crawler.engine.limiter import Limiter
 from crawler.engine.main_sites import MainSites
 from crawler.engine.parser_pool import RobotsReader
+from crawler.engine.part_exchange import PartExchange
 from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion, read_robots
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots.readings import SiteRules
@@ -43,13 +44,16 @@ class RulesCache:
         clock: Clock,
         main_sites: MainSites,
         reader: RobotsReader,
+        exchange: PartExchange | None = None,
     ) -> None:
+        """``exchange`` is with the other parts of the crawl, if it has parts."""
         self._policy = policy
         self._gate = gate
         self._store = store
         self._clock = clock
         self._main_sites = main_sites
         self._reader = reader
+        self._exchange = exchange
         self._readings = asyncio.Semaphore(_READ_AT_ONCE)
         self._turns = Limiter("readings", 0, _READING_S)
         self._bytes = 0
@@ -95,9 +99,16 @@ class RulesCache:
             self._gate.give_way_to_readings(group, self._turns.book(domain, self._clock.now()))
 
     async def sitemaps_of(self, site: str) -> tuple[str, ...] | None:
-        """The sitemaps that a site's robots.txt names; ``None`` if that file is not known."""
+        """The sitemaps that a site's robots.txt names; ``None`` if that file is not known.
+
+        The file of a site of another part of the crawl is read from the store of that part. Raises
+        :class:`crawler.errors.StoreError`.
+        """
         known = await self._store.site(site)
-        rules = None if known is None or known.copy is None else await self.rules(site, known.copy)
+        copy = None if known is None else known.copy
+        if copy is None and self._exchange is not None:
+            copy = await self._exchange.robots_of(site)
+        rules = None if copy is None else await self.rules(site, copy)
         return None if rules is None else rules.sitemaps
 
     def _keep(self, key: tuple[str, bytes, str | None], rules: SiteRules, octets: int) -> None:

@@ -19,7 +19,9 @@ from crawler.frontier.parts import Parts
 from crawler.frontier.revisit import DAY_S, RevisitSettings
 from crawler.inspect.parts import part_status
 from crawler.inspect.why import explain, told
+from crawler.robots.text import SMALL_BYTES
 from crawler.store.merge import merge_parts
+from crawler.store.protocols import ClaimedSite
 from crawler.store.sqlite.store import SqliteStore
 from tests import kill
 from tests.simulation.crawls import PATIENCE_S, Options, crawl, rows, session, states
@@ -216,6 +218,47 @@ def test_a_robots_txt_of_another_part_is_not_requested(tmp_path: Path) -> None:
         await crawl(clock, path, web, SEEDS, OPTIONS)
         found = await states(path)
         assert [found[f"http://f.test/{page}"][0] for page in ("", "1")] == ["fetched"] * 2
+
+    run_virtual(main)
+
+
+def test_a_sitemap_on_a_domain_of_another_part_speaks_for_the_site_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if that site's part does not answer for a moment. It does not speak for f.test, which does not name it."""
+    listed = "".join(f"<url><loc>http://{host}.test/listed</loc></url>" for host in "abf")
+    large = "#" + "x" * SMALL_BYTES
+    sites: dict[str, Site] = {
+        "a.test": {
+            "/robots.txt": plain(f"User-agent: *\nSitemap: http://b.test/map.xml\n{large}\n"),
+            "/": Page("<a href=http://f.test/>f</a><a href=http://b.test/>b</a>"),
+            "/listed": Page("a"),
+        },
+        "f.test": {"/robots.txt": ALLOWED, "/": Page("f"), "/listed": Page("f")},
+        "b.test": {
+            "/robots.txt": ALLOWED,
+            "/": Page("b"),
+            "/map.xml": Page(f"<urlset>{listed}</urlset>", content_type="application/xml"),
+            "/listed": Page("b"),
+        },
+    }
+    ask, failed = SqliteStore.site, list[str]()
+
+    async def site(self: SqliteStore, name: str) -> ClaimedSite | None:
+        if self.name.endswith("part-0.db") and name == "http://a.test" and not failed:
+            failed.append(name)
+            raise StoreError("the connection broke")
+        return await ask(self, name)
+
+    async def main(clock: VirtualClock) -> None:
+        await crawl(clock, tmp_path / "whole.db", SimulatedWeb(clock, sites), SEEDS, OPTIONS)
+        monkeypatch.setattr(SqliteStore, "site", site)
+        web = SimulatedWeb(clock, sites)
+        await asyncio.gather(*(crawl_part(clock, web, parts) for parts in parts_in(tmp_path)))
+        assert failed
+        assert ("a.test", "/listed") in {(hit.host, hit.path) for hit in web.log}
+        assert ("f.test", "/listed") not in {(hit.host, hit.path) for hit in web.log}
+        assert await look(await merged(tmp_path, clock)) == await look(tmp_path / "whole.db")
 
     run_virtual(main)
 
