@@ -103,7 +103,7 @@ async def copy_store(
     of a copy.
     """
     async with target.beginning():  # no crawl begins there at the same time
-        await _require_target(source, target, now)
+        await _require_target(source, target)
     if source.bodies.place is not None:
         await target.bodies.keep_in(source.bodies.place)
     await source.begin_settled_snapshot()
@@ -122,7 +122,7 @@ async def copy_store(
     return copied
 
 
-async def _require_target(source: Copying, target: Copying, now: float) -> None:
+async def _require_target(source: Copying, target: Copying) -> None:
     copies = await target.query("SELECT source, done_at FROM store_copy ORDER BY source")
     if not copies and await target.query("SELECT 1 FROM run LIMIT 1"):
         raise UsageError(f"{target.name}: a store with a crawl of its own; copy into an empty one")
@@ -132,7 +132,7 @@ async def _require_target(source: Copying, target: Copying, now: float) -> None:
         begun = " and ".join(row["source"] for row in copies)
         raise UsageError(f"{target.name}: a part of {begun}; go on with that, or copy into an empty store")
     if not copies:
-        await target.begin_copy([source.name], now)
+        await target.begin_copy([source.name])
 
 
 async def _copy(source: Copying, target: Copying, table: str, on_progress: OnProgress) -> int:

@@ -90,7 +90,7 @@ async def merge_parts(
         raise UsageError(f"the bodies of the parts are at several places: {', '.join(str(p) for p in places)}")
     place = places.pop()
     async with target.beginning():
-        await _begin(sorted(part.name for part in parts), target, now)
+        await _begin(sorted(part.name for part in parts), target)
         if place is not None:
             await target.bodies.keep_in(place)
         for part in parts:
@@ -102,11 +102,11 @@ async def merge_parts(
         await target.finish_copy(now)
 
 
-async def _begin(sources: Sequence[str], target: CrawlStore, now: float) -> None:
+async def _begin(sources: Sequence[str], target: CrawlStore) -> None:
     """Note in the target that it becomes the merger of ``sources``, and empty it of an earlier attempt."""
     copies = await target.query("SELECT source, done_at FROM store_copy ORDER BY source")
     if not copies and not await target.query("SELECT 1 FROM run LIMIT 1"):
-        await target.begin_copy(sources, now)
+        await target.begin_copy(sources)
     elif [row["source"] for row in copies if row["done_at"] is None] == sources:
         await target.empty(TABLES)
     else:

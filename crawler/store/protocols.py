@@ -928,7 +928,7 @@ class Copying(StoreReader, Protocol):
         """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""
         ...
 
-    async def begin_copy(self, sources: Sequence[str], now: float) -> None:
+    async def begin_copy(self, sources: Sequence[str]) -> None:
         """Note that this store becomes a copy of another store, or the merger of several."""
         ...
 

@@ -63,7 +63,6 @@ CREATE TABLE heartbeat (
 
 CREATE TABLE store_copy (
   source text NOT NULL,
-  begun_at double precision NOT NULL,
   done_at double precision
 );
 

@@ -298,7 +298,7 @@ INSERT INTO unsettled (since) VALUES (:now);
 SELECT source FROM store_copy WHERE done_at IS NULL ORDER BY source;
 
 -- name: begin_copy
-INSERT INTO store_copy (source, begun_at) VALUES (:source, :now);
+INSERT INTO store_copy (source) VALUES (:source);
 
 -- name: finish_copy
 UPDATE store_copy SET done_at = :now;

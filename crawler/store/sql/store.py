@@ -587,10 +587,10 @@ class SqlStore(ABC):
     async def begin_settled_snapshot(self) -> None:
         await self.begin_snapshot()
 
-    async def begin_copy(self, sources: Sequence[str], now: float) -> None:
+    async def begin_copy(self, sources: Sequence[str]) -> None:
         async with self._writing():
             for source in sources:
-                await self._sql.execute("begin_copy", source=source, now=now)
+                await self._sql.execute("begin_copy", source=source)
 
     async def complete_urls(self, rows: Sequence[tuple[int, int | None, int | None]]) -> None:
         async with self._writing():

@@ -65,7 +65,6 @@ CREATE TABLE heartbeat (                 -- one row per process of the last run
 
 CREATE TABLE store_copy (                -- one row for the store that this is a copy of, or for each that it merges
   source TEXT NOT NULL,
-  begun_at REAL NOT NULL,
   done_at REAL                           -- NULL until every row is copied and compared
 );
 
