@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
 from datetime import UTC, datetime
@@ -51,6 +50,8 @@ class SystemClock:
         self._since = read_at
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # here, because a parser process, which never waits, starts faster without it
+
         # uvloop rounds to whole milliseconds. Rounding up avoids a wake-up that is too early.
         await asyncio.sleep(math.ceil(seconds * 1000) / 1000)
 

@@ -160,7 +160,7 @@ def disturbed_crawl(kind: str, seed: int, web: LoopbackWeb, server: Cluster, fol
 
 def wait_for_workers(server: Cluster, url: str) -> None:
     """Wait until all workers have joined the crawl: before that, faults have no effect."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + _END_S
     while time.monotonic() < deadline:
         made = server.psql("SELECT to_regclass('worker') IS NOT NULL", server.name_in(url)).strip() == "t"
         if made and int(server.psql("SELECT count(*) FROM worker", server.name_in(url))) >= WORKERS:

@@ -27,6 +27,12 @@ def test_a_command_that_is_spelled_wrong_is_named() -> None:
         cli.main(["xyzzy"], standalone_mode=False)
 
 
+def test_a_parser_process_loads_no_event_loop() -> None:
+    """Every crawl waits for the start of one."""
+    script = "import crawler.engine.parser_process, sys; sys.exit('asyncio' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], timeout=300, check=False).returncode == 0
+
+
 def test_the_help_loads_no_settings_no_store_and_no_http_client() -> None:
     script = """
 import sys
