@@ -181,12 +181,35 @@ def _sample(folder: Path) -> _Judged:
     return f"{many(len(kept), 'draw')} from {many(len(frame), 'URL')}", faults
 
 
+def _variables(folder: Path) -> _Judged:
+    """Repeat the estimates of the study's own variables from their values in the table of draws."""
+    path = folder / "estimates.json"
+    estimates = json.loads(path.read_text("utf-8")) if path.exists() else {"variables": {}}
+    names, faults, judged = estimates["variables"], list[str](), 0
+    draws = list(_rows(folder / "tables" / "draws.csv")) if names else []
+    for figure in (figure for figure in estimates.get("estimates", ()) if figure["among"] == "pages"):
+        name, is_label, label = figure["what"].partition(" = ")
+        if name not in names or (is_label and not label):  # an empty cell of CSV is a missing value too
+            continue
+        cells = [(unprotected(row[name]), 1 / float(row["probability"])) for row in draws if row[name]]
+        values = [(float(cell == label if is_label else cell), weight) for cell, weight in cells]
+        judged += 1
+        if len(values) != figure["units"]:
+            faults.append(f"{figure['what']} has {figure['units']:,} units, and draws.csv {len(values):,} values")
+        elif values and not figure["missing"]:
+            value = sum(value * weight for value, weight in values) / sum(weight for _, weight in values)
+            if not isclose(value, figure["value"], rel_tol=1e-9, abs_tol=1e-12):
+                faults.append(f"{figure['what']} is {figure['value']}, and draws.csv gives {value}")
+    return f"{many(judged, 'estimate')} of {many(len(names), 'variable')}", faults
+
+
 #: The checks by their titles. Each returns what it judged, and the faults that it found.
 _CHECKS: Mapping[str, Callable[[Path], _Judged]] = {
     f"every file has the digest in {SUMS}": _sums,
     "the tables have the columns and types of datapackage.json, and codebook.csv explains them": _package,
     "the request log is that of the audit, which found no violation": _audit,
     "every robots.txt version has its text": _robots,
+    "the values of own variables among the draws give their estimates": _variables,
     "the draw, repeated from the frame, gives the same sample": _sample,
 }
 

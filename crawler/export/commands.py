@@ -26,6 +26,7 @@ from crawler.export.appendix import write_appendix
 from crawler.export.job import SQL
 from crawler.formatting import counted, duration, many
 from crawler.preferences.purposes import UsePurpose
+from crawler.sampling import load as load_sampling
 from crawler.settings.stores import existing_store
 from crawler.store.location import db_argument
 
@@ -83,6 +84,13 @@ def _help() -> str:
 @click.option("--title", default="", metavar="TEXT", help="appendix: the title of the data.")
 @click.option("--author", multiple=True, metavar="NAME", help="appendix: an author; may be repeated.")
 @click.option(
+    "--variable",
+    "texts",
+    multiple=True,
+    metavar="NAME=SQL",
+    help="appendix: with a variable of your own and its estimates, as in chars=length(title).",
+)
+@click.option(
     "--main-text",
     is_flag=True,
     help="Tables of pages: with the column main_text, without navigation and the like. Needs the extra `text`.",
@@ -105,6 +113,7 @@ def export(
     detect_language: bool,
     title: str,
     author: tuple[str, ...],
+    texts: tuple[str, ...],
     main_text: bool,
     chunk: int | None,
 ) -> int:
@@ -112,9 +121,9 @@ def export(
     if format == APPENDIX:
         if table or where or bodies or base_url or allowed_for or detect_language or main_text or chunk:
             raise UsageError("an appendix is of the whole crawl; leave the options of tables out")
-        return run_async(_appendix(out, db, title, author))
-    if title or author:
-        raise UsageError("--title and --author are for `crawler export appendix`")
+        return run_async(_appendix(out, db, title, author, texts))
+    if title or author or texts:
+        raise UsageError("--title, --author and --variable are for `crawler export appendix`")
 
     async def write() -> int:
         Signals()  # so that a SIGTERM also leaves no half-written file
@@ -152,13 +161,14 @@ def export(
     return run_async(write())
 
 
-async def _appendix(folder: Path, db: str, title: str, authors: tuple[str, ...]) -> int:
+async def _appendix(folder: Path, db: str, title: str, authors: tuple[str, ...], texts: tuple[str, ...]) -> int:
     Signals()  # so that a SIGTERM also leaves no half-written folder
+    variables = dict(load_sampling("variables").variable_of(text) for text in texts)
     clock = SystemClock()
     began = clock.now()
     async with existing_store(store_at(db)) as store:
         with progress_line("writing the appendix"):
-            digest = await write_appendix(store, folder, now=began, title=title, authors=authors)
+            digest = await write_appendix(store, folder, now=began, title=title, authors=authors, variables=variables)
     tell(
         f"{folder}: a data appendix, in {duration(clock.now() - began)}; `crawler audit --appendix {folder}` checks it"
     )

@@ -43,7 +43,7 @@ LEFT JOIN answers w ON w.drawn_id = e.drawn_id AND w.back = 1 ORDER BY a.draw
 -- The value of the user's expression for each of some pages; it has lines of its own, because it may end in a comment.
 SELECT url_id, (
 {expression}
-) AS value FROM pages WHERE url_id IN ({numbers})
+) AS value, directives FROM pages WHERE url_id IN ({numbers})
 
 -- name: blocked_outside
 -- The known pages of blocked sites that were not drawn. A URL outside the scope has another reason_code.

@@ -253,6 +253,15 @@ async def drawn_of(store: StoreReader, draw: SampleDraw, variables: Mapping[str,
     return DrawnUrls(design, measures, [row["drawn_site"] for row in rows], [row["stratum"] for row in rows])
 
 
+async def values_of_draws(store: StoreReader, variables: Mapping[str, Variable], now: float) -> dict[str, list[Value]]:
+    """The values of each variable: one for each draw, in the order of the draws; ``None`` for a draw without a value.
+
+    Raises :class:`UsageError` for a variable that cannot be computed.
+    """
+    rows = await store.query(_SQL["drawn"])
+    return {name: await _own_values(store, rows, name, variable, now) for name, variable in variables.items()}
+
+
 async def _own_values(
     store: StoreReader, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable, now: float
 ) -> list[Value]:

@@ -8,6 +8,7 @@ from itertools import islice
 from numbers import Real
 
 from crawler.errors import StatementError, UsageError
+from crawler.page.directives import asked_of
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import UserSql, load_statements
 from crawler.stored_pages import Page, stored_pages
@@ -34,7 +35,7 @@ def variable_of(text: str) -> tuple[str, str]:
 async def values_of(
     store: StoreReader, variable: Variable, name: str, pages: Sequence[int], now: float
 ) -> Mapping[int, Value]:
-    """The values of pages, by their numbers. A page whose ``unavailable_after`` has passed is no page for a function.
+    """The values of pages, by their numbers. A page whose ``unavailable_after`` has passed has none.
 
     Raises :class:`UsageError` for an expression that the database rejects, and for a value of another type.
     """
@@ -43,7 +44,7 @@ async def values_of(
     while some := list(islice(left, _AT_ONCE)):
         numbers = ", ".join(map(str, some))
         if isinstance(variable, str):
-            found |= await _selected(store, variable, name, numbers)
+            found |= await _selected(store, variable, name, numbers, now)
         else:
             async with aclosing(stored_pages(store, f"url_id IN ({numbers})", now)) as read:
                 values = {page.url: variable(page) async for page in read}
@@ -55,11 +56,11 @@ async def values_of(
     return found
 
 
-async def _selected(store: StoreReader, expression: str, name: str, numbers: str) -> dict[int, Value]:
+async def _selected(store: StoreReader, expression: str, name: str, numbers: str, now: float) -> dict[int, Value]:
     try:
         rows = await store.query(UserSql(_SQL["variable"].format(expression=expression, numbers=numbers)))
     except StatementError as error:
         raise UsageError(f"variable {name} = {expression!r}: {error.__cause__}") from None
     except UsageError as error:  # it does not stay within its brackets
         raise UsageError(f"variable {name} = {expression!r}: {error}") from None
-    return {row["url_id"]: row["value"] for row in rows}
+    return {row["url_id"]: row["value"] for row in rows if asked_of(row["directives"]).until > now}

@@ -120,6 +120,45 @@ async def test_it_has_the_frame_the_draws_and_the_rest(appendix: Path) -> None:
         )
 
 
+async def test_own_variables_have_a_column_and_estimates(opener: Opener, tmp_path: Path) -> None:
+    folder, expression = tmp_path / "own", "length(path)"
+    variables = {"chars": "length(title)", "kind": "content_type", "large": "body_bytes > 2"}
+    store = await sampled(opener)
+    try:
+        await write_appendix(store, folder, now=NOW, variables=variables)
+        for wrong in ({"site": expression}, {"x": "no_such_column"}):
+            with pytest.raises(UsageError, match=f"variable {next(iter(wrong))}"):
+                await write_appendix(store, tmp_path / "wrong", now=NOW, variables=wrong)
+    finally:
+        await store.close()
+    assert faults(folder) == []
+    assert [(row["chars"], row["kind"]) for row in rows(folder, "draws") if row["page_id"]] == [("4.0", "text/html")]
+    estimates = json.loads((folder / "estimates.json").read_text())
+    assert estimates["variables"] == variables
+    assert {"chars", "kind = text/html", "large"} <= {each["what"] for each in estimates["estimates"]}
+    with (folder / "codebook.csv").open(newline="", encoding="utf-8") as file:
+        book = {(row["table"], row["column"]): row for row in csv.DictReader(file)}
+    assert (book["draws", "chars"]["type"], book["draws", "kind"]["type"]) == ("number", "string")
+    assert book["draws", "chars"]["meaning"].endswith("length(title)")
+    (judged,) = (check.judged for check in check_appendix(folder) if "own variables" in check.title)
+    assert judged == "3 estimates of 3 variables"
+    _replace(folder / "tables" / "draws.csv", ",4.0,", ",,")
+    assert "chars has 1 units, and draws.csv 0 values" in faults(folder)
+
+
+async def test_variables_need_a_sample(opener: Opener, tmp_path: Path) -> None:
+    harness = Harness(opener)
+    await harness.reopen(settings=asdict(apply(Settings(), {"identity.contact": "me@example.org"}, source="test")))
+    await harness.seed(A)
+    await harness.close()
+    store = await reader(opener)
+    try:
+        with pytest.raises(UsageError, match="no sample"):
+            await write_appendix(store, tmp_path / "none", now=NOW, variables={"chars": "length(title)"})
+    finally:
+        await store.close()
+
+
 async def test_frictionless_accepts_the_data_package(appendix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(appendix)  # it trusts no absolute paths
     report = validate("datapackage.json")

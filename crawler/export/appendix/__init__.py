@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from hashlib import sha256
 from pathlib import Path
@@ -19,11 +19,12 @@ from crawler.audit.log_reader import canonical_records, snapshot
 from crawler.audit.markdown_report import document
 from crawler.audit.run_audit import AuditResult, audit_snapshot
 from crawler.audit.totals import site_totals
-from crawler.errors import UsageError
+from crawler.errors import Argument, UsageError
 from crawler.export.appendix.describe import citation, codebook_rows, data_package, readme, software
-from crawler.export.appendix.tables import TABLES, Table, write_table
+from crawler.export.appendix.tables import Table, tables_with, write_table
 from crawler.export.optional_libraries import load
 from crawler.export.tables import PAGE_DIRECTIVES
+from crawler.export.view_columns import VIEWS, ColumnType
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method, read_list
 from crawler.page.directives import asked_of
@@ -37,13 +38,21 @@ _SQL = load_statements("crawler.export.appendix")
 
 
 async def write_appendix(
-    store: StoreReader, folder: Path, *, now: float, title: str = "", authors: Iterable[str] = ()
+    store: StoreReader,
+    folder: Path,
+    *,
+    now: float,
+    title: str = "",
+    authors: Iterable[str] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> str:
     """Write the data appendix of a store to a new folder, whole or not at all. Returns the SHA-256 of ``SHA256SUMS``.
 
     The store must be opened read-only and for this call alone; the appendix shows one moment of it. ``authors`` stand
-    in the citation; without any, the contact of the last run does. ``now`` is in seconds since the epoch. Raises
-    :class:`UsageError` if the folder exists, if there is no run, or if a library is missing.
+    in the citation; without any, the contact of the last run does. ``variables`` are SQL expressions over the view
+    ``pages`` by their names: they have estimates, and a column in the table of draws. ``now`` is in seconds since the
+    epoch. Raises :class:`UsageError` if the folder exists, if there is no run, if a library is missing, and for
+    variables without a sample or that cannot be computed.
     """
     load("pyarrow")
     if folder.exists():
@@ -54,7 +63,7 @@ async def write_appendix(
         (beside / "tables").mkdir(parents=True)
         (beside / "robots").mkdir()
         async with snapshot(store):
-            await _write(store, beside, now, title, tuple(authors))
+            await _write(store, beside, now, title, tuple(authors), variables or {})
         digest = _write_sums(beside)
         beside.rename(folder)
     except OSError as error:
@@ -64,20 +73,32 @@ async def write_appendix(
     return digest
 
 
-async def _write(store: StoreReader, folder: Path, now: float, title: str, authors: tuple[str, ...]) -> None:
+async def _write(
+    store: StoreReader,
+    folder: Path,
+    now: float,
+    title: str,
+    authors: tuple[str, ...],
+    variables: Mapping[str, str],
+) -> None:
     audit = await audit_snapshot(store, now)
     if not audit.runs:
         raise UsageError(f"{store.name}: no run, so there is nothing to append")
     await _write_audit(store, folder, audit)
     draw = await store.samples.drawn()
     outcomes: list[tuple[str, int]] = []
+    values: dict[str, list[float | str | None]] = {}
     if draw is not None:
-        survey = await load_sampling("survey").survey(store, now)
-        _write_json(folder / "estimates.json", survey.as_json())
+        values = await _values(store, variables, now)
+        survey = await load_sampling("survey").survey(store, now, variables)
+        _write_json(folder / "estimates.json", survey.as_json() | {"variables": dict(variables)})
         outcomes = list(survey.as_json()["outcomes"].items())
-    counts = {}
-    for table in TABLES:
-        rows = _rows(store, table, now, draw, outcomes, audit)
+    elif variables:
+        raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave out ", Argument("variable"))
+    kinds = {name: _kind(column) for name, column in values.items()}
+    tables, counts = tables_with(variables, kinds), {}
+    for table in tables:
+        rows = _rows(store, table, now, draw, outcomes, audit, list(zip(*values.values(), strict=True)))
         async with aclosing(rows):
             counts[table.name] = await write_table(folder / "tables", table, rows)
     async with aclosing(store.rows(_SQL["robots_texts"])) as texts:
@@ -85,12 +106,28 @@ async def _write(store: StoreReader, folder: Path, now: float, title: str, autho
             (folder / "robots" / f"{row.version_sha256}.txt").write_bytes(row.body)
     _write_json(folder / "software.json", software())
     with (folder / "codebook.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([("table", "column", "type", "meaning"), *codebook_rows()])
+        csv.writer(file).writerows([("table", "column", "type", "meaning"), *codebook_rows(tables)])
     title = title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}"
     contact = next((run.contact for run in reversed(audit.runs) if run.contact), "unnamed")
     (folder / "CITATION.cff").write_text(citation(title, authors or (contact,), now), "utf-8")
-    (folder / "README.md").write_text(readme(title, now, counts), "utf-8")
-    (folder / "datapackage.json").write_text(data_package(folder, title, now), "utf-8")
+    (folder / "README.md").write_text(readme(title, now, tables, counts), "utf-8")
+    (folder / "datapackage.json").write_text(data_package(folder, title, now, tables), "utf-8")
+
+
+async def _values(store: StoreReader, variables: Mapping[str, str], now: float) -> dict[str, list[float | str | None]]:
+    """The values of each variable, one for each draw in their order; labels are texts, and the others numbers."""
+    taken = {*VIEWS["samples"]}.intersection(variables)
+    if taken:
+        raise UsageError(f"variable {min(taken)}: the table of draws has a column of that name; choose another")
+    found: dict[str, list[float | str | None]] = {}
+    for name, values in (await load_sampling("survey").values_of_draws(store, variables, now)).items():
+        are_labels = any(isinstance(value, str) for value in values)
+        found[name] = [None if value is None else str(value) if are_labels else float(value) for value in values]
+    return found
+
+
+def _kind(column: Iterable[float | str | None]) -> ColumnType:
+    return ColumnType.TEXT if any(isinstance(value, str) for value in column) else ColumnType.NUMBER
 
 
 async def _write_audit(store: StoreReader, folder: Path, audit: AuditResult) -> None:
@@ -112,6 +149,7 @@ async def _rows(
     draw: SampleDraw | None,
     outcomes: Iterable[tuple[str, int]],
     audit: AuditResult,
+    values: Sequence[tuple[Any, ...]],
 ) -> AsyncGenerator[Sequence[Any], None]:
     if table.name == "nonresponse":
         for outcome in outcomes:
@@ -133,12 +171,13 @@ async def _rows(
                     yield row
     else:
         directives = PAGE_DIRECTIVES.get(table.view, "NULL")
-        columns = ", ".join(table.columns)
+        columns = ", ".join(name for name in table.columns if name not in table.own)
         sql = _SQL["rows"].format(columns=columns, directives=directives, view=table.view, order=table.order)
+        further = iter(values)
         async with aclosing(store.rows(sql)) as rows:
             async for row in rows:
                 if asked_of(row.page_directives).until > now:
-                    yield row[:-1]
+                    yield (*row[:-1], *(next(further) if table.own else ()))
 
 
 def _listed(audit: AuditResult, draw: SampleDraw) -> Iterable[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from crawler.audit.appendix import sha256_of
 from crawler.export.appendix.codebook import meaning
-from crawler.export.appendix.tables import TABLES, Table
+from crawler.export.appendix.tables import Table
 from crawler.export.view_columns import ColumnType
 from crawler.version import VERSION
 
@@ -51,7 +51,7 @@ request log against the digest of the audit, and the draw of the sample against 
 | `robots/` | every robots.txt text that was in force, octet by octet, named by its SHA-256 |
 | `audit.json`, `audit.md` | the result of the audit of every request, for programs and for readers |
 | `audit-records.jsonl` | all that the audit judged; its SHA-256 is the digest of the audit |
-| `estimates.json` | the estimates from the sample, if there is one |
+| `estimates.json` | the estimates from the sample, if there is one; `draws` has the values of own variables |
 | `software.json` | the versions of the software |
 | `CITATION.cff` | how to cite this data |
 | `SHA256SUMS` | the digests of all other files, for `sha256sum -c` |
@@ -126,9 +126,9 @@ def _commit(root: Path) -> str | None:
         return None
 
 
-def readme(title: str, now: float, counts: Mapping[str, int]) -> str:
+def readme(title: str, now: float, tables: Sequence[Table], counts: Mapping[str, int]) -> str:
     """The text of ``README.md``; ``counts`` has the number of rows of each table."""
-    rows = "\n".join(f"| `{table.name}` | {counts[table.name]:,} | {table.title} |" for table in TABLES)
+    rows = "\n".join(f"| `{table.name}` | {counts[table.name]:,} | {table.title} |" for table in tables)
     return _README.format(title=title, version=VERSION, date=_date(now), tables=rows)
 
 
@@ -146,15 +146,15 @@ def citation(title: str, authors: tuple[str, ...], now: float) -> str:
     )
 
 
-def data_package(folder: Path, title: str, now: float) -> str:
+def data_package(folder: Path, title: str, now: float, tables: Sequence[Table]) -> str:
     """The text of ``datapackage.json`` (Data Package 1.0): every file in ``folder``, with the columns of the tables."""
-    tables = {f"tables/{table.name}.csv": table for table in TABLES}
+    of_path = {f"tables/{table.name}.csv": table for table in tables}
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     package = {
         "name": "crawl-appendix",
         "title": title,
         "created": datetime.fromtimestamp(int(now), UTC).isoformat(),
-        "resources": [_resource(folder, path, tables.get(path)) for path in paths],
+        "resources": [_resource(folder, path, of_path.get(path)) for path in paths],
     }
     return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
 
@@ -171,7 +171,7 @@ def _resource(folder: Path, path: str, table: Table | None) -> dict[str, Any]:
     }
     if table is None:
         return resource | {"type": "file"}
-    fields = [_field(table.name, name, kind) for name, kind in table.columns.items()]
+    fields = [_field(table, name, kind) for name, kind in table.columns.items()]
     return resource | {
         "title": table.title,
         "profile": "tabular-data-resource",
@@ -181,20 +181,22 @@ def _resource(folder: Path, path: str, table: Table | None) -> dict[str, Any]:
     }
 
 
-def _field(table: str, name: str, kind: ColumnType) -> dict[str, Any]:
+def _field(table: Table, name: str, kind: ColumnType) -> dict[str, Any]:
+    own = table.own.get(name)
+    said = meaning(table.name, name) if own is None else f"a variable of the study, of the page that answered: {own}"
     unit = {ColumnType.TIME: " (seconds since 1970-01-01 UTC)"}.get(kind, "")
-    field: dict[str, Any] = {"name": name, "type": _TYPES[kind], "description": meaning(table, name) + unit}
+    field: dict[str, Any] = {"name": name, "type": _TYPES[kind], "description": said + unit}
     if kind is ColumnType.YES:
         field |= {"trueValues": ["1"], "falseValues": ["0"]}
     return field
 
 
-def codebook_rows() -> list[tuple[str, str, str, str]]:
+def codebook_rows(tables: Sequence[Table]) -> list[tuple[str, str, str, str]]:
     """Every column: its table, its name, its type, its meaning."""
     return [
         (table.name, field["name"], field["type"], field["description"])
-        for table in TABLES
-        for field in (_field(table.name, name, kind) for name, kind in table.columns.items())
+        for table in tables
+        for field in (_field(table, name, kind) for name, kind in table.columns.items())
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,24 @@ from crawler.export.tables import arrow_column, arrow_type, cell
 from crawler.export.view_columns import VIEWS, ColumnType
 
 _ROWS_PER_BATCH = 5_000
+DRAWS = "draws"
 
 _T, _I, _N, _AT = ColumnType.TEXT, ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.TIME
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the appendix. ``view`` and ``order`` say which rows it has, unless a statement makes them."""
+    """A table of the appendix. ``view`` and ``order`` say which rows it has, unless a statement makes them.
+
+    ``own`` has the expressions of the user's variables, which are further columns, by their names.
+    """
 
     name: str
     title: str
     columns: Mapping[str, ColumnType]
     view: str = ""
     order: str = ""
+    own: Mapping[str, str] = field(default_factory=dict)
 
 
 def _of_view(name: str, title: str, view: str, order: str, *, without: Iterable[str] = ()) -> Table:
@@ -38,7 +43,7 @@ TABLES: tuple[Table, ...] = (
     _of_view("runs", "Every run with its settings", "runs", "run_id"),
     _of_view("design", "How the sample was drawn; no row without a sample", "sample_draws", "drawn_at"),
     Table("frame", "The sampling frame", {"url": _T, "site": _T, "stratum": _T, "url_id": _I}),
-    _of_view("draws", "The sample: a row for each draw", "samples", "draw"),
+    _of_view(DRAWS, "The sample: a row for each draw", "samples", "draw"),
     Table("nonresponse", "What became of the drawn URLs", {"outcome": _T, "urls": _I}),
     Table("exclusions", "Excluded URLs by reason", {"reason_code": _T, "meaning": _T, "urls": _I, "sites": _I}),
     Table(
@@ -55,6 +60,14 @@ TABLES: tuple[Table, ...] = (
     _of_view("pages", "The pages, without their bodies", "pages", "url_id"),
     _of_view("resources", "The hosts of the resources of pages", "resources", "url_id, kind, host"),
 )
+
+
+def tables_with(expressions: Mapping[str, str], kinds: Mapping[str, ColumnType]) -> tuple[Table, ...]:
+    """The tables with variables of the user as columns of the table of draws, by their names."""
+    return tuple(
+        replace(table, columns={**table.columns, **kinds}, own=expressions) if table.name == DRAWS else table
+        for table in TABLES
+    )
 
 
 async def write_table(folder: Path, table: Table, rows: AsyncIterable[Sequence[Any]]) -> int:
