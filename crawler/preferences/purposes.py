@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 
 from crawler.model import Preference
-from crawler.preferences.schemes import ALLOWED, DISALLOWED, REFUSALS, Scheme
+from crawler.preferences.schemes import DISALLOWED, REFUSALS, Scheme
 
 
 class UsePurpose(StrEnum):
@@ -30,29 +30,11 @@ COVERED: Mapping[str, frozenset[UsePurpose]] = {
 _NONE = frozenset[UsePurpose]()
 
 
-class Use(StrEnum):
-    """Whether a page may be used for a purpose."""
-
-    ALLOWED = "allowed"
-    DISALLOWED = "disallowed"
-    UNKNOWN = "unknown"
-
-
-def use_for(purpose: UsePurpose, preferences: Iterable[Preference]) -> Use:
-    """The combined preference for ``purpose``: disallowed if any says so, else allowed if any says so, else unknown.
-
-    Source: draft-ietf-aipref-vocab, 5.1, "Combining Preferences", applied to all schemes together.
-    """
-    said = {one.value for one in preferences if purpose in COVERED.get(one.category, _NONE)}
-    if DISALLOWED in said:
-        return Use.DISALLOWED
-    return Use.ALLOWED if ALLOWED in said else Use.UNKNOWN
-
-
 def first_refusal(preferences: Iterable[Preference], purposes: Collection[UsePurpose]) -> Preference | None:
     """The first preference that disallows one of the declared ``purposes``; ``None`` allows them all.
 
-    An unknown preference allows. Without declared purposes nothing is refused.
+    One that disallows goes before all that allow, as in draft-ietf-aipref-vocab, 5.1, "Combining Preferences", applied
+    to all schemes together. An unknown preference allows. Without declared purposes nothing is refused.
     """
     if not purposes:
         return None
