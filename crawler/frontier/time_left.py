@@ -17,6 +17,8 @@ from crawler.frontier.politeness import PolitenessSettings, capped_crawl_delay_s
 _DEVIATIONS = 2.0
 #: With no event in n trials, the probability is at most 3/n (95 % confidence, "rule of three").
 _NONE_SEEN = 3.0
+#: The time of an answer of which nothing is known yet, in seconds.
+QUICK_S = 0.1
 #: Answers quicker than this are recorded as this (:class:`crawler.frontier.politeness.AnswerTimes`).
 _SHORTEST_RECORDED_S = 0.1
 _STEPS = 60  # of a bisection

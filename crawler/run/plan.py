@@ -13,13 +13,11 @@ from crawler.cli.output import PrintableConsole
 from crawler.formatting import duration, many
 from crawler.frontier.politeness import group_name
 from crawler.frontier.scope import ScopeMode
-from crawler.frontier.time_left import DepthCount, GroupBacklog, Limits, TimeLeft, time_left
+from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits, TimeLeft, time_left
 from crawler.settings.settings import Settings
 from crawler.url import split
 
 _SITES_SHOWN = 5
-#: The time of an answer of which nothing is known yet, in seconds.
-QUICK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
     sites = {split(url).site for url in seeds}
     pages = Counter(group_name(split(url).site, settings.politeness.group) for url in seeds)
     in_group = Counter(group_name(site, settings.politeness.group) for site in sites)
-    most, extra_each = settings.limits, extra_requests(settings)
+    most, extra_each = settings.limits, settings.requests_before_pages
     most_pages = _most_pages(settings, seeds, len(sites))
     backlogs = [
         GroupBacklog(group, n + extra_each * in_group[group], in_group[group], usual_s=QUICK_S)
@@ -70,11 +68,6 @@ def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
         most_pages=most_pages,
         time=time,
     )
-
-
-def extra_requests(settings: Settings) -> int:
-    """The requests to a site for its robots.txt, and for its other files if the settings ask for them."""
-    return 1 + settings.discovery.sitemaps + settings.robots.tdmrep + settings.updates.rup
 
 
 def _most_pages(settings: Settings, seeds: Sequence[str], sites: int) -> int | None:

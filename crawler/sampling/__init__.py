@@ -1,6 +1,8 @@
-"""Samples of a crawl: drawing (``draw``, ``random_walk``), estimates (``estimators``, ``survey``), and their display.
+"""Samples of a crawl, all but the rules of the draw (:mod:`crawler.frontier.sample_design`).
 
-:class:`Sample` and :class:`Estimate` are public (docs/samples.md). Needs the extra ``sample``.
+Design: ``drawable``, ``design_file``. Draw: ``draw``, ``random_walk``. Estimates: ``estimators``, ``variables``,
+``survey``, ``terminal``. Cost and precision beforehand: ``plan``, ``pilot``, ``forecast``. :class:`Sample` and
+:class:`Estimate` are public (docs/samples.md). Needs the extra ``sample``.
 """
 
 from importlib import import_module

@@ -24,7 +24,7 @@ variable_option = click.option(
 
 
 class _Commands(LazyGroup):
-    modules = dict.fromkeys(("design", "plan"), "run.sample_commands")
+    modules = dict.fromkeys(("design", "plan"), "sampling.design_commands")
 
 
 @cli.group(cls=_Commands, invoke_without_command=True)

@@ -150,6 +150,11 @@ class Settings:
     sample: SampleSettings = field(default_factory=SampleSettings)
 
     @property
+    def requests_before_pages(self) -> int:
+        """The requests to a site for its robots.txt, and for its other files if the settings ask for them."""
+        return 1 + self.discovery.sitemaps + self.robots.tdmrep + self.updates.rup
+
+    @property
     def lease_s(self) -> float:
         """How long a worker's lease lasts, in seconds."""
         return self.fetch.total_timeout_s + self.workers.lease_margin_s

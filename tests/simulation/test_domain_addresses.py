@@ -20,7 +20,7 @@ from crawler.inspect.why import explain, told
 from crawler.model import Failed, FetchResult, Request
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
-from crawler.run.sample_plan import sample_plan
+from crawler.sampling.plan import sample_plan
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore

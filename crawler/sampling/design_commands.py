@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ from crawler.clock import SystemClock
 from crawler.engine.changed_options import FRAME_KEYS
 from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Method
-from crawler.run.sample_design import design_of
-from crawler.run.session import draw_seeds, require_drawable
 from crawler.sampling import load
 from crawler.sampling.commands import sample, variable_option
+from crawler.sampling.design_file import design_of
+from crawler.sampling.drawable import draw_seeds, require_drawable
 from crawler.settings.keys import KEYS, Key
 from crawler.settings.remembered import remembered_by
 from crawler.settings.seeds import Seeds
@@ -92,7 +91,7 @@ def plan(
     variables = dict(load("variables").variable_of(text) for text in texts)
     if variables and pilot is None:
         raise UsageError("--variable is forecast from a pilot: give --pilot STORE, a store with a sample")
-    plans = import_module("crawler.run.sample_plan")
+    plans = load("plan")
 
     async def work() -> int:
         settings, known = await _begun(pilot)

@@ -28,9 +28,8 @@ from crawler.frontier.sample_design import (
     number_of,
     site_probabilities,
 )
-from crawler.frontier.time_left import DepthCount, GroupBacklog, Limits, TimeLeft, time_left
-from crawler.run.plan import QUICK_S, extra_requests
-from crawler.run.session import draw_seeds
+from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits, TimeLeft, time_left
+from crawler.sampling.drawable import draw_seeds
 from crawler.sampling.forecast import Precision, Stratum, precision_of, without_pilot
 from crawler.sampling.pilot import Pilot
 from crawler.sampling.survey import DrawnUrls
@@ -169,7 +168,7 @@ def _drawn_of_list(settings: Settings, seeds: Seeds) -> list[str]:
 
 def _cost_of_list(settings: Settings, seeds: Seeds, sites: Mapping[str, int]) -> Cost:
     """The requests if the frame is the list of seeds: the draw is known before the crawl."""
-    extra = extra_requests(settings)
+    extra = settings.requests_before_pages
     drawn = Counter(split(url).site for url in _drawn_of_list(settings, seeds))
     if settings.sample.method is Method.STRATIFIED:
         sites = drawn
@@ -201,7 +200,7 @@ def _time_of_tries(settings: Settings, tries: Mapping[str, int]) -> float:
 def _cost_unknown(settings: Settings, sites: Mapping[str, int]) -> Cost:
     """The requests if nothing is known of the sites but their seeds."""
     size, limit = settings.sample.size or 0, settings.limits.max_pages_per_site
-    extra = extra_requests(settings)
+    extra = settings.requests_before_pages
     least = {site: float(number + extra) for site, number in sites.items()}
     if settings.limits.max_depth == 1:
         most = {site: number + size for site, number in least.items()}
@@ -248,7 +247,7 @@ def _cost_by_pilot(settings: Settings, sites: Mapping[str, int], pilot: Pilot) -
         alone = np.array([pilot.sites[site].requests if site in pilot.sites else 0 for site in own], np.float64)
         spread = of_seeds if per_site else alone
         if len(own) < 2:
-            least = {site: float(number + extra_requests(settings)) for site, number in sites.items()}
+            least = {site: float(number + settings.requests_before_pages) for site, number in sites.items()}
             return Cost(round(sum(least.values())), None, least, {})
         variance += float(spread.var(ddof=1)) * (len(sites) + len(sites) ** 2 / len(own))
     away = _DEVIATIONS * math.sqrt(variance)
