@@ -9,7 +9,7 @@ from crawler.demo.pages import Page, plain
 from crawler.frontier.parts import Parts
 from crawler.frontier.revisit import RevisitSettings
 from crawler.run.session import parts_of
-from crawler.settings.settings import Output, Settings
+from crawler.settings.settings import Settings, StoreSettings
 from tests import kill
 from tests.command import HASTY, LOOPBACK, finish, here, start
 from tests.web import LoopbackWeb
@@ -70,7 +70,7 @@ def test_what_needs_the_whole_crawl_is_refused(tmp_path: Path) -> None:
     assert refused.code == 2
     assert refused.err == "crawler: --sample: a sample needs a crawl on one database; leave out --part\n"
     dbs = str(tmp_path / "1.db"), str(tmp_path / "2.db")
-    revisiting = Settings(output=Output(db=dbs[1], parts=dbs), revisit=RevisitSettings(enabled=True))
+    revisiting = Settings(store=StoreSettings(db=dbs[1], parts=dbs), revisit=RevisitSettings(enabled=True))
     assert parts_of(revisiting) == Parts(dbs, 1)
     other = here(*parts, "--db", tmp_path / "3.db")
     assert (other.code, "none of the parts" in other.err) == (2, True), other
