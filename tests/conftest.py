@@ -23,16 +23,20 @@ os.environ.pop("COLUMNS", None)
 # As in the commands. The heap of a test process grows to hundreds of megabytes, and tests leave few cycles behind.
 gc.set_threshold(100_000, 50, 50)
 
-#: The folders whose files take longest. They come first, so that no process begins a long file when the others end.
-_LONG_FIRST = ("world", "e2e", "simulation", "differential", "property", "contract", "unit/sampling", "unit/engine")
+#: The longest files, and the folders of long ones. They come first, so that no process begins a long file when the
+#: others end.
+_LONG_FIRST = (
+    *("e2e/test_workers.py", "e2e/test_sample.py", "e2e/test_worker_died.py", "e2e/test_cli.py"),
+    *("world", "simulation/test_shares.py"),
+    *("e2e", "simulation", "differential", "property", "contract", "unit/sampling", "unit/engine"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the files by the time that those of their folder take; the tests of a file stay together."""
-    here = Path(__file__).parent
-    folders = {here / folder: place for place, folder in enumerate(_LONG_FIRST)}
-    last = len(folders)
-    items.sort(key=lambda item: min(folders.get(parent, last) for parent in item.path.parents))
+    """Sort the files by the time that they or those of their folder take; the tests of a file stay together."""
+    places = {Path(__file__).parent / path: place for place, path in enumerate(_LONG_FIRST)}
+    last = len(places)
+    items.sort(key=lambda item: min(places.get(path, last) for path in (item.path, *item.path.parents)))
 
 
 def pytest_collection_finish() -> None:

@@ -187,8 +187,8 @@ def test_limits_end_a_crawl_with_0_and_are_named(web: LoopbackWeb, db_path: Path
 def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
     number: signal.Signals, web: LoopbackWeb, db_path: Path, hasty: Path
 ) -> None:
-    """With an answer in flight that takes two seconds; and later with other options."""
-    web.sites["a.test"] = chain(20) | {"/1": Page("<title>1</title><a href=/2>next</a>", delay_s=2)}
+    """With an answer in flight that takes five seconds; and later with other options."""
+    web.sites["a.test"] = chain(20) | {"/1": Page("<title>1</title><a href=/2>next</a>", delay_s=5)}
     options = ("--config", hasty, *LOOPBACK, "--db", db_path)
     process = start("run", web.url("a.test"), *options)
     until(lambda: len(web.log) >= 3, "the third request")
