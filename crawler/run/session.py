@@ -109,7 +109,7 @@ async def worker_session(
     """The crawl of one worker among several, in a run that the process above it has begun."""
     store = await open_store(settings, for_worker=True, clock=clock)
     try:
-        scope = _scope(settings, await store.places(), clock)
+        scope = crawl_scope(settings, await store.places(), clock.now())
         await adopt_known(store, scope)
         await store.join_run(run_id, clock.now())
         async with (
@@ -164,7 +164,8 @@ async def begun(
                 await _require_drawn(store, settings)
             unknown = sorted(set(seeds).difference(known))
             new_domains = domains & set(unknown)
-            scope = _scope(settings, [*await store.places(), *with_addresses(unknown, new_domains)], clock)
+            places = [*await store.places(), *with_addresses(unknown, new_domains)]
+            scope = crawl_scope(settings, places, clock.now())
             kept = to_record(settings)
             others = await store.run_under_way(clock.now())
             if others is None:
@@ -262,13 +263,14 @@ def _written_files(settings: Settings, store: EngineStore) -> tuple[Path, ...]:
     return (Path(db), Path(f"{db}-wal"), *folders[1:])
 
 
-def _scope(settings: Settings, seeds: Sequence[str], clock: Clock) -> Scope:
+def crawl_scope(settings: Settings, places: Sequence[str], now: float) -> Scope:
+    """The scope of a crawl with these ``settings`` from ``places``, at ``now`` in epoch seconds."""
     return Scope(
         settings.scope,
-        seeds,
+        places,
         partial(may_contact, settings),
         settings.traps.enabled,
-        clock.now(),
+        now,
         settings.limits.max_depth,
     )
 

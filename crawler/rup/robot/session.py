@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,15 @@ from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd, ServerState
 from crawler.run.session import (
     crawl_policy,
+    crawl_scope,
     fetch_settings,
-    may_contact,
     request_signer,
     require_contact,
     require_usable_proxy,
 )
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
+from crawler.settings.keys import KEYS
 from crawler.settings.loading import recorded, to_record
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, open_store
@@ -36,11 +36,7 @@ from crawler.store.protocols import CrawlStore, Overview
 from crawler.store.statements import load_statements
 
 #: Settings that decide the reading of robots.txt and the politeness groups: all users of one store must agree on them.
-_FIXED = {
-    "identity.agent": ("identity", "agent"),
-    "robots.reading": ("robots", "reading"),
-    "politeness.group": ("politeness", "group"),
-}
+_FIXED = ("identity.agent", "robots.reading", "politeness.group")
 
 
 async def settings_of_crawl(db: str) -> Settings:
@@ -112,17 +108,14 @@ async def _store(settings: Settings, make: bool) -> AsyncIterator[CrawlStore]:
 
 
 def _require_same(last: Settings, settings: Settings) -> None:
-    before, now = asdict(last), asdict(settings)
-    for name, (section, key) in _FIXED.items():
-        if before[section][key] != now[section][key]:
-            raise UsageError(
-                f"the crawl in this store has {before[section][key]!s}; use the same, or another store", key=name
-            )
+    for name in _FIXED:
+        before = KEYS[name].value(last)
+        if before != KEYS[name].value(settings):
+            raise UsageError(f"the crawl in this store has {before!s}; use the same, or another store", key=name)
 
 
 async def _scope(store: Overview, settings: Settings, now: float) -> Scope:
-    reachable, limit = partial(may_contact, settings), settings.limits.max_depth
-    scope = Scope(settings.scope, await store.places(), reachable, settings.traps.enabled, now, limit)
+    scope = crawl_scope(settings, await store.places(), now)
     adopt_mains(scope, await store.main_sites())
     return scope
 
