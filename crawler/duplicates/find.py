@@ -43,9 +43,10 @@ async def find_duplicates(store: CrawlStore, on_progress: OnProgress = lambda do
     A cancellation keeps the signatures that were committed, and the old clusters. Raises
     :class:`crawler.errors.StoreError` if the store fails.
     """
+    last_request = await store.last_request()
     pages, read = await sign(store, on_progress)
     found = [row async for row in _Clustering(store).clusters()]
-    await store.results.replace_near_duplicates(found)
+    await store.results.replace_near_duplicates(found, last_request)
     return DuplicatesSummary(pages, read, len({row.cluster_id for row in found}), len(found))
 
 

@@ -23,23 +23,19 @@ from crawler.errors import UsageError
 from crawler.export import FORMATS, MIN_CHUNK, VIEWS, ExportProgress
 from crawler.export import export as export_to
 from crawler.export.appendix import write_appendix
-from crawler.export.job import SQL
 from crawler.formatting import counted, duration, many
 from crawler.preferences.purposes import UsePurpose
 from crawler.sampling import load as load_sampling
 from crawler.settings.stores import existing_store
+from crawler.store.computed import Computed, told_behind
 from crawler.store.location import db_argument
 
 _REFRESH_S = 0.2
 _BODIES = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
 #: Not a format of :data:`FORMATS`: it is a folder.
 APPENDIX = "appendix"
-#: By view, the command that fills it, and a view that has rows once the command was run.
-_MADE_BY = {
-    "ranks": ("rank", "ranks"),
-    "site_ranks": ("rank", "site_ranks"),
-    "near_duplicates": ("duplicates", "text_signatures_by_id"),
-}
+#: By view, what has its rows.
+_COMPUTED = {"ranks": Computed.RANKS, "site_ranks": Computed.RANKS, "near_duplicates": Computed.NEAR_DUPLICATES}
 
 
 def _help() -> str:
@@ -145,8 +141,8 @@ def export(
                 chunk=chunk,
                 tally=tally,
             )
-            command, view = _MADE_BY.get(table or "", ("", ""))
-            is_missing = command and not await store.query(SQL["any_row"].format(view=view))
+            needed = _COMPUTED.get(table or "")
+            is_behind = None if needed is None else (await store.computed()).get(needed)
         why = counted((reason, n) for reason, n in tally.left_out_for.items() if n)
         left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
         counts = FORMATS[format].counts if chunk is None else f"pages in {many(tally.chunks, 'chunk')}"
@@ -154,8 +150,10 @@ def export(
         if tally.unread:
             reasons = counted((reason, n) for reason, n in tally.unread.items())
             tell(f"{out}: {many(tally.unread.total(), 'page')} without a main text: {reasons}")
-        if is_missing:
-            tell(f"the view {table} is empty: run `crawler {command}{db_argument(db)}` first")
+        if needed is not None and is_behind is None:
+            tell(f"the view {table} is empty: run `{needed.command}{db_argument(db)}` first")
+        elif needed is not None and is_behind:
+            tell(told_behind({needed: True}, db))
         return 0
 
     return run_async(write())

@@ -31,10 +31,6 @@ SELECT count(*) AS rows_left_out FROM {view} WHERE (
 -- No row. The database rejects the statement if it rejects the condition.
 SELECT 1 FROM {kept} AS kept LIMIT 0
 
--- name: any_row
--- One row if the view is not empty.
-SELECT 1 FROM {view} LIMIT 1
-
 -- name: texts
 -- The pages with a body, and what is written beside their texts.
 SELECT url, title, description, fetched_at, preferences, robots_preferences, charset, content_type,

@@ -27,6 +27,7 @@ from crawler.reasons import EndCode, ReasonCode
 from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
 from crawler.settings.loading import recorded
+from crawler.store.computed import Computed, told_behind
 from crawler.store.location import db_argument
 from crawler.store.protocols import Beat, Counts, StoreReader, Waiting
 from crawler.store.statements import load_statements
@@ -68,6 +69,7 @@ class Status:
     time_left: TimeLeft | None  # None: nothing is queued that may be fetched
     part: PartStatus | None  # None: the store has the whole crawl
     is_held: bool  # whether a process may be crawling into the store
+    computed: Mapping[Computed, bool]  # what was computed from the crawl, and whether it is older than the crawl
 
 
 async def workers(store: StoreReader) -> list[dict[str, Any]]:
@@ -112,6 +114,7 @@ async def look(store: StoreReader, now: float) -> Status:
         time_left=await read_time_left(store, now),
         part=await part_status(store),
         is_held=store.is_held(),
+        computed=await store.computed(),
     )
 
 
@@ -148,6 +151,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "low_disk": low_disk(status.last_run, status.beats, status.at),
         "blocked": dict(status.standing.blocked),
         "heartbeats": [asdict(beat) for beat in status.beats],
+        "computed": {name: {"is_behind": is_behind} for name, is_behind in status.computed.items()},
     }
 
 
@@ -192,6 +196,8 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
     ]
     if status.frame is not None:
         rows.append(("Sample", status.frame.told(status.at)))
+    if behind := told_behind(status.computed, db):
+        rows.append(("Results", behind))
     rows += [("Mirrors", f"{row['site']} of {row['main_site']}") for row in status.sites if row["main_site"]]
     console.print(facts(rows))
     if are_several(status.workers):

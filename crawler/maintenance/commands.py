@@ -23,6 +23,7 @@ from crawler.reasons import Reason, ReasonCode
 from crawler.search.build_index import empty_index
 from crawler.settings.stores import existing_store, order
 from crawler.settings.values import SECONDS
+from crawler.store.computed import Computed, told_behind
 from crawler.store.location import db_argument
 from crawler.store.protocols import Content, CrawlStore
 
@@ -63,7 +64,8 @@ def forget_command(
     Pages, bodies, versions, links on these pages and ranks are deleted, so no search, export or report shows them. The
     addresses stay, excluded as "forgotten", and so does the request log, which proves what was asked. A SITE
     (example.org, or https://example.org) is blocked too: this one command is what a site that opts out needs. A URL has
-    a path (https://example.org/ is the front page). The search index is emptied; `crawler index` builds it again.
+    a path (https://example.org/ is the front page). The search index is emptied. The command names the commands to run
+    again for it, for ranks and for near-duplicates.
     """
     asked = wanted(target, regex)
     if undo and (redact or because):
@@ -102,9 +104,9 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             if redact:
                 await reduce_addresses(store, forgotten)
             had_index = bool(forgotten.numbers) and await empty_index(db)
-            await (
-                store.maintenance.sweep_forgotten()
-            )  # at the end: it fails if another store keeps its bodies at the same place
+            computed = await store.computed()
+            # At the end: it fails if another store keeps its bodies at the same place.
+            await store.maintenance.sweep_forgotten()
             await _empty_log(store, db)
     except StoreInUse as error:
         if asked.site:
@@ -120,9 +122,13 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
         exclude = f"`crawler run --exclude {quote(asked.regex.pattern)}{argument}`"
         sentences.append(f"URLs that match and are found later are crawled, unless {exclude} leaves them out")
     if had_index:
-        sentences.append(f"the search index is empty; `crawler index{argument}` builds it again")
+        sentences.append("the search index is empty: the words of a page cannot be taken out alone")
+        computed[Computed.INDEX] = True
+    if behind := told_behind(computed, db):
+        sentences.append(behind)
     sentences.append(f"files that were written before are not changed; `{_command(asked, db)} --undo` lifts this")
-    return _result(chosen, taken) | {"blocked": asked.site or None, "index_emptied": had_index}, "\n".join(sentences)
+    details = {"blocked": asked.site or None, "index_emptied": had_index, "behind": [*filter(computed.get, computed)]}
+    return _result(chosen, taken) | details, "\n".join(sentences)
 
 
 async def _empty_log(store: CrawlStore, db: str) -> None:

@@ -38,12 +38,14 @@ async def rank(store: CrawlStore) -> RankingSummary:
 
     Raises :class:`crawler.errors.StoreError` if the store fails; it then keeps the old ranks.
     """
+    last_request = await store.last_request()
     graph = await read_graph(store)
     pages = await asyncio.to_thread(rank_pages, graph)
     sites = await asyncio.to_thread(rank_sites, graph, pages.pagerank)
     await store.results.replace_ranks(
         starmap(PageRank, _rows(graph.url_ids, graph.site_ids, pages.pagerank, pages.in_links, pages.in_sites)),
         starmap(SiteRank, _rows(sites.site_ids, sites.pagerank, sites.pages, sites.in_links, sites.in_sites)),
+        last_request,
     )
     return RankingSummary(len(graph.url_ids), graph.in_links.nnz, len(sites.site_ids))
 

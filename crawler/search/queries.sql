@@ -4,8 +4,8 @@
 -- ---- searching --------------------------------------------------------------------------------------------------
 
 -- name: index_state
--- Whether the index is complete, and whether the crawl has sent requests since it was built.
-SELECT complete, last_request < (SELECT max(request_id) FROM requests_by_id) AS is_behind FROM search_state
+-- Whether the index is complete.
+SELECT complete FROM search_state
 
 -- name: known_site
 -- One row if the crawl knows a site of the host or below it.

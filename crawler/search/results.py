@@ -33,6 +33,7 @@ from crawler.search.index_backend import SITE_WEIGHT, SQL
 from crawler.search.prefixes import without_wide_prefixes
 from crawler.search.query import Query, parse_query
 from crawler.search.spelling import suggestion
+from crawler.store.computed import told_behind
 from crawler.store.location import db_argument
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
@@ -182,7 +183,8 @@ class SearchResult:
 
     If more than 5,000 pages match, ``total`` is 5,000, ``is_more`` is true, and only ``ranked`` of them were compared:
     those with the words in title, anchors or headings, or those with the most links. ``some`` counts the pages that
-    contain only some of the words, if they were searched for. ``note`` says if the index is incomplete or out of date.
+    contain only some of the words, if they were searched for. ``note`` says if the index is incomplete, or what of the
+    index, the ranks and the near-duplicates is older than the crawl.
     ``facets`` are those of the ranked pages, if asked for.
     """
 
@@ -363,16 +365,14 @@ async def require_index(store: StoreReader) -> None:
 
 
 async def _state(store: StoreReader) -> str:
-    """A note for the user on the state of the index. Raises :class:`UsageError` if there is none."""
+    """A note for the user if results may be out of date. Raises :class:`UsageError` if there is no index."""
     rows = await store.query(SQL["index_state"])
     if not rows:
         command = f"crawler index{db_argument(store.name)}"
         raise UsageError("this store has no search index yet; ", Action(command, "crawl.index()"), " builds it")
     if not rows[0]["complete"]:
         return f"the index is not complete; `crawler index{db_argument(store.name)}` completes it"
-    if rows[0]["is_behind"]:
-        return f"the crawl has continued since the index was built; `crawler index{db_argument(store.name)}` updates it"
-    return ""
+    return told_behind(await store.computed(), store.name)
 
 
 async def _values(store: StoreReader, filters: Filters) -> dict[str, object]:

@@ -42,6 +42,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "text_signature": ("url_id",),
     "site_template": ("site_id",),
     "near_duplicate": ("url_id",),
+    "computation": ("name",),
     "unsettled": (),
     "part": ("number",),
     "outgoing": ("id",),

@@ -54,7 +54,7 @@ _FOLLOWING = ("worker", "robots_copy", "rup_mail", "control")
 #: Tables that are not merged: those that are computed, and those of samples, which need a crawl on one database.
 NOT_MERGED = frozenset(
     {
-        *("rank", "site_rank", "text_signature", "site_template", "near_duplicate"),
+        *("rank", "site_rank", "text_signature", "site_template", "near_duplicate", "computation"),
         *("sample_draw", "sample", "frame_url"),
         *("unsettled", "revisit_budget", "part", "outgoing"),
     }

@@ -34,6 +34,7 @@ from crawler.model import Headers, Purpose, RobotsCopy, State, TlsFacts
 from crawler.reasons import Reason, ReasonCode, RequestError, RunEnd
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.tdmrep import TdmrepFile
+from crawler.store.computed import Computed
 from crawler.store.rows import Parameters
 from crawler.store.subscriptions import SubscriptionStore
 
@@ -448,8 +449,8 @@ class Revisits(Protocol):
 class Results(Protocol):
     """Results that are computed from the whole crawl. Each method is one transaction."""
 
-    async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
-        """Replace all ranks."""
+    async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
+        """Replace all ranks. They cover the crawl up to the request ``last_request``."""
         ...
 
     async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
@@ -460,8 +461,8 @@ class Results(Protocol):
         """Delete the signatures of pages, and the templates of sites without any."""
         ...
 
-    async def replace_near_duplicates(self, pages: Iterable[NearDuplicate]) -> None:
-        """Replace all clusters of near-duplicates."""
+    async def replace_near_duplicates(self, pages: Iterable[NearDuplicate], last_request: int) -> None:
+        """Replace all clusters of near-duplicates. They cover the crawl up to the request ``last_request``."""
         ...
 
 
@@ -620,6 +621,14 @@ class StoreReader(Overview, Protocol):
 
     async def find(self, url: str) -> int | None:
         """The number of a URL (``urls.url_id``), or ``None`` if the store does not know it."""
+        ...
+
+    async def computed(self) -> dict[Computed, bool]:
+        """What was computed from the crawl, and whether a request was sent or a page forgotten since."""
+        ...
+
+    async def last_request(self) -> int:
+        """The number of the last request (``requests_by_id.request_id``); 0 if there is none."""
         ...
 
     async def begin_snapshot(self) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from crawler.model import Link, Purpose, RobotsAction, RobotsCopy, State
-from crawler.reasons import ErrorKind, RequestError
+from crawler.reasons import ErrorKind, Reason, ReasonCode, RequestError
+from crawler.store.computed import Computed
 from crawler.store.protocols import AgentLine, RobotsNews
 from tests.contract.visits import NOW, Harness, deferred, fetched, link, redirected, request, retried, robots
 
@@ -256,3 +257,20 @@ async def test_every_known_url_has_a_number_and_no_other(harness: Harness) -> No
     assert len(numbers - {None}) == 3
     assert await harness.store.find(f"{A}unknown") is None
     assert await harness.store.find("http://unknown.test/") is None
+
+
+async def test_what_was_computed_is_older_than_the_next_request_and_a_forgotten_page(harness: Harness) -> None:
+    store = harness.store
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    await harness.commit(fetched(claim.urls[0]), released=[claim.group_id], requests=[request(1, "/")])
+    assert await store.computed() == {}
+    await store.results.replace_ranks([], [], await store.last_request())
+    await store.results.replace_near_duplicates([], await store.last_request())
+    assert await store.computed() == {Computed.RANKS: False, Computed.NEAR_DUPLICATES: False}
+    await store.maintenance.forget([claim.urls[0].id], Reason(ReasonCode.FORGOTTEN))
+    assert await store.computed() == {Computed.RANKS: True, Computed.NEAR_DUPLICATES: True}
+    await store.results.replace_ranks([], [], await store.last_request())
+    assert await store.computed() == {Computed.RANKS: False, Computed.NEAR_DUPLICATES: True}
+    await harness.commit(requests=[request(1, "/next")])
+    assert await store.computed() == {Computed.RANKS: True, Computed.NEAR_DUPLICATES: True}

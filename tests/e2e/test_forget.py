@@ -31,6 +31,7 @@ def db(request: pytest.FixtureRequest, loopback: LoopbackWeb, tmp_path: Path) ->
         cluster: Cluster = request.getfixturevalue("postgres")
         db = cluster.make_database()
     assert run(loopback, db, tmp_path, loopback.url("a.test"), b).code == 0
+    assert here("duplicates", "--db", db).code == 0
     assert here("index", "--db", db).code == here("rank", "--db", db).code == 0
     return db
 
@@ -61,11 +62,21 @@ def test_a_site_that_opts_out_is_blocked_and_forgotten_by_one_command(
     assert "Quagga" in exported(db, tmp_path, "pages"), "a dry run changes nothing"
     done = forget(db, "a.test", "--because", "asked by mail")
     assert (done["pages"], done["blocked"], done["index_emptied"]) == (3, "a.test", True)
+    assert set(done["behind"]) == {"near_duplicates", "ranks", "index"}
+    computed = json.loads(here("status", "--db", db, "--json").out)["computed"]
+    assert computed == {"near_duplicates": {"is_behind": True}, "ranks": {"is_behind": True}}
+    commands = ", then ".join(f"`crawler {name}{db_argument(db)}`" for name in ("duplicates", "rank"))
+    told = f"not up to date with the crawl: near-duplicates, ranks; run {commands}"
+    assert "".join(told.split()) in "".join(here("status", "--db", db).out.split())
+    table = here("export", "csv", tmp_path / "near.csv", "--table", "near_duplicates", "--db", db)
+    assert "not up to date with the crawl: near-duplicates;" in table.err
     for table in ("pages", "page_versions", "ranks", "site_ranks"):
         assert "a.test" not in exported(db, tmp_path, table)
     assert "quagga" not in exported(db, tmp_path, "links")
     assert "the zebra" in exported(db, tmp_path, "links"), "the words of another site are its own"
     assert exported(db, tmp_path, "requests").count("a.test") >= 4
+    assert here("duplicates", "--db", db).code == here("rank", "--db", db).code == 0
+    assert json.loads(here("status", "--db", db, "--json").out)["computed"]["ranks"] == {"is_behind": False}
     assert here("index", "--db", db).code == 0
     for word in ("quagga", "okapi", "plain"):
         assert json.loads(here("search", word, "--db", db, "--json").out)["hits"] == []

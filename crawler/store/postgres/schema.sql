@@ -480,6 +480,11 @@ CREATE TABLE near_duplicate (
 );
 CREATE INDEX near_duplicate_cluster ON near_duplicate(cluster_id);
 
+CREATE TABLE computation (
+  name text PRIMARY KEY,
+  last_request bigint NOT NULL
+);
+
 CREATE TABLE sample_draw (
   method text NOT NULL,
   per text NOT NULL,

@@ -53,6 +53,7 @@ class SqlMaintenance(Part):
             for statement in _FORGETTING:
                 await self._sql.execute_many(statement, rows)
             await self._sql.execute_many("forget_url", [row | {"reason": reason.sentence} for row in rows])
+            await self._sql.execute("computations_behind")
             await self._readiness.refresh(await self._offers.groups(numbers))
             self._offers.forget()
         return taken

@@ -447,6 +447,19 @@ WHERE cluster_id IN (SELECT cluster_id FROM near_duplicate GROUP BY cluster_id H
 -- name: drop_near_duplicates
 DELETE FROM near_duplicate;
 
+-- name: last_request
+SELECT coalesce(max(id), 0) AS id FROM request;
+
+-- name: set_computed
+INSERT INTO computation (name, last_request) VALUES (:name, :last_request)
+ON CONFLICT (name) DO UPDATE SET last_request = excluded.last_request;
+
+-- name: computations_behind
+UPDATE computation SET last_request = -1;
+
+-- name: computations
+SELECT name, is_behind FROM computations_by_id;
+
 -- name: drop_ranks_of_empty_sites
 DELETE FROM site_rank WHERE site_id NOT IN (SELECT site_id FROM rank);
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from crawler.store.computed import Computed
 from crawler.store.protocols import NearDuplicate, PageRank, SiteRank, SiteTemplate, TextSignature
 from crawler.store.sql.part import Part
 
@@ -11,12 +12,13 @@ from crawler.store.sql.part import Part
 class SqlResults(Part):
     """See :class:`crawler.store.protocols.Results`."""
 
-    async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank]) -> None:
+    async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
         async with self._writing():
             await self._sql.execute("drop_ranks")
             await self._sql.execute("drop_site_ranks")
             await self._sql.execute_many("insert_rank", (page._asdict() for page in pages))
             await self._sql.execute_many("insert_site_rank", (site._asdict() for site in sites))
+            await self._sql.execute("set_computed", name=Computed.RANKS.value, last_request=last_request)
 
     async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
         async with self._writing():
@@ -28,7 +30,8 @@ class SqlResults(Part):
             await self._sql.execute_many("forget_text_signature", ({"id": number} for number in numbers))
             await self._sql.execute("drop_templates_of_empty_sites")
 
-    async def replace_near_duplicates(self, pages: Iterable[NearDuplicate]) -> None:
+    async def replace_near_duplicates(self, pages: Iterable[NearDuplicate], last_request: int) -> None:
         async with self._writing():
             await self._sql.execute("drop_near_duplicates")
             await self._sql.execute_many("insert_near_duplicate", (page._asdict() for page in pages))
+            await self._sql.execute("set_computed", name=Computed.NEAR_DUPLICATES.value, last_request=last_request)

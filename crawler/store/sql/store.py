@@ -20,6 +20,7 @@ from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.robots.tdmrep import TdmrepFile
 from crawler.robots.text import SMALL_BYTES
+from crawler.store.computed import Computed
 from crawler.store.location import shown
 from crawler.store.protocols import (
     ClaimedSite,
@@ -217,6 +218,13 @@ class SqlStore(ABC):
     async def last_run(self) -> dict[str, Any] | None:
         row = await self._read.fetch_one("last_run")
         return None if row is None else row._asdict()
+
+    async def computed(self) -> dict[Computed, bool]:
+        rows = await self._read.fetch("computations")
+        return {Computed(row.name): bool(row.is_behind) for row in rows}
+
+    async def last_request(self) -> int:
+        return int((await self._read.fetch_one("last_request")).id)
 
     async def last_settings(self) -> dict[str, Any] | None:
         row = await self._read.fetch_one("last_settings", run_id=self._run_id)

@@ -328,6 +328,12 @@ CREATE VIEW site_templates_by_id AS SELECT site_id, shingles FROM site_template;
 
 CREATE VIEW near_duplicates_by_id AS SELECT url_id, cluster_id, similarity FROM near_duplicate;
 
+-- What was computed from the crawl, and whether the crawl has sent requests since, or pages were forgotten.
+CREATE VIEW computations_by_id AS
+  SELECT name, last_request, last_request < coalesce((SELECT max(id) FROM request), 0) AS is_behind
+  FROM (SELECT name, last_request FROM computation
+        UNION ALL SELECT 'index', last_request FROM search_state) AS c;
+
 CREATE VIEW samples_by_id AS SELECT draw, url_id, stratum, walk, probability, site_probability FROM sample;
 
 CREATE VIEW sample_draws AS

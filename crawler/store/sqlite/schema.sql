@@ -435,6 +435,11 @@ CREATE TABLE near_duplicate (            -- as `crawler duplicates` last compute
 );
 CREATE INDEX near_duplicate_cluster ON near_duplicate(cluster_id);
 
+CREATE TABLE computation (               -- what of these was computed; one row for the ranks, one for near-duplicates
+  name TEXT PRIMARY KEY,                 -- 'ranks', 'near_duplicates'
+  last_request INTEGER NOT NULL          -- they cover the requests up to this request.id; -1: pages were forgotten since
+);
+
 CREATE TABLE sample_draw (               -- how the sample was drawn (docs/samples.md); one row or none
   method TEXT NOT NULL,                  -- 'uniform', 'stratified', 'random-walk'
   per TEXT NOT NULL,                     -- 'crawl', 'site'

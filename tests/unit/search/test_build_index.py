@@ -12,6 +12,7 @@ from crawler.search import build_index as index_module
 from crawler.search import index_backend, sqlite_index
 from crawler.search.build_index import IndexSummary
 from crawler.store.keys import render_keys
+from crawler.store.location import db_argument
 from tests.contract.visits import request, robots
 from tests.unit.search.crawled import Crawled, Said, crawled
 
@@ -213,4 +214,6 @@ async def test_an_index_behind_the_crawl_says_so(crawl: Crawled) -> None:
     await crawl.visit({f"{A}/": Said("word")})
     await crawl.index()
     await crawl.harness.commit(requests=[request(1, "/new")])
-    assert (await crawl.search("word")).note.startswith("the crawl has continued since")
+    assert (await crawl.search("word")).note == (
+        "not up to date with the crawl: search index; run `crawler index" + db_argument(crawl.harness.store.name) + "`"
+    )

@@ -1,0 +1,33 @@
+"""What commands compute from a crawl, and the sentence that says that it is older than the crawl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from crawler.store.location import db_argument
+
+
+class Computed(StrEnum):
+    """What is computed from a crawl, in the order in which the commands use one another's results."""
+
+    NEAR_DUPLICATES = "near_duplicates"
+    RANKS = "ranks"
+    INDEX = "index"
+
+    @property
+    def command(self) -> str:
+        """The command that computes it."""
+        return {"near_duplicates": "crawler duplicates", "ranks": "crawler rank", "index": "crawler index"}[self]
+
+    @property
+    def label(self) -> str:
+        return "search index" if self is Computed.INDEX else self.replace("_", "-")
+
+
+def told_behind(computed: Mapping[Computed, bool], db: str) -> str:
+    """The sentence that some of these are older than the crawl, with the commands to paste; empty if none is."""
+    behind = [each for each in Computed if computed.get(each)]
+    labels = ", ".join(each.label for each in behind)
+    commands = ", then ".join(f"`{each.command}{db_argument(db)}`" for each in behind)
+    return f"not up to date with the crawl: {labels}; run {commands}" if behind else ""
