@@ -34,6 +34,22 @@ def test_navigation_is_left_out_and_structure_is_kept() -> None:
     assert "\n\n## A part\n\n\\# not a heading\n\n```\ncode\n  indented\n```" in markdown
 
 
+ITEM = "What this option does is said here at some length, as in a manual, see <a href=/x>the other options</a>"
+MENU = "<ul><li><a href=/a>Chapter one of the manual</a><li><a href=/b>Chapter two of the manual</a></ul>"
+TEASERS = f"<div><ul><li><h3>Other news</h3>{ITEM}</ul></div>"
+
+
+def test_a_list_of_text_is_kept_and_a_menu_is_not() -> None:
+    page = f"<body>{MENU}<h1>Options</h1><p>These are the options.<ul><li>{ITEM} 1<li>{ITEM} 2</ul><p>{TEASERS}"
+    found = blocks(page.encode(), "utf-8", "text/html")
+    assert [block.text[-9:] for block in found if block.kind == "item"] == ["options 1", "options 2"]
+    assert "Chapter" not in as_text(found)
+    assert "Other news" not in as_text(found)
+    nested = f"<body><p>Text<ul><li>{ITEM} 1<ul><li>{ITEM} 2</ul><li>{ITEM} 3</ul>"
+    found = blocks(nested.encode(), "utf-8", "text/html")
+    assert [block.text[-1:] for block in found if block.kind == "item"] == ["1", "2", "3"]
+
+
 def test_other_types_and_encodings() -> None:
     assert blocks("Größe\n\nzwei".encode("latin-1"), "windows-1252", "text/plain") == [
         Block("text", "Größe"), Block("text", "zwei"),
