@@ -20,7 +20,7 @@ from crawler.clock import Clock
 from crawler.errors import UsageError
 from crawler.http_listener import listening
 from crawler.search.index_backend import SQL
-from crawler.search.page_view import MAX_PAGE, PAGE_HITS, POLICY, Asked, description, render
+from crawler.search.page_view import PAGE_HITS, POLICY, Asked, description, last_page_of, render
 from crawler.search.query import parse_query
 from crawler.search.results import SearchResult, require_index, search
 from crawler.settings.settings import Settings
@@ -146,4 +146,5 @@ def _as_json(asked: Asked, result: SearchResult | None, error: str) -> dict[str,
         return {"error": error or "give words in the parameter q"}
     values = asdict(result)
     is_current = not values.pop("note")
-    return {"query": asked.words, "page": asked.page, "max_page": MAX_PAGE, "index_is_current": is_current, **values}
+    next_page = asked.page + 1 if asked.page < last_page_of(asked, result) else None
+    return {"query": asked.words, "page": asked.page, "next_page": next_page, "is_current": is_current, **values}

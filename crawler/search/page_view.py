@@ -118,8 +118,7 @@ def render(asked: Asked, result: SearchResult | None, *, name: str, pages: int, 
 
     ``name`` is the title of the page; ``pages`` and ``sites`` are those in the index.
     """
-    found = 0 if result is None else (result.ranked + result.some)
-    last_page = min(ceil(found / PAGE_HITS), MAX_PAGE)
+    last_page = 0 if result is None else last_page_of(asked, result)
     around = range(max(1, asked.page - _PAGES_AROUND), min(last_page, asked.page + _PAGES_AROUND) + 1)
     return _ENVIRONMENT.get_template("search.html.j2").render(
         asked=asked,
@@ -134,6 +133,15 @@ def render(asked: Asked, result: SearchResult | None, *, name: str, pages: int, 
         sites=sites,
         error=error,
     )
+
+
+def last_page_of(asked: Asked, result: SearchResult) -> int:
+    """The number of the last page of hits, as far as this page tells; 0 if there are no hits at all.
+
+    The counts of a result include near-duplicates that are not shown, so a page that is not full is the last one.
+    """
+    last = min(ceil((result.ranked + result.some) / PAGE_HITS), MAX_PAGE)
+    return last if len(result.hits) == PAGE_HITS else min(last, asked.page)
 
 
 def description(name: str, base_url: str) -> str:

@@ -99,7 +99,9 @@ def test_programs_get_json_at_the_same_address(page: SearchPage) -> None:
     assert (status, response.headers["Vary"], len(found["hits"]), found["total"]) == (200, "Accept", 10, 24)
     assert found["hits"][0]["section"]["url"].startswith(f"{A}/")
     assert {"facet": "language", "value": "en", "pages": 24} in found["facets"]
-    assert json.loads(page.ask("/?q=needle&format=json")[1])["page"] == 1
+    assert found["next_page"] == 3
+    first, last = (json.loads(page.ask(f"/?q=needle&format=json&page={n}")[1]) for n in (1, 3))
+    assert (first["page"], first["next_page"], last["next_page"], first["is_current"]) == (1, 2, None, True)
     for query, error in [("", "give words"), ("q=--", "no word"), ("q=x&site=other.test", "not in the index")]:
         status, text, _ = page.ask(f"/?{query}&format=json")
         assert (status, error in json.loads(text)["error"]) == (400, True)

@@ -7,7 +7,7 @@ import pytest
 from crawler.duplicates.find import find_duplicates
 from crawler.errors import UsageError
 from crawler.search import results
-from crawler.search.page_view import Asked, render
+from crawler.search.page_view import Asked, last_page_of, render
 from crawler.search.results import Filters, SearchResult, search
 from tests.contract.visits import NOW
 from tests.unit.search.crawled import Crawled, Said
@@ -50,12 +50,21 @@ async def test_pages_with_some_of_the_words_are_folded_too(crawl: Crawled) -> No
     assert [(hit.url == f"{A}/other", hit.all_words) for hit in found.hits] == [(True, True), (False, False)]
 
 
+async def test_a_page_of_results_that_is_not_full_is_the_last_one(crawl: Crawled) -> None:
+    await crawl.visit({f"{A}/{n}": Said(f"{TEXT} gnu <!-- {n} -->") for n in range(12)})
+    await crawl.index()
+    assert last_page_of(Asked("gnu"), await look(crawl)) == 2
+    await find_duplicates(crawl.harness.store)
+    assert last_page_of(Asked("gnu"), await look(crawl)) == 1, "eleven pages are not shown"
+    assert last_page_of(Asked("gnu", page=2), await look(crawl, offset=10)) == 2
+
+
 async def test_the_search_page_leads_to_similar_pages(crawl: Crawled) -> None:
     await web(crawl)
     await find_duplicates(crawl.harness.store)
     page = render(Asked("gnu"), await look(crawl), name="x", pages=7, sites=1)
     assert "?q=gnu&amp;similar_to=http%3A%2F%2Fa.test%2F4" in page
-    assert "and 5 similar pages" in page
+    assert "5 similar pages" in page
     asked = Asked.of({"q": "gnu", "similar_to": COPIES[4]})
     assert asked.filters(NOW) == Filters(similar_to=COPIES[4])
     assert "similar pages" not in render(
