@@ -38,7 +38,7 @@ from crawler.run.plan import as_json as plan_json
 from crawler.run.plan import plan_of
 from crawler.run.plan import render as render_plan
 from crawler.run.refresh import queue_refresh
-from crawler.run.session import begun, crawl_session, log_end, look_back, of_list, require_alone, run_to_end
+from crawler.run.session import begun, crawl_session, log_end, look_back, of_list, refusals, require_alone, run_to_end
 from crawler.run.team import Team, require_shares
 from crawler.sampling import load
 from crawler.settings.keys import KEYS, Key, terminal_name
@@ -152,10 +152,13 @@ def plan(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
     if not taken.urls:
         raise UsageError("no seeds to plan for: name URLs, or a file with ", Setting("seeds.file"))
     made = plan_of(settings, taken.urls)
+    refused = [error.told(terminal_name) for error in refusals(settings, taken.urls, taken.strata or {})]
     if settings.output.json:
-        print_json(plan_json(made, settings))
+        print_json(plan_json(made, settings) | {"refused": refused})
     else:
         render_plan(made, settings, console)
+        for why in refused:
+            tell(f"a run would refuse this: {why}")
     return 0
 
 

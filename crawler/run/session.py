@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
@@ -28,6 +28,7 @@ from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.progress import Progress
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import ConnectionLost, CrawlerError, HookError, Setting, StoreError, UsageError, missing_extra
+from crawler.fetch.address_guard import refusal as address_refusal
 from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
 from crawler.fetch.resolver import address_for
 from crawler.formatting import duration
@@ -48,7 +49,7 @@ from crawler.settings.stores import open_store
 from crawler.store.location import absolute, is_url, shown
 from crawler.store.open import is_there
 from crawler.store.protocols import CrawlStore, EngineStore
-from crawler.url import host_of, is_loopback
+from crawler.url import host_of, is_loopback, literal_address
 from crawler.version import VERSION
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ async def crawl_session(
     domain.
     Raises what :func:`begun` raises, and :class:`UsageError` for a sample that cannot be drawn as asked.
     """
-    _require_readers(settings)
+    _require_extras(settings)
     drawn: list[Drawn] | None = None
     if settings.sample.size is not None:
         require_drawable(settings, seeds, strata or {})
@@ -302,10 +303,50 @@ def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
     )
 
 
-def _require_readers(settings: Settings) -> None:
-    """Raise :class:`UsageError` if the reader of a wanted type is not installed."""
+def refusals(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> Iterator[UsageError]:
+    """Why a run with these settings would be refused, or would leave seeds out, as far as the store does not matter."""
+
+    def require_alone_here() -> None:
+        if settings.workers.count > 1:
+            require_alone(settings, "leave out the number of workers")
+
+    def require_sample() -> None:
+        if settings.sample.size is not None:
+            require_drawable(settings, seeds, strata)
+
+    for require in (
+        partial(require_usable_proxy, settings),
+        partial(require_contact, settings, seeds),
+        partial(request_signer, settings),
+        partial(_require_extras, settings),
+        require_sample,
+        require_alone_here,
+        partial(_require_allowed_addresses, settings, seeds),
+    ):
+        try:
+            require()
+        except UsageError as error:
+            yield error
+
+
+def _require_allowed_addresses(settings: Settings, seeds: Sequence[str]) -> None:
+    """Raise :class:`UsageError` for a seed at an address that the address guard refuses, if that needs no look-up."""
+    fetch = settings.fetch
+    for url in seeds:
+        host = host_of(url)
+        known = (
+            address_for(host, fetch.resolve) or literal_address(host) or ("127.0.0.1" if is_loopback(host) else None)
+        )
+        if known and address_refusal(str(known), allow_private=fetch.allow_private, loopback_only=False):
+            raise UsageError(f"{url} is at no public address ({known}), which needs ", Setting("fetch.allow_private"))
+
+
+def _require_extras(settings: Settings) -> None:
+    """Raise :class:`UsageError` if a library that the crawl needs is not installed."""
     if PDF in settings.fetch.types and find_spec("pypdfium2") is None:
         raise missing_extra("PDF files need pypdfium2", "documents")
+    if settings.output.warc and find_spec("warcio") is None:
+        raise missing_extra("WARC files need warcio", "export")
 
 
 async def _require_drawn(store: CrawlStore, settings: Settings) -> None:

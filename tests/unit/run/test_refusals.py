@@ -1,0 +1,42 @@
+"""What ``crawler plan`` says that a run would refuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from crawler.run import session
+from crawler.run.session import refusals
+from crawler.settings.settings import Settings
+
+URL = "https://a.example/"
+
+
+def told(settings: Settings, *seeds: str) -> list[str]:
+    return [str(error) for error in refusals(settings, seeds, {})]
+
+
+def test_each_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Settings()
+    known = replace(plain, identity=replace(plain.identity, contact="https://b.example/"))
+    assert told(known, URL) == []
+    (no_contact,) = told(plain, URL)
+    assert "identity.contact" in no_contact
+    archive = replace(known, output=replace(plain.output, warc="w"))
+    assert told(archive, URL) == []
+    monkeypatch.setattr(session, "find_spec", lambda name: None)
+    (missing,) = told(archive, URL)
+    assert "warcio" in missing
+    assert "[export]" in missing
+
+
+@pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://localhost/", "http://[::1]/", "http://b.test/"])
+def test_private_addresses_need_their_setting(url: str) -> None:
+    plain = Settings()
+    fetch = replace(plain.fetch, resolve=(("b.test", "192.168.0.1"),))
+    known = replace(plain, identity=replace(plain.identity, contact="https://b.example/"), fetch=fetch)
+    (said,) = told(known, URL, url)
+    assert url in said
+    assert said.endswith("fetch.allow_private")
+    assert told(replace(known, fetch=replace(fetch, allow_private=True)), URL, url) == []
