@@ -25,6 +25,7 @@ BENCHES = {
     "start": "how long a crawl takes to begin",
     "rank": "the time and memory to rank a large store",
     "search": "how long a search takes in a large store",
+    "duplicates": "what the search for near-duplicates finds in a large store, its time and its memory",
     "rup": "the load of a site that is kept up to date by reports, by polling or by a new crawl",
     "revisit": "the changes that a budget of revisits finds, against other policies",
     "hostile": "the cost of pages that are made to tie up the parser",
