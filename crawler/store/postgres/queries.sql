@@ -881,7 +881,7 @@ SELECT pg_database_size(current_database()) AS n;
 
 -- name: erase_deleted
 -- No-op: PostgreSQL leaves deleted rows in place until `compact`.
-SELECT 1;
+SELECT 1 AS done;
 
 -- name: empty_log
 SELECT 0 AS busy;
