@@ -190,7 +190,7 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
     rows += [
         (
             "Waiting",
-            f"for {wait.group} until {brief_time(wait.until, status.at)}, {told_wait(wait, status.robots, status.at)}",
+            f"for {wait.group} {_until(wait, status)}, {told_wait(wait, status.robots, status.at)}",
         )
         for wait in status.waiting
     ]
@@ -212,11 +212,25 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
         console.print(f"… and {many(status.more_sites, 'more site')} (view `sites`)", style="dim")
 
 
+def _until(wait: Waiting, status: Status) -> str:
+    """When a wait ends. Nothing is requested while no run is in progress."""
+    until = brief_time(wait.until, status.at)
+    run = status.last_run
+    if run is None or run["finished_at"] is not None or _was_killed(status):
+        return f"until the crawl goes on, at {until} at the earliest"
+    return f"until {until}"
+
+
+def _was_killed(status: Status) -> bool:
+    """Whether no process is at work on the last run; for a run without an end."""
+    return not status.is_held or bool(status.workers and not any(worker["alive"] for worker in status.workers))
+
+
 def _last_run(run: Mapping[str, Any], status: Status) -> str:
     started = iso(run["started_at"])
     if run["finished_at"] is not None:
         return f"{started} to {iso(run['finished_at'])}: {_end(run)}"
-    if not status.is_held or (status.workers and not any(worker["alive"] for worker in status.workers)):
+    if _was_killed(status):
         return f"since {started}: it was killed, or its disk was full; the same command continues"
     seen_at = last_seen(run, status.beats)
     if status.at - seen_at < SILENT_S:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from shlex import quote
 
@@ -16,6 +16,7 @@ from crawler.cli.shared import LazyGroup, cli, db_option, json_option, run_async
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.formatting import many
+from crawler.settings.loading import recorded
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.copy import copy_store
 from crawler.store.location import shown
@@ -94,7 +95,9 @@ def merge(source: str, target: str) -> int:
                 raise UsageError(f"{one.name} has a whole crawl, and no part of one: there is nothing to merge")
             dbs = one.parts.dbs
             stores = [await stack.enter_async_context(existing_store(store_at(db))) for db in dbs]
-            merged = await open_store(store_at(target), to_copy_into=True)
+            # Under the crawl's own pauses: the default would lengthen those that are shorter.
+            politeness = recorded(await one.last_settings() or {}).politeness
+            merged = await open_store(replace(store_at(target), politeness=politeness), to_copy_into=True)
             stack.push_async_callback(merged.close)
             with progress_line("beginning") as say:
                 await merge_parts(

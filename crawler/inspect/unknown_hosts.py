@@ -20,12 +20,16 @@ _SHOWN = 5
 
 
 def told_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
-    """Why a group waits, and when the crawl gives up a robots.txt that the group waits for."""
+    """Why a group waits, and when the crawl gives up a robots.txt that the group waits for.
+
+    It is given up by the first failure after the time limit, so the next try is the last if the wait ends after it.
+    """
     if wait.failing_since is None or wait.robots_status is None:
         return wait.reason
-    until = brief_time(wait.failing_since + robots.patience_s(wait.robots_status), now)
+    limit = wait.failing_since + robots.patience_s(wait.robots_status)
+    tried = "then tried for the last time" if limit <= wait.until else f"tried again until {brief_time(limit, now)}"
     spelled = "; is it spelled right?" if wait.robots_status == ErrorKind.DNS_NO_NAME else ""
-    return f"{wait.reason}{spelled} (tried again until {until})"
+    return f"{wait.reason}{spelled} ({tried})"
 
 
 async def nearest_host(store: StoreReader, host: str) -> str | None:

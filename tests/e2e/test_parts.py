@@ -35,6 +35,8 @@ def test_two_parts_crawl_together_and_merge(loopback: LoopbackWeb, tmp_path: Pat
     assert len(kill.rows(Path(dbs[0]), "SELECT 1 FROM page")) == 2
     assert here("store", "merge", dbs[0], tmp_path / "merged.db").code == 0
     assert len(kill.rows(tmp_path / "merged.db", "SELECT url FROM pages")) == 6
+    longest = "SELECT max(delay_s) FROM sites"
+    assert kill.rows(tmp_path / "merged.db", longest) == [max(kill.rows(Path(db), longest)[0] for db in dbs)]
     assert len(loopback.log) == 9
     assert here("audit", "--db", tmp_path / "merged.db").code == 0
     for command in (

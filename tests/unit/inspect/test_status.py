@@ -9,7 +9,10 @@ import pytest
 from rich.console import Console
 
 from crawler.frontier.operator import Standing
-from crawler.inspect.status import _sites_table
+from crawler.inspect.status import _sites_table, _until
+from crawler.inspect.unknown_hosts import told_wait
+from crawler.robots.response import RobotsSettings
+from crawler.store.protocols import Waiting
 
 NOW = 1_800_000_000.0
 SITE = "https://www.a-rather-long-name.example.org"
@@ -25,3 +28,24 @@ def test_a_sites_name_has_the_room_that_others_leave(queued: int, headings: str)
     head, *rows = (line.rstrip() for line in shown.get().splitlines())
     assert head.endswith(headings)
     assert [row.split()[0] for row in rows] == [SITE]
+
+
+@pytest.mark.parametrize(
+    ("until_s", "said"), [(10, "tried again until 08:00:20Z"), (20, "then tried for the last time")]
+)
+def test_a_robots_txt_is_requested_for_the_last_time_after_the_limit(until_s: float, said: str) -> None:
+    wait = Waiting("dead.test", NOW + until_s, "robots.txt: refused", "refused", NOW)
+    assert told_wait(wait, RobotsSettings(give_up_after_s=20), NOW) == f"robots.txt: refused ({said})"
+
+
+@pytest.mark.parametrize(
+    ("finished_at", "is_held", "said"),
+    [
+        (None, True, "until 08:00:10Z"),
+        (None, False, "until the crawl goes on, at 08:00:10Z at the earliest"),
+        (NOW - 1, True, "until the crawl goes on, at 08:00:10Z at the earliest"),
+    ],
+)
+def test_a_wait_ends_only_while_a_run_is_in_progress(finished_at: float | None, is_held: bool, said: str) -> None:
+    status: Any = SimpleNamespace(at=NOW, last_run={"finished_at": finished_at}, is_held=is_held, workers=[])
+    assert _until(Waiting("dead.test", NOW + 10, ""), status) == said
