@@ -53,7 +53,7 @@ it is whole, and the settings of each run. From these it checks each request aga
   `Crawl-delay` of the site's robots.txt.
 - After a 429, a 503, or an error with a `Retry-After`, the group must have been left alone for the full time.
 - No request of a crawl may have begun on a site after the crawl had carried out the operator's order to block it, nor
-  half a second after the operator had ordered a pause.
+  half a second after the operator had ordered a pause, or a block that no crawl has carried out.
 - Request numbers must run from 1 without a gap, and each run must have as many requests as its processes counted. So a
   request cannot be removed from the log, not even from its end, without changing the counts too.
 

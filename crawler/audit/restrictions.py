@@ -36,8 +36,9 @@ class Restrictions:
         """The restrictions that follow from ``orders``, which are in the order of their numbers.
 
         A pause begins :data:`PAUSE_GRACE_S` after the order; a block begins when a crawl has carried it out
-        (``done_at``). Either ends when the opposite order is given or carried out, whichever is earlier: the two times
-        come from different clocks.
+        (``done_at``). If none has, the block begins like a pause: every request after it is against the order. Either
+        ends when the opposite order is given or carried out, whichever is earlier: the two times come from different
+        clocks.
         """
         pauses: list[Period] = []
         blocks: dict[str, list[Period]] = {}
@@ -48,12 +49,13 @@ class Restrictions:
                     _begin(pauses, order.asked_at + PAUSE_GRACE_S)
                 case Command.RESUME:
                     _end(pauses, lifted_at)
-                case Command.BLOCK if order.done_at is not None:
-                    _begin(blocks.setdefault(order.name, []), order.done_at)
+                case Command.BLOCK:
+                    begins = order.asked_at + PAUSE_GRACE_S if order.done_at is None else order.done_at
+                    _begin(blocks.setdefault(order.name, []), begins)
                 case Command.UNBLOCK:
                     _end(blocks.get(order.name, []), lifted_at)
                 case _:
-                    pass  # a block that no crawl has carried out, or the order to stop a run
+                    pass  # the order to stop a run
         return cls(pauses, blocks)
 
     @property
@@ -78,7 +80,9 @@ def _begin(periods: list[Period], at: float) -> None:
 
 def _end(periods: list[Period], at: float) -> None:
     if periods and periods[-1].until == inf:
-        periods[-1] = periods[-1]._replace(until=at)
+        last = periods.pop()
+        if last.since < at:
+            periods.append(Period(last.since, at))
 
 
 def _containing(periods: Sequence[Period], at: float) -> Period | None:

@@ -28,7 +28,11 @@ class Parts:
 
     def other_of(self, site: str) -> int | None:
         """The number of the other part that a site belongs to; ``None`` if it belongs to the own part."""
-        part = _part_of_host(host_of(site), len(self.dbs))
+        return self.other_of_host(host_of(site))
+
+    def other_of_host(self, host: str) -> int | None:
+        """As :meth:`other_of`, for a host: a name or an address."""
+        part = _part_of_host(host, len(self.dbs))
         return None if part == self.own else part
 
     @property
@@ -83,4 +87,4 @@ def is_quiet(looks: Mapping[int, PartLook]) -> bool:
 
 @lru_cache(10_000)
 def _part_of_host(host: str, parts: int) -> int:
-    return part_of(registrable_domain(host), parts)
+    return part_of(registrable_domain(host).removesuffix("."), parts)

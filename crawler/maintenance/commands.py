@@ -24,7 +24,7 @@ from crawler.search.build_index import empty_index
 from crawler.settings.stores import existing_store, order
 from crawler.settings.values import SECONDS
 from crawler.store.computed import Computed, told_behind
-from crawler.store.location import db_argument
+from crawler.store.location import db_argument, require_own_host, shown
 from crawler.store.protocols import Content, CrawlStore
 
 _MAX_BECAUSE = 1000
@@ -72,17 +72,37 @@ def forget_command(
         raise UsageError("--undo takes neither --redact nor --because")
     if len(because) > _MAX_BECAUSE or not because.isprintable():
         raise UsageError(f"--because takes one line of at most {_MAX_BECAUSE:,} characters")
-    work = _undo(asked, db, dry_run) if undo else _forget(asked, db, because.strip(), redact, dry_run)
+    said = f" --because {quote(because)}" if because else ""
+    flags = {"redact": redact, "undo": undo, "dry-run": dry_run}
+    command = f"crawler store forget {_target(asked)}{said}{''.join(f' --{name}' for name in flags if flags[name])}"
 
     async def told() -> int:
+        others = await _other_parts(asked, db, command)
+        work = _undo(asked, db, dry_run) if undo else _forget(asked, db, because.strip(), redact, dry_run)
         result, sentence = await work
+        commands = [f"`{command}{db_argument(other)}`" for other in others]
         if as_json:
-            print_json(result)
+            print_json(result | ({"other_parts": [shown(other) for other in others]} if others else {}))
         else:
             console.print(sentence, soft_wrap=True)
+        if commands:
+            tell(f"this was done in one part of the crawl; give the same order to the others: {', '.join(commands)}")
         return 0
 
     return run_async(told())
+
+
+async def _other_parts(asked: Wanted, db: str, command: str) -> list[str]:
+    """The databases of other parts of the crawl that may have URLs that are wanted.
+
+    Raises :class:`UsageError` if only another part has them.
+    """
+    async with existing_store(store_at(db)) as store:
+        parts = store.parts
+    if asked.regex is None:
+        require_own_host(parts, asked.site or asked.url, command)
+        return []
+    return [] if parts is None else [parts.dbs[number] for number in parts.others]
 
 
 async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: bool) -> tuple[dict[str, Any], str]:
@@ -176,8 +196,11 @@ def _result(chosen: Selection, content: Content) -> dict[str, Any]:
 
 
 def _command(asked: Wanted, db: str) -> str:
-    target = quote(asked.site or asked.url) if asked.regex is None else f"--regex {quote(asked.regex.pattern)}"
-    return f"crawler store forget {target}{db_argument(db)}"
+    return f"crawler store forget {_target(asked)}{db_argument(db)}"
+
+
+def _target(asked: Wanted) -> str:
+    return quote(asked.site or asked.url) if asked.regex is None else f"--regex {quote(asked.regex.pattern)}"
 
 
 @group.command("prune")

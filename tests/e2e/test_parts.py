@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import split
 
 from crawler.demo.pages import Page, plain
 from crawler.frontier.parts import Parts
@@ -57,6 +58,18 @@ def test_two_parts_crawl_together_and_merge(loopback: LoopbackWeb, tmp_path: Pat
     other = {"part": 2, "db": dbs[1], "waiting": 0, "taken": status["others"][0]["taken"]}
     assert status == {"part": 1, "of": 2, "waits_for_others": False, "others": [other]}
     assert merge in " ".join(here("status", "--db", dbs[0]).out.split())
+    for order in (
+        "control block b.test --because 'asked by mail'", "control unblock https://b.test", "store forget b.test",
+        f"store forget {loopback.url('b.test')} --dry-run", "store forget never.b.test --redact",
+    ):  # fmt: skip
+        refused = here(*split(order), "--db", dbs[0])
+        assert (refused.code, refused.out) == (2, "")
+        assert f"give the order there, `crawler {order} --db {dbs[1]}`" in refused.err
+    assert kill.rows(Path(dbs[0]), "SELECT 1 FROM control") == []
+    there = here("store", "forget", "--regex", "^nothing$", "--db", dbs[0])
+    assert f"others: `crawler store forget --regex '^nothing$' --db {dbs[1]}`" in there.err
+    assert (there := here("store", "forget", "c.test", "--db", dbs[1])).code == 0, there
+    assert len(kill.rows(Path(dbs[1]), "SELECT 1 FROM page")) == 2
     assert here("report", tmp_path / "part.html", "--db", dbs[0]).code == 0
     assert "This is part 1 of 2 of the crawl." in (tmp_path / "part.html").read_text()
     assert "This is part" not in (tmp_path / "report.html").read_text()

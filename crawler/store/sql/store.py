@@ -36,7 +36,7 @@ from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
 from crawler.store.sql.bodies import SqlBodies, find_url
 from crawler.store.sql.commit import Committer, claimed_site, refuted_of
-from crawler.store.sql.control import SqlControl
+from crawler.store.sql.control import SqlControl, read_parts
 from crawler.store.sql.maintenance import SqlMaintenance
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
 from crawler.store.sql.part import Access
@@ -522,9 +522,7 @@ class SqlStore(ABC):
 
     async def open_parts(self) -> None:
         """Find out which part of a crawl this store has."""
-        rows = await self._read.fetch("parts")
-        own = next((row.number for row in rows if row.is_own), None)
-        self._offers.parts = None if own is None else Parts(tuple(row.db for row in rows), own)
+        self._offers.parts = await read_parts(self._read)
 
     async def keep_parts(self, parts: Parts | None) -> None:
         if parts == self.parts:

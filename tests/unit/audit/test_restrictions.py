@@ -37,15 +37,14 @@ def test_a_block_holds_from_when_a_crawl_heeded_it() -> None:
         orders(
             (Command.UNBLOCK, "a", 1, 1),
             (Command.BLOCK, "a", 10, None),  # overtaken
-            (Command.UNBLOCK, "a", 11, 11.2),
+            (Command.UNBLOCK, "a", 10.4, 11.2),
             (Command.BLOCK, "a", 20, 20.2),
             (Command.BLOCK, "b", 21, None),
             (Command.BLOCK, "a", 30, 30.2),
             (Command.UNBLOCK, "a", 40, None),
         )
     )
-    assert found.blocks == {"a": [Period(20.2, 40)]}
-    assert not Restrictions.from_orders(orders((Command.BLOCK, "b", 21, None))).any
+    assert found.blocks == {"a": [Period(20.2, 40)], "b": [Period(21.5, inf)]}, "no crawl has heeded that of b"
     assert not Restrictions.from_orders([]).any
 
 
