@@ -78,6 +78,10 @@ class OtherPart:
             self._is_told = True
             self._tell(f"{self.name}: this part of the crawl does not answer; offers to it and from it wait")
 
+    def away_s(self) -> float:
+        """For how many seconds it has not been reached; 0 if the last attempt succeeded."""
+        return 0.0 if self._away_since is None else self._clock.now() - self._away_since
+
     async def close(self) -> None:
         store, self._store = self._store, None
         if store is not None:
@@ -141,8 +145,8 @@ class PartExchange:
     async def robots_of(self, site: str) -> RobotsCopy | None:
         """The robots copy of a site of another part, with its text, from the store of that part.
 
-        ``None`` if there is none, and for a site of this part. Raises :class:`PartAway` if that part does not answer
-        for ``patience_s``.
+        ``None`` if there is none, for a site of this part, and if that part has not answered for ``patience_s``: a
+        part that never begins must not stop the others.
         """
         number = None if self._store.parts is None else self._store.parts.other_of(site)
         for other in self._others:
@@ -151,18 +155,16 @@ class PartExchange:
         return None
 
     async def _robots_at(self, other: OtherPart, site: str) -> RobotsCopy | None:
-        until = self._clock.now() + self._patience_s
         while True:
-            try:
+            with suppress(PartAway):
                 async with other.asked() as theirs:
                     known = await theirs.site(site)
                     copy = None if known is None else known.copy
                     if copy is None or copy.body is not None:
                         return copy
                     return replace(copy, body=await theirs.robots_text(copy.sha256))
-            except PartAway:
-                if self._clock.now() >= until:
-                    raise
+            if other.away_s() >= self._patience_s:
+                return None
             await self._clock.sleep(_LOOK_EVERY_S)
 
     async def may_bring_work(self) -> bool:

@@ -263,6 +263,28 @@ def test_a_sitemap_on_a_domain_of_another_part_speaks_for_the_site_that_names_it
     run_virtual(main)
 
 
+def test_a_part_that_never_begins_keeps_no_sitemap_from_being_read(tmp_path: Path) -> None:
+    listed = "".join(f"<url><loc>http://{host}.test/listed</loc></url>" for host in "abcd")
+    sites: dict[str, Site] = {
+        "a.test": {
+            "/robots.txt": plain("User-agent: *\nSitemap: http://a.test/map.xml\n"),
+            "/map.xml": Page(f"<urlset>{listed}</urlset>", content_type="application/xml"),
+            "/": Page("<a href=/1>1</a>"),
+            "/1": Page("1"),
+            "/listed": Page("a"),
+        },
+    }
+
+    async def main(clock: VirtualClock) -> None:
+        parts = parts_in(tmp_path)[0]
+        with pytest.raises(StoreError, match="has shown no sign of life"):
+            await crawl_part(clock, SimulatedWeb(clock, sites), parts)
+        found = await states(Path(parts.dbs[0]))
+        assert {found[f"http://a.test/{path}"][0] for path in ("", "1", "listed", "map.xml")} == {"fetched"}
+
+    run_virtual(main)
+
+
 def test_each_part_revisits_its_own_pages(tmp_path: Path) -> None:
     """A page that changed since offers a new URL to the other part, in the run that revisits it."""
     revisiting = replace(OPTIONS, revisit=RevisitSettings(enabled=True))
