@@ -180,7 +180,7 @@ def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
     """The limits of the proof that this log gives, in sentences."""
     limits: list[str] = []
     if unended := [run.run for run in runs if run.finished_at is None]:
-        which = f"Run {unended[0]} has" if len(unended) == 1 else f"{len(unended):,} runs, {_listed(unended)}, have"
+        which = f"Run {unended[0]} has" if len(unended) == 1 else f"Runs {_listed(unended)} have"
         limits.append(
             f"{which} no recorded end: killed, or still running. The log lacks requests that were under way when a "
             "process was killed, and those answered since its last commit."
@@ -203,5 +203,14 @@ def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
 
 
 def _listed(runs: Sequence[int]) -> str:
-    shown = ", ".join(map(str, runs[:10]))
-    return f"{shown} …" if len(runs) > 10 else shown
+    """``1 to 4 and 6``: numbers in ascending order, those in a row as a range, and at most ten of these."""
+    ranges: list[list[int]] = []
+    for run in runs:
+        if ranges and ranges[-1][-1] == run - 1:
+            ranges[-1][1:] = [run]
+        else:
+            ranges.append([run])
+    shown = [" to ".join(map(str, each)) for each in ranges]
+    if len(shown) > 10:
+        return f"{', '.join(shown[:10])} … ({len(runs):,} runs)"
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

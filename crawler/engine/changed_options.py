@@ -110,7 +110,7 @@ async def begin(
         if before is not None:
             left_out, again = await rescope(store, scope, before, settings, now, new_seeds=bool(seeds))
             if left_out:
-                tell(f"the new options leave out {left_out:,} of the queued URLs; the last options bring them back")
+                tell(f"the new options leave out {many(left_out, 'queued URL')}; the last options bring them back")
             if again:
                 tell(f"queued again under the new options or seeds: {many(again, 'URL')}")
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in seeds], domains)

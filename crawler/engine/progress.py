@@ -12,7 +12,7 @@ from crawler.errors import fault
 from crawler.frontier.decide import Outcome
 from crawler.frontier.revisit import VisitResult
 from crawler.model import Purpose, State
-from crawler.reasons import ErrorKind, ReasonCode
+from crawler.reasons import UNSENT_KINDS, ErrorKind, ReasonCode
 from crawler.store.protocols import RequestRow, Waiting
 
 #: How many bugs of the crawler a run survives. A larger number cannot be about single answers.
@@ -66,7 +66,7 @@ class Progress:
         self.paused_since = since
 
     def sent(self, row: RequestRow) -> None:
-        """Count a request that was sent."""
+        """Count a request of the log."""
         self.requests += 1
         self.wire_bytes += row.bytes
         if row.error is not None and row.error.kind is not ErrorKind.FAULT and not _is_nothing(row):
@@ -78,6 +78,11 @@ class Progress:
             raise error
         self.troubles[ErrorKind.FAULT.value] += 1
         return fault(error)
+
+    @property
+    def sent_requests(self) -> int:
+        """How many of the ``requests`` were sent: those without an address to connect to were not."""
+        return self.requests - sum(self.troubles[kind.value] for kind in UNSENT_KINDS)
 
     @property
     def faults(self) -> int:

@@ -146,7 +146,7 @@ def unmet(name: str, sites: Sequence[str]) -> str:
         return ""
     known = sites if "://" in name else [host_of(site) for site in sites]
     near = get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.8)
-    return f"{name} matches no site of this crawl yet" + (f" (near: {', '.join(near)})" if near else "")
+    return f"no URL of {name} is in the store" + (f"; is it spelled right? Near: {', '.join(near)}" if near else "")
 
 
 class Blocks:

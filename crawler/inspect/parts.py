@@ -7,6 +7,7 @@ from shlex import quote
 from typing import Any
 
 from crawler.cli.layout import Fact
+from crawler.formatting import many
 from crawler.frontier.parts import Parts, PartTraffic
 from crawler.store.location import shown
 from crawler.store.protocols import StoreReader
@@ -37,7 +38,7 @@ class PartStatus:
         """As labelled lines."""
         rows: list[Fact] = [("Part", told_merge(self.parts))]
         for other in self.others:
-            counts = f"{other.waiting:,} offers to it wait there, {other.taken:,} of its offers were taken in"
+            counts = f"{many(other.waiting, 'offer')} to it waiting there, {many(other.taken, 'offer')} of it taken in"
             rows.append((f"Part {other.part + 1}", f"{shown(other.db)}: {counts}"))
         if self.is_waiting:
             rows.append(("Waiting", "for the other parts: nothing of this part is left, and they may still offer URLs"))

@@ -174,7 +174,9 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
     if status.last_run is not None:
         rows.append(("Last run", _last_run(status.last_run, status)))
         if status.last_run["worst_lag_s"] is not None:
-            rows.append(("Lag", f"the event loop was late by at most {1000 * status.last_run['worst_lag_s']:,.0f} ms"))
+            rows.append(
+                ("Lag", f"the crawler was busy, and reacted up to {duration(status.last_run['worst_lag_s'])} late")
+            )
     if status.standing.paused_since is not None:
         rows.append(("Paused", f"since {brief_time(status.standing.paused_since, status.at)}; {resume_hint(db)}"))
     if (shortage := low_disk(status.last_run, status.beats, status.at)) is not None:

@@ -109,7 +109,8 @@ def merge(source: str, target: str) -> int:
             counts = await merged.counts()
         name = shown(target)
         console.print(
-            f"{name} has the crawl of {len(dbs)} parts: {counts.pages:,} pages, {counts.links:,} links", soft_wrap=True
+            f"{name} has the crawl of {len(dbs)} parts: {many(counts.pages, 'page')}, {many(counts.links, 'link')}",
+            soft_wrap=True,
         )
         return 0
 

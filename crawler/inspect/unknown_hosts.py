@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from shlex import quote
 
 from crawler.clock import brief_time
+from crawler.formatting import many
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
 from crawler.store.location import db_argument
@@ -51,7 +52,7 @@ async def told_of_unknown_seeds(store: StoreReader, db: str) -> list[str]:
     said = [f"{url} failed: no such host; {await advice(store, host_of(url))}" for url in seeds]
     (found,) = await store.query(_SQL["count_unknown_seeds"])
     if left := found["urls"] - len(seeds):
-        said.append(f"{left:,} more seeds failed for the same reason")
+        said.append(f"{many(left, 'more seed')} failed for the same reason")
     if said:
         argument = f"{quote(host_of(seeds[0]))}{db_argument(db)}"
         said.append(f"`crawler run --refresh {argument}` tries it again once the name exists")

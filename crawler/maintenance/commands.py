@@ -175,6 +175,8 @@ async def _undo(asked: Wanted, db: str, dry_run: bool) -> tuple[dict[str, Any], 
             raise UsageError(f"{asked.text}: nothing of it was forgotten, so there is nothing to undo")
         for batch in chosen.batches():
             await store.requeue(batch)
+    if not chosen.numbers:
+        return _result(chosen, Content()), f"the block of {asked.site} is lifted; no URL of it was forgotten"
     queued = f"{many(len(chosen.numbers), 'URL')} of {asked.text} queued again"
     return _result(chosen, Content()), f"{queued}; `crawler run{db_argument(db)}` fetches them"
 

@@ -48,6 +48,7 @@ from crawler.settings.settings import Settings
 from crawler.store.location import db_argument, shown
 from crawler.store.protocols import Reconnecting, StoreReader
 
+_VALUES_SHOWN = 3  # of a list that an earlier run was given
 _OPTIONS = tuple(key.name for key in KEYS.values() if key.option)
 
 
@@ -101,7 +102,7 @@ async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: 
         return fresh, ""
     settings = fresh if names_seeds else of_list(with_given(before))
     argument = db_argument(settings.store.db)
-    if begun_with := [_told(key, key.value(settings)) for key in differing(settings, fresh)]:
+    if begun_with := [_told(key, key.value(settings), short=True) for key in differing(settings, fresh)]:
         tell(
             f"goes on with {', '.join(begun_with)}, as the crawl was begun "
             f"(`crawler settings show{argument}` lists all settings)"
@@ -132,8 +133,10 @@ class _ToldOnceBegun:
             self._changes = ""
 
 
-def _told(key: Key, value: Any) -> str:
+def _told(key: Key, value: Any, *, short: bool = False) -> str:
     name = terminal_name(Setting(key.name))
+    if short and isinstance(value, list | tuple) and len(value) > _VALUES_SHOWN:
+        return f"{name} {key.kind.toml(value[:_VALUES_SHOWN])[:-1]}, … {len(value):,} in all]"
     return name if value is True and key.option else f"{name} {key.kind.toml(value)}"
 
 

@@ -154,7 +154,7 @@ class Watch:
             ),
             Text(f"in the store: {seen.queued:,} queued, {seen.excluded:,} excluded"),
             Text(
-                f"{many(progress.active, 'site')} worked on, {many(progress.requests, 'request')}, "
+                f"{many(progress.active, 'site')} worked on, {many(progress.sent_requests, 'request')}, "
                 f"{size(progress.wire_bytes)}, {duration(now - progress.started_at)}{together}"
             ),
         ]
@@ -309,7 +309,7 @@ def summary(
         "sites": counts.sites,
         "run": {
             "pages": progress.pages,
-            "requests": progress.requests,
+            "requests": progress.sent_requests,
             "bytes": progress.wire_bytes,
             "revisits": {found.value: n for found, n in progress.revisits.items()},
             "troubles": dict(progress.troubles),

@@ -71,7 +71,7 @@ _HAS_BLANK = re.compile(r"[^=\s]*\s")
 @json_option
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Most results.")
 @click.option("--site", metavar="S", help="Only this host (example.org, with or without port) and its subdomains.")
-@click.option("--similar-to", metavar="URL", help="Only the near-duplicates of this page, each of them.")
+@click.option("--similar-to", metavar="URL", help="Only near-duplicates of this page, each that has the words.")
 def search_command(
     words: tuple[str, ...], db: str, as_json: bool, limit: int, site: str | None, similar_to: str | None
 ) -> int:
@@ -80,8 +80,8 @@ def search_command(
     WORDS are the words to search for. 'wor*' matches any word that begins so, '"a phrase"' matches these words in this
     order (the inner quotes are for the crawler, the outer ones for the shell), and -word excludes pages with that word.
     Words that begin with - come after --, or in quotes with other words: 'parser -lexer'.
-    Pages with all words come first. If there are few of them, pages with some of the words follow. Of near-duplicates
-    that `crawler duplicates` has found, the best one is shown.
+    Pages with all the words come first. If there are few of them, pages with some of the words follow. Of
+    near-duplicates that `crawler duplicates` has found, the best one is shown.
     """
     query = " ".join(words).strip()
 
@@ -105,7 +105,7 @@ def search_command(
 
 def _render(found: SearchResult, console: PrintableConsole, *, one_cluster: bool) -> None:
     """Print results for people: title, address and excerpt, with the matches in bold."""
-    console.print(f"{'more than ' if found.is_more else ''}{many(found.total, 'page')} with all words")
+    console.print(f"{'more than ' if found.is_more else ''}{many(found.total, 'page')} with all the words")
     if found.suggestion is not None:
         console.print(f"Did you mean: {found.suggestion}", markup=False)
     parted = False

@@ -369,7 +369,10 @@ async def _state(store: StoreReader) -> str:
     rows = await store.query(SQL["index_state"])
     if not rows:
         command = f"crawler index{db_argument(store.name)}"
-        raise UsageError("this store has no search index yet; ", Action(command, "crawl.index()"), " builds it")
+        emptied = "or `crawler store forget` has emptied it"
+        raise UsageError(
+            f"this store has no search index yet, {emptied}; ", Action(command, "crawl.index()"), " builds it"
+        )
     if not rows[0]["complete"]:
         return f"the index is not complete; `crawler index{db_argument(store.name)}` completes it"
     return told_behind(await store.computed(), store.name)

@@ -26,8 +26,8 @@ def control(db: Path, command: str, name: str) -> Ended:
 def test_a_block_that_matches_no_site_says_so_and_names_what_is_near(db: Path) -> None:
     slip = control(db, "block", "mini-44.tset")
     assert slip.code == 0
-    assert "mini-44.tset matches no site of this crawl yet (near: mini-44.test)" in slip.out
-    assert "yet" not in control(db, "block", "mini-44.test").out
+    assert "no URL of mini-44.tset is in the store; is it spelled right? Near: mini-44.test" in slip.out
+    assert "is in the store" not in control(db, "block", "mini-44.test").out
     assert here("status", "--db", db).out.rstrip().endswith("blocked")
 
 

@@ -134,12 +134,15 @@ def test_a_site_that_the_crawl_does_not_know_is_told(db: str, loopback: Loopback
         ended = here("store", "forget", "a.tset", *more, "--db", db)
         assert ended.code == 0
         said = (
-            "a.tset matches no site of this crawl yet (near: a.test); to forget a page, give its whole URL (https://…)"
+            "no URL of a.tset is in the store; is it spelled right? Near: a.test; "
+            "to forget a page, give its whole URL (https://…)"
         )
         assert said in ended.out.splitlines()
         assert "search index" not in ended.out
     assert json.loads(here("search", "quagga", "--db", db, "--json").out)["hits"], "its index is as it was"
-    assert "matches no site" not in here("store", "forget", "a.test", "--dry-run", "--db", db).out
+    undone = here("store", "forget", "a.tset", "--undo", "--db", db)
+    assert undone.out == "the block of a.tset is lifted; no URL of it was forgotten\n"
+    assert "is in the store" not in here("store", "forget", "a.test", "--dry-run", "--db", db).out
 
 
 def test_a_dry_run_lists_the_first_urls_by_name_and_counts_the_others(loopback: LoopbackWeb, tmp_path: Path) -> None:

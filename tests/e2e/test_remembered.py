@@ -10,6 +10,7 @@ import pytest
 
 from crawler.demo.pages import Page
 from crawler.engine.crawl_settings import LimitSettings
+from crawler.run.commands import _told
 from crawler.settings.keys import KEYS
 from crawler.settings.remembered import remembered, remembered_by
 from crawler.settings.settings import Settings
@@ -54,6 +55,11 @@ def test_a_run_without_options_goes_on_as_the_crawl_was_begun(begun: LoopbackWeb
     assert all(part in ended.err for part in ('--exclude ["left-out"]', "--max-depth 0", "--allow-private", "--delay"))
     assert "--max-time" not in ended.err, "it is about one run"
     assert f"`crawler settings show --db {db_path}` lists all settings" in ended.err
+
+
+@pytest.mark.parametrize(("count", "said"), [(3, '["a0", "a1", "a2"]'), (4, '["a0", "a1", "a2", … 4 in all]')])
+def test_of_a_long_list_the_first_values_are_shown(count: int, said: str) -> None:
+    assert _told(KEYS["scope.exclude"], tuple(f"a{n}" for n in range(count)), short=True) == f"--exclude {said}"
 
 
 def test_an_option_changes_the_crawl_and_is_remembered_in_its_turn(begun: LoopbackWeb, db_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_index_then_search(db: str, loopback: LoopbackWeb) -> None:
 def test_for_people(db: str) -> None:
     assert here("index", "--db", db).code == 0
     lines = here("search", "lexer", "tokens", "--db", db).out.splitlines()
-    assert lines[0] == "2 pages with all words"
+    assert lines[0] == "2 pages with all the words"
     assert lines[2] == "1. Lexer [31m"
     assert lines[3].endswith("/lexer")
     assert lines[4] == "   Lexers A lexer makes tokens."
@@ -79,7 +79,7 @@ def test_for_people(db: str) -> None:
     assert lines[3].endswith("/lexer")
     assert lines[4:] == ["   a link to it says “the scanner”", "   Lexers A lexer makes tokens."]
     few = here("search", "scanner", "parsers", "--db", db).out
-    assert "0 pages with all words\n\nWith some of the words:\n\n1. " in few
+    assert "0 pages with all the words\n\nWith some of the words:\n\n1. " in few
 
 
 def test_words_that_begin_with_a_hyphen_come_after_two_hyphens_or_are_quoted(db: str) -> None:
@@ -107,7 +107,7 @@ def test_an_unknown_option_is_no_word_to_leave_out(db: str, option: str) -> None
         (["search", "--db", "none.db", "--", "-word"], "no such store"),
         (["search", "-word"], "come after `--`"),
         (["search", "word", "--limit", "0"], "--limit"),
-        (["search", "word"], "no search index yet; `crawler index --db "),
+        (["search", "word"], "no search index yet, or `crawler store forget` has emptied it; `crawler index --db "),
         (["search", "word", "--db", "none.db"], "no such store"),
         (["index", "--db", "none.db"], "no such store"),
     ],

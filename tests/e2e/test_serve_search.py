@@ -78,7 +78,7 @@ def test_a_page_that_needs_no_script_and_trusts_no_host(page: SearchPage) -> Non
     assert "evil.example" not in html
     assert "127.0.0.1" not in html
     assert "<script" not in html
-    assert "24 pages with all words" in html
+    assert "24 pages with all the words" in html
     assert '<a rel="next" href="?q=needle&amp;page=2">' in html
     assert 'href="?q=needle&amp;page=3"' in html
     policy = response.headers["Content-Security-Policy"]

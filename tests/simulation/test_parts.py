@@ -130,7 +130,7 @@ def test_a_part_that_begins_late_takes_in_what_waits_for_it(tmp_path: Path) -> N
         assert {hit.host for hit in web.log} == {"a.test"}
         assert await told_of_part(first) == {
             "Part": f"1 of 2 of the crawl; `crawler store merge {first.dbs[0]} whole.db` makes one store of all",
-            "Part 2": f"{first.dbs[1]}: 4 offers to it wait there, 0 of its offers were taken in",
+            "Part 2": f"{first.dbs[1]}: 4 offers to it waiting there, 0 offers of it taken in",
             "Waiting": "for the other parts: nothing of this part is left, and they may still offer URLs",
         }
         await crawl_part(clock, web, second)

@@ -414,10 +414,10 @@ async def test_each_run_by_its_own_settings(doctored: Doctored) -> None:
 
 
 async def test_killed_runs_are_told_of_in_one_line(doctored: Doctored) -> None:
-    for start in range(12):
-        doctored.run(settings(), at=100.0 * start, end=None)
+    for number in range(1, 13):
+        doctored.run(settings(), at=100.0 * number, end=100.0 * number + 1 if number == 5 else None)
     (limit,) = [limit for limit in (await audited(doctored)).limits if "no recorded end" in limit]
-    assert limit.startswith("12 runs, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 …, have no recorded end: killed, or still running.")
+    assert limit.startswith("Runs 1 to 4 and 6 to 12 have no recorded end: killed, or still running.")
 
 
 async def test_runs_of_equal_settings_are_described_once(doctored: Doctored) -> None:

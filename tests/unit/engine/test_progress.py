@@ -38,3 +38,10 @@ def test_a_fault_of_the_crawler_counts_once() -> None:
     progress = sent(None, RequestError(ErrorKind.FAULT, "ZeroDivisionError"))
     assert progress.count_fault(ZeroDivisionError("a bug")) == "ZeroDivisionError: a bug"
     assert progress.faults == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "requests"), [(ErrorKind.ADDRESS, 0), (ErrorKind.DNS_NO_NAME, 0), (ErrorKind.CONNECT, 1)]
+)
+def test_a_request_without_an_address_to_connect_to_is_not_sent(kind: ErrorKind, requests: int) -> None:
+    assert sent(None, RequestError(kind, "x")).sent_requests == requests
