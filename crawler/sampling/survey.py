@@ -119,6 +119,7 @@ class Measure:
 class _Part:
     """The frame, or a part of it: its ``name``, the sample for estimates of it, and its number of URLs if known.
 
+    ``name`` is a phrase such as ``on site …``, empty for the frame.
     ``draws`` are the places of the draws that ``sample`` consists of.
     """
 
@@ -128,10 +129,10 @@ class _Part:
     size: float | None
 
     def figures(self, measures: Iterable[Measure]) -> Iterable[Figure]:
-        of = f" of {self.name}" if self.name else ""
+        which = f" {self.name}" if self.name else ""
         for measure in measures:
             values = np.asarray(measure.values, np.float64)[self.draws].tolist()
-            yield replace(measure, among=measure.among + of, values=values).of(self.sample, self.size)
+            yield replace(measure, among=measure.among + which, values=values).of(self.sample, self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +300,7 @@ async def _parts(
             size = float(sample.weight.sum()) if is_list else size
         else:
             sample = whole.among(labels == label)
-        parts.append(_Part(f"{by.value} {label}", sample, draws, size))
+        parts.append(_Part(f"{'on' if by is By.SITE else 'of'} {by.value} {label}", sample, draws, size))
     return parts
 
 

@@ -593,12 +593,12 @@ def test_sites_are_drawn_and_then_pages_of_these(web: LoopbackWeb, tmp_path: Pat
     by_site = here("sample", "--db", db, "--variable", "large=body_bytes > 1000", "--by", "site", "--json")
     everything = json.loads(by_site.out)["estimates"]
     estimates = {each["among"]: each for each in everything if each["what"] == "large"}
-    assert estimates.keys() == {"pages"} | {f"pages of site {site}" for site in sites}
-    assert all(estimates[f"pages of site {site}"]["standard_error"] is not None for site in sites)
+    assert estimates.keys() == {"pages"} | {f"pages on site {site}" for site in sites}
+    assert all(estimates[f"pages on site {site}"]["standard_error"] is not None for site in sites)
     for site in sites:
-        own = [each for each in everything if each["among"] == f"URLs that may be asked for of site {site}"]
+        own = [each for each in everything if each["among"] == f"URLs that may be asked for on site {site}"]
         assert sum(each["value"] for each in own) == pytest.approx(1), "the shares of the answers of the site"
-        closed = next(each for each in everything if each["among"] == f"URLs of site {site}")
+        closed = next(each for each in everything if each["among"] == f"URLs on site {site}")
         asked = 35 - closed["total"]["value"]
         assert sum(each["total"]["value"] for each in own) == pytest.approx(asked), "of the 35 URLs of each site"
     assert here("export", "appendix", folder, "--db", db).code == 0

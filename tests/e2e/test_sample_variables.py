@@ -70,7 +70,7 @@ def test_variables_are_estimated_overall_and_by_site(waves: tuple[Path, Path], l
     for host in SITES:
         site = loopback.url(host).rstrip("/")
         own = [row[2] for row in drawn if row[0] == site]
-        part = found["large", f"pages of site {site}"]
+        part = found["large", f"pages on site {site}"]
         assert (part["units"], part["value"]) == (6, pytest.approx(sum(own) / 6))
 
 
