@@ -75,7 +75,6 @@ def blocks(body: bytes, charset: str | None, content_type: str) -> list[Block]:
         return []
     if content_type not in HTML_TYPES:
         return list(_paragraphs(text))
-    text = _with_lists(text)
     extract: Any = load(_EXTRACTOR, "text").extract_plain_text
     reduced = extract(
         _with_lists(text),

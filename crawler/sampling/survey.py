@@ -31,6 +31,7 @@ _EXCLUDED = {
     ReasonCode.MIRROR_CYCLE: "by a main host",
 }
 _MAX_LISTED = 8  # statuses, and languages
+_SIZE, _LINKS = "size", "links per page"  # estimates of pages in every sample
 
 _SQL = load_statements("crawler.sampling")
 
@@ -266,6 +267,8 @@ async def values_of_draws(store: StoreReader, variables: Mapping[str, Variable],
 async def _own_values(
     store: StoreReader, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable, now: float
 ) -> list[Value]:
+    if name in (_SIZE, _LINKS):  # two figures with one name could not be told apart
+        raise UsageError(f"variable {name}: an estimate of every sample has this name; choose another name")
     pages = [row["url_id"] for row in rows if row["state"] == State.FETCHED]
     values = await values_of(store, variable, name, pages, now)
     return [values.get(row["url_id"]) if row["state"] == State.FETCHED else None for row in rows]
@@ -334,8 +337,8 @@ async def _changes(
     answered = [not (_is_unknown(row) or _is_unknown(old)) for row, old in zip(rows, matched, strict=True)]
     sample = _sample(draw, rows, answered)
     pairs = {
-        ("size", Unit.BYTES): (_sizes(matched), _sizes(rows)),
-        ("links per page", Unit.LINKS): (_link_counts(matched), _link_counts(rows)),
+        (_SIZE, Unit.BYTES): (_sizes(matched), _sizes(rows)),
+        (_LINKS, Unit.LINKS): (_link_counts(matched), _link_counts(rows)),
     }
     for name, variable in variables.items():
         values = await _own_values(store, matched, name, variable, now)
@@ -421,8 +424,8 @@ def _measures(
     for status in _frequent(sample, statuses):
         ones = [nan if each is None else float(each == status) for each in statuses]
         yield Measure(f"answer {status}", "URLs that may be asked for", Unit.SHARE, ones)
-    yield Measure("size", "pages", Unit.BYTES, _sizes(rows))
-    yield Measure("links per page", "pages", Unit.LINKS, _link_counts(rows))
+    yield Measure(_SIZE, "pages", Unit.BYTES, _sizes(rows))
+    yield Measure(_LINKS, "pages", Unit.LINKS, _link_counts(rows))
     tongues = [_language(row) for row in rows]
     for tongue in _frequent(sample, tongues):
         ones = [nan if each is None else float(each == tongue) for each in tongues]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from crawler.model import RobotsAction
+
 #: What a column means wherever it stands.
 _EVERYWHERE = {
     "url": "the canonical address (WHATWG URL Standard)",
@@ -25,7 +27,7 @@ _EVERYWHERE = {
     "valid_from": "when the crawl began to obey this answer",
     "valid_until": "when the answer expired, or a newer one replaced it",
     "version_sha256": "SHA-256 of the text, which is the file robots/VERSION_SHA256.txt; empty if there is no text",
-    "action": "the meaning of the answer: parse, free, restricted, defer, given_up, unreachable or untrusted",
+    "action": f"the meaning of the answer: {', '.join(RobotsAction)}",
     "note": "what was left out, or why there is no usable answer",
     "robots_copy": "the number of the answer for robots.txt",
     "tls_version": "the version of TLS; empty without TLS",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
@@ -52,11 +51,7 @@ from crawler.version import VERSION
 
 T = TypeVar("T")
 
-_LOG = logging.getLogger("crawler.store")
-
 _SEEDS_AT_ONCE = 5000
-_OBJECTS_AT_ONCE = 1000
-_FRAME_AT_ONCE = 50_000
 
 
 def _waiting(row: Any) -> Waiting:

@@ -36,6 +36,8 @@ def refused(path: str) -> str | None:
         "/search?" + "&".join(f"f={number}" for number in range(12)),
         "/search?" + "&".join(f"f{number}=1" for number in range(30)),
         "/search?&&&&&&",
+        "/x?" + "q" * 1024,
+        "/" + "x" * (2048 - len(SITE) - 1),
         "/wiki/X_(Y)/Z",
         "/wiki/(abc)/",
         "/talks?session_id=17",
@@ -68,7 +70,7 @@ def test_ordinary_urls_pass(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("/" + "x" * 2100, "url-length (2118 characters)"),
+        ("/" + "x" * (2049 - len(SITE) - 1), "url-length (2049 characters)"),
         ("/x" * 10 + "/y" * 11, "path-depth (21 segments)"),
         ("/a/b/a/b/a/b", "path-repetition (/a/b 3 times)"),
         ("/x/a/b/a/b/a/b/?q", "path-repetition (/a/b 3 times)"),
