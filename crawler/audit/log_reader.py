@@ -132,7 +132,7 @@ async def read_pages_kept(store: StoreReader, run: RunRecord) -> tuple[int, list
 async def read_not_drawn(store: StoreReader) -> tuple[int, list[NotDrawn]]:
     """The number of requests for pages since the sample was drawn, and those for pages that it had left out.
 
-    Both are empty if no sample stands, or if it decides nothing because the crawl requests everything.
+    Both are empty if there is no sample, or if it decides nothing because the crawl requests everything.
     """
     (judged,) = await store.query(_SQL["sample_judged"])
     if not judged["requests"]:

@@ -108,7 +108,8 @@ async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: 
             f"(`crawler settings show{argument}` lists all settings)"
         )
     changes = [
-        f"{_told(key, key.value(settings))} in place of {_value(key, before)}" for key in differing(settings, before)
+        f"{_told(key, key.value(settings))} (was {_plain(key, key.value(before))})"
+        for key in differing(settings, before)
     ]
     return settings, f"changes the crawl: {', '.join(changes)}" if changes else ""
 
@@ -137,11 +138,15 @@ def _told(key: Key, value: Any, *, short: bool = False) -> str:
     name = terminal_name(Setting(key.name))
     if short and isinstance(value, list | tuple) and len(value) > _VALUES_SHOWN:
         return f"{name} {key.kind.toml(value[:_VALUES_SHOWN])[:-1]}, … {len(value):,} in all]"
-    return name if value is True and key.option else f"{name} {key.kind.toml(value)}"
+    return name if value is True and key.option else f"{name} {_plain(key, value)}"
 
 
-def _value(key: Key, settings: Settings) -> str:
-    return key.kind.toml(key.value(settings))
+def _plain(key: Key, value: Any) -> str:
+    """The value for a reader: TOML without quotes, and flags as "on" and "off"."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    written = key.kind.written(value)
+    return written if isinstance(written, str) and written else key.kind.toml(value)
 
 
 @cli.command(cls=SectionedCommand)
@@ -169,8 +174,9 @@ async def _refresh(settings: Settings, names: tuple[str, ...], changes: str) -> 
     """Visit what is named again, and go on with the crawl."""
     if settings.sample.size is not None:
         raise UsageError(
-            "--refresh visits pages again, and a sample is of first visits: give no --refresh, or ",
-            Setting("sample.size", 0),
+            "--refresh visits pages again, and a sample is of first visits: give no --refresh, or name another store "
+            "with ",
+            Setting("store.db"),
         )
     queued = await queue_refresh(settings, names)
     tell(f"{many(queued, 'visit')} queued by --refresh")

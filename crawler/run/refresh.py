@@ -11,6 +11,7 @@ from crawler.errors import UsageError
 from crawler.frontier.hints import Hint, HintKind
 from crawler.frontier.operator import blockable, covered, names_page
 from crawler.inspect.why import scope_of
+from crawler.run.session import require_draw_kept
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.protocols import StoreReader
@@ -28,10 +29,11 @@ async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
     A name is a site (``a.example``, ``https://a.example``) or a URL (``https://a.example/``). Neither the least
     interval nor the budget of revisits counts, because the operator asks for these visits. The robots.txt of each site
     that is visited as a whole, and one that is named, is read again before the next page. Raises :class:`UsageError`
-    for a name that the store does not know.
+    for a name that the store does not know, and if the store holds a sample that left pages out.
     """
     clock = SystemClock()
     async with existing_store(settings, read_only=False) as store:
+        await require_draw_kept(store, settings)
         sites, urls = await _named(store, names)
         now = clock.now()
         await store.expire_robots_of(sites, now)

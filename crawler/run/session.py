@@ -46,9 +46,9 @@ from crawler.settings.keys import KEYS
 from crawler.settings.loading import to_record
 from crawler.settings.settings import Settings
 from crawler.settings.stores import open_store
-from crawler.store.location import absolute, is_url, shown
+from crawler.store.location import absolute, db_argument, is_url, shown
 from crawler.store.open import is_there
-from crawler.store.protocols import CrawlStore, EngineStore
+from crawler.store.protocols import CrawlStore, EngineStore, Overview
 from crawler.url import host_of, is_loopback, literal_address
 from crawler.version import VERSION
 
@@ -163,6 +163,7 @@ async def begun(
                 raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
             if not seeds:
                 await _require_drawn(store, settings)
+            await require_draw_kept(store, settings)
             unknown = sorted(set(seeds).difference(known))
             new_domains = domains & set(unknown)
             places = [*await store.places(), *with_addresses(unknown, new_domains)]
@@ -361,6 +362,38 @@ async def _require_drawn(store: CrawlStore, settings: Settings) -> None:
         or (draw.method, draw.size, draw.seed) != (sample.method, sample.size, sample.seed)
     ):
         raise without_strata()
+
+
+async def require_draw_kept(store: Overview, settings: Settings) -> None:
+    """Raise :class:`UsageError` if a run with ``settings`` would request pages that the sample in the store left out.
+
+    Another sample may be drawn in its place, if that holds back what this one held back.
+    """
+    draw = await store.samples.drawn()
+    if draw is None or draw.held_from is None:
+        return
+    depth = of_list(settings).limits.max_depth
+    if settings.sample.size is not None and depth is not None and depth <= draw.held_from:
+        return
+    options = {
+        "sample.size": draw.size,
+        "sample.per": draw.per,
+        "sample.method": draw.method,
+        "sample.seed": draw.seed,
+        "sample.share": draw.share,
+        "sample.sites": draw.sites,
+        "sample.sites_by": draw.sites_by,
+        "limits.max_depth": draw.held_from,
+    }
+    given = [Setting(key, value) for key, value in options.items() if value != KEYS[key].default]
+    argument = db_argument(settings.store.db)
+    raise UsageError(
+        f"{shown(settings.store.db)} holds a sample, and this run would request pages that were not drawn: go on with "
+        f"`crawler run{argument}`, give the options of the sample (",
+        *[part for setting in given for part in (" ", setting)][1:],
+        "), or name another store with ",
+        Setting("store.db"),
+    )
 
 
 def of_list(settings: Settings) -> Settings:

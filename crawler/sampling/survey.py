@@ -87,6 +87,11 @@ class Figure:
     total: Estimate | None = None
 
     @property
+    def what_of_total(self) -> str:
+        """The label of ``total``."""
+        return f"total: {'links' if self.unit is Unit.LINKS else self.what}"
+
+    @property
     def unit_of_total(self) -> Unit:
         """The unit of ``total``."""
         return Unit.COUNT if self.unit in (Unit.SHARE, Unit.LINKS) else self.unit

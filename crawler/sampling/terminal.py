@@ -33,7 +33,7 @@ def render(survey: Survey, console: PrintableConsole) -> None:
             if figure.total is not None:
                 made, unit = figure.total, figure.unit_of_total
                 worst = (bounds(made, unit),) if has_missing else ()
-                table.add_row(figure.what, shown(made.value, unit), interval(made, unit), *worst, figure.among)
+                table.add_row(figure.what_of_total, shown(made.value, unit), interval(made, unit), *worst, figure.among)
         console.print(table)
     for line in doubts(survey):
         console.print(line, soft_wrap=True)
@@ -126,7 +126,12 @@ def interval(made: Estimate, unit: Unit) -> str:
     if not (isfinite(made.low) and isfinite(made.high)) or not isfinite(made.standard_error):
         return "too few to tell"
     doubt = " or wider" if made.may_be_too_narrow else ""
-    return f"{shown(made.low, unit)} to {shown(made.high, unit)}{doubt}"
+    if made.low == made.high and doubt:
+        return f"{shown(made.low, unit)}{doubt}"
+    low, high = shown(made.low, unit), shown(made.high, unit)
+    if low == high and made.low != made.high:
+        low, high = _in_full(made.low, unit), _in_full(made.high, unit)
+    return f"{low} to {high}{doubt}"
 
 
 def bounds(made: Estimate, unit: Unit) -> str:
@@ -134,6 +139,13 @@ def bounds(made: Estimate, unit: Unit) -> str:
     if made.lowest is None or made.highest is None:
         return "-"
     return f"{shown(made.lowest, unit)} to {shown(made.highest, unit)}"
+
+
+def _in_full(number: float, unit: Unit) -> str:
+    """A figure with more digits than :func:`shown` prints."""
+    if unit is Unit.SHARE:
+        return f"{100 * number:.4f} %"
+    return f"{number:,.1f} B" if unit is Unit.BYTES else f"{number:,.4f}"
 
 
 def shown(number: float, unit: Unit) -> str:

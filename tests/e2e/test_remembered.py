@@ -64,7 +64,7 @@ def test_of_a_long_list_the_first_values_are_shown(count: int, said: str) -> Non
 
 def test_an_option_changes_the_crawl_and_is_remembered_in_its_turn(begun: LoopbackWeb, db_path: Path) -> None:
     ended = here("run", "--max-depth", "1", "--no-progress", "--db", db_path)
-    assert "crawler: changes the crawl: --max-depth 1 in place of 0\n" in ended.err
+    assert "crawler: changes the crawl: --max-depth 1 (was 0)\n" in ended.err
     assert "crawler: queued again under the new options or seeds: 1 URL\n" in ended.err
     assert paths(begun) == {"/", "/1"}, "--exclude still holds"
     show = here("settings", "show", "--json", "--db", db_path)
@@ -93,15 +93,15 @@ def test_nothing_is_said_of_options_that_are_repeated(begun: LoopbackWeb, config
 
 def test_a_command_that_names_seeds_states_the_whole_crawl(begun: LoopbackWeb, config: Path, db_path: Path) -> None:
     ended = here("run", begun.url("a.test"), "--config", config, *LOOPBACK, "--db", db_path)
-    assert '--exclude [] in place of ["left-out"]' in ended.err
-    assert "--max-depth -1 in place of 0" in ended.err
+    assert '--exclude [] (was ["left-out"])' in ended.err
+    assert "--max-depth -1 (was 0)" in ended.err
     assert paths(begun) == {"/", "/1", "/2", "/left-out"}
 
 
 def test_a_flag_is_switched_off_by_its_opposite(begun: LoopbackWeb, db_path: Path) -> None:
-    assert "--revisit in place of false" in here("run", "--revisit", "--no-progress", "--db", db_path).err
+    assert "--revisit (was off)" in here("run", "--revisit", "--no-progress", "--db", db_path).err
     assert "--revisit," in here("run", "--no-progress", "--db", db_path).err
-    assert "--revisit false in place of true" in here("run", "--no-revisit", "--no-progress", "--db", db_path).err
+    assert "--revisit off (was on)" in here("run", "--no-revisit", "--no-progress", "--db", db_path).err
 
 
 def test_show_prints_a_file_that_changes_nothing(begun: LoopbackWeb, tmp_path: Path, db_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_what_holds_costs_no_body_and_what_changed_is_kept_in_both_versions(
     before = len(web.log)
     time.sleep(1.2)
     ended = here("run", "--revisit", *options, "--json")
-    assert (ended.code, ended.err) == (0, "crawler: changes the crawl: --revisit in place of false\n")
+    assert (ended.code, ended.err) == (0, "crawler: changes the crawl: --revisit (was off)\n")
     result = json.loads(ended.out)
     assert result["ended_by"] == "nothing is left in the frontier, and no revisit is due"
     assert result["run"]["revisits"] == {"unchanged": PAGES - 1, "changed": 1, "gone": 1}

@@ -198,11 +198,55 @@ def test_another_size_holds_the_smaller_sample(web: LoopbackWeb, tmp_path: Path)
         drawn.append({row[0] for row in samples(tmp_path / "s.db")})
     assert [len(urls) for urls in drawn] == [9, 24]
     assert drawn[0] < drawn[1]
-    assert run(web, tmp_path / "s.db", "--max-depth", "2").code == 0
-    (left,) = (
-        sqlite3.connect(tmp_path / "s.db").execute("SELECT count(*) FROM urls WHERE reason LIKE 'sample:%'").fetchone()
-    )
-    assert left == 0, "without --sample, everything is fetched"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(("--max-depth", "2"), id="no sample"),
+        pytest.param((), id="seeds alone"),
+        pytest.param(("--sample", "3", "--per", "site"), id="no depth"),
+        pytest.param(("--sample", "3", "--per", "site", "--max-depth", "3"), id="a greater depth"),
+    ],
+)
+def test_a_run_that_would_drop_the_sample_is_refused(
+    web: LoopbackWeb, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    db, drawn = tmp_path / "s.db", ("--sample", "3", "--per", "site", "--max-depth", "2")
+    assert run(web, db, *drawn).code == 0
+    before = len(web.log)
+    refused = run(web, db, *options)
+    assert refused.code == 2
+    assert "--sample 3 --per site --max-depth 2), or name another store with --db" in refused.err
+    for remembered in (("--sample", "0"), ("--sample", "0", "--refresh"), ("--max-depth", "3")):
+        assert here("run", *remembered, "--no-progress", "--db", db).code == 2
+    assert (run(web, db, *drawn).code, here("run", "--no-progress", "--db", db).code) == (0, 0)
+    assert len(web.log) == before, "nothing else is asked for"
+    _judged(db, violations=0)
+
+
+def test_the_audit_judges_requests_of_a_run_that_had_dropped_the_sample(web: LoopbackWeb, tmp_path: Path) -> None:
+    db = tmp_path / "s.db"
+    with mock.patch("crawler.run.session.require_draw_kept"):  # as before such runs were refused
+        assert run(web, db, "--sample", "3", "--per", "site", "--max-depth", "2").code == 0
+        before = len(web.log)
+        leaf_seed = web.url("a.test", "/1")
+        assert here("run", leaf_seed, *arguments(web, db)).code == 0
+    asked = {web.url(hit.host.partition(":")[0], hit.path) for hit in web.log[before:]}
+    dropped = asked - {web.url("a.test", "/deep")}  # near to the new seed, and not known to the draw
+    assert leaf_seed in dropped
+    _judged(db, violations=len(dropped))
+    folder = tmp_path / "appendix"
+    assert here("export", "appendix", folder, "--db", db).code == 0
+    assert f"The audit found {len(dropped)} violations" in (folder / "README.md").read_text()
+    assert here("audit", "--appendix", folder).code == 1
+
+
+def _judged(db: Path, *, violations: int) -> None:
+    audit = json.loads(here("audit", "--db", db, "--json").out)
+    (check,) = (each for each in audit["checks"] if each["check"] == "sample")
+    assert check["violations"] == violations
+    assert check["judged"] >= max(violations, 1)
 
 
 def test_a_revisit_asks_for_nothing_that_was_not_drawn(web: LoopbackWeb, tmp_path: Path) -> None:

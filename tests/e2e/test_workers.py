@@ -143,7 +143,7 @@ def test_after_all_were_killed_anyone_goes_on_at_once_and_under_other_settings_t
     assert {worker["alive"] for worker in status["workers"]} == {False}
     assert "it was killed, or its disk was full; the same command continues" in here("status", "--db", db).out
     ended = crawler(*options, "--db", db, "--max-depth", "30", "--revisit", timeout_s=30)
-    changed = "crawler: changes the crawl: --max-depth 30 in place of -1, --revisit in place of false\n"
+    changed = "crawler: changes the crawl: --max-depth 30 (was -1), --revisit (was off)\n"
     assert (ended.code, ended.err) == (0, changed)
     assert look(db, "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
     assert rude(loopback) == []

@@ -110,7 +110,7 @@ async def _write(
     title = title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}"
     contact = next((run.contact for run in reversed(audit.runs) if run.contact), "unnamed")
     (folder / "CITATION.cff").write_text(citation(title, authors or (contact,), now), "utf-8")
-    (folder / "README.md").write_text(readme(title, now, tables, counts), "utf-8")
+    (folder / "README.md").write_text(readme(title, now, tables, counts, audit.violation_count), "utf-8")
     (folder / "datapackage.json").write_text(data_package(folder, title, now, tables), "utf-8")
 
 

@@ -15,6 +15,7 @@ from crawler.audit.appendix import sha256_of
 from crawler.export.appendix.codebook import meaning
 from crawler.export.appendix.tables import Table
 from crawler.export.view_columns import ColumnType
+from crawler.formatting import many
 from crawler.version import VERSION
 
 _TYPES = {
@@ -55,7 +56,7 @@ request log against the digest of the audit, and the draw of the sample against 
 | `software.json` | the versions of the software |
 | `CITATION.cff` | how to cite this data |
 | `SHA256SUMS` | the digests of all other files, for `sha256sum -c` |
-
+{faults}
 Times are seconds since 1970-01-01 UTC in CSV, and timestamps in Parquet. An empty cell of CSV is a missing value or an
 empty text; Parquet tells these apart. In CSV an apostrophe stands before a text that a spreadsheet would execute as a
 formula (`=`, `+`, `-`, `@`); Parquet has the texts as they are.
@@ -126,10 +127,11 @@ def _commit(root: Path) -> str | None:
         return None
 
 
-def readme(title: str, now: float, tables: Sequence[Table], counts: Mapping[str, int]) -> str:
-    """The text of ``README.md``; ``counts`` has the number of rows of each table."""
+def readme(title: str, now: float, tables: Sequence[Table], counts: Mapping[str, int], violations: int) -> str:
+    """The text of ``README.md``; ``counts`` has the rows of each table, ``violations`` how many the audit found."""
     rows = "\n".join(f"| `{table.name}` | {counts[table.name]:,} | {table.title} |" for table in tables)
-    return _README.format(title=title, version=VERSION, date=_date(now), tables=rows)
+    faults = f"\n**The audit found {many(violations, 'violation')}**; `audit.md` lists them.\n" if violations else ""
+    return _README.format(title=title, version=VERSION, date=_date(now), tables=rows, faults=faults)
 
 
 def citation(title: str, authors: tuple[str, ...], now: float) -> str:
