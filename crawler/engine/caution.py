@@ -18,7 +18,7 @@ from crawler.frontier.decide import Queued
 
 
 class UrlMarker(Protocol):
-    """The part of the store that takes the mark."""
+    """The section of the store that takes the mark."""
 
     async def mark_url(self, url_id: int | None) -> None:
         """Commit which URL this worker processes now; ``None``: none."""

@@ -2,7 +2,7 @@
 
 Every client has the :class:`Overview`. :class:`StoreReader` adds SQL on the views; :class:`Runs` and :class:`Frontier`
 are for the engine, which together with the revisits are the :class:`EngineStore`. What one kind of client needs is a
-part of its own: ``control``, ``samples``, ``bodies``, ``revisits``, ``results``, ``maintenance``, ``rup``. The code
+section of its own: ``control``, ``samples``, ``bodies``, ``revisits``, ``results``, ``maintenance``, ``rup``. The code
 that opens a store has all of it (:class:`CrawlStore`).
 
 A crawl commits in batches. A commit is one transaction: it stores what the workers have finished (outcomes,
@@ -951,7 +951,7 @@ class Copying(StoreReader, Protocol):
 
 
 class CrawlStore(EngineStore, Copying, Protocol):
-    """All parts of an open store."""
+    """All sections of an open store."""
 
     @property
     def results(self) -> Results: ...

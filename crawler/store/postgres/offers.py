@@ -26,7 +26,7 @@ from crawler.store.postgres.dialect import columns
 from crawler.store.protocols import RobotsNews
 from crawler.store.retrying import retrying
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
-from crawler.store.sql.part import Access, Part
+from crawler.store.sql.section import Access, StoreSection
 from crawler.store.statements import Statements
 from crawler.url import split
 
@@ -185,7 +185,7 @@ class PostgresOffers(Offers):
 Refresh = Callable[[set[int]], Awaitable[None]]
 
 
-class Carrier(Part):
+class Carrier(StoreSection):
     """Carries offers over to their groups."""
 
     def __init__(self, access: Access, offers: PostgresOffers) -> None:

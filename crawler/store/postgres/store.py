@@ -33,10 +33,10 @@ from crawler.store.rows import Parameters
 from crawler.store.sql.answers import answer_rows
 from crawler.store.sql.bodies import SqlBodies
 from crawler.store.sql.control import SqlControl
-from crawler.store.sql.part import Access
 from crawler.store.sql.preferences import set_rows
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.schema import load_queries
+from crawler.store.sql.section import Access
 from crawler.store.sql.store import SqlStore, bodies_of
 from crawler.store.sql.workers import Workers
 from crawler.store.statements import ONLY_READS, Queries, Statements, UserSql

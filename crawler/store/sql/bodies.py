@@ -16,7 +16,7 @@ from crawler.store.keys import number_after, url_number
 from crawler.store.location import absolute, db_argument
 from crawler.store.outside_bodies import OutsideBodies
 from crawler.store.protocols import Swept
-from crawler.store.sql.part import Part
+from crawler.store.sql.section import StoreSection
 from crawler.store.statements import Queries
 from crawler.url import split
 
@@ -38,7 +38,7 @@ async def find_url(read: Queries, url: str) -> int | None:
     return None
 
 
-class SqlBodies(Part):
+class SqlBodies(StoreSection):
     """See :class:`crawler.store.protocols.Bodies`."""
 
     _outside: OutsideBodies | None = None  # None: all bodies are in the database

@@ -14,11 +14,11 @@ from crawler.reasons import ReasonCode
 from crawler.store.location import require_own_host
 from crawler.store.protocols import Beat
 from crawler.store.retrying import retrying
-from crawler.store.sql.part import Access, Part
+from crawler.store.sql.section import Access, StoreSection
 from crawler.store.statements import Queries, Statements
 
 
-class SqlControl(Part):
+class SqlControl(StoreSection):
     """See :class:`crawler.store.protocols.Control`.
 
     ``control_read`` reads committed rows without waiting for a transaction or a statement of ``access``.

@@ -9,9 +9,9 @@ from crawler.reasons import Reason
 from crawler.store.protocols import Content
 from crawler.store.sql.bodies import SqlBodies
 from crawler.store.sql.offers import Offers
-from crawler.store.sql.part import Access, Part
 from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.revisits import Revisits
+from crawler.store.sql.section import Access, StoreSection
 
 #: The statements that take out all that the store has of a URL, in this order. Bodies go when no page names them.
 _FORGETTING = (
@@ -29,7 +29,7 @@ _FORGETTING = (
 )
 
 
-class SqlMaintenance(Part):
+class SqlMaintenance(StoreSection):
     """See :class:`crawler.store.protocols.Maintenance`."""
 
     def __init__(

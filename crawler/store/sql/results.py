@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from crawler.store.computed import Computed
 from crawler.store.protocols import NearDuplicate, PageRank, SiteRank, SiteTemplate, TextSignature
-from crawler.store.sql.part import Part
+from crawler.store.sql.section import StoreSection
 
 
-class SqlResults(Part):
+class SqlResults(StoreSection):
     """See :class:`crawler.store.protocols.Results`."""
 
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:

@@ -34,9 +34,9 @@ from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of
 from crawler.store.retrying import retrying
 from crawler.store.sql.offers import FoundOffer, Offers
-from crawler.store.sql.part import Access, Part
 from crawler.store.sql.preferences import set_id
 from crawler.store.sql.readiness import Readiness
+from crawler.store.sql.section import Access, StoreSection
 from crawler.store.statements import Statements
 
 _ROWS_AT_ONCE = 5000
@@ -283,7 +283,7 @@ def _end_row(outcome: Outcome, revisit: RevisitRecord) -> dict[str, object]:
     }
 
 
-class SqlRevisits(Part):
+class SqlRevisits(StoreSection):
     """See :class:`crawler.store.protocols.Revisits`."""
 
     def __init__(self, access: Access, offers: Offers, readiness: Readiness, revisits: Revisits) -> None:

@@ -9,13 +9,13 @@ from crawler.reasons import ReasonCode
 from crawler.store.protocols import SampleDraw, SampleRow
 from crawler.store.retrying import retrying
 from crawler.store.sql.offers import Offers
-from crawler.store.sql.part import Access, Part
 from crawler.store.sql.readiness import Readiness, unlimited
+from crawler.store.sql.section import Access, StoreSection
 
 _FRAME_AT_ONCE = 50_000
 
 
-class SqlSamples(Part):
+class SqlSamples(StoreSection):
     """See :class:`crawler.store.protocols.Samples`."""
 
     def __init__(self, access: Access, offers: Offers, readiness: Readiness) -> None:

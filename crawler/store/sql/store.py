@@ -38,12 +38,12 @@ from crawler.store.sql.commit import Committer, claimed_site, refuted_of
 from crawler.store.sql.control import SqlControl, read_parts
 from crawler.store.sql.maintenance import SqlMaintenance
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
-from crawler.store.sql.part import Access
 from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.results import SqlResults
 from crawler.store.sql.revisits import Revisits, SqlRevisits
 from crawler.store.sql.samples import SqlSamples
 from crawler.store.sql.schema import require_whole
+from crawler.store.sql.section import Access
 from crawler.store.sql.subscriptions import SqlSubscriptions
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
 from crawler.store.statements import Queries, Statements
@@ -65,7 +65,7 @@ def bodies_of(batch: CommitBatch) -> dict[bytes, Body]:
 
 
 class SqlStore(ABC):
-    """All parts of a store; see :mod:`crawler.store.protocols`."""
+    """All sections of a store; see :mod:`crawler.store.protocols`."""
 
     dialect: str
     _sql: Statements  # on the connection of the one transaction that may be open

@@ -12,12 +12,12 @@ from crawler.rup.protocol.robot import Server
 from crawler.rup.protocol.subscription import FoundInfo, MailRow, Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.store.retrying import retrying
-from crawler.store.sql.part import Part
+from crawler.store.sql.section import StoreSection
 
 _MAILS_KEPT = 100_000
 
 
-class SqlSubscriptions(Part):
+class SqlSubscriptions(StoreSection):
     """See :class:`crawler.store.subscriptions.SubscriptionStore`."""
 
     async def offered(self, site: str) -> FoundInfo | None:

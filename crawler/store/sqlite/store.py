@@ -21,10 +21,10 @@ from crawler.store.sql.bodies import SqlBodies
 from crawler.store.sql.commit import Committer
 from crawler.store.sql.control import SqlControl
 from crawler.store.sql.offers import Offers
-from crawler.store.sql.part import Access
 from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sql.schema import load_queries
+from crawler.store.sql.section import Access
 from crawler.store.sql.store import SqlStore, bodies_of
 from crawler.store.sql.workers import Workers
 from crawler.store.sqlite.connection import (

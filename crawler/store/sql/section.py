@@ -1,4 +1,4 @@
-"""What each part of a store is made of: its connections, and the transactions in which it writes."""
+"""What each section of a store is made of: its connections, and the transactions in which it writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawler.store.statements import Queries, Statements
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The way of a part to its database.
+    """The way of a section to its database.
 
     ``read`` reads committed rows. ``sql`` belongs to the one transaction that may be open, and ``writing()`` opens it;
     it is rolled back whole if anything fails in it. ``name`` is the store's name in messages.
@@ -25,8 +25,8 @@ class Access:
     retry: Retry
 
 
-class Part:
-    """A part of a store, for one kind of client."""
+class StoreSection:
+    """A section of a store, for one kind of client."""
 
     def __init__(self, access: Access) -> None:
         self._name = access.name
