@@ -369,7 +369,7 @@ async def _state(store: StoreReader) -> str:
     rows = await store.query(SQL["index_state"])
     if not rows:
         command = f"crawler index{db_argument(store.name)}"
-        emptied = "or `crawler store forget` has emptied it"
+        emptied = "or forgetting pages has emptied it"
         raise UsageError(
             f"this store has no search index yet, {emptied}; ", Action(command, "crawl.index()"), " builds it"
         )
