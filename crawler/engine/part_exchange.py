@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Protocol
 
-from crawler.clock import Clock
+from crawler.clock import Clock, brief_time
 from crawler.errors import CrawlerError, StoreError
 from crawler.formatting import duration
 from crawler.frontier.parts import PartLook, is_quiet
@@ -82,6 +82,14 @@ class OtherPart:
         """For how many seconds it has not been reached; 0 if the last attempt succeeded."""
         return 0.0 if self._away_since is None else self._clock.now() - self._away_since
 
+    def tell_awaited(self, until: float) -> None:
+        """Tell that the crawl waits for this part, which shows no sign of life, ``until`` then (in epoch seconds)."""
+        when = brief_time(until, self._clock.now())
+        self._tell(
+            f"{self.name}: the crawl has nothing else to do, and waits for this part, which shows no sign of life, "
+            f"until {when} (workers.patience)"
+        )
+
     async def close(self) -> None:
         store, self._store = self._store, None
         if store is not None:
@@ -120,6 +128,7 @@ class PartExchange:
         self._patience_s = patience_s
         self._quiet: list[int] | None = None  # what each part had taken at the last look, if that was quiet
         self._seen: dict[int, tuple[PartLook | None, float]] = {}  # the last look at each part, and its first time
+        self._told: dict[int, float] = {}  # the first time of the look at each part when its silence was told
 
     async def keep_receiving(self, wake: Callable[[], None]) -> None:
         """Take in offers for ever. ``wake`` is called after each transaction."""
@@ -201,7 +210,13 @@ class PartExchange:
             look, since = self._seen[other.number]
             is_idle = look is not None and look.has_begun and (look.has_ended or not look.has_work)
             is_awaited = not is_idle or any(other.number in one.offers_to for one in looks.values())
-            if is_awaited and self._clock.now() - since >= self._patience_s:
+            if not is_awaited:
+                continue
+            silent_s = self._clock.now() - since
+            if silent_s >= _TOLD_AFTER_S and self._told.get(other.number) != since:
+                self._told[other.number] = since
+                other.tell_awaited(since + self._patience_s)
+            if silent_s >= self._patience_s:
                 raise StoreError(
                     f"{other.name}: this part of the crawl has shown no sign of life for {duration(self._patience_s)}, "
                     "and the crawl waits for it no longer; what was committed is kept, run the same command again when "

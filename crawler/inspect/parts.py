@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from shlex import quote
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 from crawler.cli.layout import Fact
 from crawler.formatting import many
 from crawler.frontier.parts import Parts, PartTraffic
-from crawler.store.location import shown
+from crawler.model import State
+from crawler.store.location import is_url, shown
+from crawler.store.open import is_there
 from crawler.store.protocols import StoreReader
 
 
@@ -18,11 +21,13 @@ class PartStatus:
     """The part of a crawl that a store has, and its exchange with the others.
 
     ``is_waiting``: its run is under way and has no work, so only an offer of another part can give it some.
+    ``unbegun`` are the other parts that are known not to have begun: their files do not exist.
     """
 
     parts: Parts
     others: tuple[PartTraffic, ...]
     is_waiting: bool
+    unbegun: frozenset[int] = frozenset()
 
     def as_json(self) -> dict[str, Any]:
         """As one JSON object. Parts count from 1, and their databases have no passwords."""
@@ -38,7 +43,11 @@ class PartStatus:
         """As labelled lines."""
         rows: list[Fact] = [("Part", told_merge(self.parts))]
         for other in self.others:
-            counts = f"{many(other.waiting, 'offer')} to it waiting there, {many(other.taken, 'offer')} of it taken in"
+            counts = f"{many(other.waiting, 'offer')} to it not taken in yet"
+            if other.part in self.unbegun:
+                counts = f"not begun, {counts}"
+            else:
+                counts += f", {many(other.taken, 'offer')} of it taken in here"
             rows.append((f"Part {other.part + 1}", f"{shown(other.db)}: {counts}"))
         if self.is_waiting:
             rows.append(("Waiting", "for the other parts: nothing of this part is left, and they may still offer URLs"))
@@ -51,7 +60,27 @@ async def part_status(store: StoreReader) -> PartStatus | None:
         return None
     look = await store.part_look()
     is_waiting = look.has_begun and not look.has_ended and not look.has_work and store.is_held()
-    return PartStatus(store.parts, tuple(await store.part_traffic()), is_waiting)
+    files = {number: store.parts.dbs[number] for number in store.parts.others if not is_url(store.parts.dbs[number])}
+    unbegun = frozenset([number for number, db in files.items() if not await is_there(db)])
+    return PartStatus(store.parts, tuple(await store.part_traffic()), is_waiting, unbegun)
+
+
+async def told_unfinished(stores: Mapping[int, StoreReader], parts: Parts) -> str:
+    """Which parts of a crawl are not over, and why; "" if all are. ``stores`` are those of the parts that exist."""
+    looks = {number: await store.part_look() for number, store in stores.items()}
+    told = []
+    for number, db in enumerate(parts.dbs):
+        if number not in looks or not looks[number].has_begun:
+            told.append(f"{shown(db)} has not begun")
+            continue
+        queued = (await stores[number].counts()).states[State.QUEUED]
+        if not looks[number].has_ended and stores[number].is_held():
+            told.append(f"{shown(db)} is at work")
+        elif queued:
+            told.append(f"{shown(db)} has {many(queued, 'queued URL')}")
+        elif any(number in look.offers_to for look in looks.values()):
+            told.append(f"{shown(db)} has offers of other parts to take in")
+    return ", ".join(told)
 
 
 def told_merge(parts: Parts) -> str:

@@ -16,12 +16,13 @@ from crawler.cli.shared import LazyGroup, cli, db_option, json_option, run_async
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.formatting import many
+from crawler.inspect.parts import told_unfinished
 from crawler.settings.loading import recorded
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.copy import copy_store
 from crawler.store.location import shown
 from crawler.store.merge import merge_parts
-from crawler.store.open import grant_reader_at
+from crawler.store.open import grant_reader_at, is_there
 
 
 class _Commands(LazyGroup):
@@ -85,7 +86,8 @@ def merge(source: str, target: str) -> int:
     """Merge a crawl on several databases into the store TO, which is new. PART is the store of one of its parts.
 
     Every command that reads works on the merged store. `crawler index` builds its search index, and `crawler rank` its
-    ranks. The stores of the parts stay as they are. The same command begins a merge anew that was cut off.
+    ranks. The stores of the parts stay as they are. To repeat an interrupted merge,
+    run the same command.
     """
 
     async def work() -> int:
@@ -94,7 +96,9 @@ def merge(source: str, target: str) -> int:
             if one.parts is None:
                 raise UsageError(f"{one.name} has a whole crawl, and no part of one: there is nothing to merge")
             dbs = one.parts.dbs
-            stores = [await stack.enter_async_context(existing_store(store_at(db))) for db in dbs]
+            begun = [number for number, db in enumerate(dbs) if await is_there(db)]
+            stores = [await stack.enter_async_context(existing_store(store_at(dbs[number]))) for number in begun]
+            unfinished = await told_unfinished(dict(zip(begun, stores, strict=True)), one.parts)
             # Under the crawl's own pauses: the default would lengthen those that are shorter.
             politeness = recorded(await one.last_settings() or {}).politeness
             merged = await open_store(replace(store_at(target), politeness=politeness), to_copy_into=True)
@@ -109,9 +113,13 @@ def merge(source: str, target: str) -> int:
             counts = await merged.counts()
         name = shown(target)
         console.print(
-            f"{name} has the crawl of {len(dbs)} parts: {many(counts.pages, 'page')}, {many(counts.links, 'link')}",
+            f"{name} has the crawl of {many(len(stores), 'part')}: {many(counts.pages, 'page')}, "
+            f"{many(counts.links, 'link')}",
             soft_wrap=True,
         )
+        if unfinished:
+            again = f"the same command merges again later, with a new store in place of {name}"
+            console.print(f"the crawl is not over: {unfinished}; {again}", soft_wrap=True)
         return 0
 
     return run_async(work())

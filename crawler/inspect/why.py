@@ -70,6 +70,8 @@ async def explain(store: StoreReader, url: str, *, now: float) -> dict[str, Any]
     if number is not None:
         (row,) = await store.query(_SQL["url"], {"url_id": number})
         known |= row | {"known": True, "seed": bool(row["seed"]), "chain": await store.way_to(number)}
+        is_foreign = store.parts is not None and known["part"] is None and known["kind"] == Kind.PAGE
+        known["offered_by_other_part"] = is_foreign and not known["seed"] and len(known["chain"]) == 1
         known["leads_to"] = await _leads_to(store, number)
         known["linked_from"] = await _linkers(store, number)
         known["page"] = await _page(store, number, now)
@@ -298,6 +300,8 @@ def _fate(known: dict[str, Any]) -> list[Fact]:
     if known.get("low_disk"):
         rows.append(("paused", f"{known['low_disk']}; the crawl goes on by itself when there is room"))
     rows += [("found by", url) for url in known["chain"][:-1]]
+    if known["offered_by_other_part"]:
+        rows.append(("found by", "another part of the crawl, which offered it to this one"))
     linked = known["linked_from"]
     for link in linked["first"]:
         rel = f" rel={link['rel']!r}" if link["rel"] else ""

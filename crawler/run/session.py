@@ -144,8 +144,10 @@ async def begun(
     require_contact(settings, seeds)
     request_signer(settings)  # a key that cannot be used ends a run before it begins
     db, parts = settings.store.db, parts_of(settings)
-    if not seeds and parts is None and not await is_there(db):
-        raise UsageError("no seeds, and no store to go on with: name URLs, or a file with ", Setting("seeds.file"))
+    if not await is_there(db):  # a refused start makes no store
+        theirs = set[str]() if parts is None else (await _agree(settings, parts, seeds, clock))[0]
+        if not seeds and not theirs:
+            raise UsageError("no seeds, and no store to go on with: name URLs, or a file with ", Setting("seeds.file"))
     store = await open_store(settings, clock=clock)
     try:
         async with store.beginning():
@@ -574,7 +576,7 @@ def parts_of(settings: Settings) -> Parts | None:
     if db not in store.parts:
         raise UsageError(
             Setting("store.db", shown(store.db)),
-            ": this store is none of the parts of the crawl; name all of them, it among them, with ",
+            " is not among the parts of the crawl: name the store of each part, and this one too, with ",
             Setting("store.parts"),
         )
     if settings.sample.size is not None:

@@ -78,7 +78,7 @@ class _Numbers:
 async def merge_parts(
     parts: Sequence[Copying], target: CrawlStore, now: float, on_progress: OnProgress = lambda table, rows, what: None
 ) -> None:
-    """Merge ``parts``, all parts of a crawl in their order, into ``target``.
+    """Merge ``parts``, those parts of a crawl that have begun, in their order, into ``target``.
 
     The target is empty, or has a merge of these parts that was cut off. Such a merge begins anew, because the parts may
     have changed since. One process at a time merges into a target. The parts must be opened for reading, and for this

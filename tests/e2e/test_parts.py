@@ -88,7 +88,24 @@ def test_what_needs_the_whole_crawl_is_refused(tmp_path: Path) -> None:
     revisiting = Settings(store=StoreSettings(db=dbs[1], parts=dbs), revisit=RevisitSettings(enabled=True))
     assert parts_of(revisiting) == Parts(dbs, 1)
     other = here(*parts, "--db", tmp_path / "3.db")
-    assert (other.code, "none of the parts" in other.err) == (2, True), other
+    assert (other.code, "is not among the parts" in other.err) == (2, True), other
     alone = here("run", "http://a.test/", "--part", tmp_path / "1.db")
     assert (alone.code, "two at least" in alone.err) == (2, True), alone
     assert not list(tmp_path.iterdir())
+
+
+def test_a_part_that_has_not_begun_is_named_and_its_refused_start_leaves_no_store(tmp_path: Path) -> None:
+    dbs = [str(tmp_path / name) for name in ("1.db", "2.db")]
+    (tmp_path / "c.toml").write_text(HASTY + "[workers]\npatience = 0.1\n")
+    run = ["run", "--config", tmp_path / "c.toml", *LOOPBACK, "--part", dbs[0], "--part", dbs[1]]
+    nothing = here(*run, "--db", dbs[1])
+    assert (nothing.code, "no seeds" in nothing.err) == (2, True), nothing
+    begun = here(*run, "http://b.test:9/", "--db", dbs[0])  # a URL of the second part
+    assert begun.code == 4, begun
+    other = here(*run, "--part", tmp_path / "3.db", "http://b.test:9/", "--db", dbs[1])
+    assert (other.code, "has a crawl on" in other.err) == (2, True), other
+    assert not Path(dbs[1]).exists()
+    assert "2.db: not begun, 1 offer to it not taken in yet" in " ".join(here("status", "--db", dbs[0]).out.split())
+    merged = here("store", "merge", dbs[0], tmp_path / "early.db")
+    assert (merged.code, merged.err) == (0, ""), merged
+    assert f"the crawl is not over: {dbs[1]} has not begun; the same command merges again later" in merged.out

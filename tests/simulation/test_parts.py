@@ -130,23 +130,38 @@ def test_a_part_that_begins_late_takes_in_what_waits_for_it(tmp_path: Path) -> N
         assert {hit.host for hit in web.log} == {"a.test"}
         assert await told_of_part(first) == {
             "Part": f"1 of 2 of the crawl; `crawler store merge {first.dbs[0]} whole.db` makes one store of all",
-            "Part 2": f"{first.dbs[1]}: 4 offers to it waiting there, 0 offers of it taken in",
+            "Part 2": f"{first.dbs[1]}: not begun, 4 offers to it not taken in yet",
             "Waiting": "for the other parts: nothing of this part is left, and they may still offer URLs",
         }
         await crawl_part(clock, web, second)
         await task
+        store = await SqliteStore.open(Path(second.dbs[1]), read_only=True)
+        try:
+            await store.open_parts()
+            why = [
+                dict(told(await explain(store, f"http://b.test/{page}", now=0), "b.db")) for page in ("far", "farther")
+            ]
+        finally:
+            await store.close()
+        assert [each["found by"] for each in why] == [
+            "another part of the crawl, which offered it to this one",
+            "http://b.test/far",
+        ]
         assert "Waiting" not in await told_of_part(first)
         assert {hit.host for hit in web.log} == set(SITES)
 
     run_virtual(main)
 
 
-def test_a_part_without_signs_of_life_ends_the_wait_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_part_without_signs_of_life_ends_the_wait_and_loses_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, SITES)
         first, second = parts_in(tmp_path)
         with pytest.raises(StoreError, match=r"part-1\.db.* no sign of life for 1 min"):
             await crawl_part(clock, web, first)
+        assert capsys.readouterr().out.count("waits for this part, which shows no sign of life, until ") == 1
         path = Path(first.dbs[0])
         assert (await states(path))["http://b.test/old"][0] == "excluded"
         waiting = "SELECT url FROM outgoing ORDER BY url"

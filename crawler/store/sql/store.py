@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from crawler.errors import StoreError, UsageError
+from crawler.errors import Setting, StoreError, UsageError
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.parts import PartLook, Parts, PartTraffic
@@ -523,8 +523,15 @@ class SqlStore(ABC):
         if parts == self.parts:
             return
         if self.parts is not None or await self.last_run() is not None:
-            begun = "on this database alone" if self.parts is None else f"on {', '.join(map(shown, self.parts.dbs))}"
-            raise UsageError(f"the crawl in {self.name} was begun {begun}", key="store.parts")
+            if self.parts is None:
+                raise UsageError(
+                    f"the crawl in {self.name} was begun on this database alone: leave out ", Setting("store.parts")
+                )
+            raise UsageError(
+                f"the crawl in {self.name} was begun on {', '.join(map(shown, self.parts.dbs))}: name each of these "
+                "parts, and no other, and give the seeds of the crawl",
+                key="store.parts",
+            )
         assert parts is not None
         async with self._writing():
             rows = [{"number": n, "db": db, "is_own": int(n == parts.own)} for n, db in enumerate(parts.dbs)]
