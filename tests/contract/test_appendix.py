@@ -126,14 +126,12 @@ async def test_own_variables_have_a_column_and_estimates(opener: Opener, tmp_pat
     store = await sampled(opener)
     try:
         await write_appendix(store, folder, now=NOW, variables=variables)
-        for wrong in (
-            {"site": expression},
-            {"x": "no_such_column"},
-            {"size": expression},
-            {"links per page": expression},
-        ):
+        for wrong in ({"site": expression}, {"x": "no_such_column"}):
             with pytest.raises(UsageError, match=f"variable {next(iter(wrong))}"):
                 await write_appendix(store, tmp_path / "wrong", now=NOW, variables=wrong)
+        for taken in ("size", "links per page"):
+            with pytest.raises(UsageError, match=f"variable {taken}: an estimate"):
+                await write_appendix(store, tmp_path / "wrong", now=NOW, variables={taken: "length(title)"})
     finally:
         await store.close()
     assert faults(folder) == []
