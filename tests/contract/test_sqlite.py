@@ -16,8 +16,8 @@ import pytest
 from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
 from crawler.store.keys import first_url_of
 from crawler.store.protocols import Beat
+from crawler.store.sql import bodies as sqlite_bodies
 from crawler.store.sql import offers as sqlite_offers
-from crawler.store.sql import store as sqlite
 from crawler.store.sql.schema import load_queries
 from crawler.store.sqlite import connection
 from crawler.store.sqlite.store import SqliteStore
@@ -150,7 +150,7 @@ async def test_urls_with_equal_hashes_have_different_numbers(db_path: Path, monk
         return first_url_of(site_id + 1) - 1 - len(path) % 3  # numbers go on within the site
 
     monkeypatch.setattr(sqlite_offers, "url_number", colliding)
-    monkeypatch.setattr(sqlite, "url_number", colliding)
+    monkeypatch.setattr(sqlite_bodies, "url_number", colliding)
     harness = Harness(lambda: SqliteStore.open(db_path))
     await harness.reopen()
     urls = {f"http://h{n % 2}.test/{'p' * (n % 5)}{n}" for n in range(40)}

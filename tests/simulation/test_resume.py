@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect, unavailable
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.model import Failed, FetchResult, Request
 from crawler.reasons import ErrorKind
@@ -151,37 +152,32 @@ class Guarded(SimulatedWeb):
         return Failed(request.url, now, now, kind=self.closed, detail="127.0.0.1 is a loopback address")
 
 
-@dataclass(frozen=True, slots=True)
-class Allowing(Options):
-    fetch: dict[str, object] = field(default_factory=dict)
-
-
 @pytest.mark.parametrize(
-    ("closed", "key", "first_end"),
+    ("closed", "allowed", "first_end"),
     [
         (
             ErrorKind.ADDRESS,
-            "allow_private",
+            RequestSettings(allow_private=True),
             "nothing is left in the frontier: every seed was left out: address: 127.0.0.1 is a loopback address",
         ),
-        (ErrorKind.CERTIFICATE, "ca_file", "nothing is left in the frontier"),
-        (ErrorKind.CERTIFICATE, "unverified", "nothing is left in the frontier"),
-        (ErrorKind.DNS, "resolve", None),
+        (ErrorKind.CERTIFICATE, RequestSettings(ca_file="ca.pem"), "nothing is left in the frontier"),
+        (ErrorKind.CERTIFICATE, RequestSettings(verify_off=("a.test",)), "nothing is left in the frontier"),
+        (ErrorKind.DNS, RequestSettings(resolve=(("a.test", "127.0.0.1"),)), None),
     ],
 )
 def test_changed_options_retry_urls_without_a_permitted_address(
-    closed: ErrorKind, key: str, first_end: str | None, db_path: Path
+    closed: ErrorKind, allowed: RequestSettings, first_end: str | None, db_path: Path
 ) -> None:
     async def main(clock: VirtualClock) -> None:
         web = Guarded(clock, {"a.test": linking("/1")})
         web.closed = closed
         seeds = ["http://a.test/"]
         if first_end is None:
-            await crawl_for(clock, db_path, web, seeds, Allowing(), 40, crash=False)
+            await crawl_for(clock, db_path, web, seeds, Options(), 40, crash=False)
         else:
-            assert await crawl(clock, db_path, web, seeds, Allowing()) == first_end
+            assert await crawl(clock, db_path, web, seeds, Options()) == first_end
         web.closed, began = None, clock.now()
-        assert await crawl(clock, db_path, web, seeds, Allowing(fetch={key: True})) == "nothing is left in the frontier"
+        assert await crawl(clock, db_path, web, seeds, Options(fetch=allowed)) == "nothing is left in the frontier"
         assert {state for state, _ in (await states(db_path)).values()} == {"fetched"}
         assert clock.now() - began < 60, "nor is a robots.txt's retry waited for, minutes later"
 
@@ -192,7 +188,7 @@ def test_a_bad_certificate_fails_at_once_and_is_not_asked_about_for_a_month(db_p
     async def main(clock: VirtualClock) -> None:
         web = Guarded(clock, {"a.test": linking("/1")})
         web.closed, began = ErrorKind.CERTIFICATE, clock.now()
-        await crawl(clock, db_path, web, ["http://a.test/", "http://a.test/2"], Allowing())
+        await crawl(clock, db_path, web, ["http://a.test/", "http://a.test/2"])
         assert clock.now() - began < 60
         assert await rows(db_path, "SELECT DISTINCT state, reason_code FROM urls") == [("failed", "certificate")]
         assert await rows(db_path, "SELECT url, error_kind FROM requests") == [
