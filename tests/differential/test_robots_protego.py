@@ -13,13 +13,13 @@ from crawler.robots import parse, read
 from tests.fuzz import TARGETS, check_protego, examples
 
 
-@examples(2000)
+@examples(1000)
 @given(TARGETS["protego"][0])
 def test_allow_and_disallow_lines_mean_the_same(case: tuple[str, str]) -> None:
     check_protego(case)
 
 
-@examples(2000)
+@examples(1000)
 @given(TARGETS["protego-disallow"][0])
 def test_disallow_lines_mean_the_same_with_reserved_characters_too(case: tuple[str, str]) -> None:
     check_protego(case)

@@ -11,7 +11,7 @@ import pytest
 from tests.world.plan import draw_plan
 from tests.world.worlds import report, run_world, shrink
 
-_CHUNKS, _WORLDS_PER_CHUNK, _HOSTS = 20, 10, 8
+_CHUNKS, _WORLDS_PER_CHUNK, _HOSTS = 10, 10, 8
 
 
 @pytest.mark.slow
