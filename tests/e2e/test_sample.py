@@ -8,6 +8,8 @@ import signal
 import sqlite3
 import sys
 import time
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,7 +17,7 @@ from unittest import mock
 import pytest
 
 import crawler as package
-from crawler.demo.pages import Page, Site, plain, redirect
+from crawler.demo.pages import Asked, Fault, Handler, Page, Site, plain, redirect
 from crawler.errors import UsageError
 from crawler.sampling import load
 from tests import kill
@@ -167,28 +169,59 @@ def test_the_same_web_and_seed_give_the_same_sample(web: LoopbackWeb, tmp_path: 
     assert len(web.log) == before, "nothing is asked for twice"
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_crawl_killed_again_and_again_gives_the_same_sample(web: LoopbackWeb, tmp_path: Path, seed: int) -> None:
-    options = ("--sample", "6", "--per", "site", "--max-depth", "2")
+class Rationed:
+    """Sites of which each answers a few requests, and then none until it gets the next ration."""
+
+    def __init__(self) -> None:
+        self._left = dict.fromkeys(SITES, 0)
+
+    def give(self, answers: int) -> None:
+        """Let each site answer so many requests from now on."""
+        self._left = dict.fromkeys(SITES, answers)
+
+    def site(self, pages: Site) -> Site:
+        """The site with the same answers. A request beyond the ration waits until the client leaves."""
+        answers = {path: self._rationed(page) for path, page in pages.items() if isinstance(page, Page)}
+        return {"*": self._rationed(Page("missing", status=404)), **answers}
+
+    def _rationed(self, page: Page) -> Handler:
+        def answer(asked: Asked) -> Page:
+            self._left[asked.host] -= 1
+            return page if self._left[asked.host] >= 0 else Page(fault=Fault.HANG)
+
+        return answer
+
+
+def answered(db: Path) -> Counter[str]:
+    """How many pages of each site have their answer in the store."""
+    try:
+        with closing(sqlite3.connect(db)) as connection:
+            return Counter(dict(connection.execute("SELECT site, count(*) FROM pages GROUP BY site").fetchall()))
+    except sqlite3.OperationalError:  # the run is making the store
+        return Counter()
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_a_crawl_killed_again_and_again_gives_the_same_sample(web: LoopbackWeb, tmp_path: Path, seed: str) -> None:
+    options = ("--sample", "6", "--per", "site", "--max-depth", "2", "--seed", seed)
     assert run(web, tmp_path / "whole.db", *options).code == 0
-    urls = "SELECT url, state, reason, depth FROM urls ORDER BY url"
-    chance, kills = random.Random(seed), 0
-    for _ in range(6):
-        before = len(web.log)
+    whole, rationed = dict(web.sites), Rationed()
+    web.sites.update({host: rationed.site(pages) for host, pages in whole.items()})
+    for _ in range(3):
+        rationed.give(answers=3)  # robots.txt, the start page and a hub; three hubs; three of the drawn pages
+        before = answered(tmp_path / "killed.db")
         command = ["run", *map(str, arguments(web, tmp_path / "killed.db", *options))]
-        # Each run ends some URLs before it is killed: the third death of a worker in the same URL fails that URL.
-        process, enough = kill.start(command, tmp_path / "said"), before + chance.randint(6, 12)
-        until(lambda p=process, n=enough: len(web.log) >= n or p.exitcode is not None, "requests")
+        process = kill.start(command, tmp_path / "said")
+        # The third death of a worker in the same URL would fail that URL, so each run stores a page of each site.
+        until(lambda old=before: len(answered(tmp_path / "killed.db") - old) == len(SITES), "a page of each site")
         process.kill()
         process.join()
-        if process.exitcode != -signal.SIGKILL:
-            assert process.exitcode == 0, (tmp_path / "said").read_text()
-            break
-        kills += 1
-    assert kills >= 3
+        assert process.exitcode == -signal.SIGKILL
+    web.sites.update(whole)
     assert run(web, tmp_path / "killed.db", *options).code == 0
     assert samples(tmp_path / "killed.db") == samples(tmp_path / "whole.db")
     stores = [sqlite3.connect(tmp_path / name) for name in ("killed.db", "whole.db")]
+    urls = "SELECT url, state, reason, depth FROM urls ORDER BY url"
     assert stores[0].execute(urls).fetchall() == stores[1].execute(urls).fetchall()
 
 
