@@ -18,7 +18,7 @@ class Threaded(ABC):
 
     def __enter__(self) -> Self:
         self._thread.start()
-        if not self._ready.wait(10):
+        if not self._ready.wait(300):
             raise RuntimeError(f"{type(self).__name__} did not start")
         return self
 

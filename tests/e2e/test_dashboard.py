@@ -231,7 +231,7 @@ def test_metrics_are_what_the_store_holds(db: Path, crawling: Crawling, dashboar
         now = (read["crawler_pages_total",], read["crawler_urls", "queued"], counted)
         return now == (pages, queued, excluded)
 
-    until(is_current, "figures of the crawl's end", timeout_s=60)
+    until(is_current, "figures of the crawl's end")
     read = metrics()
     assert read["crawler_received_bytes_total",] == select(db, "SELECT sum(bytes) FROM request")[0][0]
     requests = select(db, "SELECT purpose, status, count(*) FROM request GROUP BY 1, 2")
@@ -420,7 +420,7 @@ def many(
     (tmp_path / "hasty.toml").write_text(HASTY)
     seeds = [web.url("a.test"), web.url("b.test")]
     running = start("run", *seeds, "--config", tmp_path / "hasty.toml", *LOOPBACK, "--workers", "2", "--db", db)
-    until(lambda: len(web.hits("a.test")) > 3, "the crawl to begin", timeout_s=30)
+    until(lambda: len(web.hits("a.test")) > 3, "the crawl to begin")
     yield db, running
     if running.poll() is None:
         running.kill()
