@@ -12,6 +12,7 @@ import json
 import sqlite3
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -70,15 +71,14 @@ async def _pagerank_s(path: Path) -> float:
 
 def _kept(folder: Path, pages: int, links: int, sites: int) -> Path:
     """The store with this shape, which is made if the folder has none yet."""
-    path = folder / f"rank-{sites}-sites-{pages}-pages-{links}-links.db"
-    if not path.exists():
-        half = stores.copy(stores.kept(folder, [pages // sites] * sites), folder, f"{path.stem}.half")
-        db = sqlite3.connect(half)
-        db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -262144;")
-        _link(db, links)
-        db.close()
-        half.rename(path)
-    return path
+
+    def make(half: Path) -> None:
+        stores.copy(stores.kept(folder, [pages // sites] * sites), folder, half.name)
+        with closing(sqlite3.connect(half)) as db:
+            db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -262144;")
+            _link(db, links)
+
+    return stores.made_once(folder / f"rank-{sites}-sites-{pages}-pages-{links}-links.db", make)
 
 
 def _link(db: sqlite3.Connection, links: int) -> None:

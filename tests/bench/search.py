@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import random
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator
 from itertools import accumulate
@@ -21,10 +19,9 @@ from pathlib import Path
 
 from crawler.search.build_index import build_index
 from crawler.search.results import Filters, search
-from crawler.store.bodies import compress
-from crawler.store.keys import url_number
-from crawler.store.sql.schema import schema
 from crawler.store.sqlite.store import SqliteStore
+from tests.bench import stores
+from tests.bench.stores import StoredPage
 from tests.bench.table import Row
 
 _SITES, _WORDS_A_PAGE, _VOCABULARY, _LINKS = 200, 400, 60_000, 10
@@ -35,16 +32,17 @@ _LANGUAGES = ("en", "de", "fr", "")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    default = Path(tempfile.gettempdir()) / "crawler-bench-stores"
-    parser.add_argument("--stores", type=Path, default=default, metavar="DIR", help=f"keep the store here [{default}]")
+    stores.add_options(parser)
     parser.add_argument("--pages", type=int, default=100_000, metavar="N", help="pages of the store [100000]")
 
 
 def run(options: argparse.Namespace) -> list[Row]:
-    return asyncio.run(_run(_kept(options.stores, options.pages), options.pages))
+    name = f"search-{options.pages}-{stores.digest(options.pages)}.db"
+    path = stores.made_once(options.stores / name, lambda path: _make(path, options.pages))
+    return asyncio.run(_measure(path))
 
 
-async def _run(path: Path, pages: int) -> list[Row]:
+async def _measure(path: Path) -> list[Row]:
     rows = []
     store = await SqliteStore.open(path, read_only=True)
     try:
@@ -103,52 +101,21 @@ def _word(n: int) -> str:
     return made
 
 
-def _kept(folder: Path, pages: int) -> Path:
-    shape = hashlib.sha256(repr((pages, schema("sqlite"))).encode()).hexdigest()[:8]
-    path = folder / f"search-{pages}-{shape}.db"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        half = path.with_suffix(".half")
-        half.unlink(missing_ok=True)
-        asyncio.run(_make(half, pages))
-        half.rename(path)
-    return path
-
-
-async def _make(path: Path, pages: int) -> None:
-    store = await SqliteStore.open(path)
-    await store.close()
+def _make(path: Path, pages: int) -> None:
+    stores.make_fetched(path, _SITES, _pages(pages))
     db = sqlite3.connect(path)
-    db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
-    db.execute(
-        "INSERT INTO politeness_group (id, name, next_at, pause_s, wait_code, waits_for) "
-        "VALUES (1, 'all', 0, 1, 'delay', 'delay')"
-    )
-    db.executemany(
-        "INSERT INTO site (id, name, host, registered_domain, group_id) VALUES (?1, ?2, ?3, ?3, 1)",
-        [(n + 1, f"http://s{n}.test", f"s{n}.test") for n in range(_SITES)],
-    )
-    ids = [url_number(n % _SITES + 1, f"/{n}") for n in range(pages)]
-    for n, title, body in _texts(pages):
-        data = body.encode()
-        db.execute(
-            "INSERT INTO body (id, sha256, data) VALUES (?, ?, ?)",
-            (n + 1, hashlib.sha256(data).digest(), compress(data)),
-        )
-        db.execute("INSERT INTO url (id, path, state, depth) VALUES (?, ?, 'fetched', ?)", (ids[n], f"/{n}", n % 7))
-        db.execute(
-            "INSERT INTO page (url_id, status, content_type, fetched_at, title, noindex, nofollow, body_id, "
-            "body_bytes) VALUES (?, 200, 'text/html', ?, ?, 0, 0, ?, ?)",
-            (ids[n], _AT - 3600 * (n % 5000), title, n + 1, len(data)),
-        )
+    made = db.execute("SELECT url_id, title FROM page ORDER BY body_id").fetchall()
+    for n, (source, title) in enumerate(made):
         chance = random.Random(n)
-        links = {ids[int(pages * chance.random() ** 3)] for _ in range(_LINKS)}
-        db.executemany(
-            "INSERT INTO link (source, target, anchor, rel, follow) VALUES (?, ?, ?, '', 1)",
-            [(ids[n], target, title) for target in links],
-        )
+        links = {made[int(pages * chance.random() ** 3)][0] for _ in range(_LINKS)}
+        rows = [(source, target, title) for target in links]
+        db.executemany("INSERT INTO link (source, target, anchor, rel, follow) VALUES (?, ?, ?, '', 1)", rows)
     db.commit()
     db.close()
+    asyncio.run(_index(path))
+
+
+async def _index(path: Path) -> None:
     store = await SqliteStore.open(path)
     try:
         await build_index(str(path), store)
@@ -156,8 +123,7 @@ async def _make(path: Path, pages: int) -> None:
         await store.close()
 
 
-def _texts(pages: int) -> Iterator[tuple[int, str, str]]:
-    """Number, title and body of each page."""
+def _pages(pages: int) -> Iterator[StoredPage]:
     chance = random.Random(7)
     words = [_word(n) for n in range(_VOCABULARY)]
     weights = list(accumulate(1 / (n + 20) for n in range(_VOCABULARY)))
@@ -167,4 +133,5 @@ def _texts(pages: int) -> Iterator[tuple[int, str, str]]:
         parts = [said[k : k + 80] for k in range(0, len(said), 80)]
         sections = "".join(f'<h2 id="s{k}">{" ".join(p[:3])}</h2><p>{" ".join(p)}</p>' for k, p in enumerate(parts))
         language = _LANGUAGES[n % len(_LANGUAGES)]
-        yield n, title, f'<!doctype html><html lang="{language}"><title>{title}</title><main>{sections}</main></html>'
+        html = f'<!doctype html><html lang="{language}"><title>{title}</title><main>{sections}</main></html>'
+        yield StoredPage(n % _SITES, f"/{n}", html, title, depth=n % 7, fetched_at=_AT - 3600 * (n % 5000))

@@ -1,7 +1,8 @@
 """Makes large stores for the benchmarks, with the rows that a crawl would have written.
 
-Site ``n`` is ``http://s<n>.test:8099`` with the number ``n + 1`` and ``sizes[n]`` queued URLs. Its start page is a
-seed, its robots.txt has been read and is in force for years, and its pause is over.
+A store of :func:`make_fetched` is after its crawl, and one of :func:`kept` before it: site ``n`` is
+``http://s<n>.test:8099`` with the number ``n + 1`` and ``sizes[n]`` queued URLs. Its start page is a seed, its
+robots.txt has been read and is in force for years, and its pause is over.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import re
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from crawler.frontier.politeness import GroupBy, group_name
+from crawler.store.bodies import compress
 from crawler.store.keys import url_number
 from crawler.store.sql.schema import load_queries, schema
 from crawler.store.sqlite.store import SqliteStore
@@ -55,15 +58,69 @@ def path_of(number: int) -> str:
 
 def kept(folder: Path, sizes: Sequence[int]) -> Path:
     """The store with these sizes, which is made if the folder has none yet. Do not change it; change a :func:`copy`."""
-    shape = hashlib.sha256(repr((*sizes, schema("sqlite"))).encode()).hexdigest()[:8]  # another schema is another store
-    path = folder / f"{len(sizes)}-sites-{sum(sizes)}-urls-{shape}.db"
+    name = f"{len(sizes)}-sites-{sum(sizes)}-urls-{digest(*sizes)}.db"
+    return made_once(folder / name, lambda path: _make(path, sizes))
+
+
+def made_once(path: Path, make: Callable[[Path], object]) -> Path:
+    """The path, at which ``make`` has made a store unless there was one. It makes the store under another name."""
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         half = path.with_suffix(".half")
         half.unlink(missing_ok=True)
-        _make(half, sizes)
+        make(half)
         half.rename(path)
     return path
+
+
+def digest(*of: object) -> str:
+    """A short digest of the values and of the schema: another schema is another store."""
+    return hashlib.sha256(repr((*of, schema("sqlite"))).encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A fetched page of site ``site``, which counts from 0."""
+
+    site: int
+    path: str
+    html: str
+    title: str = ""
+    depth: int = 1
+    fetched_at: float = FILLED_AT
+
+    @property
+    def url_id(self) -> int:
+        """The number of its URL."""
+        return url_number(self.site + 1, self.path)
+
+
+def make_fetched(path: Path, sites: int, pages: Iterable[StoredPage]) -> None:
+    """Make a store with the sites ``http://s<n>.test`` and these pages, with the bodies 1, 2 and so on."""
+    asyncio.run(_open(path))
+    db = sqlite3.connect(path)
+    db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")
+    db.execute(
+        "INSERT INTO politeness_group (id, name, next_at, pause_s, wait_code, waits_for) "
+        "VALUES (1, 'all', 0, 1, 'delay', 'delay')"
+    )
+    db.executemany(
+        "INSERT INTO site (id, name, host, registered_domain, group_id) VALUES (?1, ?2, ?3, ?3, 1)",
+        [(n + 1, f"http://s{n}.test", f"s{n}.test") for n in range(sites)],
+    )
+    for number, page in enumerate(pages, 1):
+        data = page.html.encode()
+        body = (number, hashlib.sha256(data).digest(), compress(data))
+        db.execute("INSERT INTO body (id, sha256, data) VALUES (?, ?, ?)", body)
+        url = (page.url_id, page.path, page.depth)
+        db.execute("INSERT INTO url (id, path, state, depth) VALUES (?, ?, 'fetched', ?)", url)
+        db.execute(
+            "INSERT INTO page (url_id, status, content_type, fetched_at, title, noindex, nofollow, body_id, "
+            "body_bytes) VALUES (?, 200, 'text/html', ?, ?, 0, 0, ?, ?)",
+            (page.url_id, page.fetched_at, page.title, number, len(data)),
+        )
+    db.commit()
+    db.close()
 
 
 def copy(store: Path, folder: Path, name: str) -> Path:
