@@ -33,6 +33,7 @@ from crawler.robots.doubts import Doubt, doubts_about
 from crawler.robots.first_match import lost_to_first_match
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.text import octets_read, parse
+from crawler.settings.crawl_scope import crawl_scope
 from crawler.settings.keys import terminal_name
 from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
@@ -104,8 +105,7 @@ async def _scope(store: Overview, url: str, known: dict[str, Any], settings: Set
 
 async def scope_of(store: Overview, settings: Settings, now: float) -> Scope:
     """The scope of a run with these ``settings``, for the seeds of the store."""
-    limit, traps = settings.limits.max_depth, settings.traps.enabled
-    scope = Scope(settings.scope, await store.places(), refuses_traps=traps, now=now, max_depth=limit)
+    scope = crawl_scope(settings, await store.places(), now)
     scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
     adopt_mains(scope, await store.main_sites())
     return scope

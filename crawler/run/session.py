@@ -42,6 +42,7 @@ from crawler.page.pdf import PDF
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import load
 from crawler.sampling.drawable import draw_seeds, require_drawable, without_strata
+from crawler.settings.crawl_scope import crawl_scope, may_contact
 from crawler.settings.keys import KEYS
 from crawler.settings.loading import to_record
 from crawler.settings.settings import Settings
@@ -265,18 +266,6 @@ def _written_files(settings: Settings, store: EngineStore) -> tuple[Path, ...]:
     if is_url(db):
         return folders
     return (Path(db), Path(f"{db}-wal"), *folders[1:])
-
-
-def crawl_scope(settings: Settings, places: Sequence[str], now: float) -> Scope:
-    """The scope of a crawl with these ``settings`` from ``places``, at ``now`` in epoch seconds."""
-    return Scope(
-        settings.scope,
-        places,
-        partial(may_contact, settings),
-        settings.traps.enabled,
-        now,
-        settings.limits.max_depth,
-    )
 
 
 def require_alone(settings: Settings, remedy: str) -> None:
@@ -650,11 +639,6 @@ async def _exchange(
         yield exchange
     finally:
         await exchange.close()
-
-
-def may_contact(settings: Settings, host: str) -> bool:
-    """Whether requests to a host are allowed: without a contact, only to loopback and to names that resolve to it."""
-    return bool(settings.identity.contact) or is_loopback(address_for(host, settings.fetch.resolve) or host)
 
 
 def require_contact(settings: Settings, seeds: Sequence[str]) -> None:

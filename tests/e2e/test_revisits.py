@@ -130,6 +130,14 @@ def test_a_hint_brings_a_visit_forward(web: LoopbackWeb, db_path: Path, tmp_path
     assert rows(db_path, "SELECT version FROM pages WHERE url LIKE '%/5'") == [(2,)]
 
 
+def test_a_hint_about_a_host_that_needs_a_contact_is_ignored(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(HASTY)
+    here("run", web.url("a.test"), "--config", tmp_path / "c.toml", *LOOPBACK, "--db", db_path, "--scope", "any")
+    told = here("hint", "http://outside.example/", web.url("b.test"), "--db", db_path, "--json")
+    assert json.loads(told.out) == {"moved": 0, "new": 1, "ignored": 1, "over": 0}
+    assert rows(db_path, "SELECT url FROM urls WHERE url LIKE '%outside%'") == []
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_refresh_visits_what_is_named_or_all(web: LoopbackWeb, db_path: Path, tmp_path: Path, workers: str) -> None:
     (tmp_path / "c.toml").write_text(HASTY)

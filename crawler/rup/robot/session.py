@@ -19,7 +19,6 @@ from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd, ServerState
 from crawler.run.session import (
     crawl_policy,
-    crawl_scope,
     fetch_settings,
     request_signer,
     require_contact,
@@ -27,6 +26,7 @@ from crawler.run.session import (
 )
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
+from crawler.settings.crawl_scope import crawl_scope
 from crawler.settings.keys import KEYS
 from crawler.settings.loading import recorded, to_record
 from crawler.settings.settings import Settings
