@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -55,8 +55,8 @@ class Reading(StrEnum):
 class Request:
     """A GET to send, or a POST if there is a ``form``. ``max_bytes`` bounds the decoded body.
 
-    ``shown_url`` replaces ``url`` in the log if ``url`` contains a secret. ``may_connect`` is asked before a connection
-    to an address, in text; ``None`` permits all. Its connection is kept for the next request of the ``group``. A
+    ``shown_url`` replaces ``url`` in the log if ``url`` contains a secret. The request goes to ``address``, in text;
+    an empty one has none, and ``None`` permits all. Its connection is kept for the next request of the ``group``. A
     ``fresh`` request is sent on a new connection.
     """
 
@@ -69,7 +69,7 @@ class Request:
     last_modified: str | None = None
     form: tuple[tuple[str, str], ...] | None = None
     shown_url: str | None = None
-    may_connect: Callable[[str], bool] | None = field(default=None, compare=False, repr=False)
+    address: str | None = field(default=None, compare=False, repr=False)
     group: str = field(default="", compare=False, repr=False)
     fresh: bool = field(default=False, compare=False, repr=False)
 
@@ -129,7 +129,7 @@ class Fetched(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A document to be stored: its digest, and its bytes, either plain or as one gzip member."""
+    """A document to be stored, which may be empty: its digest, and its bytes, either plain or as one gzip member."""
 
     sha256: bytes
     plain: bytes | None
@@ -139,7 +139,8 @@ class Body:
         """The bytes of the document."""
         return _decoded(self.plain, self.gzipped)
 
-    def __len__(self) -> int:
+    @property
+    def held_bytes(self) -> int:
         """The number of bytes in memory, which may be fewer than those of the document."""
         return len(self.plain or self.gzipped or b"")
 
@@ -173,7 +174,7 @@ class Redirected(Answer):
 class Failed(Answer):
     """Any other result. ``kind`` and ``detail`` are those of :attr:`error`.
 
-    ``unsent``: there was no connection to send the request on, and ``Request.may_connect`` forbade an address.
+    ``unsent``: there was no connection to send the request on.
     """
 
     kind: ErrorKind = ErrorKind.HTTP

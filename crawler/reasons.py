@@ -72,7 +72,7 @@ C = TypeVar("C", bound=Code)
 
 @dataclass(frozen=True, slots=True)
 class Coded(Generic[C]):
-    """An outcome: a code with its detail."""
+    """An outcome: a code with its detail. Subclasses without further fields inherit its methods."""
 
     code: C
     detail: str = ""
@@ -220,14 +220,16 @@ class ReasonCode(Code):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class Reason(Coded[ReasonCode]):
     """Why a URL is in its state. The view ``urls`` shows it."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
+
 class StoredReason(Reason):
     """A reason that the store has kept: ``detail`` is the whole sentence, as it was rendered then."""
+
+    __slots__ = ()
 
     @property
     def sentence(self) -> str:
@@ -264,9 +266,10 @@ class WaitReason(Coded[WaitCode]):
 NO_WAIT = WaitReason()
 
 
-@dataclass(frozen=True, slots=True)
 class StoredWaitReason(WaitReason):
     """A wait that the store has kept: ``detail`` is the whole sentence, as it was rendered then."""
+
+    __slots__ = ()
 
     @property
     def sentence(self) -> str:
@@ -304,9 +307,10 @@ class MailCode(Code):
     REPEATED = "repeated", "a repeated report: {}", "a report that was taken before"
 
 
-@dataclass(frozen=True, slots=True)
 class MailVerdict(Coded[MailCode]):
     """The effect of a mail that the RUP robot read."""
+
+    __slots__ = ()
 
     @property
     def sentence(self) -> str:
@@ -415,9 +419,10 @@ class EndCode(Code):
     BUG = "bug", "a bug"
 
 
-@dataclass(frozen=True, slots=True)
 class RunEnd(Coded[EndCode]):
     """Why a run, or a worker of it, ended. The view ``runs`` shows it."""
+
+    __slots__ = ()
 
     def told(self, name: Callable[[Reference], str]) -> str:
         """The sentence, with ``name(setting)`` for each setting in it."""

@@ -8,7 +8,7 @@ resolved. Two URLs name the same page if and only if their canonical forms are e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, NamedTuple
@@ -43,10 +43,16 @@ _SCHEME = re.compile(r"^[\x00-\x20]*([a-zA-Z][a-zA-Z0-9+.-]*):")
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    """The Public Suffix List, loaded at the first call: many commands and the parser processes never need it."""
-    from publicsuffixlist import PublicSuffixList
+    """The Public Suffix List, loaded at the first call: many commands and the parser processes never need it.
 
-    return PublicSuffixList()
+    The library would encode each rule by Python's slow codec for IDNA, although one in twenty needs it.
+    """
+    from publicsuffixlist import PSLFILE, PublicSuffixList
+
+    with open(PSLFILE, encoding="utf-8") as file:
+        rules = [line for line in file if not line.startswith("//") and not line.isspace()]
+    rules += [ada_url.idna_to_ascii(rule.split()[0]).decode() for rule in rules if not rule.isascii()]
+    return PublicSuffixList(rules, accept_encoded_idn=False)
 
 
 class NotCrawlable(ValueError):
@@ -146,6 +152,12 @@ def host_of(site: str) -> str:
 def host_matches(pattern: str, host: str) -> bool:
     """Whether ``host`` fits a pattern: a host name, ``*.`` and a name for all names below it, or ``*``."""
     return host.endswith(pattern[1:]) if pattern.startswith("*") else host == pattern
+
+
+def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
+    """The address in the first (pattern, address) pair that matches a name; ``None`` if no pair does."""
+    name = host.lower().rstrip(".")
+    return next((address for pattern, address in overrides if host_matches(pattern, name)), None)
 
 
 def literal_address(host: str) -> IPv4Address | IPv6Address | None:

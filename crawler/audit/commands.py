@@ -11,7 +11,8 @@ from crawler.audit.markdown_report import write_report
 from crawler.audit.run_audit import run_audit
 from crawler.audit.sites_file import write_sites
 from crawler.audit.terminal import render, render_appendix
-from crawler.cli.output import console, print_json
+from crawler.cli.console import console
+from crawler.cli.output import print_json
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from crawler.errors import Setting, UsageError
-from crawler.fetch.resolver import address_for
 from crawler.frontier.hours import window
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Headers, Reading, RobotsAction
@@ -17,7 +16,7 @@ from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings, is_part
 from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
-from crawler.url import host_of, is_loopback
+from crawler.url import address_for, host_of, is_loopback
 
 #: The tolerance for comparing times, in seconds. Times are stored as binary fractions; their rounding is smaller.
 TOLERANCE_S = 0.001

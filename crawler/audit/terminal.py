@@ -12,7 +12,7 @@ from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.audit.run_audit import AuditResult
 from crawler.audit.totals import told_of_unsent
-from crawler.cli.output import PrintableConsole
+from crawler.cli.console import PrintableConsole
 from crawler.formatting import many
 
 MAX_FAULTS = 20

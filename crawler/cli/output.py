@@ -1,8 +1,8 @@
-"""Everything that the commands write to a terminal passes through here.
+"""Lines and JSON documents on a terminal. Everything that commands print passes here or :mod:`crawler.cli.console`.
 
 Pages, headers, mails and addresses hold text of strangers. A control character in it could move the cursor, write to
-the clipboard (OSC 52) or reverse the direction of writing. So no character that is not printable leaves through this
-module, apart from the escape sequences that Rich makes for styles.
+the clipboard (OSC 52) or reverse the direction of writing. So no character that is not printable leaves through these
+two modules, apart from the escape sequences that Rich makes for styles.
 """
 
 from __future__ import annotations
@@ -10,59 +10,10 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import os
-import re
 import sys
-from collections.abc import Iterable
-from typing import IO, Any, BinaryIO, cast
-
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from typing import Any, BinaryIO
 
 from crawler.terminal_text import escaped_json, printable_lines
-
-
-class PrintableConsole(Console):
-    """A console that shows text as it is: no highlighting, no mark-up, and U+FFFD for what is not printable."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(highlight=False, markup=False, emoji=False, **options)
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of what is to be printed; Rich calls this for everything that it prints."""
-        for segment in super().render(renderable, options):
-            text, style, control = segment
-            yield segment if control else Segment(printable_lines(text), style)
-
-    def on_broken_pipe(self) -> None:
-        """Rich calls this when the reader has closed the pipe."""
-        raise BrokenPipeError
-
-
-class _Trimmed(io.TextIOBase):
-    """The current standard output, without the blanks that tables leave at the ends of lines."""
-
-    def write(self, text: str) -> int:
-        return sys.stdout.write(re.sub(r" +(?=\n)", "", text))
-
-    def flush(self) -> None:
-        stream = getattr(sys, "stdout", None)  # at the end of the process, neither may exist
-        if stream is not None:
-            stream.flush()
-
-
-def _standard_output() -> PrintableConsole:
-    made = PrintableConsole()
-    if made.is_terminal:
-        return made
-    made = PrintableConsole(file=cast(IO[str], _Trimmed()))
-    if "COLUMNS" not in os.environ:
-        made.width = 1000  # a file or another program gets unwrapped lines
-    return made
-
-
-#: The console of standard output.
-console = _standard_output()
 
 
 def say(message: str) -> None:

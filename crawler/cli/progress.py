@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from crawler.cli.output import PrintableConsole
+from crawler.cli.console import PrintableConsole
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from crawler.dashboard.cached_figures import HISTORY_S, CachedFigure, RequestTot
 from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect import time_left
+from crawler.inspect.heartbeats import SILENT_S, last_seen, low_disk
 from crawler.inspect.parts import part_status
-from crawler.inspect.status import SILENT_S, are_several, last_seen, low_disk, reasons, workers
+from crawler.inspect.status import are_several, reasons, workers
 from crawler.model import State
 from crawler.reasons import group_waits_for
 from crawler.store.location import is_url, store_name

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from crawler.cli.console import console
 from crawler.cli.options import log_options
-from crawler.cli.output import console
 from crawler.cli.shared import STOPPED, cli, run_async
 from crawler.cli.signals import Signals
 from crawler.demo.show import run_demo

@@ -11,7 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from crawler.cli.output import PrintableConsole, print_json
+from crawler.cli.console import PrintableConsole
+from crawler.cli.output import print_json
 from crawler.clock import SystemClock
 from crawler.demo.town import COUNCIL
 from crawler.demo.web import DemoWeb

@@ -1,7 +1,7 @@
 """The documents that wait to be read, and the share of them that one registered domain may have.
 
-Like the slots of the gate (:mod:`crawler.engine.slots`), they are shared by the dynamic threshold of A. Choudhury and
-E. Hahne, IEEE/ACM Transactions on Networking 6(2), 1998.
+Like the slots of requests (:mod:`crawler.engine.workbench`), they are shared by the dynamic threshold of A. Choudhury
+and E. Hahne, IEEE/ACM Transactions on Networking 6(2), 1998.
 """
 
 from __future__ import annotations

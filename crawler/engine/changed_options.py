@@ -8,9 +8,8 @@ from typing import Any
 from crawler.engine.operator import blocked_sites
 from crawler.errors import Setting, UsageError
 from crawler.formatting import many
-from crawler.frontier.decide import adopt_mains
 from crawler.frontier.sample_design import Method
-from crawler.frontier.scope import Scope
+from crawler.frontier.scope import Scope, adopt_mains
 from crawler.reasons import ReasonCode
 from crawler.store.location import db_argument
 from crawler.store.protocols import EngineStore, Overview

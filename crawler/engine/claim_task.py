@@ -12,7 +12,7 @@ from crawler.engine.answers import Answers
 from crawler.engine.caution import Caution, Visit
 from crawler.engine.claim_capacity import HOLD_S, ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
-from crawler.engine.gate import Blocked, FetchPermit, Gate, GiveBack, Unsent
+from crawler.engine.gate import Blocked, FetchPermit, Gate, GivenBack, Unsent
 from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_budget import Budget, is_for_pages
@@ -97,7 +97,7 @@ class ClaimTask:
                     await self._take(queued, visit)
             except Blocked:
                 continue  # the next claim excludes the URL
-            except GiveBack:
+            except GivenBack:
                 return False  # the pace of the group says when it is to be claimed again
         return True
 

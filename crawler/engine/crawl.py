@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
 from crawler.clock import Clock
-from crawler.engine.addresses import AddressBook
 from crawler.engine.alarm import Alarm
 from crawler.engine.answers import Answers
 from crawler.engine.caution import Caution
@@ -15,7 +14,7 @@ from crawler.engine.claim_task import ClaimContext, ClaimTasks
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.disk_reserve import DiskReserve, DiskWatch
 from crawler.engine.driver import Driver, OnPages, Settled
-from crawler.engine.gate import Connections, Fetcher, Gate
+from crawler.engine.gate import AddressBook, Connections, Fetcher, Gate
 from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag, loop_lag_measured
@@ -94,7 +93,7 @@ class Crawl:
         intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)
         reservations = Reservations(gate, store, clock, outbox, capacity.hold_s)
         main_sites = MainSites(store, clock, outbox)
-        rules_cache = RulesCache(policy.robots, gate, store, clock, main_sites, reader, exchange)
+        rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader, exchange)
         robots_cache = RobotsCache(
             policy.robots, gate, store, clock, intake, progress, main_sites, rules_cache, reservations
         )

@@ -14,9 +14,10 @@ from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
-from crawler.engine.gate import Gate, Hold
+from crawler.engine.gate import Gate
 from crawler.engine.progress import Progress
 from crawler.engine.tasks import background_task
+from crawler.engine.workbench import Hold
 from crawler.formatting import size
 from crawler.reasons import EndCode, RunEnd
 

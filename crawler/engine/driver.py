@@ -28,8 +28,8 @@ from crawler.engine.shutdown import Shutdown, stop_at
 from crawler.engine.tasks import background_task
 from crawler.engine.termination import conclude
 from crawler.errors import ConnectionLost, LeaseLost, StoreError
-from crawler.frontier.decide import Outcome, adopt_mains
-from crawler.frontier.scope import Scope
+from crawler.frontier.decide import Outcome
+from crawler.frontier.scope import Scope, adopt_mains
 from crawler.model import Purpose
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import ClaimLimits, EngineStore, RequestRow

@@ -1,9 +1,10 @@
-"""The right of a worker process to send requests, if others may work on the same crawl.
+"""The right of a worker process to send requests: until the end of its lease, and of the time of the crawl.
 
-A lease lasts longer than the longest request, and the gate sends no request that could outlast it. So a worker that is
-cut off from the store, or stopped, is silent before another worker takes its groups over. Leases are measured by a
-clock that nobody sets and that runs on while the process is stopped or the machine asleep. It is read before each
-request, and again when the connection stands.
+Others may work on the same crawl. A lease lasts longer than the longest request, and the gate sends no request that
+could outlast it. So a worker that is cut off from the store, or stopped, is silent before another worker takes its
+groups over. Leases are measured by a clock that nobody sets and that runs on while the process is stopped or the
+machine asleep, and so is the time of the crawl (``--max-time``). The clock is read before each request, and again when
+the connection stands.
 """
 
 from __future__ import annotations
@@ -26,25 +27,35 @@ _RENEWALS_PER_LEASE = 8
 class Lease:
     """The lease of one worker. ``longest_s`` is how long a request may last, in seconds.
 
-    Invariant: while :meth:`is_valid` is true, no other worker has the groups of this one. A store that nobody shares
-    gives a lease that never ends.
+    Invariant: while :meth:`may_send` is true, no other worker has the groups of this one, and it is not yet ``ends_at``
+    by the clock ``elapsed``. A store that nobody shares gives a lease until then.
     """
 
-    def __init__(self, store: Runs, clock: Clock, longest_s: float, elapsed: Callable[[], float] = boot_s) -> None:
+    def __init__(
+        self,
+        store: Runs,
+        clock: Clock,
+        longest_s: float,
+        elapsed: Callable[[], float] = boot_s,
+        *,
+        ends_at: float = math.inf,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._longest_s = longest_s
         self._elapsed = elapsed
         self._until = math.inf if store.lease_s is None else -math.inf
+        self._ends_at = ends_at
         self._renewed = asyncio.Event()
 
-    def is_valid(self) -> bool:
-        """Whether the lease lasts now."""
-        return self._elapsed() < self._until
+    def may_send(self) -> bool:
+        """Whether a request may be sent now."""
+        return self._elapsed() < min(self._until, self._ends_at)
 
     def covers_request(self) -> bool:
-        """Whether a request that begins now would end within the lease."""
-        return self._elapsed() + self._longest_s + _LATE_S < self._until
+        """Whether a request may begin now, and would end within the lease."""
+        now = self._elapsed()
+        return now < self._ends_at and now + self._longest_s + _LATE_S < self._until
 
     def over_by(self, started_at: float, heard_at: float) -> float:
         """The end of a request that began at ``started_at``; this process learnt of the end at ``heard_at``.
@@ -52,7 +63,7 @@ class Lease:
         A process that was stopped until its lease was over hears of it late: the answer came, or the site gave up,
         within the time that a request is given.
         """
-        return heard_at if self.is_valid() else min(heard_at, started_at + self._longest_s + _LATE_S)
+        return heard_at if self._elapsed() < self._until else min(heard_at, started_at + self._longest_s + _LATE_S)
 
     async def renewed(self) -> None:
         """Wait until the lease is renewed."""

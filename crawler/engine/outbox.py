@@ -73,7 +73,7 @@ class Outbox:
         contents = self._opened()
         contents.outcomes.append(outcome)
         contents.links += len(outcome.links)
-        contents.bytes += 0 if outcome.page is None or outcome.page.body is None else len(outcome.page.body)
+        contents.bytes += 0 if outcome.page is None or outcome.page.body is None else outcome.page.body.held_bytes
         self._hurry_if_full(contents)
         if contents.reaches(OVERFULL):
             self._room.clear()

@@ -30,13 +30,12 @@ from crawler.engine.page_messages import (
     Question,
     unpack_answer,
 )
-from crawler.engine.robots_messages import RobotsQuestion, read_robots, unpack_rules
+from crawler.engine.robots_messages import RobotsQuestion
+from crawler.engine.robots_reading import unpack_rules
 from crawler.errors import CrawlerError, Fault
 from crawler.model import Fetched, Headers, PageFacts, Reading
-from crawler.page.headers import HTML_TYPES, unread_page
-from crawler.page.pdf import PDF
+from crawler.page.headers import HTML_TYPES, PDF, unread_page
 from crawler.robots.readings import SiteRules, unread_rules
-from crawler.robots.text import SMALL_BYTES
 from crawler.url import host_of, registrable_domain
 
 _PROCESS = "crawler.engine.parser_process"
@@ -625,17 +624,6 @@ class BlockingReader:
     def read_robots(self, question: RobotsQuestion) -> SiteRules:
         """As :meth:`ParserPool.read_robots`."""
         return self._runner.run(self._pool.read_robots(question))
-
-
-def read_robots_alone(question: RobotsQuestion) -> SiteRules:
-    """The rules of a robots.txt, read as a crawl reads it: a large file in a parser process, within its limits.
-
-    It blocks. Raises as :meth:`ParserPool.read`.
-    """
-    if len(question.body) <= SMALL_BYTES:
-        return read_robots(question)
-    with BlockingReader() as reader:
-        return reader.read_robots(question)
 
 
 async def _new_pool() -> ParserPool:

@@ -35,14 +35,12 @@ from crawler.engine.page_messages import (
     Question,
     pack_answer,
 )
-from crawler.engine.robots_messages import RobotsQuestion, pack_rules, read_robots, unpack_question
+from crawler.engine.robots_messages import RobotsQuestion, unpack_question
 from crawler.errors import fault
 from crawler.gunzip import gunzip
 from crawler.model import PageFacts, Reading
 from crawler.page.headers import header_facts
 from crawler.page.html import read_page
-from crawler.page.main_text import MAX_TEXT_CHARS
-from crawler.page.pdf import read_pdf
 
 _READ_BYTES = 1 << 18
 
@@ -65,6 +63,9 @@ def read_document(question: Question) -> PageFacts:
 
 def _with_pdf(facts: PageFacts, body: bytes) -> PageFacts:
     """The facts with the title of a PDF file. The text is read to learn that it can be read within the limits."""
+    from crawler.page.main_text import MAX_TEXT_CHARS  # few crawls take PDF files
+    from crawler.page.pdf import read_pdf
+
     try:
         read = read_pdf(body, MAX_TEXT_CHARS)
     except ModuleNotFoundError:
@@ -77,6 +78,8 @@ def _with_pdf(facts: PageFacts, body: bytes) -> PageFacts:
 def answer_to(question: Question | RobotsQuestion) -> bytes:
     """The answer to a question, as one message. Raises :class:`MemoryError` if the parser runs out of memory."""
     if isinstance(question, RobotsQuestion):
+        from crawler.engine.robots_reading import pack_rules, read_robots  # few sites have a large robots.txt
+
         return pack_rules(read_robots(question))
     return pack_answer(read_document(question))
 

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from crawler.clock import Clock
-from crawler.engine.addresses import AddressBook
 from crawler.engine.alarm import Alarm
 from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.gate import Fetcher, FetchPermit, Gate
+from crawler.engine.gate import AddressBook, Fetcher, FetchPermit, Gate
 from crawler.engine.lease import Lease
 from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
@@ -64,7 +63,7 @@ class PoliteClient:
         self._gate = Gate(fetcher, clock, replace(politeness, hours=()), 1, outbox, lease=lease, book=book)
         self._commits = _Commits(store, clock, outbox, self._gate)
         self._main_sites = MainSites(store, clock, outbox)
-        self._rules_cache = RulesCache(robots, self._gate, store, clock, self._main_sites, reader)
+        self._rules_cache = RulesCache(robots, self._gate, store, self._main_sites, reader)
         self._robots_cache = RobotsCache(
             robots,
             self._gate,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from crawler.errors import fault
@@ -92,7 +92,7 @@ class Progress:
     def report(self) -> dict[str, Any]:
         """All counts as one JSON object, for :meth:`sum_of` in another process."""
         report = {field.name: getattr(self, field.name) for field in fields(self)}
-        idle_for = None if self.idle_for is None else asdict(self.idle_for)
+        idle_for = None if self.idle_for is None else self.idle_for._asdict()
         counts = {"ends": dict(self.ends), "revisits": dict(self.revisits), "troubles": dict(self.troubles)}
         counts["refusals"] = dict(self.refusals)
         return report | counts | {"idle_for": idle_for}

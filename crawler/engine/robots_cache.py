@@ -11,7 +11,7 @@ from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.caution import NORMAL, Visit
 from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.gate import Gate, GiveBack, Unsent
+from crawler.engine.gate import Gate, GivenBack, Unsent
 from crawler.engine.main_sites import MainSites
 from crawler.engine.progress import Progress
 from crawler.engine.reservations import Reservations
@@ -90,7 +90,7 @@ class RobotsCache:
         A new copy is processed as a part of ``visit``, until it is committed; then ``site`` heeds it. ``siblings`` are
         the sites of the claim: one of them that a redirect leads to heeds its new copy too. Cancellation leaves the
         copy known before in force. Raises :class:`crawler.errors.StoreError` and, for a request to ``site`` itself,
-        :class:`crawler.engine.gate.Blocked` and :class:`crawler.engine.gate.GiveBack`.
+        :class:`crawler.engine.gate.Blocked` and :class:`crawler.engine.gate.GivenBack`.
         """
         return (await self._current(Inquiry(site, {site.name: group}, visit, siblings))).copy
 
@@ -178,7 +178,7 @@ class RobotsCache:
                 obtained = await self._without_large_text(await self._requests.ask(inquiry, seen))
             try:
                 self._rules_cache.require_reader(site.name, obtained.copy, inquiry.group)
-            except GiveBack:
+            except GivenBack:
                 self._unread[site.name] = obtained
                 if len(self._unread) > _UNREAD_KEPT:
                     self._unread.popitem(last=False)

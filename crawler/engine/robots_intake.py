@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from crawler.engine import sitemaps
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.gate import Gate
 from crawler.engine.outbox import Outbox
 from crawler.engine.sampling_frame import SamplingFrame
-from crawler.frontier.decide import adopt_mains
-from crawler.frontier.scope import Scope
+from crawler.frontier.scope import Scope, adopt_mains
 from crawler.robots.readings import SiteRules
 from crawler.store.protocols import RobotsNews
 
@@ -45,5 +42,5 @@ class CrawlRobotsIntake:
             offers += sitemaps.to_ask_for(news, rules, self._scope)
         if self._policy.updates.rup:
             offers += sitemaps.rupinfo_to_ask_for(news, self._scope)
-        news = replace(news, sitemaps=tuple(offers))
+        news = news._replace(sitemaps=tuple(offers))
         return await self._gate.wait_while_open(self._outbox.add_robots(news, group, self._gate.pace(group)))

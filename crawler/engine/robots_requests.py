@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crawler.clock import Clock
 from crawler.engine.caution import Visit
 from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.gate import Blocked, FetchPermit, Gate, GiveBack
+from crawler.engine.gate import Blocked, FetchPermit, Gate, GivenBack
 from crawler.engine.permission import Closed, permission
 from crawler.engine.reservations import Busy, NotAsked, Reservations
 from crawler.engine.rules_cache import RulesCache
@@ -106,7 +106,7 @@ class RobotsRequests:
 
         ``seen`` gets their URLs. The caller calls :meth:`committed` when it has committed the copy, and :meth:`end` in
         any case. Raises :class:`crawler.errors.StoreError`, :class:`crawler.errors.Fault` and, for a request to the
-        site itself, :class:`crawler.engine.gate.Blocked` and :class:`crawler.engine.gate.GiveBack`.
+        site itself, :class:`crawler.engine.gate.Blocked` and :class:`crawler.engine.gate.GivenBack`.
         """
         settings, site = self._policy.settings, inquiry.site
         answer = await self._send(seen[-1], inquiry, FetchPermit(site.id, inquiry.group))
@@ -205,13 +205,13 @@ class RobotsRequests:
             return await self._ask_target(url, inquiry)
         except Blocked:  # the other site is, not the one that the file is for
             raise NotAsked(f"{place.site} is {BLOCKED}") from None
-        except GiveBack as why:
+        except GivenBack as why:
             raise NotAsked(f"{place.site} gets no request now: its pause lasts because of {why}", why.until) from None
 
     async def _ask_target(self, url: str, inquiry: Inquiry) -> FetchResult | CopyInForce:
         """As :meth:`_follow`, on another site. Looks again for a moment while another task is at work there.
 
-        Raises :class:`NotAsked`, :class:`Blocked` and :class:`GiveBack`.
+        Raises :class:`NotAsked`, :class:`Blocked` and :class:`GivenBack`.
         """
         place = split(url)
         group = group_name(place.site, self._policy.group_by)

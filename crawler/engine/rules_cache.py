@@ -5,26 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 
-from crawler.clock import Clock
 from crawler.engine.caution import NORMAL, Visit
 from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.gate import Gate
-from crawler.engine.limiter import Limiter
 from crawler.engine.main_sites import MainSites
 from crawler.engine.parser_pool import RobotsReader
 from crawler.engine.part_exchange import PartExchange
-from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion, read_robots
+from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
+from crawler.engine.robots_reading import read_robots
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots.readings import SiteRules
 from crawler.robots.text import SMALL_BYTES
 from crawler.store.protocols import Frontier
-from crawler.url import ROBOTS_PATH, host_of, registrable_domain
+from crawler.url import ROBOTS_PATH
 
 _RULES_KEPT = 10_000  # with many sites, each is claimed anew for every request
 _RULES_KEPT_BYTES = 64 << 20  # of memory, estimated: within a fifth for large files
 _BYTES_PER_FILE, _BYTES_PER_RULE, _BYTES_PER_OCTET = 2000, 256, 8
 _READ_AT_ONCE = 2  # large files
-_READING_S = 1.0  # how long one reading is taken to last
 
 
 class RulesCache:
@@ -41,7 +39,6 @@ class RulesCache:
         policy: RobotsPolicy,
         gate: Gate,
         store: Frontier,
-        clock: Clock,
         main_sites: MainSites,
         reader: RobotsReader,
         exchange: PartExchange | None = None,
@@ -50,12 +47,10 @@ class RulesCache:
         self._policy = policy
         self._gate = gate
         self._store = store
-        self._clock = clock
         self._main_sites = main_sites
         self._reader = reader
         self._exchange = exchange
         self._readings = asyncio.Semaphore(_READ_AT_ONCE)
-        self._turns = Limiter("readings", 0, _READING_S)
         self._bytes = 0
         # With their size in bytes, by site, file, and the site whose Host line is ignored.
         self._rules: OrderedDict[tuple[str, bytes, str | None], tuple[SiteRules, int]] = OrderedDict()
@@ -87,7 +82,7 @@ class RulesCache:
         return rules
 
     def require_reader(self, site: str, copy: RobotsCopy, group: str) -> None:
-        """Raise :class:`crawler.engine.gate.ReaderBusy` if a large copy must be read, and others are being read.
+        """Raise :class:`crawler.engine.gate.GivenBack` if a large copy must be read, and others are being read.
 
         ``group`` is the group of ``site``. The next claim of the group comes when its turn is likely to come.
         """
@@ -95,8 +90,7 @@ class RulesCache:
         if copy.action is not RobotsAction.PARSE or is_small or self._key(site, copy) in self._rules:
             return
         if self._readings.locked():
-            domain = registrable_domain(host_of(site))
-            self._gate.give_way_to_readings(group, self._turns.book(domain, self._clock.now()))
+            self._gate.give_way_to_readings(group)
 
     async def sitemaps_of(self, site: str) -> tuple[str, ...] | None:
         """The sitemaps that a site's robots.txt names; ``None`` if that file is not known.

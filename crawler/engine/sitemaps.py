@@ -14,7 +14,9 @@ from crawler.frontier.rup_offer import rupinfo_of
 from crawler.frontier.scope import Scope
 from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
 from crawler.robots.readings import SiteRules
-from crawler.sitemaps import SitemapKind, SitemapLimits, Trust, read_sitemap
+from crawler.sitemaps.findings import SitemapKind, SitemapLimits
+from crawler.sitemaps.read import read_sitemap
+from crawler.sitemaps.trust import Trust
 from crawler.store.protocols import Overview, RobotsNews
 from crawler.url import split
 

@@ -15,9 +15,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.export.optional_libraries import load
 from crawler.page.charset import to_utf8
-from crawler.page.headers import HTML_TYPES
+from crawler.page.headers import HTML_TYPES, PDF
 from crawler.page.main_text import MAX_TEXT_CHARS, is_text
-from crawler.page.pdf import PDF, read_pdf
+from crawler.page.pdf import read_pdf
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])")
 _EXTRACTOR = "resiliparse.extract.html2text"

@@ -26,7 +26,6 @@ from crawler.fetch.failures import (
     BROKEN_OFF,
     CLOSING,
     FETCH_ERRORS,
-    AddressFull,
     AddressRefused,
     before_answer,
     in_body,
@@ -82,7 +81,7 @@ class FetchSettings:
     connect_timeout_s: float = 10  # one address: TCP and TLS
     read_timeout_s: float = 30  # silence before or between bytes
     total_timeout_s: float = 120  # from connecting to the last byte; also for a look-up of the name
-    resolve: tuple[tuple[str, str], ...] = ()  # (pattern, address); see ``resolver.address_for``
+    resolve: tuple[tuple[str, str], ...] = ()  # (pattern, address); see ``url.address_for``
     allow_private: bool = False
     proxy: str = ""  # the URL of an HTTP proxy, without a user name
     ca_file: str = ""  # a PEM file of authorities that count beside those of the system
@@ -108,14 +107,15 @@ class HttpFetcher:
         self,
         settings: FetchSettings,
         clock: Clock,
-        may_send: Callable[[], bool] | None = None,
+        may_send: Callable[[], bool] = lambda: True,
         lag_now_s: LagNow = no_lag,
         signer: Signer | None = None,
     ) -> None:
         """Create a client that has no session yet.
 
-        The client calls ``may_send`` when a connection is established, because connecting may take long and the process
-        may have been stopped meanwhile. If it returns false, the request is cancelled. ``None``: always send.
+        The client calls ``may_send`` when the connection of a request stands, just before it writes the request:
+        connecting may take long, and the process may have been stopped meanwhile. If it returns false, the request is
+        cancelled.
         Limits on connecting and on the silence of a server are longer by the lag of the event loop, which
         ``lag_now_s`` returns. If there is a ``signer``, it signs each request. Raises
         :class:`crawler.errors.UsageError` if the file of authorities cannot be read.
@@ -163,7 +163,7 @@ class HttpFetcher:
             max_field_size=MAX_FIELD_BYTES,
             max_headers=MAX_HEADERS,
             proxy=self._settings.proxy or None,
-            trace_configs=None if self._may_send is None else [_check_before_sending(self._may_send)],
+            request_class=_asking(self._may_send),
         )
         # aiohttp repeats a GET at once if a connection breaks before the answer. A second request without a pause is
         # impolite, and would not be logged.
@@ -198,8 +198,7 @@ class HttpFetcher:
             if self._settings.keep_exchanges
             else Transfer(request.max_bytes)
         )
-        transfer.may_connect = request.may_connect
-        transfer.group, transfer.fresh = request.group, request.fresh
+        transfer.group, transfer.fresh, transfer.address = request.group, request.fresh, request.address
         with transferring(transfer):
             result = await self._ask_safely(request, transfer)
         if isinstance(transfer, Tape):
@@ -239,8 +238,13 @@ class HttpFetcher:
                 problem = CLOSING
                 self._idle.note_use(transfer.key, is_lost=True)
             times = (request.url, started_at, self._clock.now())
-            unsent = transfer.attempts.full and not transfer.begun
-            return Failed(*times, wire_bytes=transfer.received, kind=problem.kind, detail=problem.detail, unsent=unsent)
+            return Failed(
+                *times,
+                wire_bytes=transfer.received,
+                kind=problem.kind,
+                detail=problem.detail,
+                unsent=not transfer.begun,
+            )
         if transfer.reused:
             self._idle.note_use(transfer.key, is_lost=False)
         try:
@@ -375,10 +379,6 @@ class HttpFetcher:
             attempts.refusals.append(reason)
             raise AddressRefused(reason)
         attempts.permitted = True
-        may_connect = current_transfer().may_connect
-        if may_connect is not None and not may_connect(str(where[0])):
-            attempts.full = True
-            raise AddressFull(f"{where[0]} has as many requests as it may have")
         return socket.socket(family, kind, protocol)
 
 
@@ -468,13 +468,13 @@ def _status_line(status: int) -> str:
         return f"{status}, which is not a status of HTTP"
 
 
-def _check_before_sending(may_send: Callable[[], bool]) -> aiohttp.TraceConfig:
-    """Cancel a request when its connection is established, if ``may_send`` returns false."""
+def _asking(may_send: Callable[[], bool]) -> type[aiohttp.ClientRequest]:
+    """The class of requests that are cancelled instead of written if ``may_send`` returns false."""
 
-    async def check(*_: object) -> None:
-        if not may_send():
-            raise asyncio.CancelledError
+    class AskingRequest(aiohttp.ClientRequest):
+        async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+            if not may_send():
+                raise asyncio.CancelledError
+            return await super().send(conn)
 
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_create_end.append(check)
-    return trace
+    return AskingRequest

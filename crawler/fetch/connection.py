@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -60,11 +60,10 @@ class BoundExceeded(aiohttp.ClientError):
 
 @dataclass(slots=True)
 class Attempts:
-    """The addresses that one request has tried: what the address guard and ``Request.may_connect`` decided."""
+    """The addresses that one request has tried: what the address guard decided."""
 
     refusals: list[str] = field(default_factory=list)
     permitted: bool = False  # whether the guard permitted any address
-    full: bool = False  # whether ``may_connect`` forbade any address
 
 
 class Transfer:
@@ -77,10 +76,10 @@ class Transfer:
         self.reused = False  # whether that connection has carried a request before
         self.tls: TlsFacts | None = None  # of that connection
         self.peer = ""  # the address at its other end
-        self.fresh = False  # see :class:`crawler.model.Request`, as the group
+        self.fresh = False  # see :class:`crawler.model.Request`, as the next two
+        self.address: str | None = None
         self.group = ""
         self.received = 0  # octets, after TLS
-        self.may_connect: Callable[[str], bool] | None = None  # see :class:`crawler.model.Request`
         self.max_framing = max_bytes + FRAMING_BYTES
 
     def begin(self, *, reused: bool = False, tls: TlsFacts | None = None, peer: str = "") -> None:

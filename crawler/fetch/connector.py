@@ -10,10 +10,13 @@ from functools import partial
 from typing import Any
 
 import aiohttp
+from aiohttp.abc import ResolveResult
 from aiohttp.client_proto import ResponseHandler
 
 from crawler.fetch.connection import Connection, current_transfer
+from crawler.fetch.failures import AddressUnknown
 from crawler.fetch.idle_connections import IdleConnections
+from crawler.fetch.resolver import numeric
 from crawler.fetch.time_limit import LagNow, time_limit
 
 #: The errors of a process, and of a system, that may not open another file.
@@ -26,8 +29,8 @@ _TLS_END_S = 1.0
 class Connector(aiohttp.TCPConnector):
     """Makes the connections of a client. :attr:`idle` has those without a request.
 
-    It closes idle connections that the next request must not use, instead of reusing them. These are connections to an
-    address at which the request may not be (``Request.may_connect``), because the name has other addresses meanwhile,
+    A connection is made to the ``address`` of its request, if it has one, without another look-up. It closes idle
+    connections that the next request must not use, instead of reusing them. These are connections to another address,
     and connections on which data arrived after the last answer.
     The client would take such data for the answer to the next request, and each later answer for that to the request
     after it (RFC 9112, 6.3 and 9.2). The HTTP library checks only whether an idle connection is still open, and keeps
@@ -107,15 +110,24 @@ class Connector(aiohttp.TCPConnector):
                 await asyncio.sleep(_LOOK_AGAIN_S)
 
     async def _resolve_host(self, *args: Any, **options: Any) -> Any:
-        found = await super()._resolve_host(*args, **options)
+        found = await self._addresses(*args, **options)
         await self._before_connecting([result["host"] for result in found])
+        return found
+
+    async def _addresses(self, host: str, port: int, *args: Any, **options: Any) -> list[ResolveResult]:
+        address = current_transfer().address
+        if address:
+            return [numeric(host, address, port)]
+        found = await super()._resolve_host(host, port, *args, **options)
+        if address is not None:
+            raise AddressUnknown(f"{host} has an address by now")
         return found
 
 
 def _may_use(transport: Any) -> bool:
     """Whether the request of the current task may be sent to the address of this connection."""
-    may_connect = current_transfer().may_connect
-    return may_connect is None or may_connect(str(transport.get_extra_info("peername")[0]))
+    address = current_transfer().address
+    return not address or address == str(transport.get_extra_info("peername")[0])
 
 
 def _has_unread(transport: Any) -> bool:

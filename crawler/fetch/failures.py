@@ -53,8 +53,8 @@ class AddressRefused(OSError):
     """Raised into the HTTP library if the address guard forbids a connection."""
 
 
-class AddressFull(OSError):
-    """Raised into the HTTP library if ``Request.may_connect`` forbids a connection."""
+class AddressUnknown(OSError):
+    """Raised into the HTTP library if a request without an address would be sent to one found meanwhile."""
 
 
 def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, attempts: Attempts) -> RequestError:

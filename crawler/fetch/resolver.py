@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from ipaddress import IPv6Network
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from crawler.fetch.look_ups import CACHED, FOUND, LookUps
 from crawler.fetch.name_servers import LookUpFailed, NameServers
 from crawler.fetch.own_network import NAT64_NAME, nat64_prefixes
 from crawler.reasons import ErrorKind
-from crawler.url import host_matches, literal_address
+from crawler.url import address_for, literal_address
 
 #: Addresses are used for as long as their TTL says, within these bounds in seconds.
 LEAST_TTL_S = 60.0
@@ -25,18 +25,10 @@ MOST_TTL_S = 3600.0
 #: Names without an address are asked again after this many seconds. :mod:`crawler.fetch.name_servers` answers by itself
 #: as long as the SOA record of the zone permits.
 FAILURE_S = 30.0
-#: Seconds in which a request that has waited in the queues of the gate may still use the answer that it waited with.
-EXTENDED_S = 10.0
 #: The number of names that are kept. Each takes about 0.4 kB.
 CACHE_NAMES = 20_000
 _NAT64_LOOKUP_S = 3.0
 _NAT64_EVERY_S = 300.0
-
-
-def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
-    """The address in the first (pattern, address) pair that matches a name; ``None`` if no pair does."""
-    name = host.lower().rstrip(".")
-    return next((address for pattern, address in overrides if host_matches(pattern, name)), None)
 
 
 class _Found(NamedTuple):
@@ -45,7 +37,6 @@ class _Found(NamedTuple):
     until: float
     addresses: tuple[str, ...] = ()
     failed: LookUpFailed | None = None
-    extended_until: float = 0.0  # loop time; for connections only
 
     @property
     def first(self) -> str:
@@ -81,13 +72,11 @@ class Resolver(AbstractResolver):
         """The addresses of ``host``. Raises :class:`LookUpFailed` if there are none."""
         address = address_for(host, self._overrides)
         if address is not None:
-            return [_result(host, address, port)]
-        found = self._found.get(host)
-        if found is None or asyncio.get_running_loop().time() >= max(found.until, found.extended_until):
-            found = await self._look_up(host)
+            return [numeric(host, address, port)]
+        found = self._kept(host) or await self._look_up(host)
         if found.failed is not None:
             raise LookUpFailed(found.failed.kind, found.failed.sentence)
-        return [_result(host, text, port) for text in found.addresses]
+        return [numeric(host, text, port) for text in found.addresses]
 
     def is_limited(self, host: str) -> bool:
         """Whether requests to ``host`` count at their addresses; not if ``fetch.resolve`` says where they go."""
@@ -108,24 +97,16 @@ class Resolver(AbstractResolver):
         self.counts.add(CACHED)
         return found.first
 
-    def extend(self, host: str) -> bool:
-        """Let :meth:`resolve` use the answer for ``host`` for :data:`EXTENDED_S` from now on, even if it is outdated.
+    def prefer_other(self, host: str, tried: Collection[str]) -> bool:
+        """Let the next requests to ``host`` go to an address that is not among ``tried``; false if there is none.
 
-        A request may wait in a queue for longer than its answer is kept. If it were looked up again and had to wait
-        again, no request to a host whose queue is that long would ever be sent. Returns false if there is no answer.
+        Connections to those before it were not possible.
         """
-        if not self.is_limited(host) or literal_address(host) is not None:
-            return True
-        if (found := self._found.get(host)) is None:
+        found = self._kept(host)
+        if found is None or not set(found.addresses).difference(tried):
             return False
-        self._found[host] = found._replace(extended_until=asyncio.get_running_loop().time() + EXTENDED_S)
+        self._found[host] = found._replace(addresses=tuple(sorted(found.addresses, key=lambda text: text in tried)))
         return True
-
-    def prefer(self, host: str, address: str) -> None:
-        """Let the next requests to ``host`` go to ``address``, one of its addresses: those before it do not answer."""
-        if (found := self._kept(host)) is not None:
-            ordered = sorted(found.addresses, key=lambda text: text != address)
-            self._found[host] = found._replace(addresses=tuple(ordered))
 
     async def look_up(self, host: str) -> str:
         """As :meth:`cached`, looked up if necessary."""
@@ -191,7 +172,8 @@ class Resolver(AbstractResolver):
         await self._system.close()
 
 
-def _result(host: str, address: str, port: int) -> ResolveResult:
+def numeric(host: str, address: str, port: int) -> ResolveResult:
+    """The form in which the connector wants an ``address`` of ``host``."""
     return ResolveResult(
         hostname=host,
         host=address,

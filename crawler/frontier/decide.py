@@ -5,17 +5,13 @@ Every URL is in exactly one state. ARCHITECTURE.md, "The states of a URL", has t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from crawler.frontier.domain_addresses import ROUNDS, addresses_around, is_silent
-from crawler.frontier.hints import Hint
 from crawler.frontier.offers import Offer
 from crawler.frontier.operator import BLOCKED
-from crawler.frontier.request_settings import RequestSettings
-from crawler.frontier.revisit import RevisitRecord, Seen
-from crawler.frontier.scope import Scope
 from crawler.model import (
     NO_ANSWER,
     AnswerFacts,
@@ -38,11 +34,18 @@ from crawler.preferences.purposes import UsePurpose, first_refusal, sentence_of
 from crawler.reasons import DNS_KINDS, ErrorKind, Reason, ReasonCode
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.mirrors import Cycle, Main
-from crawler.robots.readings import SiteRules
-from crawler.robots.rules import Verdict
-from crawler.rup.protocol.subscription import FoundInfo
-from crawler.sitemaps import Sitemap, SitemapKind, Trust
-from crawler.url import NotCrawlable, canonicalise, host_of, registrable_domain
+from crawler.sitemaps.findings import Sitemap, SitemapKind
+from crawler.url import NotCrawlable, canonicalise, host_of
+
+if TYPE_CHECKING:
+    from crawler.frontier.hints import Hint
+    from crawler.frontier.request_settings import RequestSettings
+    from crawler.frontier.revisit import RevisitRecord, Seen
+    from crawler.frontier.scope import Scope
+    from crawler.robots.readings import SiteRules
+    from crawler.robots.rules import Verdict
+    from crawler.rup.protocol.info import FoundInfo
+    from crawler.sitemaps.trust import Trust
 
 _INDEX_DEPTH = 3  # the levels of sitemap indexes that are followed; deeper ones are a trap
 
@@ -211,7 +214,7 @@ def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: s
     """The outcome of a URL on a mirror: excluded, and the same path on the main host is offered instead.
 
     A robots.txt must not lead the crawl out of its scope, so the scope decides on that offer. The scope has adopted a
-    main host with the registrable domain of the mirror (:func:`may_adopt`).
+    main host with the registrable domain of the mirror (:func:`~crawler.frontier.scope.may_adopt`).
     """
     if isinstance(main, Cycle):
         cycle = " → ".join([*main.members, main.members[0]])
@@ -223,18 +226,6 @@ def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: s
     if not offer.is_good:
         return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.MIRROR, f"{evidence}, which is out of scope"))
     return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.MIRROR, evidence), offers=(offer,), target=url)
-
-
-def may_adopt(site: str, main_site: str) -> bool:
-    """Whether the scope adopts the main host of a mirror (``docs/protocols.md``, section 2)."""
-    return registrable_domain(host_of(site)) == registrable_domain(host_of(main_site))
-
-
-def adopt_mains(scope: Scope, mirrors: Iterable[tuple[str, str | None]]) -> None:
-    """Let the scope adopt the main sites that it may. ``mirrors``: each mirror with its main site, or ``None``."""
-    for site, main_site in mirrors:
-        if main_site is not None and may_adopt(site, main_site):
-            scope.adopt(main_site)
 
 
 def withheld(facts: PageFacts, purposes: Collection[UsePurpose]) -> PageFacts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from crawler.model import Kind, State
@@ -47,8 +46,7 @@ class Offer(NamedTuple):
         return self.refusal is None or self.refusal.code is ReasonCode.BLOCKED
 
 
-@dataclass(frozen=True, slots=True)
-class KnownUrl:
+class KnownUrl(NamedTuple):
     """An offered URL that is already in the store."""
 
     state: State
@@ -57,8 +55,7 @@ class KnownUrl:
     hops: int
 
 
-@dataclass(frozen=True, slots=True)
-class UrlChange:
+class UrlChange(NamedTuple):
     """The change that an offer makes to a known URL: its depth, and whether it is queued."""
 
     depth: int

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from typing import NamedTuple
 
 from crawler.url import host_of, registrable_domain
 
@@ -19,8 +19,7 @@ def part_of(domain: str, parts: int) -> int:
     return int.from_bytes(sha256(domain.encode()).digest()[:8]) % parts
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(NamedTuple):
     """The databases of a crawl, one for each part. ``own`` is the number of the part whose store this is."""
 
     dbs: tuple[str, ...]
@@ -41,8 +40,7 @@ class Parts:
         return [number for number in range(len(self.dbs)) if number != self.own]
 
 
-@dataclass(frozen=True, slots=True)
-class PartLook:
+class PartLook(NamedTuple):
     """One part at one moment.
 
     ``has_ended``: its last run is over. ``has_work``: a group of it is ready at some time, or held, or offers are under
@@ -58,8 +56,7 @@ class PartLook:
     offers_to: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class PartTraffic:
+class PartTraffic(NamedTuple):
     """The offers that a part exchanges with another one: those ``waiting`` for it, and those ``taken`` in from it.
 
     An offer that was taken in twice, because a process was killed before it could delete it, counts twice.

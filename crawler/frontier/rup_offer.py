@@ -9,8 +9,7 @@ from crawler.frontier.scope import Scope
 from crawler.model import Failed, Fetched, FetchResult, Kind, Redirected, State
 from crawler.reasons import Reason, ReasonCode
 from crawler.rup.protocol.info import MAX_BYTES as RUPINFO_BYTES
-from crawler.rup.protocol.info import PATHS, NoInfo, read_info
-from crawler.rup.protocol.subscription import FoundInfo
+from crawler.rup.protocol.info import PATHS, FoundInfo, NoInfo, read_info
 from crawler.url import split
 
 __all__ = ["RUPINFO_BYTES", "after_rupinfo", "rupinfo_of"]

@@ -159,3 +159,15 @@ class Scope:
                 return {seed.partition("?")[0].rpartition("/")[0] + "/" for seed in seeds}
             case ScopeMode.ANY:
                 return set()
+
+
+def may_adopt(site: str, main_site: str) -> bool:
+    """Whether the scope adopts the main host of a mirror (``docs/protocols.md``, section 2)."""
+    return registrable_domain(host_of(site)) == registrable_domain(host_of(main_site))
+
+
+def adopt_mains(scope: Scope, mirrors: Iterable[tuple[str, str | None]]) -> None:
+    """Let the scope adopt the main sites that it may. ``mirrors``: each mirror with its main site, or ``None``."""
+    for site, main_site in mirrors:
+        if main_site is not None and may_adopt(site, main_site):
+            scope.adopt(main_site)

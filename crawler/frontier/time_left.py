@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from crawler.frontier.politeness import PolitenessSettings, capped_crawl_delay_s
 
@@ -24,8 +24,7 @@ _SHORTEST_RECORDED_S = 0.1
 _STEPS = 60  # of a bisection
 
 
-@dataclass(frozen=True, slots=True)
-class GroupBacklog:
+class GroupBacklog(NamedTuple):
     """The queued URLs of one politeness group. Times in seconds since the epoch, spans in seconds.
 
     ``queued`` counts the URLs that limits let through, ``sites`` the sites with such URLs, and ``room`` the pages that
@@ -46,8 +45,7 @@ class GroupBacklog:
     crawl_delay_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DepthCount:
+class DepthCount(NamedTuple):
     """Numbers of URLs at one depth: queued, answered, and refused without a request."""
 
     queued: int = 0
@@ -55,8 +53,7 @@ class DepthCount:
     refused: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """What ends the crawl before its frontier is empty; infinite without a limit. ``slots`` are requests at once."""
 
     pages: float = math.inf
@@ -73,8 +70,7 @@ class End(StrEnum):
     NO_END_IN_SIGHT = "no_end_in_sight"
 
 
-@dataclass(frozen=True, slots=True)
-class TimeLeft:
+class TimeLeft(NamedTuple):
     """The range of the time that is left, in seconds. ``most_s`` is ``None`` unless ``end`` is ``BOUNDED``.
 
     ``new_per_page`` is the number of new URLs that a page brings. ``slowest`` is the group that alone needs longest:
@@ -142,8 +138,7 @@ def time_left(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Pace:
+class _Pace(NamedTuple):
     """The requests of a group one after the other: the first at ``start_s``, each ``cycle_s`` after the one before."""
 
     group: str
@@ -239,8 +234,7 @@ def _first_time_s(paces: Sequence[_Pace], pages: float) -> float:
     return early_s
 
 
-@dataclass(frozen=True, slots=True)
-class _Growth:
+class _Growth(NamedTuple):
     """How many requests a queued URL stands for at most, and the new URLs of a page at the deepest answered depth."""
 
     factor: float

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.table import Table
 
+from crawler.cli.console import console
 from crawler.cli.options import configured, setting_options
-from crawler.cli.output import console, print_json, tell
+from crawler.cli.output import print_json, tell
 from crawler.cli.shared import cli, json_option
 from crawler.clock import SystemClock, iso
 from crawler.identity import load

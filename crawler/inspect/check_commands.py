@@ -16,7 +16,8 @@ import click
 from crawler.cli.output import print_json, say, tell
 from crawler.cli.shared import canonical, cli, json_option
 from crawler.clock import SystemClock
-from crawler.engine.parser_pool import BlockingReader, read_robots_alone
+from crawler.engine.lone_robots import read_robots_alone
+from crawler.engine.parser_pool import BlockingReader
 from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
 from crawler.errors import UsageError
 from crawler.model import Preference, Reading

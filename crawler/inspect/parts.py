@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple
 
 from crawler.cli.layout import Fact
 from crawler.formatting import many
@@ -16,8 +15,7 @@ from crawler.store.open import is_there
 from crawler.store.protocols import StoreReader
 
 
-@dataclass(frozen=True, slots=True)
-class PartStatus:
+class PartStatus(NamedTuple):
     """The part of a crawl that a store has, and its exchange with the others.
 
     ``is_waiting``: its run is under way and has no work, so only an offer of another part can give it some.
@@ -31,7 +29,7 @@ class PartStatus:
 
     def as_json(self) -> dict[str, Any]:
         """As one JSON object. Parts count from 1, and their databases have no passwords."""
-        others = [asdict(other) | {"part": other.part + 1, "db": shown(other.db)} for other in self.others]
+        others = [other._asdict() | {"part": other.part + 1, "db": shown(other.db)} for other in self.others]
         return {
             "part": self.parts.own + 1,
             "of": len(self.parts.dbs),

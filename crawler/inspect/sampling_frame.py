@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from crawler.clock import brief_time
 from crawler.formatting import many
@@ -19,8 +19,7 @@ _NO_LIMIT = 1 << 62
 _SQL = load_statements("crawler.inspect")
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFrame:
+class OpenFrame(NamedTuple):
     """A sampling frame that is not closed yet. ``closes_at`` in seconds since the epoch, if no page is answered before.
 
     ``depth`` is the depth whose pages are held back, ``None`` if none are. ``sites`` hold the frame up, at most five of

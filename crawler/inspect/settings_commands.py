@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from crawler.cli.output import console, print_json
+from crawler.cli.output import print_json, say
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.errors import UsageError
 from crawler.settings.keys import KEYS, Key
@@ -82,7 +82,7 @@ def _print(there: Iterable[tuple[Key, Any, Any]], as_json: bool, before: str = "
         )
         return
     for section, keys in groupby(there, key=lambda each: each[0].section):
-        console.print(f"[{section}]", markup=False)
+        say(f"[{section}]")
         for key, value, old in keys:
             was = f"  # {before}: {key.kind.toml(old)}" if before else ""
-            console.print(f"{key.word} = {key.kind.toml(value)}{was}", markup=False, soft_wrap=True)
+            say(f"{key.word} = {key.kind.toml(value)}{was}")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.table import Table
 from rich.text import Text
 
+from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import STATE_STYLES, Fact, facts
-from crawler.cli.output import PrintableConsole
 from crawler.clock import brief_time, iso
 from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
+from crawler.inspect.heartbeats import SILENT_S, last_seen, low_disk
 from crawler.inspect.parts import PartStatus, part_status
 from crawler.inspect.revisits import count_revisits, told
 from crawler.inspect.sampling_frame import OpenFrame, open_frame
@@ -38,17 +38,13 @@ _NUMBERS_SHOWN = 5
 
 _SQL = load_statements("crawler.inspect")
 
-#: A crawl records a sign of life every 5 s. One without a sign for this long was killed, or is stuck.
-SILENT_S = 15.0
-
 
 def resume_hint(db: str) -> str:
     """How the paused crawl on the store ``db`` is resumed."""
     return f"`crawler control resume{db_argument(db)}` or the dashboard resumes it"
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(NamedTuple):
     """The status of a store at one moment. Times in seconds since the epoch."""
 
     at: float
@@ -140,9 +136,9 @@ def as_json(status: Status) -> dict[str, Any]:
         "fetched_for": dict(status.fetched_for),
         "excluded_for": dict(status.excluded_for),
         "failed_for": dict(status.failed_for),
-        "waiting": [asdict(wait) for wait in status.waiting],
+        "waiting": [wait._asdict() for wait in status.waiting],
         "time_left": time_left_json(status.time_left),
-        "sampling_frame": None if status.frame is None else asdict(status.frame),
+        "sampling_frame": None if status.frame is None else status.frame._asdict(),
         "revisits": dict(status.revisits),
         "last_run": run,
         "part": None if status.part is None else status.part.as_json(),
@@ -150,7 +146,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "paused_since": status.standing.paused_since,
         "low_disk": low_disk(status.last_run, status.beats, status.at),
         "blocked": dict(status.standing.blocked),
-        "heartbeats": [asdict(beat) for beat in status.beats],
+        "heartbeats": [beat._asdict() for beat in status.beats],
         "computed": {name: {"is_behind": is_behind} for name, is_behind in status.computed.items()},
     }
 
@@ -244,19 +240,6 @@ def _last_run(run: Mapping[str, Any], status: Status) -> str:
 def _end(run: Mapping[str, Any]) -> str:
     """The sentence that says why a run or worker ended, with the names that a terminal has for settings."""
     return EndCode(run["ended_code"]).told(run["ended_by"], terminal_name)
-
-
-def last_seen(run: Mapping[str, Any], beats: list[Beat]) -> float:
-    """The time of the last sign of life of a run, in seconds since the epoch."""
-    return max((beat.seen_at for beat in beats if beat.run_id == run["id"]), default=float(run["started_at"]))
-
-
-def low_disk(run: Mapping[str, Any] | None, beats: Sequence[Beat], now: float) -> str | None:
-    """The disk for whose free space a process of ``run`` pauses; ``None`` if none does, or the run has ended."""
-    if run is None or run["finished_at"] is not None:
-        return None
-    alive = (beat for beat in beats if beat.run_id == run["id"] and now - beat.seen_at < SILENT_S)
-    return next((beat.low_disk for beat in alive if beat.low_disk is not None), None)
 
 
 def _workers_table(status: Status) -> Table:

@@ -10,7 +10,8 @@ from shlex import quote
 import click
 from rich.table import Table
 
-from crawler.cli.output import console, print_json
+from crawler.cli.console import console
+from crawler.cli.output import print_json
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import LazyGroup, cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
@@ -140,7 +141,7 @@ def sweep(db: str, as_json: bool) -> int:
                 await store.recover(SystemClock().now())
                 swept = await store.bodies.sweep()
         if as_json:
-            print_json(asdict(swept))
+            print_json(swept._asdict())
             return 0
         unfinished = f", and {many(swept.unfinished, 'unfinished object')}" if swept.unfinished else ""
         bodies = "body" if swept.deleted == 1 else "bodies"

@@ -11,19 +11,18 @@ from typing import Any
 
 from rich.text import Text
 
+from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import Fact, facts
-from crawler.cli.output import PrintableConsole
 from crawler.clock import brief_time, iso
-from crawler.engine.parser_pool import read_robots_alone
+from crawler.engine.lone_robots import read_robots_alone
 from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
 from crawler.formatting import counted, duration, many, size
-from crawler.frontier.decide import adopt_mains
 from crawler.frontier.operator import standing
-from crawler.frontier.scope import Scope
+from crawler.frontier.scope import Scope, adopt_mains
+from crawler.inspect.heartbeats import low_disk
 from crawler.inspect.parts import requesting_part
 from crawler.inspect.revisits import about_revisits, revisits_of
 from crawler.inspect.sampling_frame import open_frame
-from crawler.inspect.status import low_disk
 from crawler.inspect.unknown_hosts import advice
 from crawler.model import Kind, Preference, Reading, RobotsAction
 from crawler.page.directives import asked_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from shlex import quote
 from typing import Any
 
 import click
 
-from crawler.cli.output import console, print_json, tell
+from crawler.cli.console import console
+from crawler.cli.output import print_json, tell
 from crawler.cli.shared import db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock, iso
 from crawler.errors import StoreInUse, UsageError
@@ -194,7 +194,7 @@ def _hint(chosen: Selection) -> list[str]:
 
 
 def _result(chosen: Selection, content: Content) -> dict[str, Any]:
-    return {"urls": len(chosen.numbers), "examples": chosen.examples} | asdict(content)
+    return {"urls": len(chosen.numbers), "examples": chosen.examples} | content._asdict()
 
 
 def _command(asked: Wanted, db: str) -> str:

@@ -20,6 +20,8 @@ MAX_HEADER_CHARS = 8_000
 _NEVER_KEPT = frozenset(("set-cookie", "set-cookie2", SITE_TAG.lower()))
 #: The content types of HTML; a document without a type counts as HTML.
 HTML_TYPES = ("", "text/html", "application/xhtml+xml")
+#: The content type of PDF files.
+PDF = "application/pdf"
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,8}")
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[^\s;,=<>\"]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s;,\"]*))?)*)", re.DOTALL)
 _PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;,\"]*))", re.DOTALL)

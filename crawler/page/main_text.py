@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import to_utf8
-from crawler.page.headers import HTML_TYPES
+from crawler.page.headers import HTML_TYPES, PDF
 from crawler.page.language import language_of
-from crawler.page.pdf import PDF, read_pdf
+from crawler.page.pdf import read_pdf
 
 #: The beginning of a longer page is indexed.
 MAX_TEXT_CHARS = 1_000_000

@@ -14,7 +14,6 @@ from typing import Any
 
 from crawler.page.links import collapse
 
-PDF = "application/pdf"
 #: The first pages of a file are read: an ordinary page takes some milliseconds.
 MAX_PAGES = 200
 MAX_TITLE_CHARS = 1_000

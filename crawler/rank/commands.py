@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from crawler.cli.output import console, print_json
+from crawler.cli.console import console
+from crawler.cli.output import print_json
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.rank import load_ranking

@@ -12,8 +12,8 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import STATE_STYLES
-from crawler.cli.output import PrintableConsole
 from crawler.formatting import many
 from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites

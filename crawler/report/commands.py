@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from crawler.cli.output import console
+from crawler.cli.console import console
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, run_async, store_at
 from crawler.clock import SystemClock

@@ -16,39 +16,3 @@ precedence), ``mobile_agents`` → ``readings`` → ``first_match`` (paths that 
 ``http_dates`` → ``response`` and ``mirrors`` stand beside them. ``check`` answers one case without network.
 ``doubts`` finds lines whose effect may differ from their author's intention.
 """
-
-from crawler.robots.check import check_case
-from crawler.robots.doubts import Doubt, Doubts, doubts_about
-from crawler.robots.http_dates import http_date, retry_after_s
-from crawler.robots.mirrors import Contradiction, Cycle, Main, main_of
-from crawler.robots.mobile_agents import AgentServer
-from crawler.robots.readings import SiteRules, read
-from crawler.robots.records import product_token
-from crawler.robots.response import Follow, RobotsSettings, freshness, interpret
-from crawler.robots.rules import Verdict
-from crawler.robots.text import Line, RobotsFile, parse
-
-__all__ = [
-    "AgentServer",
-    "Contradiction",
-    "Cycle",
-    "Doubt",
-    "Doubts",
-    "Follow",
-    "Line",
-    "Main",
-    "RobotsFile",
-    "RobotsSettings",
-    "SiteRules",
-    "Verdict",
-    "check_case",
-    "doubts_about",
-    "freshness",
-    "http_date",
-    "interpret",
-    "main_of",
-    "parse",
-    "product_token",
-    "read",
-    "retry_after_s",
-]

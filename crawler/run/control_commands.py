@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from crawler.cli.output import console
+from crawler.cli.console import console
 from crawler.cli.shared import cli, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError

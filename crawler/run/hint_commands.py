@@ -7,7 +7,8 @@ from typing import BinaryIO
 
 import click
 
-from crawler.cli.output import console, print_json
+from crawler.cli.console import console
+from crawler.cli.output import print_json
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError

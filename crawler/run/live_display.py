@@ -12,8 +12,8 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import Fact, facts
-from crawler.cli.output import PrintableConsole
 from crawler.clock import Clock, brief_time
 from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress, trouble

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import Fact, facts
-from crawler.cli.output import PrintableConsole
 from crawler.formatting import duration, many
 from crawler.frontier.politeness import group_name
 from crawler.frontier.scope import ScopeMode

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -14,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawler.clock import Clock, SystemClock
+from crawler.clock import Clock, SystemClock, boot_s
 from crawler.engine.changed_options import adopt_known, begin, require_same_crawl, wait_for_others
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
@@ -30,7 +31,6 @@ from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import ConnectionLost, CrawlerError, HookError, Setting, StoreError, UsageError, missing_extra
 from crawler.fetch.address_guard import refusal as address_refusal
 from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
-from crawler.fetch.resolver import address_for
 from crawler.formatting import duration
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.parts import Parts
@@ -38,7 +38,7 @@ from crawler.frontier.sample_design import Drawn, Method
 from crawler.frontier.scope import Scope
 from crawler.identity import load as load_identity
 from crawler.inspect.sampling_frame import frame_answered_at
-from crawler.page.pdf import PDF
+from crawler.page.headers import PDF
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import load
 from crawler.sampling.drawable import draw_seeds, require_drawable, without_strata
@@ -50,7 +50,7 @@ from crawler.settings.stores import open_store
 from crawler.store.location import absolute, db_argument, is_url, shown
 from crawler.store.open import is_there
 from crawler.store.protocols import CrawlStore, EngineStore, Overview
-from crawler.url import host_of, is_loopback, literal_address
+from crawler.url import address_for, host_of, is_loopback, literal_address
 from crawler.version import VERSION
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ async def crawl_session(
             drawn = draw_seeds(settings, strata)
             seeds = [each.url for each in drawn]
     clock = clock or SystemClock()
+    max_time_s = settings.limits.max_time_s
     beginning = begun(settings, seeds, clock, domains=domains, at_work=True, tell=tell)
     async with beginning as (store, scope), AsyncExitStack() as opened:
         recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
@@ -98,17 +99,25 @@ async def crawl_session(
             await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
         frame = await _frame(store, settings, clock, tell, is_drawn=drawn is not None)
         exchange = await opened.enter_async_context(_exchange(settings, store, clock, tell))
+        ends_at = math.inf if max_time_s is None else boot_s() + max_time_s
         async with _fetching(
-            settings, store, scope, clock, on_pages, frame, recorder, hooks, settled, exchange
+            settings, store, scope, clock, on_pages, frame, recorder, hooks, settled, exchange, ends_at
         ) as crawl:
             yield crawl, store
 
 
 @asynccontextmanager
 async def worker_session(
-    settings: Settings, run_id: int, clock: Clock, tell: Callable[[str], None] = lambda _: None
+    settings: Settings,
+    run_id: int,
+    clock: Clock,
+    tell: Callable[[str], None] = lambda _: None,
+    ends_at: float = math.inf,
 ) -> AsyncIterator[tuple[Crawl, CrawlStore]]:
-    """The crawl of one worker among several, in a run that the process above it has begun."""
+    """The crawl of one worker among several, in a run that the process above it has begun.
+
+    The worker sends nothing from ``ends_at`` on, in seconds of :func:`crawler.clock.boot_s`.
+    """
     store = await open_store(settings, for_worker=True, clock=clock)
     try:
         scope = crawl_scope(settings, await store.places(), clock.now())
@@ -116,7 +125,7 @@ async def worker_session(
         await store.join_run(run_id, clock.now())
         async with (
             _exchange(settings, store, clock, tell) as exchange,
-            _fetching(settings, store, scope, clock, exchange=exchange) as crawl,
+            _fetching(settings, store, scope, clock, exchange=exchange, ends_at=ends_at) as crawl,
         ):
             yield crawl, store
     finally:
@@ -211,17 +220,20 @@ async def _fetching(
     hooks: Hooks | None = None,
     settled: Settled | None = None,
     exchange: PartExchange | None = None,
+    ends_at: float = math.inf,
 ) -> AsyncIterator[Crawl]:
-    """A crawl with connections and parsers of its own. They send nothing when the lease is over."""
+    """A crawl with connections and parsers of its own. They send nothing when the lease is over.
+
+    They send nothing either when it is ``ends_at``, in seconds of :func:`crawler.clock.boot_s`.
+    """
     policy = crawl_policy(settings)
     lag = LoopLag(clock)
-    lease = Lease(store, clock, policy.fetch.total_timeout_s)
-    may_send = None if store.lease_s is None else lease.is_valid
+    lease = Lease(store, clock, policy.fetch.total_timeout_s, ends_at=ends_at)
     reading = ReadingOptions(settings.identity.agent, settings.robots.reading, settings.store.resources)
     parsers = settings.workers.parsers or default_parsers(settings.workers.count)
     fetching = replace(fetch_settings(settings), headers=() if hooks is None else hooks.headers)
     async with (
-        HttpFetcher(fetching, clock, may_send, lag.now_s, request_signer(settings)) as fetcher,
+        HttpFetcher(fetching, clock, lease.may_send, lag.now_s, request_signer(settings)) as fetcher,
         ParserPool(reading, parsers) as reader,
     ):
         reader.start()
@@ -600,7 +612,7 @@ async def _agree(settings: Settings, parts: Parts, fresh: Collection[str], clock
         try:
             if other.parts is None and await other.last_run() is None:
                 continue
-            if other.parts != replace(parts, own=number):
+            if other.parts != parts._replace(own=number):
                 theirs = "one database" if other.parts is None else ", ".join(map(shown, other.parts.dbs))
                 raise UsageError(f"{name} has a crawl on {theirs}, and not on these parts", key="store.parts")
             known = set(await other.seeds())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from typing import Any
 
 from crawler.cli.logs import show_forwarded
 from crawler.cli.shared import STOPPED
-from crawler.clock import SystemClock
+from crawler.clock import SystemClock, boot_s
 from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
 from crawler.engine.shutdown import stop_at
@@ -84,6 +85,7 @@ class Team:
         self._clock = clock
         self._tell = tell
         self._started_at = clock.now()
+        self._ends_at = boot_s() + (math.inf if settings.limits.max_time_s is None else settings.limits.max_time_s)
         self._workers: dict[int, _Worker] = {}  # by place
         self._dead: list[_Worker] = []  # those that were replaced
         self._ended: list[_Worker] = []
@@ -201,9 +203,9 @@ class Team:
 
     def _start(self, place: int) -> _Worker:
         share, more = divmod(self._settings.limits.concurrency, self._settings.workers.count)
-        # This process keeps --max-time: a replacement would count it from its own start.
+        # This process ends the crawl after --max-time: a replacement would count it from its own start.
         limits = replace(self._settings.limits, concurrency=share + (place < more), max_time_s=None)
-        part = Part(replace(self._settings, limits=limits), self._store.run_id, self._clock)
+        part = Part(replace(self._settings, limits=limits), self._store.run_id, self._clock, self._ends_at)
         try:
             process = subprocess.Popen(
                 [sys.executable, "-m", "crawler.run.worker"],

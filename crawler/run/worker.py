@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import pickle
 import sys
@@ -41,6 +42,7 @@ class Part:
     settings: Settings
     run_id: int
     clock: SystemClock
+    ends_at: float = math.inf  # the end of --max-time, in seconds of ``boot_s``
 
     def send(self, stdin: IO[bytes]) -> None:
         """Send this to the standard input of a worker. Pickled: only for processes of this program."""
@@ -73,7 +75,7 @@ async def _work(part: Part) -> int:
     signals = Signals()
     async with (
         background_task(_until_alone(signals)),  # opening the store may take long
-        worker_session(part.settings, part.run_id, part.clock, _tell_once) as (crawl, store),
+        worker_session(part.settings, part.run_id, part.clock, _tell_once, part.ends_at) as (crawl, store),
     ):
         signals.stop_from_now_on(crawl, store, gives_up=False)  # the process above gives up for all
         collect_garbage_seldom()

@@ -7,7 +7,8 @@ from contextlib import AsyncExitStack
 import click
 from click.core import ParameterSource
 
-from crawler.cli.output import console, print_json
+from crawler.cli.console import console
+from crawler.cli.output import print_json
 from crawler.cli.shared import LazyGroup, cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from crawler.cli.console import console
 from crawler.cli.options import SectionedCommand, config_option, configured, named_seeds, setting_options
-from crawler.cli.output import console, print_json
+from crawler.cli.output import print_json
 from crawler.cli.shared import json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.engine.changed_options import FRAME_KEYS

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +59,7 @@ async def draw(
         _SQL["unreached"], {name: limits[name] for name in ("held_from", "pages_per_site")}
     )
     made = _made(settings, now, len(frame), len(cut), max_depth)
-    made = replace(made, missed=unreached["urls"], missed_sites=unreached["sites"])
+    made = made._replace(missed=unreached["urls"], missed_sites=unreached["sites"])
     await store.samples.replace(made, rows, pages_per_site, frame)
 
 

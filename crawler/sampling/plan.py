@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import Fact, facts
-from crawler.cli.output import PrintableConsole
 from crawler.formatting import duration, many
 from crawler.frontier.domain_addresses import ROUNDS, addresses
 from crawler.frontier.politeness import group_name

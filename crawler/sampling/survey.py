@@ -178,7 +178,7 @@ class Survey:
     def as_json(self) -> dict[str, Any]:
         """One JSON object. A bound that the sample does not determine is ``None``."""
         counted = ("draws", "urls", "waiting", "over_budget", "blocked", "left_out")
-        made = asdict(self.draw) | {name: getattr(self, name) for name in counted}
+        made = self.draw._asdict() | {name: getattr(self, name) for name in counted}
         made["outcomes"] = {outcome.value: self.outcomes.get(outcome, 0) for outcome in Outcome}
         made["unseen_at_most"] = self.unseen_at_most
         return made | {"estimates": [_plain(figure) for figure in self.figures]}

@@ -6,7 +6,7 @@ from math import isfinite
 
 from rich.table import Table
 
-from crawler.cli.output import PrintableConsole
+from crawler.cli.console import PrintableConsole
 from crawler.formatting import many, size
 from crawler.frontier.sample_design import amount_of
 from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS, Estimate

@@ -10,7 +10,8 @@ from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
-from crawler.cli.output import PrintableConsole, console, print_json, tell
+from crawler.cli.console import PrintableConsole, console
+from crawler.cli.output import print_json, tell
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock

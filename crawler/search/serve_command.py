@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import click
 
+from crawler.cli.console import console
 from crawler.cli.options import log_options
-from crawler.cli.output import console
 from crawler.cli.shared import browsable, cli, db_option, listen_address, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, missing_extra

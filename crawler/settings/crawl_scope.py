@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from crawler.fetch.resolver import address_for
 from crawler.frontier.scope import Scope
 from crawler.settings.settings import Settings
-from crawler.url import is_loopback
+from crawler.url import address_for, is_loopback
 
 
 def crawl_scope(settings: Settings, places: Sequence[str], now: float) -> Scope:

@@ -10,9 +10,3 @@
 Modules, lowest first: ``dates`` → ``findings`` (the data) → ``unpack`` (gzip, encodings) → ``markup`` (XML) → ``read``.
 ``trust`` stands beside them.
 """
-
-from crawler.sitemaps.findings import Entry, Sitemap, SitemapKind, SitemapLimits
-from crawler.sitemaps.read import read_sitemap
-from crawler.sitemaps.trust import Trust
-
-__all__ = ["Entry", "Sitemap", "SitemapKind", "SitemapLimits", "Trust", "read_sitemap"]

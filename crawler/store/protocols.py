@@ -20,27 +20,27 @@ import math
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from crawler.clock import Clock
-from crawler.frontier.decide import Outcome, Queued
-from crawler.frontier.hints import Heeded, Hint, Refusal
-from crawler.frontier.offers import Offer
-from crawler.frontier.operator import Command, Order
-from crawler.frontier.parts import PartLook, Parts, PartTraffic
-from crawler.frontier.politeness import Pace
-from crawler.frontier.revisit import RevisitSettings
-from crawler.model import Headers, Purpose, RobotsCopy, State, TlsFacts
-from crawler.reasons import Reason, ReasonCode, RequestError, RunEnd
-from crawler.robots.mirrors import Contradiction
-from crawler.robots.tdmrep import TdmrepFile
-from crawler.store.computed import Computed
-from crawler.store.rows import Parameters
-from crawler.store.subscriptions import SubscriptionStore
+if TYPE_CHECKING:
+    from crawler.clock import Clock
+    from crawler.frontier.decide import Outcome, Queued
+    from crawler.frontier.hints import Heeded, Hint, Refusal
+    from crawler.frontier.offers import Offer
+    from crawler.frontier.operator import Command, Order
+    from crawler.frontier.parts import PartLook, Parts, PartTraffic
+    from crawler.frontier.politeness import Pace
+    from crawler.frontier.revisit import RevisitSettings
+    from crawler.model import Headers, Purpose, RobotsCopy, State, TlsFacts
+    from crawler.reasons import Reason, ReasonCode, RequestError, RunEnd
+    from crawler.robots.mirrors import Contradiction
+    from crawler.robots.tdmrep import TdmrepFile
+    from crawler.store.computed import Computed
+    from crawler.store.rows import Parameters
+    from crawler.store.subscriptions import SubscriptionStore
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRow:
+class RequestRow(NamedTuple):
     """One request that was sent, for the log."""
 
     site_id: int
@@ -61,8 +61,7 @@ class RequestRow:
     address: str | None = None  # of the server; None: no connection, or only a proxy knows it
 
 
-@dataclass(frozen=True, slots=True)
-class AgentLine:
+class AgentLine(NamedTuple):
     """A ``Mobile-agent-server`` line in force: the URL of the agent server for ``path``; ``None``: none."""
 
     number: int
@@ -78,8 +77,7 @@ class Refuted(NamedTuple):
     contradiction: Contradiction
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsNews:
+class RobotsNews(NamedTuple):
     """A new or renewed robots copy of a site, and its lines about the site as a whole."""
 
     site_id: int
@@ -98,8 +96,7 @@ class RobotsNews:
 HORIZON_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimLimits:
+class ClaimLimits(NamedTuple):
     """The bounds of the claims of a commit."""
 
     groups: int
@@ -120,7 +117,7 @@ class CommitBatch:
     """The work that one commit stores, and the bounds of what it claims."""
 
     now: float = 0.0
-    limits: ClaimLimits = ClaimLimits(0)
+    limits: ClaimLimits = field(default_factory=lambda: ClaimLimits(0))
     outcomes: list[Outcome] = field(default_factory=list)
     requests: list[RequestRow] = field(default_factory=list)
     robots: list[RobotsNews] = field(default_factory=list)
@@ -161,8 +158,7 @@ class Claim:
     in_caution: bool = False  # workers died with this group: see Frontier.mark_url
 
 
-@dataclass(frozen=True, slots=True)
-class PageGrant:
+class PageGrant(NamedTuple):
     """The pages that this worker may fetch under a limit on the pages of all workers."""
 
     pages: int
@@ -188,8 +184,7 @@ class CommitResult:
     refuted: list[Refuted] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A group that gets no request before ``until``, and the constraint.
 
     If it waits for a robots.txt, ``robots_status`` is its last answer, as :class:`crawler.model.RobotsCopy` has it, and
@@ -203,8 +198,7 @@ class Waiting:
     failing_since: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(NamedTuple):
     """The number of URLs in each state, and of pages, links, requests and sites."""
 
     states: dict[State, int]
@@ -214,8 +208,7 @@ class Counts:
     sites: int
 
 
-@dataclass(frozen=True, slots=True)
-class Beat:
+class Beat(NamedTuple):
     """A heartbeat of a process that crawls.
 
     ``lag_s`` is the longest delay of its event loop since the heartbeat before. ``low_disk`` says which disk has too
@@ -285,8 +278,7 @@ class SampleRow(NamedTuple):
     site_probability: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class SampleDraw:
+class SampleDraw(NamedTuple):
     """How a sample was drawn; see the table ``sample_draw``."""
 
     method: str
@@ -306,8 +298,7 @@ class SampleDraw:
     sites_by: str = "equal"
 
 
-@dataclass(frozen=True, slots=True)
-class Swept:
+class Swept(NamedTuple):
     """The bodies outside the database after a sweep: how many are left, and were deleted; and unfinished objects."""
 
     left: int
@@ -466,8 +457,7 @@ class Results(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """How much the store holds of some URLs: newest versions of pages, earlier versions, and links on the pages."""
 
     pages: int = 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from crawler.rup.protocol.subscription import FoundInfo, MailRow, Subscription
+if TYPE_CHECKING:
+    from crawler.rup.protocol.info import FoundInfo
+    from crawler.rup.protocol.subscription import MailRow, Subscription
 
 
 class SubscriptionStore(Protocol):

@@ -29,7 +29,7 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     if request.param == "sqlite":
         return sqlite(tmp_path)
     cluster: Cluster = request.getfixturevalue("postgres")
-    url = cluster.make_database()
+    url = cluster.make_store()
     return lambda: PostgresStore.open(url, POLITENESS)
 
 

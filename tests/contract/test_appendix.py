@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
-from frictionless import validate
 
 from crawler.audit.appendix import SUMS, check_appendix, digest_of
 from crawler.errors import UsageError
@@ -24,7 +24,7 @@ from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
 from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore
-from tests.contract.conftest import Opener
+from tests.contract.conftest import Opener, sqlite
 from tests.contract.visits import NOW, Harness, fetched, request, robots
 
 A = "http://a.test/"
@@ -78,12 +78,24 @@ async def reader(opener: Opener) -> CrawlStore:
 
 @pytest.fixture
 async def appendix(opener: Opener, tmp_path: Path) -> Path:
+    return await write(opener, tmp_path / "appendix")
+
+
+async def write(opener: Opener, folder: Path) -> Path:
     store = await sampled(opener)
     try:
-        await write_appendix(store, tmp_path / "appendix", now=NOW, title="A study", authors=("A. Researcher",))
+        await write_appendix(store, folder, now=NOW, title="A study", authors=("A. Researcher",))
     finally:
         await store.close()
-    return tmp_path / "appendix"
+    return folder
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An appendix, which is the same whatever database it is from."""
+    folder = tmp_path_factory.mktemp("written")
+    asyncio.run(write(sqlite(folder), folder / "appendix"))
+    return folder / "appendix"
 
 
 def rows(folder: Path, table: str) -> list[dict[str, str]]:
@@ -98,6 +110,8 @@ def faults(folder: Path) -> list[str]:
 
 
 async def test_it_has_the_frame_the_draws_and_the_rest(appendix: Path) -> None:
+    import pyarrow.parquet as pq
+
     assert faults(appendix) == []
     assert [row["url"] for row in rows(appendix, "frame")] == [A, *(f"{A}{n}" for n in range(4))]
     assert {row["stratum"] for row in rows(appendix, "frame")} == {A[:-1]}
@@ -162,7 +176,10 @@ async def test_variables_need_a_sample(opener: Opener, tmp_path: Path) -> None:
         await store.close()
 
 
-async def test_frictionless_accepts_the_data_package(appendix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frictionless_accepts_the_data_package(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from frictionless import validate  # a third of a second, in each process that collects the tests
+
+    appendix = Path(shutil.copytree(written, tmp_path / "appendix"))
     monkeypatch.chdir(appendix)  # it trusts no absolute paths
     report = validate("datapackage.json")
     assert report.valid, report.to_summary()
@@ -196,7 +213,8 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_a_change_is_found_even_if_the_digests_are_made_anew(appendix: Path, change: str) -> None:
+def test_a_change_is_found_even_if_the_digests_are_made_anew(written: Path, tmp_path: Path, change: str) -> None:
+    appendix = Path(shutil.copytree(written, tmp_path / "appendix"))
     alter, expected = CHANGES[change]
     before = digest_of(appendix)
     alter(appendix)

@@ -85,7 +85,7 @@ async def test_an_interrupted_copy_is_no_store_and_can_be_continued(
 ) -> None:
     monkeypatch.setattr(copy, "_ROWS", 7)
     source = await opened(stack, await SqliteStore.open(crawled, read_only=True))
-    target = await opened(stack, await PostgresStore.open(postgres.make_database()))
+    target = await opened(stack, await PostgresStore.open(postgres.make_store()))
     insert, calls = target.insert_rows, 0
 
     async def cut_off(*arguments: Any) -> None:
@@ -111,7 +111,7 @@ async def test_a_source_that_changed_between_two_parts_is_noticed(
     crawled: Path, postgres: Cluster, stack: AsyncExitStack
 ) -> None:
     source = await opened(stack, await SqliteStore.open(crawled, read_only=True))
-    target = await opened(stack, await PostgresStore.open(postgres.make_database()))
+    target = await opened(stack, await PostgresStore.open(postgres.make_store()))
     await target.begin_copy([source.name])
     await target.insert_rows("mirror", ["site", "main_site", "evidence", "seen_at"], [("x", "y", "host", 1.0)])
     with pytest.raises(StoreError, match=f"mirror differs.*{crawled} was changed"):
@@ -128,7 +128,7 @@ async def test_nothing_is_copied_over_another_crawl_or_copy(
     assert isinstance(harness.store, SqlStore)
     with pytest.raises(UsageError, match="crawl of its own"):
         await copy_store(source, harness.store, NOW)
-    target = await opened(stack, await PostgresStore.open(postgres.make_database()))
+    target = await opened(stack, await PostgresStore.open(postgres.make_store()))
     await target.begin_copy(["elsewhere.db"])
     with pytest.raises(UsageError, match=r"a part of elsewhere\.db"):
         await copy_store(source, target, NOW)

@@ -21,6 +21,7 @@ from crawler.store.postgres.store import PostgresStore
 from crawler.store.protocols import ClaimLimits, CommitBatch
 from crawler.store.sql.revisits import Revisits
 from crawler.store.sqlite.store import SqliteStore
+from tests.contract.locks import until_it_waits
 from tests.contract.test_revisits import changed, queue
 from tests.contract.visits import NOW, Harness, fetched, link, redirected
 from tests.postgres import Cluster
@@ -35,7 +36,7 @@ LOOKS = (
 
 @pytest.fixture
 def url(postgres: Cluster) -> str:
-    return postgres.make_database()
+    return postgres.make_store()
 
 
 @pytest.fixture
@@ -256,8 +257,7 @@ async def test_no_run_begins_while_bodies_are_deleted(
 
     async def while_others_come(self: Revisits) -> None:
         begun.append(asyncio.create_task(other.join_run(harness.store.run_id, NOW)))
-        await asyncio.sleep(0.2)
-        assert not begun[0].done()
+        await until_it_waits(begun[0], url)
         await sweep(self)
 
     monkeypatch.setattr(Revisits, "sweep", while_others_come)

@@ -39,7 +39,7 @@ def openers(request: pytest.FixtureRequest, tmp_path: Path) -> list[Opener]:
     if request.param == "sqlite":
         return [lambda name=name: SqliteStore.open(tmp_path / name) for name in (*DBS, "merged.db")]  # type: ignore[misc]
     server: Cluster = request.getfixturevalue("postgres")
-    urls = [server.make_database() for _ in range(3)]
+    urls = [server.make_store() for _ in range(3)]
     return [lambda url=url: PostgresStore.open(url) for url in urls]  # type: ignore[misc]
 
 

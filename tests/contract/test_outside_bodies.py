@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,41 @@ async def test_a_body_is_durable_before_the_commit_that_names_it(
     assert (swept.left, swept.deleted) == (1, 1)
     assert place.names() == {sha256(b"first")}
     assert await outside.store.bodies.of_page(outcomes[0].queued.url) == b"first"
+
+
+async def test_a_body_survives_a_power_cut_after_the_commit_that_names_it(
+    in_folder: Harness, folder: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes = await visits(in_folder, b"first", b"second")
+    steps: list[tuple[str, int]] = []  # what happened to which inode
+    fsync, replace, writing = os.fsync, os.replace, in_folder.store._writing
+
+    def flushed(handle: int) -> None:
+        fsync(handle)
+        steps.append(("flushed", os.fstat(handle).st_ino))
+
+    def renamed(source: Path, target: Path) -> None:
+        replace(source, target)
+        steps.append(("renamed", target.stat().st_ino))
+
+    @asynccontextmanager
+    async def committed() -> AsyncIterator[None]:
+        async with writing():
+            yield
+            steps.append(("commit", 0))
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "replace", renamed)
+    monkeypatch.setattr(in_folder.store, "_writing", committed)
+    await in_folder.commit(*outcomes)
+    monkeypatch.undo()
+    place = Path(folder.url)
+    for digest in (sha256(b"first"), sha256(b"second")):
+        file = place / digest[:2] / digest
+        assert steps.index(("flushed", file.stat().st_ino)) < steps.index(("renamed", file.stat().st_ino))
+        for above in (file.parent, place, place.parent):  # the names of the file and of the folders that are new
+            last = len(steps) - 1 - steps[::-1].index(("flushed", above.stat().st_ino))
+            assert steps.index(("renamed", file.stat().st_ino)) < last < steps.index(("commit", 0))
 
 
 async def test_the_sweep_leaves_what_is_not_its_own(in_folder: Harness, folder: Place) -> None:

@@ -21,6 +21,7 @@ from crawler.store.location import require_postgres, shown
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.protocols import ClaimLimits, CommitBatch, PageGrant
+from tests.contract.locks import until_it_waits
 from tests.contract.visits import NOW, fetched, request
 from tests.postgres import Cluster, binaries, cluster
 from tests.proxy import Proxy
@@ -111,7 +112,7 @@ def test_sql_is_translated(sqlite: str, postgres: str) -> None:
 
 
 async def test_an_invalid_statement_is_a_statement_error(postgres: Cluster) -> None:
-    store = await PostgresStore.open(postgres.make_database())
+    store = await PostgresStore.open(postgres.make_store())
     try:
         for sql, parameters in (("SELECT nonsense", ()), ("SELECT 1 WHERE 1 = ?", ()), ("SELECT 1", (1,))):
             with pytest.raises(StatementError):
@@ -135,8 +136,15 @@ async def two_workers(
     return first, second, clock.now()
 
 
+async def run_out(url: str, worker: PostgresStore) -> None:
+    """Let the lease of a worker run out."""
+    other = await asyncpg.connect(url)
+    await other.execute("UPDATE worker SET lease_until = clock() - 0.1 WHERE id = $1", worker.worker_id)
+    await other.close()
+
+
 async def test_no_group_is_with_two_workers(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(postgres.make_store())
     try:
         turns = [store.commit(CommitBatch(now, ClaimLimits(groups=1))) for store in (first, second) for _ in range(3)]
         claims = [claim.group for result in await asyncio.gather(*turns) for claim in result.claims]
@@ -149,11 +157,11 @@ async def test_no_group_is_with_two_workers(postgres: Cluster) -> None:
 
 async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgres: Cluster) -> None:
     url = postgres.make_database()
-    first, second, now = await two_workers(url, lease_s=0.3)
+    first, second, now = await two_workers(url)
     try:
         claims = (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
+        await run_out(url, first)
         ends_at = (await first.query("SELECT lease_until FROM workers WHERE worker = ?", (first.worker_id,)))[0]
-        await asyncio.sleep(0.5)
         await second.renew(now + 10)
         assert await second.next_ready() is not None
         sql = "SELECT next_at, claimed_by FROM politeness_group WHERE name = ?"
@@ -171,7 +179,7 @@ async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgr
 
 
 async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(postgres.make_store())
     try:
         claims = [(await store.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims[0] for store in (first, second)]
         for number in range(20):
@@ -208,7 +216,7 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
     turn = asyncio.create_task(
         store.commit(CommitBatch(NOW, ClaimLimits(1), [fetched(claim.urls[0], [])], released=[claim.group_id]))
     )
-    await asyncio.sleep(0.3)
+    await until_it_waits(turn, url)
     await begun.commit()
     assert (await turn).claims == []
     assert await store.query("SELECT state FROM urls") == [{"state": State.FETCHED}]
@@ -218,7 +226,7 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
 
 
 async def test_a_limit_on_pages_is_shared_out_to_the_page(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(postgres.make_store())
     try:
         # Half of the ten pages is a fair share, and no more than the groups held can use is set aside.
         limits = ClaimLimits(0, max_pages=10, held=1, pages_per_group=8)
@@ -238,7 +246,7 @@ async def test_a_limit_on_pages_is_shared_out_to_the_page(postgres: Cluster) -> 
 
 
 async def test_a_worker_hears_how_many_groups_are_its_share(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(postgres.make_store())
     try:
         (there,) = await first.query("SELECT count(*) AS n FROM politeness_group WHERE ready_at IS NOT NULL")
         assert (await first.commit(CommitBatch(now, ClaimLimits(100)))).share == -(-there["n"] // 2)
@@ -248,7 +256,7 @@ async def test_a_worker_hears_how_many_groups_are_its_share(postgres: Cluster) -
 
 
 async def test_text_with_a_nul_is_kept_without_it(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(postgres.make_store())
     try:
         claim = (await first.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims[0]
         await first.commit(CommitBatch(now, ClaimLimits(0), [fetched(claim.urls[0], title="a\0b")]))
@@ -259,7 +267,7 @@ async def test_text_with_a_nul_is_kept_without_it(postgres: Cluster) -> None:
 
 
 async def test_a_body_that_no_commit_names_is_deleted(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(postgres.make_store())
     try:
         await first._put({b"1" * 32: b"of a worker that was killed"})
         await second.bury(first.worker_id, RunEnd(EndCode.KILLED), now)
@@ -277,7 +285,7 @@ async def test_a_body_that_no_commit_names_is_deleted(postgres: Cluster) -> None
 
 
 async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_back(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(postgres.make_store())
     try:
         claims = (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
         claims += (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
@@ -322,8 +330,7 @@ async def test_each_operation_of_a_worker_survives_an_outage_of_the_database(
             order = await store.control.give(Command.BLOCK, "a.test", SystemClock())
             number = await store.find(A)
             proxy.suffer("drop")
-            asyncio.get_running_loop().call_later(0.5, proxy.recover)
-            await write(store, number, order)
+            await asyncio.gather(write(store, number, order), proxy.recover_when_missed())
         finally:
             proxy.recover()
             await store.close()
@@ -365,14 +372,18 @@ def restart(server: Cluster, how: str) -> None:
 async def test_a_worker_reconnects_to_a_server_that_closed_its_connections(
     short_lived: Cluster, end: Callable[[Cluster], None]
 ) -> None:
-    first, second, now = await two_workers(short_lived.make_database())
+    url = short_lived.make_database()
+    first, second, now = await two_workers(url)
     try:
         (claim, *_) = (await first.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims
-        sleeping = asyncio.create_task(second.query("SELECT 1 AS one FROM pg_sleep(0.5)"))
-        await asyncio.sleep(0.1)  # for the statement to begin
+        other = await asyncpg.connect(url)
+        await other.execute("SELECT pg_advisory_lock(4711)")
+        waiting = asyncio.create_task(second.query("SELECT 1 AS one FROM pg_advisory_lock(4711)"))
+        await until_it_waits(waiting, url)
         await asyncio.to_thread(end, short_lived)
+        other.terminate()  # if it is not the session that was ended
         await first.commit(CommitBatch(now, ClaimLimits(0), [fetched(claim.urls[0])]))
-        assert await sleeping == [{"one": 1}]
+        assert await waiting == [{"one": 1}]
         assert await second.fetched_count() == 1
     finally:
         await first.close()
@@ -392,7 +403,7 @@ async def test_an_error_of_a_lost_connection_is_one_although_a_server_reports_it
     postgres: Cluster, code: str, said: str
 ) -> None:
     """A server in between, or one that reads foreign tables, passes the error of the other server on."""
-    store = await PostgresStore.open(postgres.make_database())
+    store = await PostgresStore.open(postgres.make_store())
     try:
         with pytest.raises(ConnectionLost, match=said):
             await store.query(f"DO $$ BEGIN RAISE EXCEPTION '{said}' USING ERRCODE = '{code}'; END $$")
@@ -401,7 +412,7 @@ async def test_an_error_of_a_lost_connection_is_one_although_a_server_reports_it
 
 
 async def test_a_connection_that_breaks_during_its_set_up_is_replaced(postgres: Cluster) -> None:
-    first, second, _ = await two_workers(postgres.make_database())
+    first, second, _ = await two_workers(postgres.make_store())
     prepared = []
 
     async def prepare(connection: Any) -> None:
@@ -422,7 +433,7 @@ async def test_a_connection_that_breaks_during_its_set_up_is_replaced(postgres: 
 async def test_the_late_commit_of_a_lost_worker_is_taken_once_and_the_longer_pause_stays(
     postgres: Cluster,
 ) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(postgres.make_store())
     try:
         claims = {claim.group: claim for claim in (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims}
         claims |= {
@@ -457,7 +468,7 @@ async def test_the_late_commit_of_a_lost_worker_is_taken_once_and_the_longer_pau
 
 
 async def test_a_worker_that_lost_its_lease_knows_whether_its_last_batch_was_committed(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(postgres.make_store())
     try:
         for by_lease in (False, True):
             await first.commit(CommitBatch(now, ClaimLimits(0)))
@@ -473,7 +484,7 @@ async def test_a_worker_that_lost_its_lease_knows_whether_its_last_batch_was_com
 
 
 async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second, now = await two_workers(postgres.make_database(), reconnect_s=0.3)
+    first, second, now = await two_workers(postgres.make_store(), reconnect_s=0.3)
     try:
         tried = []
 
@@ -500,7 +511,7 @@ async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monk
 async def test_a_report_may_take_longer_than_the_timeout_of_a_crawl(
     postgres: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second, _ = await two_workers(postgres.make_database(), reconnect_s=0.3)
+    first, second, _ = await two_workers(postgres.make_store(), reconnect_s=0.3)
     try:
         first._db.timeout_s = first._reader.timeout_s = 0.2
         counts = first._sql_of["counts"].rstrip(";\n ")

@@ -21,7 +21,8 @@ from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.protocols import Beat
-from tests.contract.test_postgres import two_workers
+from tests.contract.locks import until_it_waits
+from tests.contract.test_postgres import run_out, two_workers
 from tests.postgres import Cluster
 from tests.proxy import Proxy
 from tests.reading import ReaderInProcess
@@ -46,12 +47,13 @@ async def test_a_supervisor_is_at_work_until_its_first_worker_is(postgres: Clust
 
 
 async def test_one_of_two_workers_that_end_at_once_ends_the_run(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    url = postgres.make_store()
+    first, second, now = await two_workers(url)
     try:
         async with first._writing():
             await first._end_run(RunEnd(EndCode.STOPPED), now)
             other = asyncio.create_task(second.end_run(RunEnd(EndCode.STOPPED), now))
-            await asyncio.wait([other], timeout=0.5)
+            await until_it_waits(other, url)
         await other
         assert (await first.last_run() or {})["ended_by"] == "stopped; the same command continues the crawl"
     finally:
@@ -83,9 +85,10 @@ async def test_a_worker_that_joins_waits_for_an_absent_database(postgres: Cluste
         through = f"postgresql://crawler@127.0.0.1:{proxy.port}/{postgres.name_in(url)}"
         async with begun(store_at(url), ["http://127.0.0.1:9/"], SystemClock(), at_work=False) as (above, _):
             proxy.suffer("drop")
-            asyncio.get_running_loop().call_later(0.5, proxy.recover)
+            recovering = asyncio.create_task(proxy.recover_when_missed())
             async with worker_session(store_at(through), above.run_id, SystemClock()) as (_, store):
                 assert [row["id"] for row in await above.query("SELECT id FROM worker")] == [store.worker_id]
+            await recovering
 
 
 async def test_workers_cannot_join_an_auxiliary_run(postgres: Cluster) -> None:
@@ -109,17 +112,15 @@ async def test_a_run_begins_only_after_a_worker_stopped_within_a_commit_is_known
     postgres: Cluster,
 ) -> None:
     clock, url = SystemClock(), postgres.make_database()
-    stopped = await PostgresStore.open(url, lease_s=0.3, clock=clock)
-    other = await PostgresStore.open(url, lease_s=0.3)
+    stopped = await PostgresStore.open(url, clock=clock)
+    other = await PostgresStore.open(url)
     try:
         run_id = await stopped.start_run({}, clock.now())
-        await asyncio.sleep(0.5)
-        stopped._workers.lease_s = 60.0
+        await run_out(url, stopped)
         async with stopped._writing():
             await stopped._workers.renew(None, clock.now())
             recovery = asyncio.create_task(other.recover(clock.now()))
-            await asyncio.wait([recovery], timeout=0.5)
-            assert not recovery.done()
+            await until_it_waits(recovery, url)
         await recovery
         assert await other.run_under_way(clock.now()) is not None, "it was not lost: its turn was committed"
         await other.bury(stopped.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), clock.now())
@@ -133,7 +134,7 @@ async def test_a_run_begins_only_after_a_worker_stopped_within_a_commit_is_known
 
 
 async def test_a_returning_worker_continues_a_run_that_others_considered_ended(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(postgres.make_store())
     try:
         await second.bury(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
         await second.end_run(RunEnd(EndCode.SIGNAL, "SIGINT"), now)
@@ -147,7 +148,7 @@ async def test_a_returning_worker_continues_a_run_that_others_considered_ended(p
 
 
 async def test_heartbeats_of_processes_with_the_same_number_are_distinguished(postgres: Cluster) -> None:
-    first, second, now = await two_workers(postgres.make_database())
+    first, second, now = await two_workers(postgres.make_store())
     try:
         beats = [Beat(first.run_id, 7, now + n, 1000 * n, 0.0) for n in range(3)]
         for store, beat in zip((first, second, second), beats, strict=True):
@@ -163,7 +164,7 @@ async def test_heartbeats_of_processes_with_the_same_number_are_distinguished(po
 
 async def test_an_auxiliary_run_that_loses_its_lease_ends_and_logs_its_requests(postgres: Cluster) -> None:
     clock = SystemClock()
-    store = await PostgresStore.open(postgres.make_database(), clock=clock)
+    store = await PostgresStore.open(postgres.make_store(), clock=clock)
 
     class Lost:
         """Answers when the lease is gone."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from crawler.frontier.hints import Hint, HintKind
@@ -90,7 +88,7 @@ async def drawn(harness: Harness, *, max_depth: int = 1) -> int:
     await with_leaves(harness)
     number = await harness.store.find(f"{A}y")
     assert number is not None
-    draw = replace(DRAW, held_from=max_depth)
+    draw = DRAW._replace(held_from=max_depth)
     await harness.store.samples.replace(draw, [SampleRow(number, "", None, 1 / 3)], None)
     (claim,) = await harness.claim()
     await harness.finish(claim, *(fetched(queued) for queued in claim.urls))
@@ -124,7 +122,7 @@ async def test_a_shorter_path_does_not_bring_in_what_was_not_drawn(harness: Harn
     await harness.store.commit(CommitBatch(NOW, held, [leaves], released=[claim.group_id]))
     number = await harness.store.find(f"{A}y")
     assert number is not None
-    await harness.store.samples.replace(replace(DRAW, held_from=2), [SampleRow(number, "", None, 0.5)], None)
+    await harness.store.samples.replace(DRAW._replace(held_from=2), [SampleRow(number, "", None, 0.5)], None)
     harness.now += 2 * DAY_S
     await harness.store.revisits.queue_due(REVISITS, harness.now, harness.now, None)
     (claim,) = await harness.claim()
@@ -177,7 +175,7 @@ async def test_the_target_of_a_drawn_redirect_is_requested(harness: Harness) -> 
 
 async def test_if_the_crawl_requests_everything_a_sample_leaves_nothing_out(harness: Harness) -> None:
     await with_leaves(harness)
-    await harness.store.samples.replace(replace(DRAW, held_from=None), [], None)
+    await harness.store.samples.replace(DRAW._replace(held_from=None), [], None)
     (claim,) = await harness.claim()
     await harness.finish(claim, fetched(claim.urls[0], [f"{A}new"]))
     assert f"{A}new" in queued_urls(await harness.claim())

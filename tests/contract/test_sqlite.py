@@ -6,7 +6,6 @@ import asyncio
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -83,6 +82,14 @@ async def test_a_second_crawl_into_the_same_store_is_refused(store: SqliteStore,
     with pytest.raises(StoreInUse, match="another command writes"):
         await SqliteStore.open(db_path)
     await open_and_close(db_path, read_only=True)
+
+
+async def test_readers_see_whether_a_process_may_write(store: SqliteStore, db_path: Path) -> None:
+    reader = await SqliteStore.open(db_path, read_only=True)
+    assert (store.is_held(), reader.is_held()) == (True, True)
+    await store.close()
+    assert not reader.is_held()
+    await reader.close()
 
 
 async def test_a_store_can_be_opened_again_once_it_is_closed(db_path: Path) -> None:
@@ -203,7 +210,7 @@ async def test_a_batch_of_blocked_urls_costs_no_walk_over_the_table(store: Sqlit
 
 async def test_orders_are_heard_while_the_writer_is_busy(store: SqliteStore, db_path: Path) -> None:
     over = threading.Event()
-    await store._db.create_function("work", 0, lambda: over.wait(10))
+    await store._db.create_function("work", 0, lambda: over.wait(300))
     async with store._writing():
         turn = asyncio.create_task(store.query("SELECT work()"))
         orders = await store.control.orders()
@@ -225,11 +232,11 @@ def test_a_store_is_closed_before_the_loop_if_opening_is_cancelled(
 ) -> None:
     failures: list[object] = []
     monkeypatch.setattr(threading, "excepthook", failures.append)
-    opening, connect = threading.Event(), sqlite3.connect
+    opening, cancelled, connect = threading.Event(), threading.Event(), sqlite3.connect
 
     def slow(*args: Any, **kwargs: Any) -> sqlite3.Connection:
         opening.set()
-        time.sleep(0.2)
+        assert cancelled.wait(300)
         made: sqlite3.Connection = connect(*args, **kwargs)
         return made
 
@@ -239,6 +246,7 @@ def test_a_store_is_closed_before_the_loop_if_opening_is_cancelled(
         task = asyncio.create_task(connection.open_database(db_path))
         await asyncio.to_thread(opening.wait)
         task.cancel()
+        asyncio.get_running_loop().call_soon(cancelled.set)  # behind the task, which is told first
         with pytest.raises(asyncio.CancelledError):
             await task
 

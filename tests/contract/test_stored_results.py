@@ -44,6 +44,21 @@ async def test_a_page_is_kept_with_its_body_links_and_texts(harness: Harness) ->
     ]
 
 
+async def test_an_empty_page_is_kept_with_its_empty_body(harness: Harness) -> None:
+    """``Content-Length: 0``. The other pages of the batch are kept, too."""
+    await harness.seed(A, f"{A}empty")
+    (claim,) = await harness.claim()
+    await harness.finish(
+        claim, *(fetched(queued, body=b"" if "empty" in queued.url else b"x") for queued in claim.urls)
+    )
+    kept = await harness.store.query("SELECT url, body_bytes, body_sha256 IS NULL AS has_none FROM pages ORDER BY url")
+    assert kept == [
+        {"url": A, "body_bytes": 1, "has_none": 0},
+        {"url": f"{A}empty", "body_bytes": 0, "has_none": 0},
+    ]
+    assert await harness.store.bodies.of_page(f"{A}empty") == b""
+
+
 async def test_a_page_without_index_has_no_body(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from crawler.reasons import MailCode, MailVerdict
 from crawler.rup.protocol.forms import Preferences
-from crawler.rup.protocol.info import RupInfo
+from crawler.rup.protocol.info import FoundInfo, RupInfo
 from crawler.rup.protocol.robot import Server
-from crawler.rup.protocol.subscription import FoundInfo, MailRow, Subscription
+from crawler.rup.protocol.subscription import MailRow, Subscription
 from crawler.rup.protocol.units import Span
+from crawler.store.sql import subscriptions
 from tests.contract.conftest import Opener
 
 SITE = "http://a.test"
@@ -53,4 +56,14 @@ async def test_a_repeated_mail_is_counted_once(opener: Opener) -> None:
     assert await store.rup.read_before([b"1" * 32, b"3" * 32, b"4" * 32]) == {b"1" * 32, b"3" * 32}
     (row,) = await store.query("SELECT reports, ignored, changes, refused FROM rup_servers")
     assert tuple(row.values()) == (1, 1, 3, 2)
+    await store.close()
+
+
+async def test_the_oldest_mails_are_forgotten(opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "_MAILS_KEPT", 2)
+    store = await opener()
+    digests = [bytes([n]) * 32 for n in range(4)]
+    for n, digest in enumerate(digests):
+        await store.rup.put([], [MailRow(digest, None, None, MailVerdict(MailCode.UNREADABLE, "?"))], float(n))
+    assert await store.rup.read_before(digests) == set(digests[2:])
     await store.close()

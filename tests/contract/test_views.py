@@ -18,7 +18,7 @@ from tests.postgres import Cluster
 
 async def test_both_have_the_same_columns(postgres: Cluster, db_path: Path) -> None:
     sqlite = await SqliteStore.open(db_path)
-    other = await PostgresStore.open(postgres.make_database())
+    other = await PostgresStore.open(postgres.make_store())
     try:
         views = {row["name"] for row in await sqlite.query("SELECT name FROM sqlite_master WHERE type = 'view'")}
         by_number = {name for name in views if name.endswith("_by_id")}
@@ -44,7 +44,7 @@ async def test_both_have_the_same_columns(postgres: Cluster, db_path: Path) -> N
 
 async def test_every_statement_is_valid_and_names_its_columns(postgres: Cluster, db_path: Path) -> None:
     """Rows are named tuples: a column without a name could not be read."""
-    store = await PostgresStore.open(postgres.make_database())
+    store = await PostgresStore.open(postgres.make_store())
     try:
         connection = await store._db.connect()
         for name, sql in load_queries("postgres").items():

@@ -17,6 +17,7 @@ import pytest
 from crawler.clock import SystemClock
 from crawler.fetch import decoding
 from crawler.fetch.client import FetchSettings, HttpFetcher
+from crawler.fetch.connection import Connection
 from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
 from crawler.reasons import ErrorKind
 
@@ -28,7 +29,6 @@ else:
 SETTINGS = FetchSettings(
     "TestBot/1 (+https://example.org/)",
     "crawl@example.org",
-    read_timeout_s=5,
     resolve=(("*.test", "127.0.0.1"),),
     allow_private=True,
 )
@@ -96,7 +96,7 @@ async def test_a_page_in_full() -> None:
     assert (result.status, result.body, result.content_type, result.charset) == (200, PAGE, "text/html", "l1")
     assert result.wire_bytes == len(octets)
     assert result.address == "127.0.0.1"
-    assert result.started_at <= result.finished_at < result.started_at + 5
+    assert result.started_at <= result.finished_at
     assert [name for name, _ in result.headers] == [
         "Content-Type",
         "Content-Length",
@@ -156,6 +156,20 @@ async def test_the_connection_is_kept_between_requests() -> None:
         for _ in range(3):
             assert isinstance(await fetcher.fetch(Request(server.origin + "/", Purpose.PAGE, 100_000)), Fetched)
     assert (server.connections, len(server.heads)) == (1, 3)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+async def test_a_request_that_may_not_be_sent_when_its_connection_stands_is_not_written(kept: int) -> None:
+    answers = iter([True] * kept + [False, True])
+    async with serving(answer()) as server, HttpFetcher(SETTINGS, SystemClock(), lambda: next(answers)) as fetcher:
+        request = Request(server.origin + "/", Purpose.PAGE, 100_000)
+        for _ in range(kept):
+            await fetcher.fetch(request)
+        with pytest.raises(asyncio.CancelledError):
+            await fetcher.fetch(request)
+        assert len(server.heads) == kept
+        assert isinstance(await fetcher.fetch(request), Fetched)
+    assert (server.connections, len(server.heads)) == (2, kept + 1)
 
 
 async def test_no_file_left_closes_idle_connections_and_never_fails_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,22 +392,31 @@ async def test_an_unknown_transfer_coding_is_refused() -> None:
 async def test_a_body_is_decoded_when_all_of_it_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
     """A decoder holds a window of many megabytes, so it must not wait for a slow server."""
     coded = gzip.compress(PAGE)
+    whole = answer(coded, "Content-Encoding: gzip")
+    arrived = asyncio.Event()
     fed: list[bytes] = []
     fed_early: list[bytes] = []
-    feed = decoding._Members.feed
+    feed, data_received, received = decoding._Members.feed, Connection.data_received, 0
+
+    def count(self: Connection, data: bytes) -> None:
+        nonlocal received
+        data_received(self, data)
+        received += len(data)
+        if received == len(whole) - 10:
+            arrived.set()
 
     def record(self: decoding._Members, data: bytes, room: int) -> bytes:
         fed.append(data)
         return feed(self, data, room)
 
     async def in_halves(_: bytes, writer: asyncio.StreamWriter) -> None:
-        whole = answer(coded, "Content-Encoding: gzip")
         writer.write(whole[:-10])
-        await asyncio.sleep(0.1)
+        await arrived.wait()
         fed_early.extend(fed)
         writer.write(whole[-10:])
 
     monkeypatch.setattr(decoding._Members, "feed", record)
+    monkeypatch.setattr(Connection, "data_received", count)
     result = await fetch_from(in_halves)
     assert isinstance(result, Fetched)
     assert result.body == PAGE
@@ -431,39 +454,47 @@ async def test_a_large_body_is_held_as_it_came_alone() -> None:
     assert (result.plain, result.gzipped, result.body) == (None, coded, page)
 
 
-# --- addresses at which a request may not be --------------------------------------------------
+# --- the address of a request -----------------------------------------------------------------
 
 
-async def test_a_request_that_may_connect_to_no_address_is_unsent() -> None:
-    asked: list[str] = []
+async def test_a_request_goes_to_its_address_without_a_look_up() -> None:
+    async with serving(answer(PAGE)) as server, HttpFetcher(replace(SETTINGS, resolve=()), SystemClock()) as fetcher:
+        url = server.origin.replace("a.test", "nowhere.invalid") + "/"
+        assert isinstance(await fetcher.fetch(Request(url, Purpose.PAGE, 100_000, address="127.0.0.1")), Fetched)
+    assert len(server.heads) == 1
 
-    def may_connect(address: str) -> bool:
-        asked.append(address)
-        return False
 
-    result = await fetch_from(answer(), may_connect=may_connect)
+async def test_a_request_without_a_connection_is_unsent() -> None:
+    async with serving(answer(PAGE)) as server, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
+        result = await fetcher.fetch(Request(server.origin + "/", Purpose.PAGE, 100_000, address="127.0.0.2"))
     assert isinstance(result, Failed)
-    assert result.unsent
-    assert asked == ["127.0.0.1"]
-    assert result.detail == "no connection to a.test: 127.0.0.1 has as many requests as it may have"
+    assert (result.kind, result.unsent, server.heads) == (ErrorKind.CONNECT, True, [])
+
+
+async def test_a_request_without_an_address_goes_to_none_that_is_known_by_now() -> None:
+    """It holds no place there."""
+    async with serving(answer(PAGE)) as server, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
+        result = await fetcher.fetch(Request(server.origin + "/", Purpose.PAGE, 100_000, address=""))
+    assert isinstance(result, Failed)
+    assert (result.unsent, server.heads) == (True, [])
 
 
 async def test_a_request_that_a_server_breaks_off_is_sent() -> None:
     async def close(_: bytes, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
-    result = await fetch_from(close, may_connect=lambda address: True)
+    result = await fetch_from(close)
     assert isinstance(result, Failed)
     assert not result.unsent
 
 
-async def test_a_connection_is_reused_only_if_the_request_may_be_at_its_address() -> None:
+async def test_a_connection_is_reused_only_for_a_request_to_its_address() -> None:
     async with serving(answer()) as server, HttpFetcher(SETTINGS, SystemClock()) as fetcher:
         request = Request(server.origin + "/", Purpose.PAGE, 100_000)
         for _ in range(2):
-            assert isinstance(await fetcher.fetch(replace(request, may_connect=lambda address: True)), Fetched)
+            assert isinstance(await fetcher.fetch(replace(request, address="127.0.0.1")), Fetched)
         assert (server.connections, len(server.heads)) == (1, 2)
-        result = await fetcher.fetch(replace(request, may_connect=lambda address: False))
+        result = await fetcher.fetch(replace(request, address="127.0.0.2"))
         assert isinstance(result, Failed)
         assert result.unsent
         assert len(server.heads) == 2

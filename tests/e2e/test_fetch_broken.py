@@ -5,7 +5,6 @@ import socket
 import ssl
 import struct
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
@@ -29,12 +28,12 @@ Handler = Callable[[asyncio.StreamWriter], Awaitable[None]]
 SETTINGS = FetchSettings(
     "TestBot/1 (+https://example.org/)",
     None,
-    connect_timeout_s=0.5,
-    read_timeout_s=0.4,
-    total_timeout_s=0.6,
     resolve=(("*.test", "127.0.0.1"),),
     allow_private=True,
 )
+#: For answers that do not end. For the others, a busy machine could take as long.
+IMPATIENT = replace(SETTINGS, read_timeout_s=0.4, total_timeout_s=0.6)
+PATIENCE_S = 300  # for what takes milliseconds on a machine that is not busy
 OK = b"HTTP/1.1 200 OK\r\n"
 LINK = b"Link: " + b"x" * 2_000 + b"\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
@@ -91,9 +90,9 @@ async def get(url: str, settings: FetchSettings = SETTINGS) -> FetchResult:
         return await fetcher.fetch(Request(url, Purpose.PAGE, 1_000_000))
 
 
-async def get_from(handler: Handler) -> FetchResult:
+async def get_from(handler: Handler, settings: FetchSettings = SETTINGS) -> FetchResult:
     async with serving(handler) as port:
-        return await get(f"http://a.test:{port}/")
+        return await get(f"http://a.test:{port}/", settings)
 
 
 def sends(*parts: bytes | float, reset: bool = False) -> Handler:
@@ -167,7 +166,7 @@ BROKEN = {
         "the answer is not HTTP within limits: got more than 32768 bytes when reading",
     ),
     "endless head": (
-        sends(OK + b"X: " + b"y" * 10_000_000),
+        sends(OK + b"X: " + b"y" * 1_000_000),
         "protocol",
         "the answer is not HTTP within limits: got more than 32768 bytes when reading",
     ),
@@ -217,10 +216,10 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_answers(name: str, run: Run) -> None:
     handler, kind, detail = BROKEN[name]
-    result = run(get_from(handler))
+    result = run(get_from(handler, IMPATIENT if kind == "timeout" else SETTINGS))
     assert isinstance(result, Failed), result
     assert (result.kind, result.detail[: len(detail)]) == (ErrorKind(kind), detail)
-    assert result.started_at <= result.finished_at < result.started_at + 2
+    assert result.started_at <= result.finished_at
 
 
 def test_the_time_of_a_header_section_is_bounded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +243,7 @@ def test_the_time_between_interim_answers_is_not_that_of_a_header_section(
 
 
 def test_silence_after_an_interim_answer_has_the_bound_of_any_silence(run: Run) -> None:
-    result = run(get_from(sends(b"HTTP/1.1 103 Early Hints\r\n\r\n", 1.0)))
+    result = run(get_from(sends(b"HTTP/1.1 103 Early Hints\r\n\r\n", 1.0), IMPATIENT))
     assert isinstance(result, Failed)
     assert (result.kind, result.detail) == (ErrorKind.TIMEOUT, "the server sent nothing for 0.4 s")
 
@@ -283,6 +282,7 @@ def test_junk_behind_a_complete_answer_does_not_change_it(name: str, junk: bytes
 
 def test_what_nobody_asked_for_is_nobodys_answer(run: Run) -> None:
     """A connection on which more came than one answer to each request is not used again, wherever that waits."""
+    wanted, sent = threading.Semaphore(0), threading.Semaphore(0)  # the surplus
 
     def answers_twice(connection: socket.socket) -> None:
         with suppress(OSError), connection, connection.makefile("rwb", buffering=0) as stream:
@@ -291,9 +291,9 @@ def test_what_nobody_asked_for_is_nobodys_answer(run: Run) -> None:
                     pass
                 path = request.split()[1]
                 stream.write(answer_to(path))
-                if path != b"/third":
-                    time.sleep(0.02)
+                if path != b"/third" and wanted.acquire(timeout=PATIENCE_S):
                     stream.write(answer_to(b"surplus"))
+                    sent.release()
 
     async def ask(port: int) -> list[bytes]:
         bodies = []
@@ -302,9 +302,13 @@ def test_what_nobody_asked_for_is_nobodys_answer(run: Run) -> None:
                 result = await fetcher.fetch(Request(f"http://a.test:{port}{path}", Purpose.PAGE, 1_000_000))
                 assert isinstance(result, Fetched), result
                 bodies.append(result.body)
+                if path == "/third":
+                    break
+                wanted.release()
+                wait_for(sent)  # meanwhile the loop does not look: the surplus waits in the system
                 if path == "/first":
-                    await asyncio.sleep(0.1)  # the surplus is read, and waits in the HTTP library
-                hold_up(0.1)  # it waits in the system, for the loop has no time to look
+                    for _ in range(10):
+                        await asyncio.sleep(0)  # now it looks: the surplus waits in the HTTP library
         return bodies
 
     with threaded(answers_twice) as port:
@@ -326,8 +330,8 @@ def threaded(serve: Callable[[socket.socket], None]) -> Iterator[int]:
         listener.shutdown(socket.SHUT_RDWR)
 
 
-def hold_up(seconds: float) -> None:
-    time.sleep(seconds)
+def wait_for(sent: threading.Semaphore) -> None:
+    assert sent.acquire(timeout=PATIENCE_S)
 
 
 def answer_to(path: bytes) -> bytes:
@@ -383,7 +387,7 @@ def test_cancelling_passes_through_and_closes_the_connection(run: Run) -> None:
             fetching = asyncio.ensure_future(fetcher.fetch(Request(f"http://a.test:{port}/", Purpose.PAGE, 1000)))
             with pytest.raises(asyncio.CancelledError):
                 await fetching
-            await asyncio.wait_for(gone.wait(), 1)
+            await asyncio.wait_for(gone.wait(), PATIENCE_S)
 
     run(scenario())
 

@@ -20,7 +20,7 @@ from crawler.reasons import ErrorKind
 from tests.e2e.test_fetch_broken import CERTIFICATE
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
-SETTINGS = FetchSettings("TestBot/1 (+https://example.org/)", None, connect_timeout_s=2, read_timeout_s=5)
+SETTINGS = FetchSettings("TestBot/1 (+https://example.org/)", None)
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 

@@ -19,7 +19,7 @@ from crawler.engine.crawl import Crawl
 from crawler.engine.disk_reserve import DiskReserve, DiskWatch
 from crawler.engine.gate import Gate
 from crawler.engine.progress import Progress
-from crawler.inspect.status import low_disk
+from crawler.inspect.heartbeats import low_disk
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Options, session

@@ -11,12 +11,14 @@ import pytest
 from crawler.demo.pages import Asked, Page, Site, plain
 from crawler.engine import rules_cache
 from crawler.engine.progress import MAX_FAULTS
-from crawler.engine.robots_messages import RobotsQuestion, read_robots
+from crawler.engine.robots_messages import RobotsQuestion
+from crawler.engine.robots_reading import read_robots
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Failed, FetchResult, Request
 from crawler.reasons import EndCode, ErrorKind, RunEnd
-from crawler.robots import RobotsSettings, SiteRules
+from crawler.robots.readings import SiteRules
+from crawler.robots.response import RobotsSettings
 from tests.simulation.crawls import Options, rows, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual

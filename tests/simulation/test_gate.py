@@ -127,6 +127,28 @@ def test_a_request_that_outlasts_the_lease_ends_at_its_timeout_in_the_log(
     run_virtual(main)
 
 
+def test_nothing_is_sent_after_the_time_of_the_crawl_though_nothing_has_closed_the_gate(db_path: Path) -> None:
+    """As after a process was stopped (SIGSTOP) until the time was over."""
+
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, {"a.test": {"/": Page("x")}})
+        store = await SqliteStore.open(db_path)
+        lease = Lease(store, clock, 5.0, clock.now, ends_at=clock.now() + 10)
+        gate = Gate(web, clock, PolitenessSettings(), 9, Outbox(clock, Alarm()), lease=lease)
+        gate.enter("a.test", Pace())
+        await gate.send(PAGE, FetchPermit(1, "a.test"))
+        await clock.sleep(10)
+        late = asyncio.create_task(gate.send(PAGE, FetchPermit(1, "a.test")))
+        await clock.sleep(100)
+        assert len(web.log) == 1
+        gate.close()
+        with pytest.raises(asyncio.CancelledError):
+            await late
+        await store.close()
+
+    run_virtual(main)
+
+
 @pytest.mark.parametrize("losses", [1, 2])
 def test_a_request_lost_to_a_closing_connection_is_logged_and_sent_once_more_after_the_pause(losses: int) -> None:
     async def main(clock: VirtualClock) -> None:

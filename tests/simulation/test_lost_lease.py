@@ -11,11 +11,18 @@ import pytest
 
 from crawler.demo.pages import Page, Site, plain
 from crawler.engine.crawl import Crawl
+from crawler.engine.crawl_policy import RobotsPolicy
+from crawler.engine.lease import Lease, kept
+from crawler.engine.polite_client import PoliteClient
 from crawler.errors import ConnectionLost, StoreError
-from crawler.model import FetchResult, Recorded, Request
+from crawler.frontier.politeness import GroupBy, PolitenessSettings
+from crawler.model import FetchResult, Purpose, Recorded, Request
 from crawler.reasons import EndCode, RunEnd
+from crawler.robots.response import RobotsSettings
 from crawler.run.session import run_to_end
 from crawler.store.protocols import CrawlStore
+from crawler.store.sqlite.store import SqliteStore
+from tests.reading import ReaderInProcess
 from tests.simulation.crawls import Options, rows, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
@@ -156,3 +163,40 @@ def test_the_end_is_noted_unless_the_store_cannot_be_reached(
 
     run_virtual(main)
     assert asyncio.run(rows(db_path, "SELECT ended_by FROM run")) == [(noted,)]
+
+
+@pytest.mark.parametrize("begins_at", [n * 0.4 for n in range(16)])
+def test_no_request_outlives_the_lease_under_which_it_was_sent(
+    begins_at: float, db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    takes_s, lease_s, silent_until = 5.4, 30.0, 60.0  # the timeout is 5 s; a busy loop notices it late
+
+    async def main(clock: VirtualClock) -> list[tuple[float, float]]:
+        web = SimulatedWeb(clock, {"a.test": {"/robots.txt": plain(""), "/": Page("x", delay_s=takes_s)}}, latency_s=0)
+        store = await SqliteStore.open(db_path, lease_s=lease_s)
+        renew = store.renew
+
+        async def renew_late(now: float) -> None:
+            """Grant the first lease at once, and the next one when the store answers again."""
+            if clock.now() > EPOCH_S:
+                await clock.sleep(EPOCH_S + silent_until - clock.now())
+            await renew(now)
+
+        monkeypatch.setattr(store, "renew", renew_late)
+        await store.start_run({"auxiliary_run": "rup"}, clock.now())
+        lease = Lease(store, clock, 5.0, clock.now)
+        policy = RobotsPolicy(RobotsSettings(), "SimulatedBot", GroupBy.HOST)
+        pauses = PolitenessSettings(delay_s=0.6, slow_factor=0.0)
+        client = PoliteClient(store, web, clock, pauses, policy, lease, None, ReaderInProcess())
+        try:
+            async with kept(lease):
+                await clock.sleep(begins_at)
+                while clock.now() < EPOCH_S + silent_until + 10:
+                    await client.send(Request("http://a.test/", Purpose.RUP, 1000))
+        finally:
+            await store.close()
+        return [(hit.started_at, hit.finished_at) for hit in web.log if hit.path == "/"]
+
+    requests = run_virtual(main)
+    assert [end for start, end in requests if start < silent_until] == [end for start, end in requests if end < lease_s]
+    assert requests[-1][0] >= silent_until, "with the next lease the requests go on"

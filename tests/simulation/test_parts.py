@@ -354,7 +354,7 @@ def test_the_parts_of_a_store_are_fixed(tmp_path: Path) -> None:
         store = await SqliteStore.open(Path(first.dbs[0]))
         try:
             await store.open_parts()
-            for parts in (None, Parts((*first.dbs, "third.db"), 0), replace(first, own=1)):
+            for parts in (None, Parts((*first.dbs, "third.db"), 0), first._replace(own=1)):
                 with pytest.raises(UsageError, match=r"was begun on .*part-0\.db, .*part-1\.db"):
                     await store.keep_parts(parts)
         finally:

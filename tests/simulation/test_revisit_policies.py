@@ -10,7 +10,9 @@ import pytest
 from tests.bench.revisit import PEERS, POLICIES, World, play
 
 
-@pytest.mark.parametrize("dated", [True, False], ids=["with Last-Modified", "without"])
+@pytest.mark.parametrize(
+    "dated", [True, pytest.param(False, marks=pytest.mark.long)], ids=["with Last-Modified", "without"]
+)
 def test_the_policy_finds_at_least_as_many_changes_as_others(dated: bool) -> None:
     world = World(pages=50, days=8, per_day=24, seed=1, dated=dated)
     ours = play(world, None)

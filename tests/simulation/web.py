@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -76,10 +76,6 @@ class SimulatedWeb:
         address = self._addresses(host)
         return address if not address or host in self._looked_up else None
 
-    def extend(self, host: str) -> bool:
-        """Whether a host was looked up, or has no address."""
-        return self.cached(host) is not None
-
     def look_ups(self) -> str:
         """Look-ups are not counted here."""
         return "{}"
@@ -93,8 +89,9 @@ class SimulatedWeb:
             self._looked_up.add(host)
         return self._addresses(host)
 
-    def prefer(self, host: str, address: str) -> None:
+    def prefer_other(self, host: str, tried: Collection[str]) -> bool:
         """Hosts have one address each."""
+        return False
 
     async def fetch(self, request: Request) -> FetchResult:
         """One GET. Takes virtual time, never raises."""

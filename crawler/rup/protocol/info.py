@@ -43,6 +43,20 @@ class RupInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundInfo:
+    """A ``/rupinfo.txt`` found at ``url``. Times in seconds since the epoch."""
+
+    url: str
+    found_at: float
+    info: RupInfo
+
+    @property
+    def site(self) -> str:
+        """The site of ``url``."""
+        return split(self.url).site
+
+
+@dataclass(frozen=True, slots=True)
 class NoInfo:
     """Why a text is not a rupinfo file."""
 

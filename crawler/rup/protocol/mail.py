@@ -12,7 +12,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import formatdate
 
-from crawler.robots import http_date
+from crawler.robots.http_dates import http_date
 from crawler.rup.protocol.forms import ONE_CLICK
 from crawler.rup.protocol.multipart import content_of, field_of, short_header, split_head, split_parts
 from crawler.rup.protocol.report import Report, Unreadable, read_report, write_report

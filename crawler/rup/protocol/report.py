@@ -23,7 +23,7 @@ from email.utils import format_datetime
 from enum import Enum
 from itertools import groupby
 
-from crawler.robots import http_date
+from crawler.robots.http_dates import http_date
 from crawler.rup.protocol.wire import decode, is_cut, unfold, unwrap
 from crawler.sitemaps.dates import epoch_s
 from crawler.terminal_text import shown

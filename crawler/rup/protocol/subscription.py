@@ -33,20 +33,6 @@ _DAY = Span(1, "day")
 
 
 @dataclass(frozen=True, slots=True)
-class FoundInfo:
-    """A ``/rupinfo.txt`` found at ``url``. Times in seconds since the epoch."""
-
-    url: str
-    found_at: float
-    info: RupInfo
-
-    @property
-    def site(self) -> str:
-        """The site of ``url``."""
-        return split(self.url).site
-
-
-@dataclass(frozen=True, slots=True)
 class Subscription:
     """A registration: the server, the preferences, and what the robot still has to do."""
 

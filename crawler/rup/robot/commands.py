@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 import click
 from rich.table import Table
 
+from crawler.cli.console import console
 from crawler.cli.logs import set_up_logging
 from crawler.cli.options import given_settings, setting_options
-from crawler.cli.output import console, print_json, say, tell
+from crawler.cli.output import print_json, say, tell
 from crawler.cli.shared import canonical, db_option, json_option, run_async
 from crawler.clock import iso
 from crawler.errors import UsageError, missing_extra
@@ -22,7 +23,8 @@ from crawler.frontier.hints import Heeded
 from crawler.rup.commands import rup
 from crawler.rup.mail.maildir import Maildir
 from crawler.rup.protocol.forms import Preferences, is_address
-from crawler.rup.protocol.subscription import FoundInfo, Subscription
+from crawler.rup.protocol.info import FoundInfo
+from crawler.rup.protocol.subscription import Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.rup.robot.session import robot, servers, settings_of_crawl
 from crawler.rup.robot.subscribe import Mailbox, MailTally, Subscriber

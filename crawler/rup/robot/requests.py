@@ -12,8 +12,7 @@ from crawler.model import Failed, Fetched, Purpose, Redirected, Request
 from crawler.reasons import DNS_KINDS, ErrorKind
 from crawler.rup.protocol import report
 from crawler.rup.protocol.forms import GetIndex, RupRequest, write_form
-from crawler.rup.protocol.info import MAX_BYTES, PATHS, NoInfo, read_info
-from crawler.rup.protocol.subscription import FoundInfo
+from crawler.rup.protocol.info import MAX_BYTES, PATHS, FoundInfo, NoInfo, read_info
 from crawler.terminal_text import shown
 
 _ANSWER_BYTES = 64 * 1024

@@ -14,8 +14,7 @@ from crawler.engine.parser_pool import ParserPool, ReadingOptions
 from crawler.engine.polite_client import PoliteClient
 from crawler.errors import NoStore, UsageError
 from crawler.fetch.client import HttpFetcher
-from crawler.frontier.decide import adopt_mains
-from crawler.frontier.scope import Scope
+from crawler.frontier.scope import Scope, adopt_mains
 from crawler.reasons import EndCode, RunEnd, ServerState
 from crawler.run.session import (
     crawl_policy,
@@ -77,9 +76,8 @@ async def robot(
         await store.start_run({**to_record(settings), "auxiliary_run": "rup"}, clock.now())
         try:
             lease = Lease(store, clock, policy.fetch.total_timeout_s)
-            may_send = None if store.lease_s is None else lease.is_valid
             async with (
-                HttpFetcher(fetch_settings(settings), clock, may_send, signer=signer) as fetcher,
+                HttpFetcher(fetch_settings(settings), clock, lease.may_send, signer=signer) as fetcher,
                 kept(lease),
                 ParserPool(ReadingOptions(policy.robots.token, policy.robots.settings.reading)) as reader,
             ):

@@ -17,10 +17,10 @@ from crawler.frontier.hints import Heeded
 from crawler.reasons import MailCode
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Preferences, Register, Unregister
+from crawler.rup.protocol.info import FoundInfo
 from crawler.rup.protocol.report import Report, read_report
 from crawler.rup.protocol.robot import PageHint, Server, Unconfirmed, hints_of, joined, may_register
 from crawler.rup.protocol.subscription import (
-    FoundInfo,
     RawMail,
     Subscription,
     index_of,

@@ -12,8 +12,9 @@ from crawler.clock import Clock
 from crawler.engine.gate import Fetcher
 from crawler.model import Failed, Purpose, Reading, Request, RobotsAction, RobotsCopy
 from crawler.reasons import DNS_KINDS, ErrorKind
-from crawler.robots import RobotsFile, RobotsSettings, SiteRules, interpret, parse, read
-from crawler.robots.text import STRICT_MAX_BYTES
+from crawler.robots.readings import SiteRules, read
+from crawler.robots.response import RobotsSettings, interpret
+from crawler.robots.text import STRICT_MAX_BYTES, RobotsFile, parse
 
 #: How long the answer of a site that nobody serves is valid, and the longest validity of an answer, in seconds.
 _NOBODY_S = 300.0

@@ -23,7 +23,7 @@ from crawler.errors import Argument, CrawlerError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.http_listener import listening
 from crawler.private_files import make_private
-from crawler.robots import product_token
+from crawler.robots.records import product_token
 from crawler.rup.mail.smtp import SmtpMailer
 from crawler.rup.protocol.forms import (
     MAX_FIELDS,

@@ -115,7 +115,7 @@ class PostgresOffers(Offers):
         """Leave behind the sitemaps of other groups that a robots.txt names; returns the news without them."""
         leaving = [offer for offer in news.sitemaps if self._leaves(offer, news.site)]
         await self._leave("leave_offer", [self._row(offer, max_depth) for offer in leaving])
-        return replace(news, sitemaps=tuple(o for o in news.sitemaps if o not in leaving)) if leaving else news
+        return news._replace(sitemaps=tuple(o for o in news.sitemaps if o not in leaving)) if leaving else news
 
     def _row(
         self,

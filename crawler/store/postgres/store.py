@@ -14,6 +14,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import cached_property
 from typing import Any, Self, TypeVar
 
 from crawler.clock import SystemClock, boot_s, monotonic_s
@@ -100,7 +101,6 @@ class PostgresStore(SqlStore):
 
     dialect = "postgres"
     _offers: PostgresOffers
-    _committer: PostgresCommitter
 
     def __init__(
         self, url: str, politeness: PolitenessSettings, lease_s: float, reconnect_s: float, *, read_only: bool
@@ -122,9 +122,6 @@ class PostgresStore(SqlStore):
         self._revisits = _Revisits(sql, self._offers)
         self._access = Access(self.name, sql, self._read, self._writing, self._retry)
         self.bodies = _Bodies(self._access)
-        self._committer = PostgresCommitter(
-            sql, self._offers, self._workers, self._readiness, self._revisits, self.bodies
-        )
         self._carrier = Carrier(self._access, self._offers)
         self._notified_at = self._carried_at = 0.0
         self._mutex = asyncio.Lock()
@@ -332,6 +329,10 @@ class PostgresStore(SqlStore):
         await super().finish_copy(now)
 
     # --- for SqlStore -------------------------------------------------------------------------
+
+    @cached_property
+    def _committer(self) -> PostgresCommitter:
+        return PostgresCommitter(self._sql, self._offers, self._workers, self._readiness, self._revisits, self.bodies)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:

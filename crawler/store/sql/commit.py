@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import BACK
-from crawler.model import Body, Kind, Resource, RobotsAction, RobotsCopy, State
+from crawler.model import Body, Kind, Resource, RobotsAction, State
 from crawler.reasons import ReasonCode
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.text import SMALL_BYTES
 from crawler.store.protocols import (
     Claim,
-    ClaimedSite,
     ClaimLimits,
     CommitBatch,
     CommitResult,
@@ -33,11 +31,14 @@ from crawler.store.sql.offers import FoundOffer, Offers, is_better, merge_sitema
 from crawler.store.sql.preferences import set_id, set_rows
 from crawler.store.sql.readiness import Readiness, unlimited
 from crawler.store.sql.revisits import Revisits, seen_from
-from crawler.store.sql.subscriptions import offer_row
+from crawler.store.sql.site_rows import claimed_site, refuted_of
 from crawler.store.sql.tls import tls_id, tls_rows
 from crawler.store.sql.workers import Workers, pace_of, pace_row
 from crawler.store.statements import Statements
 from crawler.url import registrable_domain, split
+
+if TYPE_CHECKING:
+    from crawler.rup.protocol.info import FoundInfo
 
 _MANY_GROUPS = 4000  # beyond this number of groups their distribution among workers does not matter
 _LONGEST_COMMIT_S = 60.0  # a row that another worker wrote that long ago may have been committed just now
@@ -166,12 +167,12 @@ class Committer:
         share = -(-int(there.groups) // workers)
         groups = max(0, min(limits.groups, share - limits.held))
         if limits.max_pages is None:
-            return await self._claim(now, replace(limits, groups=groups)), None, share
+            return await self._claim(now, limits._replace(groups=groups)), None, share
         left, others = await self._workers.pages_left(limits.max_pages)
         fair = -(-left // workers)
         most = max(limits.pages_kept, min(fair, left - others))
         spare = max(0, most - max(limits.held, limits.pages_under_way))
-        claims = await self._claim(now, replace(limits, groups=min(groups, spare)))
+        claims = await self._claim(now, limits._replace(groups=min(groups, spare)))
         wanted = limits.pages_under_way + limits.pages_per_group * (limits.held + len(claims))
         pages = max(limits.pages_kept, min(most, wanted))
         await self._workers.set_aside(pages)
@@ -197,7 +198,7 @@ class Committer:
             await self._store_pages(pages, numbers)
         for outcome in outcomes:
             if outcome.rupinfo is not None:
-                await self._sql.execute("put_rup_offer", **offer_row(outcome.rupinfo))
+                await self._sql.execute("put_rup_offer", **rup_offer_row(outcome.rupinfo))
         touched |= await self._bring_nearer(outcomes, max_depth)
         return touched
 
@@ -514,6 +515,22 @@ def _within(batch: list[Queued], pages: int) -> list[Queued]:
     return [queued for queued in batch if queued.seen is not None or queued in new]
 
 
+def rup_offer_row(offered: FoundInfo) -> dict[str, object]:
+    """The contents of a /rupinfo.txt, as the statement ``put_rup_offer`` takes it."""
+    info = offered.info
+    return {
+        "site": offered.site,
+        "url": offered.url,
+        "found_at": offered.found_at,
+        "cgi": info.cgi,
+        "authentifier": info.authentifier,
+        "latencies": json.dumps(info.latencies),
+        "exclude": json.dumps(info.exclude),
+        "include_only": json.dumps(info.include_only),
+        "max_query_span": None if info.max_query_span is None else str(info.max_query_span),
+    }
+
+
 def _is_deferred(news: RobotsNews) -> bool:
     return news.copy.action is RobotsAction.DEFER
 
@@ -521,32 +538,3 @@ def _is_deferred(news: RobotsNews) -> bool:
 def _interleaved(batches: list[list[Queued]]) -> list[Queued]:
     """The URLs of a group's sites: one of each site, then the next of each."""
     return [queued for urls in zip_longest(*batches) for queued in urls if queued is not None]
-
-
-def refuted_of(row: Any) -> Refuted:
-    """The refuted mirror in a row."""
-    return Refuted(row.site, row.main_site, Contradiction(row.contradiction))
-
-
-def claimed_site(row: Any) -> ClaimedSite:
-    """The site in a row of ``claimed_sites`` or ``site_named``."""
-    return ClaimedSite(row.id, row.name, _robots_copy(row), row.robots_id, row.crawl_delay_s)
-
-
-def _robots_copy(row: Any) -> RobotsCopy | None:
-    if row.action is None:
-        return None
-    return RobotsCopy(
-        action=RobotsAction(row.action),
-        status=row.status,
-        fetched_at=row.fetched_at,
-        expires_at=row.valid_until,
-        body=row.body if row.sha256 else b"",
-        sha256=row.sha256 or b"",
-        etag=row.etag,
-        last_modified=row.last_modified,
-        failures=row.failures,
-        failing_since=row.failing_since,
-        retry_at=row.retry_at,
-        note=row.note,
-    )

@@ -10,9 +10,12 @@ import json
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
-from crawler.frontier.decide import Outcome
 from crawler.model import Preference
+
+if TYPE_CHECKING:
+    from crawler.frontier.decide import Outcome
 
 
 def set_id(said: tuple[Preference, ...] | None) -> int | None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crawler.frontier.decide import Outcome
 from crawler.frontier.hints import ASKED_FOR, Heeded, Hint, HintKind, Refusal, folder_of, usable, with_folders
 from crawler.frontier.offers import Offer
 from crawler.frontier.revisit import (
@@ -38,6 +37,9 @@ from crawler.store.sql.preferences import set_id
 from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.section import Access, StoreSection
 from crawler.store.statements import Statements
+
+if TYPE_CHECKING:
+    from crawler.frontier.decide import Outcome
 
 _ROWS_AT_ONCE = 5000
 _ALL_SITES = 0

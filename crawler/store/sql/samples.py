@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from crawler.reasons import ReasonCode
 from crawler.store.protocols import SampleDraw, SampleRow
@@ -36,7 +35,7 @@ class SqlSamples(StoreSection):
         async with self._writing():
             await self._sql.execute("drop_sample_draw")
             await self._sql.execute("drop_sample")
-            await self._sql.execute("insert_sample_draw", **asdict(draw))
+            await self._sql.execute("insert_sample_draw", **draw._asdict())
             await self._sql.execute_many("insert_sample", (row._asdict() for row in rows))
             await self._sql.execute("drop_frame")
             for begin in range(0, len(frame), _FRAME_AT_ONCE):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cache
-from importlib.resources import files
 from shlex import quote
 
 from crawler.errors import Setting, StoreVersionError, UsageError
 from crawler.reasons import UNSENT_KINDS
 from crawler.store.keys import render_keys
-from crawler.store.statements import Queries, load_statements, render_calls
+from crawler.store.statements import Queries, load_statements, read_sql, render_calls
 
 #: The version of the schema, ``PRAGMA user_version`` on SQLite and the table ``store_version`` on PostgreSQL.
 SCHEMA_VERSION = 1
 
-_FILES = files("crawler.store")
 #: 1 for the error kind of a request that was sent, and for none; 0 for one that had no address to connect to.
 _WAS_SENT = "CASE WHEN {0} IN (" + ", ".join(f"'{kind}'" for kind in sorted(UNSENT_KINDS)) + ") THEN 0 ELSE 1 END"
 #: Expressions that the databases write differently, by the name that the views use. ``{0}`` stands for the arguments.
@@ -40,7 +38,7 @@ _FUNCTIONS_OF_VIEWS = {
 @cache
 def schema(dialect: str) -> str:
     """The statements that make an empty store, for ``sqlite`` or ``postgres``: its tables and the common views."""
-    tables, views = (_FILES / dialect / "schema.sql").read_text(), (_FILES / "sql" / "views.sql").read_text()
+    tables, views = read_sql(f"crawler.store.{dialect}", "schema.sql"), read_sql("crawler.store.sql", "views.sql")
     return render_keys(f"{tables}\n{render_calls(views, _FUNCTIONS_OF_VIEWS[dialect])}")
 
 

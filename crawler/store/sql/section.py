@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from crawler.store.retrying import Retry
 from crawler.store.statements import Queries, Statements
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """The way of a section to its database.
 
     ``read`` reads committed rows. ``sql`` belongs to the one transaction that may be open, and ``writing()`` opens it;

@@ -7,7 +7,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from crawler.errors import Setting, StoreError, UsageError
 from crawler.frontier.domain_addresses import with_addresses
@@ -34,7 +35,6 @@ from crawler.store.protocols import (
 from crawler.store.retrying import retrying
 from crawler.store.rows import Parameters
 from crawler.store.sql.bodies import SqlBodies, find_url
-from crawler.store.sql.commit import Committer, claimed_site, refuted_of
 from crawler.store.sql.control import SqlControl, read_parts
 from crawler.store.sql.maintenance import SqlMaintenance
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
@@ -44,10 +44,14 @@ from crawler.store.sql.revisits import Revisits, SqlRevisits
 from crawler.store.sql.samples import SqlSamples
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.section import Access
-from crawler.store.sql.subscriptions import SqlSubscriptions
+from crawler.store.sql.site_rows import claimed_site, refuted_of
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
 from crawler.store.statements import Queries, Statements
 from crawler.version import VERSION
+
+if TYPE_CHECKING:
+    from crawler.store.sql.commit import Committer
+    from crawler.store.sql.subscriptions import SqlSubscriptions
 
 T = TypeVar("T")
 
@@ -61,7 +65,7 @@ def _waiting(row: Any) -> Waiting:
 
 def bodies_of(batch: CommitBatch) -> dict[bytes, Body]:
     """The bodies of the pages in a batch, by SHA-256."""
-    return {o.page.body.sha256: o.page.body for o in batch.outcomes if o.page and o.page.body}
+    return {o.page.body.sha256: o.page.body for o in batch.outcomes if o.page is not None and o.page.body is not None}
 
 
 class SqlStore(ABC):
@@ -71,13 +75,11 @@ class SqlStore(ABC):
     _sql: Statements  # on the connection of the one transaction that may be open
     _read: Queries  # outside of it
     _offers: Offers
-    _committer: Committer
     _readiness: Readiness
     _access: Access
     _workers: Workers
     _revisits: Revisits
     control: SqlControl
-    rup: SqlSubscriptions
     bodies: SqlBodies
     revisits: SqlRevisits
     samples: SqlSamples
@@ -89,11 +91,16 @@ class SqlStore(ABC):
     def _make_parts(self) -> None:
         """Make the parts that are the same for both databases."""
         access, offers, readiness = self._access, self._offers, self._readiness
-        self.rup = SqlSubscriptions(access)
         self.revisits = SqlRevisits(access, offers, readiness, self._revisits)
         self.samples = SqlSamples(access, offers, readiness)
         self.results = SqlResults(access)
         self.maintenance = SqlMaintenance(access, offers, readiness, self._revisits, self.bodies)
+
+    @cached_property
+    def rup(self) -> SqlSubscriptions:
+        from crawler.store.sql.subscriptions import SqlSubscriptions  # loads the forms and mails of the protocol
+
+        return SqlSubscriptions(self._access)
 
     # --- provided by a subclass ---------------------------------------------------------------
 
@@ -101,6 +108,11 @@ class SqlStore(ABC):
     @abstractmethod
     def name(self) -> str:
         """The name of the store in messages."""
+
+    @property
+    @abstractmethod
+    def _committer(self) -> Committer:
+        """Executes the commits of this worker."""
 
     @abstractmethod
     def _writing(self) -> AbstractAsyncContextManager[None]:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from crawler.rup.protocol.forms import Preferences
-from crawler.rup.protocol.info import RupInfo
+from crawler.rup.protocol.info import FoundInfo, RupInfo
 from crawler.rup.protocol.robot import Server
-from crawler.rup.protocol.subscription import FoundInfo, MailRow, Subscription
+from crawler.rup.protocol.subscription import MailRow, Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.store.retrying import retrying
+from crawler.store.sql.commit import rup_offer_row
 from crawler.store.sql.section import StoreSection
 
 _MAILS_KEPT = 100_000
@@ -37,7 +38,7 @@ class SqlSubscriptions(StoreSection):
     @retrying
     async def put_offered(self, offered: FoundInfo) -> None:
         async with self._writing():
-            await self._sql.execute("put_rup_offer", **offer_row(offered))
+            await self._sql.execute("put_rup_offer", **rup_offer_row(offered))
 
     async def subscriptions(self) -> list[Subscription]:
         return [_subscription(row) for row in await self._read.fetch("rup_servers")]
@@ -69,22 +70,6 @@ class SqlSubscriptions(StoreSection):
 
     async def read_before(self, digests: Iterable[bytes]) -> set[bytes]:
         return {digest for digest in digests if await self._read.fetch("is_mail_read", digest=digest)}
-
-
-def offer_row(offered: FoundInfo) -> dict[str, object]:
-    """The contents of a /rupinfo.txt, as the statement ``put_rup_offer`` takes it."""
-    info = offered.info
-    return {
-        "site": offered.site,
-        "url": offered.url,
-        "found_at": offered.found_at,
-        "cgi": info.cgi,
-        "authentifier": info.authentifier,
-        "latencies": json.dumps(info.latencies),
-        "exclude": json.dumps(info.exclude),
-        "include_only": json.dumps(info.include_only),
-        "max_query_span": None if info.max_query_span is None else str(info.max_query_span),
-    }
 
 
 def _subscription(row: Any) -> Subscription:

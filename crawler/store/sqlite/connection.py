@@ -10,10 +10,9 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from shlex import quote
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import aiosqlite
-from filelock import FileLock, Timeout
 
 from crawler.errors import Action, NoStore, Setting, StatementError, StoreError, StoreInUse, UsageError
 from crawler.private_files import PRIVATE, make_private
@@ -22,6 +21,9 @@ from crawler.store.rows import Parameters, named_rows
 from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
 from crawler.store.sqlite.reading import ReadingConnection
 from crawler.store.statements import ONLY_READS, Database
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 _PRAGMAS = """
 PRAGMA page_size = 8192;
@@ -269,6 +271,8 @@ def lock_store(path: Path) -> FileLock:
     """Take the lock of the one process that may write. The system releases it when the process dies."""
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
+    from filelock import FileLock, Timeout  # not loaded by commands that only read
+
     lock = FileLock(f"{path}.lock", timeout=0.2, mode=PRIVATE, poll_interval=0.02)  # is_held may hold it for an instant
     try:
         lock.acquire()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import aiosqlite
-from filelock import FileLock
 
 from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
@@ -18,7 +17,6 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.rows import Parameters
 from crawler.store.sql.bodies import SqlBodies
-from crawler.store.sql.commit import Committer
 from crawler.store.sql.control import SqlControl
 from crawler.store.sql.offers import Offers
 from crawler.store.sql.readiness import Readiness
@@ -40,6 +38,11 @@ from crawler.store.sqlite.connection import (
     transaction,
 )
 from crawler.store.statements import Queries, Statements
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+    from crawler.store.sql.commit import Committer
 
 _ROWS_AT_ONCE = 5000
 
@@ -87,7 +90,6 @@ class SqliteStore(SqlStore):
         self._revisits = _Revisits(db, queries, sql, self._offers)
         self._access = Access(self.name, sql, self._read, self._writing, self._retry)
         self.bodies = SqlBodies(self._access)
-        self._committer = Committer(sql, self._offers, self._workers, self._readiness, self._revisits, self.bodies)
         self._make_parts()
         self._file = (path.stat().st_dev, path.stat().st_ino)
         self._cache_kib = 0
@@ -180,6 +182,12 @@ class SqliteStore(SqlStore):
     async def _end_crashed(self, now: float) -> None:
         end = RunEnd(EndCode.KILLED)  # this process has the lock: all others are dead
         await self._sql.execute("end_all_workers", now=now, ended_code=end.code, ended_by=end.sentence)
+
+    @cached_property
+    def _committer(self) -> Committer:
+        from crawler.store.sql.commit import Committer  # only a crawl commits
+
+        return Committer(self._sql, self._offers, self._workers, self._readiness, self._revisits, self.bodies)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[None]:

@@ -50,7 +50,7 @@ class Peer:
             self.connection.data_received(piece)
 
     async def answer(self) -> tuple[int, bytes]:
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(300):
             message, body = await self.connection.read()
             return message.code, await body.read()
 

@@ -8,18 +8,9 @@ from collections.abc import Mapping
 import pytest
 
 from crawler.fetch.name_servers import HostAddresses, LookUpFailed, NameServers
-from crawler.fetch.resolver import EXTENDED_S, FAILURE_S, LEAST_TTL_S, MOST_TTL_S, Resolver, address_for
+from crawler.fetch.resolver import FAILURE_S, LEAST_TTL_S, MOST_TTL_S, Resolver
 from crawler.reasons import ErrorKind
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
-
-
-def test_the_first_matching_override_counts() -> None:
-    overrides = (("a.test", "127.0.0.1"), ("*.test", "127.0.0.2"))
-    assert address_for("a.test", overrides) == "127.0.0.1"
-    assert address_for("B.A.test.", overrides) == "127.0.0.2"
-    assert address_for("test", overrides) is None
-    assert address_for("atest", overrides) is None
-    assert address_for("anything.at.all", (("*", "::1"),)) == "::1"
 
 
 async def test_an_override_answers_without_the_system() -> None:
@@ -67,8 +58,10 @@ async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_as
         ("192.0.2.1", 81),
         ("2001:db8::1", 81),
     ]
-    resolver.prefer("a.example", "2001:db8::1")
+    assert resolver.prefer_other("a.example", {"192.0.2.1"})
     assert resolver.cached("a.example") == "2001:db8::1"
+    assert not resolver.prefer_other("a.example", {"192.0.2.1", "2001:db8::1"}), "there is no other"
+    assert not resolver.prefer_other("new.example", {""})
     assert await resolver.look_up("dead.example") == ""
     with pytest.raises(LookUpFailed, match="does not exist") as failed:
         await resolver.resolve("dead.example", 80)
@@ -77,7 +70,6 @@ async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_as
     assert (resolver.cached("b.test"), resolver.cached("192.0.2.9")) == ("", "192.0.2.9")
     names = ("a.example", "dead.example", "b.test", "192.0.2.9", "new.example")
     assert [resolver.is_limited(name) for name in names] == [True, True, False, True, True]
-    assert [resolver.extend(name) for name in names] == [True, True, True, True, False]
     counts = {outcome: n for outcome, (n, _) in json.loads(resolver.look_ups()).items()}
     assert counts == {"found": 1, "dns_no_name": 1, "cached": 2}
     await resolver.close()
@@ -102,30 +94,12 @@ def test_an_answer_is_kept_for_its_ttl_within_bounds(ttl_s: float | None, kept_s
     run_virtual(main)
 
 
-def test_a_request_that_waited_for_longer_than_the_ttl_is_sent_without_another_look_up() -> None:
-    async def main(clock: VirtualClock) -> None:
-        system = System({"a.example": HostAddresses(("192.0.2.1",), 60.0)})
-        resolver = Resolver((), system=system)
-        await resolver.look_up("a.example")
-        await clock.sleep(100.0)
-        assert resolver.extend("a.example")
-        assert [found["host"] for found in await resolver.resolve("a.example", 80)] == ["192.0.2.1"]
-        assert system.asked == ["a.example"]
-        assert resolver.cached("a.example") is None, "the next request looks it up before it waits"
-        await clock.sleep(EXTENDED_S)
-        await resolver.resolve("a.example", 80)
-        assert system.asked == ["a.example"] * 2
-        await resolver.close()
-
-    run_virtual(main)
-
-
 async def test_the_names_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crawler.fetch.resolver.CACHE_NAMES", 3)
     resolver = Resolver((), system=System({}))
     for n in range(5):
         await resolver.look_up(f"n{n}.example")
-    assert [resolver.extend(f"n{n}.example") for n in range(5)] == [False, False, True, True, True]
+    assert [resolver.cached(f"n{n}.example") is not None for n in range(5)] == [False, False, True, True, True]
     await resolver.close()
 
 

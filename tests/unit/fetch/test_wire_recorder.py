@@ -13,9 +13,7 @@ from crawler.clock import SystemClock
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.model import Exchange, Failed, Fetched, FetchResult, Purpose, Request
 
-SETTINGS = FetchSettings(
-    "TestBot/1", None, read_timeout_s=5, resolve=(("*.test", "127.0.0.1"),), allow_private=True, keep_exchanges=True
-)
+SETTINGS = FetchSettings("TestBot/1", None, resolve=(("*.test", "127.0.0.1"),), allow_private=True, keep_exchanges=True)
 HTML = b"Content-Type: text/html\r\n"
 #: Answers that no parser's output gives back: odd reason phrases, header spelling, chunk sizes, extensions, trailers.
 ODD = {

@@ -1,0 +1,850 @@
+"""The workbench: decides when a request may be sent. It does no I/O, reads no clock and starts no task.
+
+Three nouns: an *address* serves *politeness groups*, and a group has *requests*. Each request is a :class:`Ticket`. The
+*registered domain* of a group is the unit by which requests share the slots. Everything that makes a request wait is
+here; the gate (:mod:`crawler.engine.gate`) is the shell around it.
+
+The shares are the dynamic threshold of A. Choudhury and E. Hahne, "Dynamic Queue Length Thresholds for Shared-Memory
+Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998. The order, by addresses that are due, is that of the
+workbench of P. Boldi, A. Marino, M. Santini and S. Vigna, "BUbiNG: Massive Crawling for the Masses", ACM Transactions
+on the Web 12(2), 2018.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, IntEnum, auto
+from functools import lru_cache
+from heapq import heappop, heappush
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from itertools import count
+from typing import TypeVar
+
+from crawler.frontier.hours import window, window_of
+from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings, after_answer, with_crawl_delay
+from crawler.reasons import WaitCode, WaitReason
+from crawler.url import registrable_domain
+
+#: A domain may take a slot while it holds fewer than the free slots divided by this number. If a domain is alone, that
+#: ends at a quarter of all slots.
+_FREE_PER_HELD = 3
+_MOST_WAITING = 16  # requests of one domain
+
+#: A domain is slow if a request has held a slot for longer than this: for ``_SLOW_FOR`` times that request's duration.
+_SLOW_AFTER_S = 5.0
+_SLOW_FOR = 20
+#: A domain is proven when this many requests in a row have not been slow: its robots.txt and three pages.
+_PROVEN_BY = 4
+
+#: From more groups than this on, the starts of requests to an address are a pause apart.
+UNPACED_GROUPS = 4
+#: Requests wait for an address here if their turn comes within so many seconds: until the commit that claims others.
+_SOON_S = 2.0
+_FEWEST_WAITING_AT_ADDRESS, _MOST_WAITING_AT_ADDRESS = 2, 64
+_LOOPBACK = ("127.0.0.0/8", "::1/128")
+
+#: Look-ups of names under way. Only those of the last seconds count: a request does not wait longer for one.
+_LOOK_UPS = 256
+LOOK_UP_S = 2.0
+#: A group whose look-up takes longer is given back for so long. Resolvers keep the answer for longer than that.
+_LOOK_UP_AGAIN_S = 4.0
+
+_SHORTEST_TURN_S, _LONGEST_TURN_S = 0.004, 1.0  # bounds on the measured time between turns
+_LONGEST_BOOKING_S = 60.0  # by turns that were measured: they may get shorter
+_LATE_S = 5.0  # so long after its time, a booking that was not used counts no longer
+_BOOKED_PER_TURN = 2  # groups, if turns were measured: so the queue does not run empty when they get shorter
+
+_READING_S = 1.0  # how long the reading of a large robots.txt is taken to last
+
+_KEPT = 10_000  # domains, and addresses
+_EVICTED_AT_ONCE = 1_000
+
+
+# --- what the workbench is asked, and what it answers -----------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """One request at the workbench, from :meth:`Workbench.open` to :meth:`Workbench.close`."""
+
+    group: str
+    host: str
+    domain: str
+    address: Address | None = None  # with a limit
+    target: str = ""  # the address in text, with which the request began to wait for a slot
+    waits_in: Shares | None = None
+    holds: Shares | None = None  # a slot of these, and of the address if these are the slots of requests
+    since: float = 0.0  # when it began to wait, in seconds since the epoch
+    waiter: object = None  # for the shell
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Send the request now. It holds a slot, and a place at its address, until :meth:`Workbench.done`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Ask again at ``until`` (seconds since the epoch); if that is infinite, when the ticket is woken."""
+
+    until: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForRoom:
+    """Ask again when there is room for another answer of the domain."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Look the host up, for :data:`LOOK_UP_S` at most, and say so to :meth:`Workbench.looked_up`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """Give the group back to the store: it can be asked ``until`` then at the earliest (seconds since the epoch)."""
+
+    until: float
+    why: WaitReason
+
+
+Reply = Go | Wait | WaitForRoom | LookUp | GiveBack
+_GO, _WAIT = Go(), Wait()
+
+
+class Hold(Enum):
+    """A cause that holds the whole crawl back."""
+
+    OPERATOR = auto()
+    DISK = auto()  # a disk has too little free space
+
+
+# --- limits that many groups share ------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class _Limiter:
+    """The requests to many groups that share a registered domain or an address: in flight, and in a bounded queue.
+
+    A group that finds the queue full is given back with the time at which its turn is likely to come (:meth:`book`).
+    """
+
+    name: str
+    pause_s: float  # between the starts of requests that are paced
+    in_flight: int = 0
+    next_at: float = 0.0  # when the next request may start, in seconds since the epoch
+    has_timer: bool = False
+    queue: dict[Ticket, None] = field(default_factory=dict)  # the one that came first is first
+    waited_s: float = 0.0  # by the request that was served last, if others wait since
+    booked: dict[str, float] = field(default_factory=dict)  # by domain, when its last group that was given back is due
+    bookings: list[tuple[float, str]] = field(default_factory=list)  # a heap of all that are due later
+    due: dict[str, float] = field(default_factory=dict)  # by domain, since when its booking is due; the first is first
+
+    def begin(self, now: float, *, is_paced: bool) -> None:
+        """A request starts."""
+        self.in_flight += 1
+        if is_paced:
+            self.next_at = now + self.pause_s
+
+    def leave(self, ticket: Ticket, now: float) -> None:
+        """A request waits no longer: its turn has come, or it was cancelled."""
+        del self.queue[ticket]
+        self.waited_s = max(0.0, now - ticket.since) if self.queue else 0.0
+
+    def is_full(self, domain: str, now: float) -> bool:
+        """Whether no further request of ``domain`` may wait."""
+        return len(self.queue) >= _MOST_WAITING
+
+    def turn_s(self, now: float) -> float:
+        """The time from one turn to the next, in seconds: how long a request waits, divided by how many wait.
+
+        Until a request has waited, the turns are taken to be a pause apart.
+        """
+        waiting = max(1, len(self.queue))
+        oldest = next(iter(self.queue), None)
+        so_far_s = 0.0 if oldest is None else (now - oldest.since) / waiting
+        measured_s = self.waited_s / waiting if self.waited_s else self.pause_s
+        return min(max(measured_s, so_far_s, self.least_turn_s), max(self.pause_s, _LONGEST_TURN_S))
+
+    @property
+    def least_turn_s(self) -> float:
+        """The time from one turn to the next that no measurement goes below, in seconds."""
+        return _SHORTEST_TURN_S
+
+    def book(self, domain: str, now: float) -> float:
+        """When to claim a group of ``domain`` again that finds the queue full, in seconds since the epoch.
+
+        The domains that wait or have bookings take turns: each has a sequence of bookings of its own. Turns that are a
+        pause apart cannot get shorter, so a booking is as far away as the sequence is long. Turns that were measured
+        can: their bookings are laid in circles over a minute.
+        """
+        self.note_due(now)
+        sharing = len({ticket.domain for ticket in self.queue} | self.booked.keys() | {domain})
+        turn_s = self.turn_s(now)
+        if turn_s > self.least_turn_s:
+            turn_s, longest_s = turn_s / _BOOKED_PER_TURN, _LONGEST_BOOKING_S
+        else:
+            longest_s = math.inf
+        first = now + len(self.queue) * turn_s
+        at = max(self.booked.get(domain, 0.0), first) + sharing * turn_s
+        if at - now > longest_s:
+            at = now + (at - now) % longest_s
+        self.booked[domain] = at
+        heappush(self.bookings, (at, domain))
+        return at
+
+    def note_due(self, now: float) -> None:
+        """Note the bookings whose time has come, and forget those that are not used."""
+        while self.bookings and self.bookings[0][0] <= now:
+            at, name = heappop(self.bookings)
+            if self.booked.get(name) == at:
+                del self.booked[name]
+            self.due.pop(name, None)
+            self.due[name] = at
+        while self.due and next(iter(self.due.values())) < now - _LATE_S:  # the group does not come
+            del self.due[next(iter(self.due))]
+
+    def is_idle(self, now: float) -> bool:
+        """Whether nothing is lost if the limiter is forgotten."""
+        self.note_due(now)
+        return not (self.in_flight or self.queue or self.bookings) and self.next_at <= now
+
+
+@dataclass(slots=True, eq=False)
+class Address(_Limiter):
+    """An IPv4 address, or the /64 of an IPv6 address, with the requests to it."""
+
+    limit: int = 1  # requests in flight
+    groups: set[str] = field(default_factory=set)  # at most UNPACED_GROUPS + 1
+
+    @property
+    def least_turn_s(self) -> float:
+        """See :class:`_Limiter`."""
+        return max(_SHORTEST_TURN_S, self.pause_s if self.is_paced else 0.0)
+
+    def is_behind_bookings(self, domain: str, now: float) -> bool:
+        """Whether groups of other domains have bookings, and ``domain`` has none that is due: they come first."""
+        if not self.pause_s or not self.is_paced:
+            return False
+        self.note_due(now)
+        return domain not in self.due and bool(self.bookings or self.due)
+
+    def is_full(self, domain: str, now: float) -> bool:
+        """Whether no further request of ``domain`` may wait: its turn does not come soon, or others come before it.
+
+        If the starts are paced, those wait whose turn comes within two seconds at a pause for each. A group whose
+        booking is due may find others before it.
+        """
+        if not self.pause_s or not self.is_paced:
+            return len(self.queue) >= _MOST_WAITING_AT_ADDRESS
+        soon = min(max(_FEWEST_WAITING_AT_ADDRESS, math.ceil(_SOON_S / self.pause_s)), _MOST_WAITING_AT_ADDRESS)
+        most = 2 * soon if domain in self.due else soon
+        return len(self.queue) >= most or self.is_behind_bookings(domain, now)
+
+    def is_open(self, now: float) -> bool:
+        """Whether a request may start at ``now``."""
+        return self.in_flight < self.limit and now >= self.next_at
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether so many groups share the address that the starts of requests are a pause apart."""
+        return len(self.groups) > UNPACED_GROUPS
+
+    def take(self, now: float) -> None:
+        """A request takes a place."""
+        self.begin(now, is_paced=self.is_paced)
+
+
+class _Kind(IntEnum):
+    """For how long a request of a domain is likely to hold its slot."""
+
+    PROVEN = 0  # not for long, judging by several requests
+    QUICK = 1  # not for long, judging by few requests
+    NEW = 2  # nobody knows: none of its requests has ended
+    SLOW = 3  # for long, judging by one of its recent requests
+
+
+@dataclass(slots=True, eq=False)
+class _Domain(_Limiter):
+    """A registered domain. Of its requests, those in flight hold slots, and those whose answers are read count too."""
+
+    kind: _Kind = _Kind.NEW
+    slow_until: float = 0.0  # in seconds since the epoch
+    quick: int = 0  # requests in a row that were not slow
+    held: int = 0  # slots
+    turn: int = 0  # while it waits: domains with lower numbers are served first
+    is_candidate: bool = False  # it is in the heap of its kind
+    parked_at: int | None = None  # it waits for more free slots, with so many requests in flight
+    by_address: dict[Address | None, deque[Ticket]] = field(default_factory=dict)  # in the order of their turns
+
+    @property
+    def kind_if_not_slow(self) -> _Kind:
+        """Its kind, if one of its requests has ended, and none was slow lately."""
+        return _Kind.PROVEN if self.quick >= _PROVEN_BY else _Kind.QUICK
+
+
+class Shares:
+    """A number of slots, shared by registered domain. A slot is taken together with a place at an address.
+
+    Who waits is in one of three structures, and each event touches only those that it may serve. *Candidates* are
+    domains that may be served as far as is known: a heap by turn for each kind. *Parked* domains wait for more free
+    slots. All others wait for an address, or between two starts: the release of a place, or a timer, makes them
+    candidates. A candidate that cannot be served after all goes to one of the other two.
+    """
+
+    def __init__(self, slots: int, pause_s: float = 0.0) -> None:
+        self._free = slots
+        self._held = [0] * len(_Kind)  # by kind
+        self._most = (slots, slots - slots // 8, slots - slots // 4, slots - slots // 2)  # of a kind and those below it
+        self._pause_s = pause_s / max(1, slots // (_FREE_PER_HELD + 1))
+        self._domains: dict[str, _Domain] = {}  # those of late
+        self._candidates: tuple[list[tuple[int, int, _Domain]], ...] = ([], [], [], [])
+        self._parked: dict[int, dict[_Domain, None]] = {}  # by the number of requests in flight
+        self._timers: list[tuple[float, int, _Limiter]] = []
+        self._numbers = count()
+        self.granted: list[Ticket] = []  # those that were served after they had waited
+
+    def next_at(self) -> float:
+        """When :meth:`serve` should be called next, if nothing else happens before."""
+        return self._timers[0][0] if self._timers else math.inf
+
+    def take(self, ticket: Ticket, now: float) -> bool:
+        """Take a slot, and a place at the address of ``ticket``, if it may have them now; returns whether it did."""
+        domain = self._domain(ticket.domain, now)
+        address = ticket.address
+        if not self._may_take(domain, address, now) or (address and address.is_behind_bookings(domain.name, now)):
+            return False
+        self._take(domain, ticket, now)
+        for limiter in _limiters(domain, address):
+            limiter.due.pop(domain.name, None)
+        return True
+
+    def full(self, ticket: Ticket, now: float) -> _Limiter | None:
+        """The limiter whose queue is full, so no other request may wait: the address, the domain, or ``None``."""
+        if ticket.address is not None and ticket.address.is_full(ticket.domain, now):
+            return ticket.address
+        domain = self._domain(ticket.domain, now)
+        return domain if domain.is_full(ticket.domain, now) else None
+
+    def join(self, ticket: Ticket, now: float) -> None:
+        """Let ``ticket`` wait for a slot, and for a place at its address."""
+        domain = self._domain(ticket.domain, now)
+        if not domain.by_address:
+            domain.turn = next(self._numbers)
+        domain.by_address.setdefault(ticket.address, deque()).append(ticket)
+        ticket.waits_in, ticket.since = self, now
+        for limiter in _limiters(domain, ticket.address):
+            limiter.queue[ticket] = None
+            limiter.due.pop(ticket.domain, None)
+        self._consider(domain)
+        self.serve(now)
+
+    def leave(self, ticket: Ticket, now: float) -> None:
+        """``ticket`` waits no longer."""
+        domain = self._domains[ticket.domain]
+        line = domain.by_address[ticket.address]
+        line.remove(ticket)
+        if not line:
+            del domain.by_address[ticket.address]
+        for limiter in _limiters(domain, ticket.address):
+            limiter.leave(ticket, now)
+        ticket.waits_in = None
+        if not domain.by_address:
+            domain.is_candidate = False
+            self._unpark(domain)
+
+    def release(self, ticket: Ticket, now: float) -> None:
+        """Give the slot of ``ticket`` back, and its place. They go to the next requests that may take them."""
+        domain = self._domains[ticket.domain]  # a domain with requests in flight is not forgotten
+        ticket.holds = None
+        self._free += 1
+        self._held[domain.kind] -= 1
+        domain.held -= 1
+        if ticket.address is not None:
+            ticket.address.in_flight -= 1
+            self._consider_waiting(ticket.address)
+        for in_flight in [held for held in self._parked if held < self._free // _FREE_PER_HELD]:
+            for parked in tuple(self._parked[in_flight]):
+                self._consider(parked)
+        self._end(domain, now)
+
+    def learn(self, name: str, took_s: float, now: float) -> None:
+        """A request of the domain ``name`` has held its slot for ``took_s`` seconds."""
+        domain = self._domain(name, now)
+        if took_s > _SLOW_AFTER_S:
+            domain.slow_until, domain.quick = max(domain.slow_until, now + _SLOW_FOR * took_s), 0
+            self._sort(domain, _Kind.SLOW)
+        else:
+            domain.quick += 1
+            if now >= domain.slow_until:
+                self._sort(domain, domain.kind_if_not_slow)
+        self.serve(now)
+
+    def begin_reading(self, name: str, now: float) -> None:
+        """An answer of the domain ``name`` is being read: it counts as a slot that the domain holds, but takes none."""
+        self._domain(name, now).in_flight += 1
+
+    def end_reading(self, name: str, now: float) -> None:
+        """An answer of the domain ``name`` has been read."""
+        self._end(self._domains[name], now)
+
+    def serve(self, now: float) -> None:
+        """Let all waiting requests take slots that may, and put them into :attr:`granted`."""
+        while self._timers and self._timers[0][0] <= now:
+            limiter = heappop(self._timers)[2]
+            limiter.has_timer = False
+            if isinstance(limiter, _Domain):
+                self._consider(limiter)
+            else:
+                self._consider_waiting(limiter)
+        while (domain := self._next_candidate()) is not None:
+            if not self._has_share(domain):
+                domain.parked_at = domain.in_flight
+                self._parked.setdefault(domain.in_flight, {})[domain] = None
+                continue
+            address = next((each for each in domain.by_address if self._may_take(domain, each, now)), _NOWHERE)
+            if address is _NOWHERE:
+                self._wake_when_over(domain, now)
+                for closed in domain.by_address:
+                    self._wake_when_over(closed, now)
+                continue
+            ticket = domain.by_address[address][0]
+            self.leave(ticket, now)
+            self._take(domain, ticket, now)
+            self.granted.append(ticket)
+            if domain.by_address:
+                domain.turn = next(self._numbers)
+                if address in domain.by_address:
+                    domain.by_address[address] = domain.by_address.pop(address)
+                self._consider(domain)
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _domain(self, name: str, now: float) -> _Domain:
+        if (domain := self._domains.get(name)) is None:
+            _forget_some(self._domains, now)
+            domain = self._domains[name] = _Domain(name, self._pause_s)
+        elif domain.kind is _Kind.SLOW and now >= domain.slow_until:
+            self._sort(domain, domain.kind_if_not_slow)
+        return domain
+
+    def _may_take(self, domain: _Domain, address: Address | None, now: float) -> bool:
+        return self._has_share(domain) and (address is None or (now >= domain.next_at and address.is_open(now)))
+
+    def _has_share(self, domain: _Domain) -> bool:
+        return self._is_open(domain.kind) and domain.in_flight < max(1, self._free // _FREE_PER_HELD)
+
+    def _is_open(self, kind: int) -> bool:
+        """Whether a slot is free for domains of this kind."""
+        return all(sum(self._held[upper:]) < self._most[upper] for upper in range(kind + 1))
+
+    def _take(self, domain: _Domain, ticket: Ticket, now: float) -> None:
+        ticket.holds = self
+        self._free -= 1
+        self._held[domain.kind] += 1
+        domain.held += 1
+        domain.begin(now, is_paced=ticket.address is not None)
+        if ticket.address is not None:
+            ticket.address.take(now)
+
+    def _end(self, domain: _Domain, now: float) -> None:
+        domain.in_flight -= 1
+        self._consider(domain)
+        self.serve(now)
+
+    def _sort(self, domain: _Domain, kind: _Kind) -> None:
+        """The domain is of this kind from now on, with the slots that it holds and the requests that wait."""
+        if kind is domain.kind:
+            return
+        self._held[domain.kind] -= domain.held
+        self._held[kind] += domain.held
+        domain.kind = kind
+        domain.is_candidate = False  # in the heap of the other kind
+        self._consider(domain)
+
+    def _consider(self, domain: _Domain) -> None:
+        """The domain may be served, as far as is known."""
+        if domain.by_address and not domain.is_candidate:
+            self._unpark(domain)
+            domain.is_candidate = True
+            heappush(self._candidates[domain.kind], (domain.turn, next(self._numbers), domain))
+
+    def _consider_waiting(self, limiter: _Limiter) -> None:
+        """Whoever waits for an address may be served: it has a place again, or its pause is over."""
+        for ticket in limiter.queue:
+            self._consider(self._domains[ticket.domain])
+
+    def _unpark(self, domain: _Domain) -> None:
+        if domain.parked_at is not None:
+            parked = self._parked[domain.parked_at]
+            del parked[domain]
+            if not parked:
+                del self._parked[domain.parked_at]
+            domain.parked_at = None
+
+    def _next_candidate(self) -> _Domain | None:
+        """Take the candidate out of its heap whose turn is first, of the kinds that slots are free for."""
+        first: list[tuple[int, int, _Domain]] | None = None
+        for kind, heap in enumerate(self._candidates):
+            while heap and not _is_current(heap[0], kind):
+                heappop(heap)
+            if heap and (first is None or heap[0] < first[0]) and self._is_open(kind):
+                first = heap
+        if first is None:
+            return None
+        domain = heappop(first)[2]
+        domain.is_candidate = False
+        return domain
+
+    def _wake_when_over(self, limiter: _Limiter | None, now: float) -> None:
+        """Consider the requests that wait for ``limiter`` when its pause is over."""
+        if limiter is not None and limiter.next_at > now and not limiter.has_timer:
+            limiter.has_timer = True
+            heappush(self._timers, (limiter.next_at, next(self._numbers), limiter))
+
+
+_NOWHERE = Address("", 0.0)
+
+
+def _limiters(domain: _Domain, address: Address | None) -> Iterable[_Limiter]:
+    return (domain,) if address is None else (domain, address)
+
+
+def _is_current(entry: tuple[int, int, _Domain], kind: int) -> bool:
+    turn, _, domain = entry
+    return domain.is_candidate and domain.turn == turn and domain.kind == kind
+
+
+L = TypeVar("L", bound=_Limiter | None)
+
+
+def _forget_some(known: dict[str, L], now: float) -> None:
+    """If very many limiters are known, forget the oldest ones that are idle. ``None`` stands for a name without any."""
+    if len(known) < _KEPT or len(known) % _EVICTED_AT_ONCE:
+        return
+    for name in list(known)[:_EVICTED_AT_ONCE]:
+        limiter = known.pop(name)
+        if limiter is not None and not limiter.is_idle(now):
+            known[name] = limiter  # behind all others
+
+
+# --- the workbench ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Group:
+    """A politeness group that a task of this process works on, or whose pace the store does not have yet."""
+
+    pace: Pace
+    domain: str
+    users: int = 0
+    unsaved: bool = False
+    tickets: deque[Ticket] = field(default_factory=deque)  # the first is sent, or is the next to be sent
+    crawl_delays: dict[int, float | None] = field(default_factory=dict)  # by site, if read during this run
+
+
+class Workbench:
+    """Decides when each request may be sent.
+
+    Invariants, for every request that it lets go:
+
+    1. Its group has no other request in flight, and the pause of the group is over.
+    2. Nothing holds the crawl, and the hours of the host permit the request.
+    3. No more requests are in flight than there are slots; a look-up holds a slot of its own kind.
+    4. A registered domain takes a further slot only while it holds fewer than a third of the free ones, answers that
+       are being read included, and it starts requests to limited addresses no faster than a quarter of the slots could.
+    5. Slow domains hold at most half of the slots, slow and new ones together three quarters, and all that are not
+       proven seven eighths.
+    6. No address has more than ``per_address`` requests in flight, and if more than four groups share it, the starts of
+       requests to it are a pause apart.
+    7. A slot and a place at an address are taken at once, so no request holds the one while it waits for the other.
+    8. Domains that wait take turns, for slots and for each address, and the requests of one domain to one address go in
+       the order in which they came.
+    9. A group whose request would wait behind too many others of its domain or address is given back, with the time at
+       which its turn is likely to come: memory holds what can be sent soon.
+    10. Whatever waits is woken by the event that ends its wait, or at :meth:`next_at`.
+
+    An event costs O(log n) in what waits, times the bounded number of requests that wait for one address or domain.
+    """
+
+    def __init__(
+        self, settings: PolitenessSettings, slots: int, has_room: Callable[[str], bool] = lambda domain: True
+    ) -> None:
+        """``has_room`` says whether another answer of a registered domain may be fetched, by what waits to be read."""
+        self._settings = settings
+        self._has_room = has_room
+        self._slots = Shares(slots, settings.delay_s)
+        self._look_ups = Shares(_LOOK_UPS)
+        self._readings = _Limiter("readings", _READING_S)
+        self._exempt = tuple(ip_network(text) for text in (*_LOOPBACK, *settings.large_hosts))
+        self._addresses: dict[str, Address | None] = {}  # by network; None: exempt
+        self._groups: dict[str, _Group] = {}
+        self._holds = set[Hold]()
+        self._held_back: dict[Ticket, None] = {}
+        self._woken: list[Ticket] = []
+
+    # --- requests -----------------------------------------------------------------------------
+
+    def open(self, group: str, host: str) -> Ticket:
+        """A request to ``host``, of a group that was entered. It comes behind the other requests of the group."""
+        known = self._groups[group]
+        ticket = Ticket(group, host, known.domain)
+        known.tickets.append(ticket)
+        return ticket
+
+    def ask(self, ticket: Ticket, now: float, address: str | None) -> Reply:
+        """Whether the request may be sent ``now``, in seconds since the epoch.
+
+        ``address`` is the text of the address that it goes to: empty for one without a limit, ``None`` if it has to be
+        looked up. The request goes to the address with which it began to wait for a slot, even if that is outdated
+        when its turn comes: else requests behind a long queue would be looked up again and again.
+
+        The order: the requests of the group before it, the pause, the hours, a hold, room for the answer, the look-up,
+        a slot with a place at the address.
+        """
+        group = self._groups[ticket.group]
+        if group.tickets[0] is not ticket or ticket.waits_in is not None:
+            return _WAIT
+        other = self._before_the_slot(ticket, group, now)
+        if other is not None:
+            self.put_back(ticket, now)
+            return other
+        if ticket.holds is self._slots:
+            return _GO
+        if address is None:
+            return LookUp() if ticket.holds else self._share(self._look_ups, ticket, group, now, LookUp())
+        self.put_back(ticket, now)  # a slot for a look-up that another request has made
+        ticket.target, ticket.address = address, self.address(address, ticket.group, now)
+        known = ticket.address
+        if known is not None and known.next_at > group.pace.next_at:
+            self._wait_in_store(group, known.next_at, WaitReason(WaitCode.ADDRESS, known.name))
+        return self._share(self._slots, ticket, group, now, _GO)
+
+    def _before_the_slot(self, ticket: Ticket, group: _Group, now: float) -> Reply | None:
+        if group.pace.next_at > now:
+            return Wait(group.pace.next_at)
+        if self._settings.hours and (opens_at := self._opens_at(ticket.host, now)) is not None:
+            window_text = next(text for text in self._settings.hours if window(text).covers(ticket.host))
+            return self._give_back(group, opens_at, WaitReason(WaitCode.HOURS, window_text))
+        if self._holds:
+            self._held_back[ticket] = None
+            return _WAIT
+        return None if self._has_room(group.domain) else WaitForRoom()
+
+    def _share(self, shares: Shares, ticket: Ticket, group: _Group, now: float, granted: Reply) -> Reply:
+        """Take a slot of ``shares``, or wait for it, or give the group back if too many wait."""
+        shares.serve(now)
+        if shares.take(ticket, now):
+            return granted
+        if (full := shares.full(ticket, now)) is not None:
+            wait, address = WaitReason(WaitCode.DOMAIN, group.domain), ticket.address
+            if address is not None and (full is address or not address.is_open(now)):
+                wait = WaitReason(WaitCode.ADDRESS, address.name)
+            return self._give_back(group, full.book(group.domain, now), wait)
+        shares.join(ticket, now)
+        return granted if ticket.holds is shares else _WAIT
+
+    def looked_up(self, ticket: Ticket, now: float, *, in_time: bool) -> GiveBack | None:
+        """The look-up of the host is over, or takes long and goes on; then the group is to be given back."""
+        self._look_ups.release(ticket, now)
+        if in_time:
+            return None
+        return self._give_back(
+            self._groups[ticket.group], now + _LOOK_UP_AGAIN_S, WaitReason(WaitCode.LOOK_UP, ticket.host)
+        )
+
+    def put_back(self, ticket: Ticket, now: float) -> None:
+        """Nothing was sent: the request gives back the slot that it holds, and may ask again."""
+        if ticket.holds is not None:
+            ticket.holds.release(ticket, now)
+
+    def unsent(self, ticket: Ticket, now: float, took_s: float) -> None:
+        """No connection to the address was possible within ``took_s`` seconds. The request may ask for another one."""
+        self.put_back(ticket, now)
+        self._slots.learn(ticket.domain, took_s, now)
+
+    def done(self, ticket: Ticket, now: float, answer: PauseFacts, site_id: int, crawl_delay_s: float | None) -> Pace:
+        """The request was answered, or failed. Returns the pace of its group from now on.
+
+        ``crawl_delay_s`` is the ``Crawl-delay`` of the robots.txt of the site in force, unless this run has read one.
+        """
+        group = self._groups[ticket.group]
+        self.put_back(ticket, now)
+        self._slots.learn(group.domain, answer.took_s, now)
+        crawl_delay_s = group.crawl_delays.get(site_id, crawl_delay_s)
+        group.pace = after_answer(group.pace, answer, crawl_delay_s, self._settings)
+        group.unsaved = True
+        return group.pace
+
+    def close(self, ticket: Ticket, now: float) -> None:
+        """The request is over, or was given up: the next one of the group may ask."""
+        if ticket.waits_in is not None:
+            ticket.waits_in.leave(ticket, now)
+        self.put_back(ticket, now)
+        self._held_back.pop(ticket, None)
+        tickets = self._groups[ticket.group].tickets
+        was_first = tickets[0] is ticket
+        tickets.remove(ticket)
+        if was_first and tickets:
+            self._woken.append(tickets[0])
+
+    def begin_reading(self, group: str, now: float) -> None:
+        """An answer of ``group`` is being read until :meth:`end_reading`. It counts as a slot of its domain."""
+        self._slots.begin_reading(self._groups[group].domain, now)
+
+    def end_reading(self, domain: str, now: float) -> None:
+        """An answer of the registered domain ``domain`` has been read."""
+        self._slots.end_reading(domain, now)
+
+    def next_at(self) -> float:
+        """When to call :meth:`woken` next, if nothing else happens before, in seconds since the epoch."""
+        return min(self._slots.next_at(), self._look_ups.next_at())
+
+    def woken(self, now: float) -> list[Ticket]:
+        """The tickets that should ask again now. To be called after each event, and at :meth:`next_at`."""
+        woken, self._woken = self._woken, []
+        for shares in (self._slots, self._look_ups):
+            if shares.next_at() <= now:
+                shares.serve(now)
+            if shares.granted:
+                woken += shares.granted
+                shares.granted.clear()
+        return woken
+
+    def hold(self, held: bool, by: Hold = Hold.OPERATOR) -> None:
+        """Let nothing go while ``held`` by any of :class:`Hold`. Pauses run on."""
+        if held:
+            self._holds.add(by)
+            return
+        self._holds.discard(by)
+        if not self._holds:
+            self._woken += self._held_back
+            self._held_back.clear()
+
+    # --- groups -------------------------------------------------------------------------------
+
+    def enter(self, group: str, pace: Pace) -> None:
+        """Begin to work on a group whose stored pace is ``pace``. Every ``enter`` needs a ``leave``."""
+        if group not in self._groups:
+            self._groups[group] = _Group(pace, registrable_domain(group))
+        self._groups[group].users += 1
+        self.keep(group, pace)
+
+    def keep(self, group: str, pace: Pace) -> None:
+        """Keep ``pace`` in a group that was entered, if it is longer than the group's own."""
+        known = self._groups[group]
+        if pace.next_at > known.pace.next_at:
+            known.pace = pace
+
+    def is_entered(self, group: str) -> bool:
+        """Whether a task of this process works on the group."""
+        known = self._groups.get(group)
+        return known is not None and known.users > 0
+
+    def leave(self, group: str) -> Pace:
+        """End the work on a group. Returns its pace, which is remembered here until it is :meth:`stored`."""
+        known = self._groups[group]
+        known.users -= 1
+        self._forget_if_idle(group, known)
+        return known.pace
+
+    def stored(self, paces: Mapping[str, Pace]) -> None:
+        """The store has these paces, and gives them to the worker that claims their groups next."""
+        for group, pace in paces.items():
+            known = self._groups.get(group)
+            if known is not None and known.pace == pace:
+                known.unsaved = False
+                self._forget_if_idle(group, known)
+
+    def _forget_if_idle(self, group: str, known: _Group) -> None:
+        if known.users == 0 and not known.unsaved:
+            del self._groups[group]
+
+    def forget(self) -> Collection[str]:
+        """Forget all groups: the lease was lost, no task works on them, and the store knows their paces."""
+        forgotten, self._groups = self._groups, {}
+        return forgotten.keys()
+
+    def pace(self, group: str) -> Pace:
+        """The pace of a group that was entered."""
+        return self._groups[group].pace
+
+    def domain(self, group: str) -> str:
+        """The registered domain of a group that was entered."""
+        return self._groups[group].domain
+
+    def slowest(self) -> tuple[str, Pace] | None:
+        """The group with the latest next request among those worked on."""
+        paces = ((name, known.pace) for name, known in self._groups.items() if known.users)
+        return max(paces, key=lambda item: item[1].next_at, default=None)
+
+    def in_pause(self, now: float) -> int:
+        """How many of the groups that tasks work on may not be asked yet."""
+        return sum(known.pace.next_at > now for known in self._groups.values() if known.users)
+
+    def heed_crawl_delay(self, group: str, site_id: int, ended_at: float, crawl_delay_s: float | None) -> None:
+        """Apply the ``Crawl-delay`` of a robots.txt that was just read, in seconds.
+
+        It counts from the end of that answer on, also for requests that wait here already.
+        """
+        known = self._groups[group]
+        known.crawl_delays[site_id] = crawl_delay_s
+        known.pace = with_crawl_delay(known.pace, ended_at, crawl_delay_s, self._settings)
+        known.unsaved = True
+
+    def behind_readings(self, group: str, now: float) -> GiveBack:
+        """Let a group that was entered wait in the store, because other large robots.txt files are being read."""
+        known = self._groups[group]
+        return self._give_back(known, self._readings.book(known.domain, now), WaitReason(WaitCode.READING))
+
+    def _give_back(self, group: _Group, until: float, why: WaitReason) -> GiveBack:
+        self._wait_in_store(group, max(until, group.pace.next_at), why)
+        return GiveBack(until, why)
+
+    def _wait_in_store(self, group: _Group, until: float, why: WaitReason) -> None:
+        group.pace = replace(group.pace, next_at=until, waits_for=why)
+
+    def _opens_at(self, host: str, now: float) -> float | None:
+        """When ``host`` may be asked again by its hours, in seconds since the epoch; ``None``: now."""
+        hours = window_of(host, self._settings.hours)
+        return None if hours is None or hours.is_open(now) else hours.opens_at(now)
+
+    # --- addresses ----------------------------------------------------------------------------
+
+    def address(self, text: str, group: str, now: float) -> Address | None:
+        """The address ``text``, which ``group`` is about to ask; ``None`` if there is none, or if it has no limit."""
+        if not text:
+            return None
+        name = network_of(text)
+        if name not in self._addresses:
+            _forget_some(self._addresses, now)
+            self._addresses[name] = self._new_address(name)
+        address = self._addresses[name]
+        if address is not None and len(address.groups) <= UNPACED_GROUPS:
+            address.groups.add(group)
+        return address
+
+    def _new_address(self, name: str) -> Address | None:
+        network = ip_network(name)
+        if any(_contains(exempt, network) for exempt in self._exempt):
+            return None
+        return Address(name, self._settings.delay_s, limit=self._settings.per_address)
+
+
+@lru_cache(maxsize=4096)
+def network_of(text: str) -> str:
+    """The network that counts as one server: an IPv4 address itself, of an IPv6 address its first 64 bits."""
+    if ":" not in text:
+        return text
+    address = ip_address(text.partition("%")[0])
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ip_network((int(address) >> 64 << 64, 64)))
+
+
+def _contains(exempt: IPv4Network | IPv6Network, network: IPv4Network | IPv6Network) -> bool:
+    """Whether ``network`` lies in ``exempt``, or contains it: one address of a /64 may be exempt."""
+    return network.version == exempt.version and network.overlaps(exempt)

@@ -1,0 +1,24 @@
+"""What the signs of life of a run say: when it was seen last, and whether it waits for room on a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from crawler.store.protocols import Beat
+
+#: A crawl records a sign of life every 5 s. One without a sign for this long was killed, or is stuck.
+SILENT_S = 15.0
+
+
+def last_seen(run: Mapping[str, Any], beats: list[Beat]) -> float:
+    """The time of the last sign of life of a run, in seconds since the epoch."""
+    return max((beat.seen_at for beat in beats if beat.run_id == run["id"]), default=float(run["started_at"]))
+
+
+def low_disk(run: Mapping[str, Any] | None, beats: Sequence[Beat], now: float) -> str | None:
+    """The disk for whose free space a process of ``run`` pauses; ``None`` if none does, or the run has ended."""
+    if run is None or run["finished_at"] is not None:
+        return None
+    alive = (beat for beat in beats if beat.run_id == run["id"] and now - beat.seen_at < SILENT_S)
+    return next((beat.low_disk for beat in alive if beat.low_disk is not None), None)

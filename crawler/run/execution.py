@@ -1,0 +1,292 @@
+"""Carries out ``crawler run`` and ``crawler plan``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+from crawler.cli.console import console
+from crawler.cli.logs import set_up_logging
+from crawler.cli.options import configured, given_settings, named_seeds
+from crawler.cli.output import print_json, tell
+from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
+from crawler.cli.signals import TEAM_ENDS_WITHIN_S, Signals
+from crawler.clock import SystemClock
+from crawler.engine.progress import Progress
+from crawler.errors import CrawlerError, Setting, UsageError
+from crawler.fetch import open_files
+from crawler.formatting import many
+from crawler.inspect.first_match import told_of_first_matches
+from crawler.inspect.unknown_hosts import told_of_unknown_seeds
+from crawler.model import Reading
+from crawler.reasons import EndCode
+from crawler.robots.tokens import warning_about
+from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
+from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
+from crawler.run.notify import notify, require_login
+from crawler.run.plan import as_json as plan_json
+from crawler.run.plan import plan_of
+from crawler.run.plan import render as render_plan
+from crawler.run.refresh import queue_refresh
+from crawler.run.session import begun, crawl_session, log_end, look_back, of_list, refusals, require_alone, run_to_end
+from crawler.run.team import Team, require_shares
+from crawler.sampling import load
+from crawler.settings.keys import Key, terminal_name
+from crawler.settings.remembered import differing, remembered
+from crawler.settings.seeds import Seeds
+from crawler.settings.settings import Settings
+from crawler.store.location import db_argument, shown
+from crawler.store.protocols import Reconnecting, StoreReader
+
+_VALUES_SHOWN = 3  # of a list that an earlier run was given
+
+
+def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Mapping[str, Any]) -> int:
+    """Start or continue a crawl. ``options`` are the values of the options of settings, as click has read them."""
+    given = given_settings(options)
+
+    def with_given(settings: Settings) -> Settings:
+        return configured(settings, config, options)
+
+    first = with_given(Settings())
+    output = first.output
+    set_up_logging(output.log_level, output.log_format)
+
+    async def run_crawl() -> int:
+        settings, changes = await _as_begun(with_given, names_seeds=bool(first.seeds.file or (seeds and not refresh)))
+        _require_sample_size(settings, given)
+        require_login(settings.output.notify)
+        if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
+            tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
+        if refresh:
+            return await _notified(settings, _refresh(settings, seeds, changes))
+        return await _notified(settings, _run(settings, named_seeds(settings, seeds), changes))
+
+    return run_async(run_crawl())
+
+
+async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: bool) -> tuple[Settings, str]:
+    """The settings of a run: those that the store remembers, changed by what is given. Prints which are remembered.
+
+    Also returns the sentence about what the run changes when it begins, "" if nothing. ``with_given`` puts what is
+    given in place of settings. A command that names seeds states the whole crawl, so its settings are changes of the
+    defaults.
+    """
+    fresh = of_list(with_given(Settings()))
+    before = await remembered(fresh)
+    if before is None:
+        return fresh, ""
+    settings = fresh if names_seeds else of_list(with_given(before))
+    argument = db_argument(settings.store.db)
+    if begun_with := [_told(key, key.value(settings), short=True) for key in differing(settings, fresh)]:
+        tell(
+            f"goes on with {', '.join(begun_with)}, as the crawl was begun "
+            f"(`crawler settings show{argument}` lists all settings)"
+        )
+    changes = [
+        f"{_told(key, key.value(settings))} (was {_plain(key, key.value(before))})"
+        for key in differing(settings, before)
+    ]
+    return settings, f"changes the crawl: {', '.join(changes)}" if changes else ""
+
+
+class _ToldOnceBegun:
+    """Prints sentences of a run, and before the first of them the sentence on what the run changes, if any.
+
+    A run that is refused changes nothing, and prints none.
+    """
+
+    def __init__(self, changes: str) -> None:
+        self._changes = changes
+
+    def __call__(self, sentence: str) -> None:
+        self.begun()
+        tell(sentence)
+
+    def begun(self) -> None:
+        """The run has begun."""
+        if self._changes:
+            tell(self._changes)
+            self._changes = ""
+
+
+def _told(key: Key, value: Any, *, short: bool = False) -> str:
+    name = terminal_name(Setting(key.name))
+    if short and isinstance(value, list | tuple) and len(value) > _VALUES_SHOWN:
+        return f"{name} {key.kind.toml(value[:_VALUES_SHOWN])[:-1]}, … {len(value):,} in all]"
+    return name if value is True and key.option else f"{name} {_plain(key, value)}"
+
+
+def _plain(key: Key, value: Any) -> str:
+    """The value for a reader: TOML without quotes, and flags as "on" and "off"."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    written = key.kind.written(value)
+    return written if isinstance(written, str) and written else key.kind.toml(value)
+
+
+def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]) -> int:
+    """Print what a crawl would send. ``options`` as for :func:`run`."""
+    settings = configured(Settings(), config, options)
+    taken = named_seeds(settings, seeds)
+    if not taken.urls:
+        raise UsageError("no seeds to plan for: name URLs, or a file with ", Setting("seeds.file"))
+    made = plan_of(settings, taken.urls)
+    refused = [error.told(terminal_name) for error in refusals(settings, taken.urls, taken.strata or {})]
+    if settings.output.json:
+        print_json(plan_json(made, settings) | {"refused": refused})
+    else:
+        render_plan(made, settings, console)
+        for why in refused:
+            tell(f"a run would refuse this: {why}")
+    return 0
+
+
+async def _refresh(settings: Settings, names: tuple[str, ...], changes: str) -> int:
+    """Visit what is named again, and go on with the crawl."""
+    if settings.sample.size is not None:
+        raise UsageError(
+            "--refresh visits pages again, and a sample is of first visits: give no --refresh, or name another store "
+            "with ",
+            Setting("store.db"),
+        )
+    queued = await queue_refresh(settings, names)
+    tell(f"{many(queued, 'visit')} queued by --refresh")
+    return await _run(settings, Seeds([], {}), changes)
+
+
+def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
+    """Raise :class:`UsageError` for options about a sample if no sample is to be drawn."""
+    idle = [Setting(key) for key in given if key.startswith("sample.") and key != "sample.size"]
+    if idle and settings.sample.size is None:
+        listed = [part for setting in idle for part in (", ", setting)][1:]
+        raise UsageError(
+            *listed, " without ", Setting("sample.size"), ": say how many URLs to draw, or leave the options out"
+        )
+
+
+async def _run(settings: Settings, seeds: Seeds, changes: str) -> int:
+    told = _ToldOnceBegun(changes)
+    if settings.workers.count > 1:
+        require_alone(settings, "run one process, and start no other on this store")
+        require_shares(settings)
+        return await _run_team(settings, seeds, told)
+    open_files.raise_limit()
+    collect_garbage_seldom()
+    clock, signals = SystemClock(), Signals()
+    session = crawl_session(settings, seeds.urls, strata=seeds.strata, domains=seeds.domains, clock=clock, tell=told)
+    async with session as (crawl, store):
+        told.begun()
+        signals.stop_from_now_on(crawl, store)
+        async with _shown(settings, crawl, store, store, clock, signals):
+            with signals.ending_within(settings.limits.max_time_s):
+                end = await run_to_end(crawl, store, clock)
+        result = summary(crawl, await store.counts(), end, shown(settings.store.db), clock.now(), store.parts)
+        draw = await store.samples.drawn() if settings.sample.size is not None else None
+        survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
+        unreached = await _told_of_unreached(store, settings)
+        stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)
+        nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, clock.now())
+    result = result if survey is None else result | {"sample": survey.as_json()}
+    _tell_end(settings, nothing, unreached, result)
+    if not signals.came:  # a process that is told to end has no time, and somebody knows of its end
+        await _notify(settings, result)
+    if not settings.output.json:
+        if survey is not None:
+            console.print()
+            load("terminal").render(survey, console)
+        elif settings.sample.size is not None:
+            console.print(
+                "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
+            )
+    return _exit_code(crawl.progress, settings.store.db, nothing, stopped=stopped)
+
+
+async def _notified(settings: Settings, run: Coroutine[Any, Any, int]) -> int:
+    """The exit code of ``run``. A failure goes to ``output.notify`` as the summary of a run would."""
+    try:
+        return await run
+    except CrawlerError as error:
+        db = shown(settings.store.db)
+        await _notify(settings, {"db": db, "ended_by": error.told(terminal_name), "ended_code": "error"})
+        raise
+
+
+async def _notify(settings: Settings, result: dict[str, Any]) -> None:
+    await notify(settings.output.notify, result, settings.identity.contact_email, tell)
+
+
+async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun) -> int:
+    """Run the crawl in several worker processes. This process starts and watches them."""
+    open_files.raise_limit()
+    clock, signals = SystemClock(), Signals()
+    beginning = begun(settings, seeds.urls, clock, domains=seeds.domains, at_work=False, tell=told)
+    async with beginning as (store, _):
+        told.begun()
+        team = Team(settings, store, clock, tell)
+        signals.stop_from_now_on(team, team, end_within_s=TEAM_ENDS_WITHIN_S)
+        async with _shown(settings, team, team, store, clock, signals):
+            with signals.ending_within(settings.limits.max_time_s):
+                end = await team.run()
+            if not team.stopped:
+                await look_back(team.progress, store, clock)
+        log_end(end)
+        await store.end_run(end, clock.now())
+        result = summary(team, await store.counts(), end, shown(settings.store.db), clock.now(), store.parts)
+        unreached = await _told_of_unreached(store, settings)
+        stopped = signals.came or team.cut_short
+        nothing = None if stopped else await why_nothing(store, team.progress, end, settings, clock.now())
+    _tell_end(settings, nothing, unreached, result)
+    if not signals.came:
+        await _notify(settings, result)
+    return _exit_code(team.progress, settings.store.db, nothing, stopped=stopped)
+
+
+def _exit_code(progress: Progress, db: str, nothing: str | None, *, stopped: object) -> int:
+    """The exit code of a run; ``nothing`` says why it crawled nothing, if so."""
+    if faults := progress.faults:
+        tell(
+            f"{many(faults, 'answer')} met a bug in the crawler: the URLs failed, or wait for the robots.txt that "
+            f"met it; please report what `crawler status{db_argument(db)}` shows about them"
+        )
+    if stopped:
+        return STOPPED
+    return 1 if faults else NOTHING_CRAWLED if nothing else 0
+
+
+def _shown(
+    settings: Settings, crawl: Watched, awaited: Reconnecting, store: StoreReader, clock: SystemClock, signals: Signals
+) -> AbstractAsyncContextManager[None]:
+    """Show a running crawl: the live display on a terminal, otherwise notes on standard error.
+
+    ``awaited`` is the store, or the team whose workers wait for it.
+    """
+    db = settings.store.db
+    if settings.output.progress and console.is_terminal and not settings.output.json:
+        workers = settings.workers.count
+        return Watch(crawl, store, clock, console, lambda: signals.came, db, workers, robots=settings.robots)
+    patience_s = settings.workers.patience_s
+    return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, patience_s, db, settings.robots)
+
+
+async def _told_of_unreached(store: StoreReader, settings: Settings) -> list[str]:
+    """Sentences about seeds without a host, and about seeds that a robots.txt perhaps closes by mistake."""
+    hosts = await told_of_unknown_seeds(store, settings.store.db)
+    return hosts + await told_of_first_matches(store, settings)
+
+
+def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str], result: dict[str, Any]) -> None:
+    """Print the end of a run.
+
+    ``nothing`` says why it crawled nothing, if so; ``unreached`` are sentences about pages that no answer came from.
+    """
+    if nothing:
+        tell(nothing)
+    for sentence in unreached:
+        tell(sentence)
+    if settings.output.json:
+        print_json(result)
+    else:
+        print_summary(result, console)

@@ -1,0 +1,38 @@
+"""What rows say of a site: the copy of robots.txt in force, and a mirror that is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crawler.model import RobotsAction, RobotsCopy
+from crawler.robots.mirrors import Contradiction
+from crawler.store.protocols import ClaimedSite, Refuted
+
+
+def refuted_of(row: Any) -> Refuted:
+    """The refuted mirror in a row."""
+    return Refuted(row.site, row.main_site, Contradiction(row.contradiction))
+
+
+def claimed_site(row: Any) -> ClaimedSite:
+    """The site in a row of ``claimed_sites`` or ``site_named``."""
+    return ClaimedSite(row.id, row.name, _robots_copy(row), row.robots_id, row.crawl_delay_s)
+
+
+def _robots_copy(row: Any) -> RobotsCopy | None:
+    if row.action is None:
+        return None
+    return RobotsCopy(
+        action=RobotsAction(row.action),
+        status=row.status,
+        fetched_at=row.fetched_at,
+        expires_at=row.valid_until,
+        body=row.body if row.sha256 else b"",
+        sha256=row.sha256 or b"",
+        etag=row.etag,
+        last_modified=row.last_modified,
+        failures=row.failures,
+        failing_since=row.failing_since,
+        retry_at=row.retry_at,
+        note=row.note,
+    )

@@ -1,0 +1,358 @@
+"""The workbench: slots by registered domain, addresses, turns, bookings. Without an event loop: it takes ``now``."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from crawler.engine.workbench import (
+    Address,
+    GiveBack,
+    Go,
+    Hold,
+    LookUp,
+    Reply,
+    Shares,
+    Ticket,
+    Wait,
+    WaitForRoom,
+    Workbench,
+    network_of,
+)
+from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings
+from crawler.reasons import WaitCode, WaitReason
+
+NOW = 1_000_000.0
+SHARED, OTHER = "203.0.113.1", "203.0.113.2"
+
+
+def ticket(domain: str, address: Address | None = None) -> Ticket:
+    return Ticket(domain, domain, domain, address)
+
+
+class Bench(Workbench):
+    """A workbench whose groups are entered when a request of theirs is opened."""
+
+    def asked(self, host: str, address: str | None = "", now: float = NOW) -> tuple[Ticket, Reply]:
+        self.enter(host, Pace())
+        opened = self.open(host, host)
+        return opened, self.ask(opened, now, address)
+
+
+def answered(bench: Workbench, asked: Ticket, now: float) -> None:
+    bench.done(asked, now, PauseFacts(now - 0.1, now, 200), 1, None)
+    bench.close(asked, now)
+
+
+# --- slots by registered domain ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("slots", "each"), [(1, 1), (3, 1), (4, 1), (8, 2), (64, 16), (100, 25), (1000, 250)])
+def test_a_domain_alone_holds_a_quarter_of_the_slots(slots: int, each: int) -> None:
+    shared = Shares(slots)
+    assert sum(shared.take(ticket("a.test"), NOW) for _ in range(slots)) == each
+
+
+@pytest.mark.parametrize("domains", [2, 4, 20, 63])
+def test_domains_that_take_all_they_can_leave_slots_free(domains: int) -> None:
+    shared, held = Shares(64), Counter[str]()
+    for name in (*(f"{n}.test" for n in range(domains)), "new.test"):
+        for _ in range(4):
+            shared.learn(name, 0.1, NOW)
+    for _ in range(64):
+        held.update(name for n in range(domains) if shared.take(ticket(name := f"{n}.test"), NOW))
+    assert len(held) == domains
+    assert max(held.values()) - min(held.values()) <= 1
+    assert 64 - held.total() >= 64 * 3 // (domains + 3) - 1
+    assert shared.take(ticket("new.test"), NOW)
+
+
+def test_answers_that_are_being_read_count_as_slots() -> None:
+    shared = Shares(8)
+    for _ in range(2):
+        shared.begin_reading("a.test", NOW)
+    first = ticket("a.test")
+    assert not shared.take(first, NOW), "it has its quarter in work"
+    assert shared.take(ticket("b.test"), NOW)
+    shared.join(first, NOW)
+    assert shared.granted == []
+    shared.end_reading("a.test", NOW)
+    assert shared.granted == [first]
+
+
+def test_domains_that_wait_take_turns_and_one_that_leaves_takes_nothing() -> None:
+    shared, served = Shares(1), list[str]()
+    busy = ticket("busy.test")
+    assert shared.take(busy, NOW)
+    many, one = [ticket("many.test") for _ in range(3)], ticket("one.test")
+    for waiting in (*many, one):
+        shared.join(waiting, NOW)
+    shared.leave(many[1], NOW)
+    holder = busy
+    while holder is not None:
+        shared.release(holder, NOW)
+        holder = shared.granted.pop() if shared.granted else None
+        served += [] if holder is None else [holder.domain]
+    assert served == ["many.test", "one.test", "many.test"]
+    assert shared.take(ticket("busy.test"), NOW), "every slot was given back"
+
+
+def test_kinds_of_domains_share_the_slots() -> None:
+    shared, held = Shares(8), dict[str, Ticket]()
+
+    def takes(name: str, now: float = NOW) -> bool:
+        held[name] = ticket(name)
+        return shared.take(held[name], now)
+
+    for _ in range(4):
+        shared.learn("quick.test", 0.1, NOW)
+    for name in "abcdefgh":
+        shared.learn(f"{name}.test", 30.0, NOW)
+    assert sum(takes(f"{name}.test") for name in "abcdefgh") == 4, "slow ones hold half of them"
+    assert sum(takes(f"new{n}.test") for n in range(8)) == 2, "with new ones three quarters"
+    shared.learn("h.test", 0.1, NOW)
+    assert not takes("h.test"), "one answer in time makes no quick domain of a slow one"
+    assert takes("quick.test")
+    later = NOW + 20 * 30.0
+    assert takes("h.test", later), "but some time does"
+    assert not takes("quick2.test", later), "no slot is left"
+    shared.learn("a.test", 0.1, later)
+    shared.release(held["b.test"], later)
+    assert takes("new7.test", later), "the slot of a domain counts as one of its kind"
+
+
+def test_a_domain_that_is_quick_by_now_waits_no_longer_among_the_new_ones() -> None:
+    shared = Shares(4)
+    for name in "abc":
+        shared.learn(f"{name}.test", 30.0, NOW)
+    slow, new, other = (ticket(f"{name}.test") for name in ("a", "new", "other"))
+    assert shared.take(slow, NOW)
+    assert shared.take(ticket("b.test"), NOW)
+    assert shared.take(new, NOW)
+    shared.join(other, NOW)
+    assert shared.granted == [], "the last slot is not for new ones"
+    shared.learn("other.test", 0.1, NOW)
+    assert shared.granted == [other]
+
+
+def test_a_domain_goes_on_when_others_give_slots_back() -> None:
+    """It holds slots itself, so it may take a further one only while enough are free."""
+    shared = Shares(16)
+    mine = [ticket("a.test") for _ in range(4)]
+    others = [ticket(f"{n}.test") for n in range(8)]
+    for _ in range(4):
+        for name in ("a.test", *(f"{n}.test" for n in range(8))):
+            shared.learn(name, 0.1, NOW)
+    assert all(shared.take(each, NOW) for each in (*mine[:3], *others))
+    shared.join(mine[3], NOW)
+    released = 0
+    while not shared.granted:
+        shared.release(others[released], NOW)
+        released += 1
+    assert released == 7, "three are held: twelve must be free"
+
+
+# --- addresses --------------------------------------------------------------------------------
+
+
+def address_of(bench: Workbench, text: str, *groups: str) -> Address:
+    found = [bench.address(text, group, NOW) for group in groups][-1]
+    assert found is not None
+    return found
+
+
+def test_an_address_has_few_requests_in_flight_and_a_pause_if_many_groups_share_it() -> None:
+    bench = Bench(PolitenessSettings(delay_s=1.0, per_address=2), 64)
+    asked = [bench.asked(f"n{n}.d{n}.test", SHARED) for n in range(4)]
+    assert [type(reply) for _, reply in asked] == [Go, Go, Wait, Wait], "four groups have no common pause"
+    answered(bench, asked[0][0], NOW)
+    assert bench.woken(NOW) == [asked[2][0]]
+    fifth, reply = bench.asked("n4.d4.test", SHARED)
+    assert isinstance(reply, GiveBack | Wait)
+    answered(bench, asked[1][0], NOW)
+    assert bench.woken(NOW) == [asked[3][0]], "the pause begins with the start that follows"
+    answered(bench, asked[2][0], NOW)
+    assert bench.woken(NOW) == []
+    assert bench.next_at() == NOW + 1.0
+    if isinstance(reply, Wait):
+        assert bench.woken(NOW + 1.0) == [fifth]
+
+
+def test_groups_behind_a_long_queue_are_given_back_a_pause_apart() -> None:
+    """Each comes back when the address can serve it: none of them is held in memory meanwhile."""
+    bench = Bench(PolitenessSettings(delay_s=1.0), 64)
+    replies = [bench.asked(f"n{n}.d{n}.test", SHARED)[1] for n in range(80)]
+    until = [reply.until - NOW for reply in replies if isinstance(reply, GiveBack)]
+    assert len(until) >= 74
+    assert {reply.why for reply in replies if isinstance(reply, GiveBack)} == {WaitReason(WaitCode.ADDRESS, SHARED)}
+    apart = [after - before for before, after in pairwise(until)]
+    assert min(apart) >= 0.99
+    assert max(apart) <= 1.01
+
+
+def test_bookings_of_one_domain_leave_every_second_turn_to_another() -> None:
+    bench = Bench(PolitenessSettings(delay_s=1.0), 64)
+    for name in ("x.test", "y.test"):
+        assert bench.asked(name, SHARED)[1] == Go()
+    for n in range(200):
+        bench.asked(f"n{n}.wild.test", SHARED)
+    _, reply = bench.asked("good.test", SHARED)
+    assert isinstance(reply, GiveBack)
+    assert reply.until - NOW < 6
+
+
+def test_bookings_by_turns_that_were_measured_stay_within_a_minute() -> None:
+    """They may get shorter: a domain whose silent hosts have been given up goes on soon."""
+    shared = Shares(4)
+    assert shared.take(ticket("a.test"), NOW)
+    for _ in range(16):
+        shared.join(ticket("a.test"), NOW)
+    full = shared.full(ticket("a.test"), NOW + 30)
+    assert full is not None
+    far = [full.book("a.test", NOW + 30) for _ in range(1000)]
+    assert all(NOW + 30 <= at <= NOW + 90 for at in far)
+    assert len(set(far)) > 50, "but they do not come back together"
+    assert shared.full(ticket("b.test"), NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "network"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+    ],
+)
+def test_of_ipv6_the_first_64_bits_are_one_server(text: str, network: str) -> None:
+    assert network_of(text) == network
+
+
+def test_addresses_that_have_no_limit() -> None:
+    bench = Workbench(PolitenessSettings(large_hosts=("192.0.2.7", "2001:db8::/32", "2001:db9::1")), 64)
+    exempt = ("", "127.0.0.1", "127.1.2.3", "::1", "192.0.2.7", "2001:db8:7::1", "2001:db9::1")
+    assert [bench.address(text, "a.test", NOW) for text in exempt] == [None] * len(exempt)
+    assert address_of(bench, "2001:dba::1", "a.test") is address_of(bench, "2001:dba::2", "a.test")
+
+
+def test_a_pause_that_ends_while_a_request_joins_is_not_missed() -> None:
+    shares, address = Shares(4, 1.0), Address(SHARED, 1.0, limit=2, groups={*"abcde"})
+    first, second = ticket("a.test", address), ticket("b.test", address)
+    assert shares.take(first, NOW)
+    shares.release(first, NOW)
+    assert not shares.take(second, NOW + 0.9999)
+    shares.join(second, NOW + 1.0001)
+    assert shares.granted == [second], "nothing is in flight, so nothing else would serve it"
+
+
+def test_a_timer_that_comes_early_is_set_again() -> None:
+    shares, address = Shares(4, 1.0), Address(SHARED, 1.0, limit=2, groups={*"abcde"})
+    first, second = ticket("a.test", address), ticket("b.test", address)
+    assert shares.take(first, NOW)
+    shares.release(first, NOW)
+    shares.join(second, NOW + 0.5)
+    assert shares.next_at() == NOW + 1.0
+    shares.serve(NOW + 0.9999)
+    assert (shares.granted, shares.next_at()) == ([], NOW + 1.0)
+    shares.serve(NOW + 1.0)
+    assert (shares.granted, shares.next_at()) == ([second], math.inf)
+
+
+# --- what comes before a slot -----------------------------------------------------------------
+
+
+def test_requests_of_a_group_go_one_after_the_other() -> None:
+    bench = Bench(PolitenessSettings(delay_s=1.0), 64)
+    first, reply = bench.asked("a.test")
+    assert reply == Go()
+    second, reply = bench.asked("a.test")
+    assert reply == Wait()
+    answered(bench, first, NOW + 0.1)
+    assert bench.woken(NOW + 0.1) == [second]
+    assert bench.ask(second, NOW + 0.1, "") == Wait(NOW + 1.1), "the pause counts from the end of the answer"
+    assert bench.ask(second, NOW + 1.1, "") == Go()
+
+
+def test_a_slot_that_is_granted_during_a_hold_goes_to_nobody() -> None:
+    bench = Bench(PolitenessSettings(), 1)
+    first, _ = bench.asked("a.test")
+    second, _ = bench.asked("b.test")
+    bench.hold(True)
+    answered(bench, first, NOW)
+    assert bench.woken(NOW) == [second]
+    assert bench.ask(second, NOW, "") == Wait()
+    bench.hold(False, Hold.DISK)
+    assert bench.woken(NOW) == [], "the operator still holds the crawl"
+    bench.hold(False)
+    assert bench.woken(NOW) == [second]
+    assert bench.ask(second, NOW, "") == Go()
+
+
+def test_a_request_without_room_for_its_answer_holds_no_slot() -> None:
+    room = set[str]()
+    bench = Bench(PolitenessSettings(), 1)
+    bench._has_room = room.__contains__
+    asked, reply = bench.asked("a.test")
+    assert reply == WaitForRoom()
+    room |= {"a.test", "b.test"}
+    other, reply = bench.asked("b.test")
+    assert reply == Go()
+    assert bench.ask(asked, NOW, "") == Wait()
+    answered(bench, other, NOW)
+    assert bench.woken(NOW) == [asked]
+
+
+def test_look_ups_have_slots_of_their_own_and_a_slow_one_gives_the_group_back() -> None:
+    bench = Bench(PolitenessSettings(), 1)
+    first, reply = bench.asked("a.test", None)
+    assert reply == LookUp()
+    second, reply = bench.asked("b.test")
+    assert reply == Go(), "a look-up takes no slot of requests"
+    late = bench.looked_up(first, NOW + 2, in_time=False)
+    assert late == GiveBack(NOW + 6, WaitReason(WaitCode.LOOK_UP, "a.test"))
+    assert bench.pace("a.test").next_at == NOW + 6
+    bench.close(first, NOW + 2)
+    answered(bench, second, NOW)
+
+
+def test_look_ups_of_one_domain_leave_some_to_others() -> None:
+    bench = Bench(PolitenessSettings(), 64)
+    replies = Counter(type(bench.asked(f"n{n}.slow.test", None)[1]) for n in range(300))
+    assert replies == {LookUp: 64, Wait: 16, GiveBack: 220}
+    assert bench.asked("good.test", None)[1] == LookUp()
+
+
+def test_a_cancelled_request_leaves_nothing_behind() -> None:
+    bench = Bench(PolitenessSettings(), 1)
+    holder, _ = bench.asked("a.test")
+    waiting, _ = bench.asked("b.test")
+    bench.close(waiting, NOW)
+    answered(bench, holder, NOW)
+    assert bench.woken(NOW) == []
+    granted, _ = bench.asked("c.test")
+    bench.close(granted, NOW)
+    assert bench.asked("d.test")[1] == Go(), "the slot was given back"
+
+
+def test_groups_that_are_given_back_are_forgotten() -> None:
+    bench = Bench(PolitenessSettings(), 4)
+    for n in range(40):
+        asked, reply = bench.asked(f"h{n}.a.test")
+        if isinstance(reply, GiveBack):
+            bench.close(asked, NOW)
+            bench.leave(f"h{n}.a.test")
+    assert [bench.is_entered(f"h{n}.a.test") for n in (0, 16, 17, 39)] == [True, True, False, False]
+    assert len(bench._groups) == 17
+
+
+def test_a_request_goes_to_the_address_with_which_it_began_to_wait() -> None:
+    bench = Bench(PolitenessSettings(), 1)
+    first, _ = bench.asked("a.test", OTHER)
+    second, reply = bench.asked("b.test", SHARED)
+    assert reply == Wait()
+    answered(bench, first, NOW)
+    assert bench.ask(second, NOW, None) == Go(), "although its answer has expired meanwhile"
+    assert second.target == SHARED
