@@ -9,7 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+# What a page shows in milliseconds takes longer on a busy machine.
+expect.set_options(timeout=120_000)
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
@@ -42,15 +45,22 @@ def doctor(db: Path, text: str) -> None:
 
 
 @contextmanager
-def browser_page(*, bypass_csp: bool = False) -> Iterator[Page]:
-    """A Chromium page that reaches only loopback. Every dialog is accepted."""
+def chromium() -> Iterator[Browser]:
+    """A Chromium that reaches only loopback. No event loop can run in this thread meanwhile."""
     options = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     options += ["--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
         try:
-            page = browser.new_page(bypass_csp=bypass_csp)
-            page.on("dialog", lambda dialog: dialog.accept())
-            yield page
+            yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def browser_page(*, bypass_csp: bool = False) -> Iterator[Page]:
+    """A page of :func:`chromium`. Every dialog is accepted."""
+    with chromium() as browser:
+        page = browser.new_page(bypass_csp=bypass_csp)
+        page.on("dialog", lambda dialog: dialog.accept())
+        yield page

@@ -31,8 +31,8 @@ from typing import NoReturn
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.store.sql.store import SqlStore
 from tests import judge, kill
-from tests.bench import realweb
 from tests.command import HASTY, LOOPBACK
+from tests.orphans import BOUND
 from tests.postgres import Cluster, binaries, cluster
 from tests.web import LoopbackWeb
 
@@ -334,7 +334,7 @@ def compared(made: Round, servers: list[Cluster]) -> list[str]:
         named = [argument for db in dbs for argument in ("--part", db)] if count > 1 else []
         running = [
             subprocess.Popen(
-                [sys.executable, "-m", "crawler", *made.options, *named, "--db", db],
+                [*BOUND, sys.executable, "-m", "crawler", *made.options, *named, "--db", db],
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
@@ -387,6 +387,8 @@ def main(arguments: list[str] | None = None) -> int:
             wrong += compared(Round.of_linked_web(asked.seed, web, folder / "table", asked.hosts, asked.pages), servers)
             print(*wrong[:20], sep="\n")
         if asked.web is not None:
+            from tests.bench import realweb
+
             real = realweb.load(asked.web, asked.name)
             with realweb.served(real):
                 wrong += compared(Round(None, real.seeds, folder / "real", ["--include", real.rule]), servers)

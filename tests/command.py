@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import io
 import os
@@ -12,10 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
 from crawler.cli import main
+from crawler.engine.parser_pool import _MALLOC
+from tests.fork_server import Forked, ForkServer
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,6 +38,13 @@ retry_first = 0.2
 retry_pause = 0.2
 retries = 2
 """
+
+
+#: Modules that load numpy or an object store's client.
+_STARTING_THREADS = ("crawler.rank.", "crawler.sampling.", "crawler.store.s3_bodies")
+
+#: A command that a test started.
+Started = Forked | subprocess.Popen[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +74,14 @@ def crawler(
     cwd: Path | None = None,
     before: Callable[[], object] | None = None,
     under: Sequence[str] = (),
+    fresh: bool = False,
 ) -> Ended:
-    """Run ``crawler`` to its end, ``under`` another command. Asserts that it prints no traceback."""
+    """Run ``crawler`` to its end, ``under`` another command. Asserts that it prints no traceback.
+
+    A ``fresh`` one is started as ``python -m crawler``; so is one with ``stdin``, ``before`` or ``under``.
+    """
+    if not (fresh or stdin is not None or before is not None or under):
+        return finish(_start(arguments, cwd or Path.cwd()), timeout_s)
     done = subprocess.run(
         [*under, *_command(arguments)],
         input=stdin,
@@ -81,8 +98,10 @@ def crawler(
     return ended
 
 
-def start(*arguments: str | Path, group: int | None = None) -> subprocess.Popen[str]:
-    """Start ``crawler``; the caller ends it. It has a process group of its own if that is 0."""
+def start(*arguments: str | Path, group: int | None = None, fresh: bool = False) -> Started:
+    """Start ``crawler``, ``fresh`` or forked; the caller ends it. It has a process group of its own if that is 0."""
+    if not fresh:
+        return _start(arguments, Path.cwd(), group)
     return subprocess.Popen(
         _command(arguments),
         stdout=subprocess.PIPE,
@@ -93,11 +112,11 @@ def start(*arguments: str | Path, group: int | None = None) -> subprocess.Popen[
     )
 
 
-def finish(process: subprocess.Popen[str], timeout_s: float = 300) -> Ended:
+def finish(process: Started, timeout_s: float = 300) -> Ended:
     """Wait for a started command."""
     out, err = process.communicate(timeout=timeout_s)
     assert "Traceback" not in err, err
-    return Ended(process.returncode, out, err)
+    return Ended(process.wait(), out, err)
 
 
 def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
@@ -106,9 +125,10 @@ def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
     argv = ["crawler", *map(str, arguments)]
     source = io.TextIOWrapper(io.BytesIO(stdin))
     given = (mock.patch.object(sys, "argv", argv), mock.patch.object(sys, "stdin", source))
+    around = (mock.patch.object(sys, "executable", str(_parsers().python)), mock.patch.dict(os.environ, _environment()))
     # A command freezes what loading has made. Here, this would keep the garbage of all tests before.
     unfrozen = mock.patch.object(gc, "freeze")
-    with given[0], given[1], unfrozen, redirect_stdout(out), redirect_stderr(err):
+    with given[0], given[1], around[0], around[1], unfrozen, redirect_stdout(out), redirect_stderr(err):
         try:
             main()
         except SystemExit as end:
@@ -123,6 +143,29 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 300) -> N
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for: {what}"
         time.sleep(0.01)
+
+
+def _start(arguments: Sequence[str | Path], folder: Path, group: int | None = None) -> Forked:
+    return _commands().start(list(map(str, arguments)), _environment(), folder, group, _parsers().python)
+
+
+@cache
+def _commands() -> ForkServer:
+    """Forks commands. It has loaded the crawler, without libraries that start threads."""
+    paths = (path.relative_to(ROOT).with_suffix("") for path in (ROOT / "crawler").rglob("*.py"))
+    names = {".".join(path.parts).removesuffix(".__init__") for path in paths}
+    quiet = sorted(name for name in names if not name.startswith(_STARTING_THREADS))
+    server = ForkServer("crawler.__main__", _environment(), ["uvloop", *quiet])
+    atexit.register(server.close)
+    return server
+
+
+@cache
+def _parsers() -> ForkServer:
+    """Forks the parser processes of commands."""
+    server = ForkServer("crawler.engine.parser_process", _environment() | _MALLOC)
+    atexit.register(server.close)
+    return server
 
 
 def _command(arguments: Sequence[str | Path]) -> list[str]:

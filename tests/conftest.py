@@ -1,28 +1,42 @@
-"""Fixtures for all tests, and the profiles of hypothesis: ``HYPOTHESIS_PROFILE=long`` for a night, else "ci"."""
+"""Fixtures for all tests, and the profiles of hypothesis (``HYPOTHESIS_PROFILE``, else "ci")."""
 
 from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
-from tests.postgres import Cluster, binaries, cluster
-from tests.web import LoopbackWeb
+if TYPE_CHECKING:
+    from tests.postgres import Cluster
+    from tests.web import LoopbackWeb
 
-settings.register_profile("ci", derandomize=True, deadline=None)
-settings.register_profile("long", deadline=None, max_examples=20_000)
+# "ci" has few examples, the same at each run. The others draw new ones, and print the line that repeats a failure.
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("new", deadline=None, max_examples=500, print_blob=True)
+settings.register_profile("long", settings.get_profile("new"), max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # Commands print whole lines in tests, like into a file; the width of a terminal has no effect.
 os.environ.pop("COLUMNS", None)
 
+# Each client would load the certificates of the system, which takes 30 ms. No test needs them.
+os.environ.setdefault("SSL_CERT_FILE", os.devnull)
+
+# Without compiled modules, each process of pytest and each command that a test starts would compile everything anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # As in the commands. The heap of a test process grows to hundreds of megabytes, and tests leave few cycles behind.
 gc.set_threshold(100_000, 50, 50)
 
+#: How much memory a process of pytest needs, with the commands that its tests start, in bytes.
+_PROCESS_BYTES = 700 << 20
 #: The longest files, and the folders of long ones. They come first, so that no process begins a long file when the
 #: others end.
 _LONG_FIRST = (
@@ -30,6 +44,25 @@ _LONG_FIRST = (
     *("world", "simulation/test_shares.py"),
     *("e2e", "simulation", "differential", "property", "contract", "unit/sampling", "unit/engine"),
 )
+
+
+@pytest.hookimpl(optionalhook=True)  # pytest also runs without pytest-xdist
+def pytest_xdist_auto_num_workers() -> int | None:
+    """The processes of ``-n auto``: three for each processor, because most tests wait, as far as memory is free."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None  # pytest-xdist reads it
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(3 * processors, _free_bytes() // _PROCESS_BYTES))
+
+
+def _free_bytes() -> int:
+    """The memory that programs can get without swapping. Systems without /proc do not tell; there it has no bound."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return sys.maxsize
+    (free_kb,) = (int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    return free_kb << 10
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,17 +81,20 @@ def pytest_collection_finish() -> None:
 @pytest.fixture
 def loopback() -> Iterator[LoopbackWeb]:
     """An empty web on loopback: put sites into ``loopback.sites``."""
+    from tests.web import LoopbackWeb
+
     with LoopbackWeb() as web:
         yield web
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Cluster]:
-    """A PostgreSQL server for the tests of a session."""
+def postgres() -> Cluster:
+    """The PostgreSQL server of all processes of the session; a test that ends a server has its own."""
+    from tests.postgres import binaries, shared
+
     if binaries() is None:
         pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
-    with cluster() as server:
-        yield server
+    return shared(os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid())
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Checks that must hold for any robots.txt and any answer.
 
-Each check judges one generated case. The test suite runs each check some thousand times;
+Each check judges one generated case. The test suite runs each check some hundred times;
 ``python -m tests.fuzz NAME --minutes 60`` runs one for an hour. A failing case is shrunk and printed.
 """
 
@@ -32,20 +32,12 @@ from crawler.model import (
     RobotsAction,
 )
 from crawler.reasons import ErrorKind
-from crawler.robots import (
-    Follow,
-    RobotsSettings,
-    SiteRules,
-    check_case,
-    freshness,
-    http_date,
-    interpret,
-    parse,
-    read,
-    retry_after_s,
-)
+from crawler.robots.check import check_case
 from crawler.robots.fields import KNOWN_FIELDS
-from crawler.robots.http_dates import MAX_SECONDS
+from crawler.robots.http_dates import MAX_SECONDS, http_date, retry_after_s
+from crawler.robots.readings import SiteRules, read
+from crawler.robots.response import Follow, RobotsSettings, freshness, interpret
+from crawler.robots.text import parse
 
 SITE = "http://a.ru"
 NOW = 1_700_000_000.0

@@ -27,6 +27,7 @@ from crawler.cli import main as crawler
 from crawler.demo.pages import Page, Site, redirect
 from tests import judge
 from tests.command import HASTY, LOOPBACK
+from tests.orphans import end_with_parent
 from tests.web import LoopbackWeb, random_web
 
 DELAY_S = 0.05  # as in HASTY
@@ -86,7 +87,8 @@ def start(arguments: list[str], said: Path, run: Callable[[list[str], Path], Non
 
 
 def crawl(arguments: list[str], said: Path) -> None:
-    """Run ``crawler`` in this process. Its output goes to a file."""
+    """Run ``crawler`` in this process. Its output goes to a file. The process ends with the server that forked it."""
+    end_with_parent()
     output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)

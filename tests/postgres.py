@@ -1,24 +1,34 @@
-"""A PostgreSQL cluster for tests, in a temporary folder, from the installed binaries."""
+"""PostgreSQL clusters for tests, in temporary folders, from the installed binaries.
+
+``python -m tests.postgres PROCESS`` runs a server until the process of that number has ended: that of a session of
+tests, whose other processes share the server.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
+_ROOT = Path(__file__).parents[1]
 #: Whom a server that root may not run is run as; Debian's package makes this user.
 _USER = "postgres"
-#: Free memory for the files of the servers of several test processes, which take about 1 GB each.
-_ROOM_BYTES = 10 << 30
+#: Free memory for the files of a server of a whole session: 9 MB for each database that a test makes.
+_ROOM_BYTES = 5 << 30
+#: The database that :meth:`Cluster.make_store` copies.
+_STORE = "store"
 
 
 @cache
@@ -32,32 +42,28 @@ def binaries() -> Path | None:
 
 
 class Cluster:
-    """A private server on a private socket; it listens on TCP only if it gets a port.
+    """A server on a socket in its folder. Other processes may use it by its folder too."""
 
-    It does not flush unless it is ``durable``: a crash of the server loses nothing, only one of the machine would. A
-    durable one also has the memory of a server in use.
-    """
-
-    def __init__(self, folder: Path, port: int | None = None, *, durable: bool = False) -> None:
+    def __init__(self, folder: Path, port: int | None = None) -> None:
         found = binaries()
         assert found is not None, "PostgreSQL is not installed"
         self._binaries = found
         self.folder = folder
         self._port = port
+
+    def make(self, *settings: str) -> None:
+        """Make the files of the server, and start it. It listens on TCP only if it has a port."""
         if os.getuid() == 0:
-            shutil.chown(folder, _USER)
-        self._run("initdb", "-D", str(folder / "data"), "-U", "crawler", "-A", "trust", "-E", "UTF8", "-N")
-        with open(folder / "data" / "postgresql.conf", "a") as settings:
-            settings.write(f"""
-listen_addresses = '{"" if port is None else "127.0.0.1"}'
-port = {port or 5432}
-unix_socket_directories = '{folder}'
-shared_buffers = {"2GB" if durable else "128MB"}
-max_connections = 100
-max_wal_size = {"4GB" if durable else "256MB"}
-fsync = {"on" if durable else "off"}
-log_line_prefix = '%m [%p] %q%a '
-""")
+            shutil.chown(self.folder, _USER)
+        self._run("initdb", "-D", str(self.folder / "data"), "-U", "crawler", "-A", "trust", "-E", "UTF8", "-N")
+        own = (
+            f"listen_addresses = '{'' if self._port is None else '127.0.0.1'}'",
+            f"port = {self._port or 5432}",
+            f"unix_socket_directories = '{self.folder}'",
+            "log_line_prefix = '%m [%p] %q%a '",
+        )
+        with open(self.folder / "data" / "postgresql.conf", "a") as file:
+            file.write("\n".join(["", *own, *settings, ""]))
         self.start()
 
     def start(self) -> None:
@@ -87,11 +93,17 @@ log_line_prefix = '%m [%p] %q%a '
         fields = Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
-    def make_database(self) -> str:
-        """The URL of a new, empty database."""
+    def make_database(self, template: str = "template1") -> str:
+        """The URL of a new database, empty as the template is."""
         name = f"crawl_{uuid.uuid4().hex[:12]}"
-        self.psql(f"CREATE DATABASE {name}")
+        # Copying files takes half of what logging all pages takes. Before version 15 there is nothing else.
+        logs_pages = int((self.folder / "data" / "PG_VERSION").read_text()) >= 15
+        self.psql(f"CREATE DATABASE {name} TEMPLATE {template}" + " STRATEGY file_copy" * logs_pages)
         return self.url(name)
+
+    def make_store(self) -> str:
+        """The URL of a new database with the tables of an empty store. A server of :func:`shared` can make it."""
+        return self.make_database(_STORE)
 
     def url(self, database: str) -> str:
         return f"postgresql://crawler@/{database}?host={quote(str(self.folder))}"
@@ -138,12 +150,72 @@ def _folder_in_memory() -> str | None:
 
 @contextmanager
 def cluster(port: int | None = None, *, durable: bool = False) -> Iterator[Cluster]:
-    """A server that runs inside the context. Its files are in memory if there is room and it is not ``durable``."""
-    where = None if durable else _folder_in_memory()
+    """A private server that runs inside the context.
+
+    A crash of the server loses nothing. One of the machine would, unless it is ``durable``: then it flushes, its files
+    are on a disk, and it has the memory of a server in use.
+    """
+    settings = (
+        ("shared_buffers = 2GB", "max_wal_size = 4GB")
+        if durable
+        else ("max_wal_size = 256MB", "fsync = off", "autovacuum = off")
+    )
+    with _made(None if durable else _folder_in_memory(), port, settings) as server:
+        yield server
+
+
+@contextmanager
+def _made(where: str | None, port: int | None, settings: Sequence[str]) -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="crawler-pg-", dir=where, ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
-        server = Cluster(Path(folder), port, durable=durable)
+        server = Cluster(Path(folder), port)
+        server.make(*settings)
         try:
             yield server
         finally:
             server.stop("immediate")
+
+
+#: What this process has started, and does not wait for.
+_started: list[subprocess.Popen[str]] = []
+
+
+def shared(session: int) -> Cluster:
+    """The server of the processes of tests below the process ``session``; it runs until that has ended."""
+    with open(Path(tempfile.gettempdir(), f"crawler-pg-{session}"), "a+") as place:
+        fcntl.flock(place, fcntl.LOCK_EX)
+        place.seek(0)
+        folder = place.read()
+        if not folder or not Path(folder, "data").exists():  # or another session had the same number
+            command = [sys.executable, "-m", "tests.postgres", str(session)]
+            server = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, cwd=_ROOT, start_new_session=True
+            )
+            _started.append(server)
+            assert server.stdout is not None
+            folder = server.stdout.readline().strip()
+            assert folder, "the PostgreSQL server of the tests did not start"
+            place.truncate(0)
+            place.write(folder)
+    return Cluster(Path(folder))
+
+
+def _run_until_the_end_of(session: int) -> None:
+    """Run a server for tests of which none ends it, so that it may lose what it has just committed."""
+    fast = ("fsync = off", "synchronous_commit = off", "full_page_writes = off", "autovacuum = off", "jit = off")
+    with _made(_folder_in_memory(), None, (*fast, "max_connections = 300", "max_wal_size = 256MB")) as server:
+        from crawler.store.postgres.store import PostgresStore
+
+        async def make_tables() -> None:
+            await (await PostgresStore.open(server.url(_STORE))).close()
+
+        server.psql(f"CREATE DATABASE {_STORE}")
+        asyncio.run(make_tables())
+        print(server.folder, flush=True)
+        while _is_running(session):
+            time.sleep(0.5)
+    Path(tempfile.gettempdir(), f"crawler-pg-{session}").unlink()
+
+
+if __name__ == "__main__":
+    _run_until_the_end_of(int(sys.argv[1]))

@@ -24,6 +24,7 @@ class Proxy(Threaded):
         self._mode: str | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self.port = 0
+        self.refused = 0  # connections
 
     def suffer(self, mode: str) -> None:
         """Disturb connections until :meth:`recover`."""
@@ -33,6 +34,13 @@ class Proxy(Threaded):
     def recover(self) -> None:
         """Connections that have lost data stay lost; other and new connections work."""
         self._mode = None
+
+    async def recover_when_missed(self) -> None:
+        """Recover when a connection was refused."""
+        refused = self.refused
+        while self.refused == refused:  # noqa: ASYNC110  the server has a thread of its own
+            await asyncio.sleep(0.01)
+        self.recover()
 
     def _begin(self, mode: str) -> None:
         for writer in list(self._writers):
@@ -53,6 +61,7 @@ class Proxy(Threaded):
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             if self._mode == "drop":
+                self.refused += 1
                 raise ConnectionRefusedError
             there_reader, there_writer = await asyncio.open_unix_connection(str(self._target))
         except OSError:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from crawler.engine.page_messages import unpack_answer
 from crawler.engine.parser_pool import ReadingOptions, question_about
 from crawler.engine.parser_process import answer_to
-from crawler.engine.robots_messages import RobotsQuestion, unpack_question, unpack_rules
+from crawler.engine.robots_messages import RobotsQuestion, unpack_question
+from crawler.engine.robots_reading import unpack_rules
 from crawler.model import Fetched, PageFacts, Reading
 from crawler.robots.readings import SiteRules
 

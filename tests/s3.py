@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from unittest import mock
 
 import obstore
-from moto.server import ThreadedMotoServer
 from obstore.store import S3Store
 
 
@@ -23,6 +22,8 @@ class S3Server:
 
     def start(self) -> None:
         """Listen, at the port of the last time if there was one; the server of before has lost its objects."""
+        from moto.server import ThreadedMotoServer  # half a second, in each process that collects the tests
+
         self._server = ThreadedMotoServer("127.0.0.1", self.port, verbose=False)
         self._server.start()
         self.port = self._server.get_host_and_port()[1]

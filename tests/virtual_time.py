@@ -1,8 +1,9 @@
 """Virtual time: an event loop whose clock jumps to the next timer when nothing is ready.
 
 An hour of ``Retry-After`` takes microseconds, and a run repeats exactly. Threads do not know virtual time. The clock
-therefore stops while a thread works for the loop: the loop recognises ``run_in_executor`` and aiosqlite, and ``hold()``
-covers other threads. The loop takes the results of threads only when nothing else is ready, one at a time and in the
+therefore stops while a thread works for the loop: the loop recognises ``run_in_executor``, and ``hold()`` covers other
+threads. Connections of aiosqlite have no threads here: each call is executed at once, as if by a thread that takes no
+time. The loop takes the results of threads and of databases only when nothing else is ready, one at a time and in the
 order of the calls, so their real speed cannot change the order of events. The loop supports no sockets: an answer in
 flight would not stop the clock.
 """
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import queue
 import selectors
 import time
 from collections import deque
@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from contextvars import Context
+from functools import partial
 from typing import Any, TypeVar, TypeVarTuple, cast
 from unittest import mock
 
@@ -50,7 +51,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._now = 0.0
         self._holds = 0
-        self._calls: dict[asyncio.Future[Any], None] = {}  # of threads, in the order in which they were made
+        self._calls: dict[asyncio.Future[Any], None] = {}  # of threads and databases, in the order of the calls
         self._results: dict[asyncio.Future[Any], Callable[[], object]] = {}  # of calls in _calls
         self._others: deque[Callable[[], object]] = deque()  # from threads too, but of no recorded call
         super().__init__(_Selector(self))
@@ -62,6 +63,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Keep the clock until ``future``, which a thread will set, is done."""
         self._calls[future] = None
         future.add_done_callback(self._release)
+
+    def answer(self, future: asyncio.Future[Any], give: Callable[[], object]) -> None:
+        """Call ``give``, which sets ``future``, when the results of all earlier calls have been taken."""
+        self.hold_until(future)
+        self._results[future] = give
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -153,16 +159,32 @@ class VirtualClock(Clock):
         await asyncio.sleep(seconds)
 
 
-class _HoldingQueue(queue.SimpleQueue[Any]):
-    """The queue of an aiosqlite connection: each call holds the clock until its answer."""
+class _CallsAtOnce:
+    """In place of the queue of an aiosqlite connection, from which its thread would take the calls."""
 
-    def put_nowait(self, item: tuple[asyncio.Future[Any] | None, Callable[[], Any]]) -> None:
-        future = item[0]
-        if future is not None:
-            loop = future.get_loop()
-            assert isinstance(loop, VirtualLoop)
-            loop.hold_until(future)
-        super().put_nowait(item)
+    def put_nowait(self, call: tuple[asyncio.Future[Any] | None, Callable[[], Any]]) -> None:
+        """Execute a call. Its result arrives when nothing else is ready."""
+        future, function = call
+        if future is None:  # outside a loop, to close a connection that nobody closed
+            function()
+            return
+        try:
+            give = partial(aiosqlite.core.set_result, future, function())
+        except Exception as error:
+            give = partial(aiosqlite.core.set_exception, future, error)
+        loop = future.get_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.answer(future, give)
+
+
+class _NoThread:
+    """In place of the thread of an aiosqlite connection."""
+
+    def __init__(self, **_: object) -> None:
+        pass
+
+    def start(self) -> None:
+        """No-op: the queue executes the calls."""
 
 
 def run_virtual(main: Callable[[VirtualClock], Awaitable[T]]) -> T:
@@ -173,6 +195,6 @@ def run_virtual(main: Callable[[VirtualClock], Awaitable[T]]) -> T:
         assert isinstance(loop, VirtualLoop)
         return await main(VirtualClock(loop))
 
-    held_queues = mock.patch.object(aiosqlite.core, "SimpleQueue", _HoldingQueue)
-    with held_queues, asyncio.Runner(loop_factory=VirtualLoop) as runner:
+    without_threads = mock.patch.multiple(aiosqlite.core, SimpleQueue=_CallsAtOnce, Thread=_NoThread)
+    with without_threads, asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(run())

@@ -29,8 +29,8 @@ from rich.table import Table
 
 from tests.bench.broad_web import BroadWeb, host, serving
 from tests.bench.peers import LOG, OURS, SCRAPY, STORE, Contestant, stored
-from tests.bench.spend import Spent, spend
 from tests.bench.table import Row, number
+from tests.spend import Spent, spend
 
 WGET2 = "GNU wget2"
 SCHEMES = ("http", "https")

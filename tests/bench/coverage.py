@@ -12,7 +12,6 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from crawler.frontier.sample_design import SitesBy, draw_sites, number_of
 from crawler.sampling.estimators import Estimate, Sample
@@ -202,6 +201,8 @@ class Coverage:
 
     def share(self) -> tuple[float, float, float]:
         """The share of the intervals that held, of the unmarked if there are any, with its own exact interval."""
+        from scipy.stats import binomtest  # takes a second
+
         held, of = (self.unmarked_held, self.unmarked) if self.unmarked else (self.held, self.draws)
         interval = binomtest(held, of).proportion_ci()
         return held / of, float(interval.low), float(interval.high)

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench import stores
-from tests.bench.spend import Spent, spend
 from tests.bench.stores import StoredPage
 from tests.bench.table import Row
+from tests.spend import Spent, spend
 from tests.unit.duplicates.planted import TEMPLATES, edited, random_text, similarity
 
 _SITES, _WORDS, _PAIR_EVERY, _ALIKE = 200, (60, 120, 240), 9, 0.85

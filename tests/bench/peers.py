@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.bench.realweb import Web
-from tests.bench.spend import Spent, spend
+from tests.spend import Spent, spend
 
 OURS = "crawler run"
 BEFORE = "crawler run before"

@@ -22,8 +22,8 @@ from crawler.rank.pagerank import pagerank
 from crawler.store.keys import site_of
 from crawler.store.sqlite.store import SqliteStore
 from tests.bench import stores
-from tests.bench.spend import spend
 from tests.bench.table import Row
+from tests.spend import spend
 
 OWN_SITE = 0.8
 DUPLICATES = 50

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from crawler import url
 from crawler.model import Reading
-from crawler.robots import RobotsFile, SiteRules, parse, read
-from crawler.robots.text import octets_read
+from crawler.robots.readings import SiteRules, read
+from crawler.robots.text import RobotsFile, octets_read, parse
 from tests.bench.table import Row
 
 _SHOWN = 5

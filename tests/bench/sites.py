@@ -146,7 +146,7 @@ def _real(folder_of_stores: Path, sites: int, delay_s: float) -> list[Row]:
     pipe.recv()
     with tempfile.TemporaryDirectory(dir=folder_of_stores) as folder:
         store = stores.copy(kept, Path(folder), "crawl.db")
-        process = start("run", "--db", store, "--delay", str(delay_s), *LOOPBACK)
+        process = start("run", "--db", store, "--delay", str(delay_s), *LOOPBACK, fresh=True)
         time.sleep(3 * delay_s)  # by then every site has had a request
         before: Counter[int] = _counts(pipe)
         began_at = time.monotonic()

@@ -69,7 +69,7 @@ async def _run(store: Path, web: _SlowWeb, ends_by: signal.Signals) -> _Seen:
     """Run the command until it waits for as many answers as it may, then end it."""
     web.begin()
     started_at = time.monotonic()
-    process = start("run", "--db", store, *LOOPBACK)
+    process = start("run", "--db", store, *LOOPBACK, fresh=True)
     while len(web.asked_at) < IN_FLIGHT:
         if process.poll() is not None or time.monotonic() > started_at + PATIENCE_S:
             process.kill()

@@ -9,17 +9,18 @@ from hypothesis import given
 from protego import Protego
 
 from crawler.model import Reading
-from crawler.robots import parse, read
+from crawler.robots.readings import read
+from crawler.robots.text import parse
 from tests.fuzz import TARGETS, check_protego, examples
 
 
-@examples(1000)
+@examples(200)
 @given(TARGETS["protego"][0])
 def test_allow_and_disallow_lines_mean_the_same(case: tuple[str, str]) -> None:
     check_protego(case)
 
 
-@examples(1000)
+@examples(200)
 @given(TARGETS["protego-disallow"][0])
 def test_disallow_lines_mean_the_same_with_reserved_characters_too(case: tuple[str, str]) -> None:
     check_protego(case)

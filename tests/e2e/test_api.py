@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import crawler
+from crawler.api import OpenCrawl, _Run
 from crawler.demo.pages import Asked, Page
 from crawler.errors import ConfigError, CrawlerError, SeedError, StoreError, StoreInUse, UsageError
 from crawler.settings.loading import load_file
@@ -44,14 +45,16 @@ async def test_the_example(web: LoopbackWeb, db_path: Path) -> None:
 
 
 async def test_leaving_early_stops_in_order_and_a_later_run_goes_on(web: LoopbackWeb, db_path: Path) -> None:
-    first = []
+    first, others = [], asyncio.all_tasks()
     async with crawler.open(db_path, QUICK) as crawl:
         async for page in crawl.run(seeds=[web.url("a.test")]):
             first.append(page.url)
             if len(first) == 5:
                 break
     asked = len(web.log)
-    await asyncio.sleep(0.3)
+    async with asyncio.timeout(300):
+        while ending := asyncio.all_tasks() - others:  # Python closes the generator a little later
+            await asyncio.wait(ending)
     assert len(web.log) == asked, "nothing goes on behind the caller's back"
     async with crawler.open(db_path, QUICK) as crawl:
         rest = [page.url async for page in crawl.run()]
@@ -99,7 +102,7 @@ async def test_a_cancelled_crawl_can_be_continued(web: LoopbackWeb, db_path: Pat
 @pytest.mark.parametrize("hurry", ["cancelled again", "interrupted"])
 async def test_a_caller_that_does_not_wait_leaves_a_complete_log(hurry: str, web: LoopbackWeb, db_path: Path) -> None:
     """A timeout around another, or a second Ctrl-C, at which ``asyncio.run`` cancels all tasks there are."""
-    asked = threading.Event()
+    asked, opened = threading.Event(), list[OpenCrawl]()
 
     def slow(_: Asked) -> Page:
         asked.set()
@@ -109,14 +112,16 @@ async def test_a_caller_that_does_not_wait_leaves_a_complete_log(hurry: str, web
 
     async def consume() -> None:
         async with crawler.open(db_path, QUICK) as crawl:
+            opened.append(crawl)
             async for _ in crawl.run(seeds=[web.url("b.test")]):
                 pass
 
     others = asyncio.all_tasks()
     task = asyncio.create_task(consume())
     await asyncio.to_thread(asked.wait, 300)
+    (run,) = opened[0]._runs
     task.cancel()
-    await asyncio.sleep(0.1)  # it has begun to end
+    await run.stop.wait()  # it has begun to end
     if hurry == "cancelled again":
         task.cancel()
     else:
@@ -145,12 +150,23 @@ async def test_limits_of_a_run(web: LoopbackWeb, db_path: Path) -> None:
         assert len(more) == 2
 
 
-async def test_the_crawl_waits_for_a_slow_caller(web: LoopbackWeb, db_path: Path) -> None:
-    taken = 0
+async def test_the_crawl_waits_for_a_slow_caller(
+    web: LoopbackWeb, db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, hand_over, taken = threading.Event(), _Run.hand_over, 0
+
+    async def watched(run: _Run, page: Any) -> None:
+        if run.pages.full():
+            waits.set()
+        await hand_over(run, page)
+
+    monkeypatch.setattr(_Run, "hand_over", watched)
     async with crawler.open(db_path, QUICK | {"politeness.delay": 0}) as crawl:
         async for _ in crawl.run(seeds=[web.url("a.test")]):
             taken += 1
-            await asyncio.sleep(0.02)
+            if taken == 1:
+                await asyncio.to_thread(until, lambda: waits.is_set() or len(web.log) > 5, "a page that waits")
+                assert len(web.log) <= 5, "robots.txt, the page, one handed over, one that waits, and the next"
     assert taken == 31
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import crawler
+from crawler.api import _Run
 from crawler.demo.pages import Page, plain, redirect
 from crawler.reasons import EndCode
 from tests.web import LoopbackWeb
@@ -142,15 +143,23 @@ async def test_headers_are_sent_with_every_request(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["first", "last"])
 async def test_urls_added_while_it_runs_are_fetched_by_the_same_run(
-    web: LoopbackWeb, tmp_path: Path, when: str
+    web: LoopbackWeb, tmp_path: Path, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str | None] = []
+    out_of_work, settled = asyncio.Event(), _Run.settled
+
+    async def watched(run: _Run) -> bool:
+        out_of_work.set()
+        return await settled(run)
+
+    monkeypatch.setattr(_Run, "settled", watched)
     with web:
         async with opened(web, tmp_path) as crawl:
             async for page in crawl.run([web.url("books.test")]):
                 seen.append(page.title)
                 if len(seen) == (1 if when == "first" else 4):
-                    await asyncio.sleep(0.3 if when == "last" else 0)
+                    if when == "last":
+                        await out_of_work.wait()
                     await crawl.add([web.url("books.test", "/new"), web.url("books.test", "/closed")])
             assert crawl.ended_code is EndCode.DONE
             found = await states(crawl, web)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +11,8 @@ import pytest
 
 import crawler
 from crawler.demo.pages import Handler, Page, Site, plain, redirect
+from tests.command import Ended
+from tests.command import crawler as command
 from tests.web import LoopbackWeb, random_web
 
 HURRIED = {
@@ -27,14 +27,8 @@ HURRIED = {
 }
 
 
-def audit(db: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "crawler", "audit", "--db", str(db), *options],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def audit(db: Path, *options: str | Path) -> Ended:
+    return command("audit", "--db", db, *options)
 
 
 async def crawled(db: Path, *seeds: str, **settings: object) -> int:
@@ -50,8 +44,8 @@ async def test_a_random_web_is_crawled_without_violation(loopback: LoopbackWeb, 
     pages = await crawled(db_path, *web.seeds, **{"politeness.group": group})
     assert pages == len(web.depths)
     done = audit(db_path, "--json")
-    answer = json.loads(done.stdout)
-    assert (done.returncode, done.stderr, answer["violations"]) == (0, "", [])
+    answer = json.loads(done.out)
+    assert (done.code, done.err, answer["violations"]) == (0, "", [])
     judged = {check["check"]: check["judged"] for check in answer["checks"]}
     assert judged["permission"] == pages
     assert judged["log"] == pages + 5 == answer["requests"]
@@ -84,9 +78,9 @@ async def test_an_awkward_web_is_crawled_without_violation(loopback: LoopbackWeb
         }
     )
     await crawled(db_path, loopback.url("hub.test"))
-    done = audit(db_path, "--report", str(db_path.parent / "report.md"))
-    assert done.returncode == 0, done.stdout
-    assert "No violation" in done.stdout
+    done = audit(db_path, "--report", db_path.parent / "report.md")
+    assert done.code == 0, done.out
+    assert "No violation" in done.out
     assert "**No violation was found**" in (db_path.parent / "report.md").read_text()
 
 
@@ -115,8 +109,8 @@ async def test_copies_that_hold_for_moments(loopback: LoopbackWeb, db_path: Path
     moments = {"robots.min_fresh": 0.2, "robots.retry_first": 0.1, "robots.stale_if_error": True}
     assert await crawled(db_path, loopback.url("hub.test"), **moments) == 1 + 4 + 4 * 31
     done = audit(db_path, "--json")
-    audited = json.loads(done.stdout)
-    assert (done.returncode, audited["violations"], audited["limits"]) == (0, [], [])
+    audited = json.loads(done.out)
+    assert (done.code, audited["violations"], audited["limits"]) == (0, [], [])
     with sqlite3.connect(db_path) as db:
         outlasting = "SELECT count(*) FROM robots_copy WHERE valid_until BETWEEN fetched_at + 0.6 AND fetched_at + 1"
         (long_kept,) = db.execute(outlasting).fetchone()
@@ -124,7 +118,7 @@ async def test_copies_that_hold_for_moments(loopback: LoopbackWeb, db_path: Path
         db.execute("UPDATE robots_copy SET valid_until = valid_until + 0.002 WHERE action <> 'defer'")
     assert long_kept > 1
     assert renewed > 1
-    found = json.loads(audit(db_path, "--json").stdout)["violations"]
+    found = json.loads(audit(db_path, "--json").out)["violations"]
     assert {violation["check"] for violation in found} == {"log"}
     assert len({violation["url"] for violation in found}) > 1
 
@@ -138,15 +132,15 @@ async def test_a_doctored_log_is_found_out(loopback: LoopbackWeb, db_path: Path)
             "UPDATE request SET path = '/closed/x' WHERE id = (SELECT max(id) FROM request WHERE purpose = 'page')"
         )
     done = audit(db_path)
-    assert done.returncode == 1
-    assert "line 2: Disallow: /closed/" in done.stdout
-    assert "1 violation in" in done.stdout
+    assert done.code == 1
+    assert "line 2: Disallow: /closed/" in done.out
+    assert "1 violation in" in done.out
     with sqlite3.connect(db_path) as db:
         db.execute("DELETE FROM request WHERE id = (SELECT max(id) FROM request)")
-    assert "as many requests of run 1 as its workers counted" in audit(db_path).stdout
+    assert "as many requests of run 1 as its workers counted" in audit(db_path).out
 
 
 def test_an_empty_log_and_no_store(db_path: Path) -> None:
     missing = audit(db_path)
-    assert (missing.returncode, missing.stdout) == (2, "")
-    assert "no such store" in missing.stderr
+    assert (missing.code, missing.out) == (2, "")
+    assert "no such store" in missing.err

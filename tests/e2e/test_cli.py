@@ -11,18 +11,19 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crawler.demo.pages import Fault, Page, redirect
+from crawler.demo.pages import Asked, Fault, Page, redirect
 from crawler.errors import StoreError
 from crawler.run.nothing_crawled import NOTHING_CRAWLED
 from crawler.store.sqlite.store import SqliteStore
 from tests.command import HASTY, LOOPBACK, crawler, finish, here, little_room, start, until
+from tests.orphans import BOUND
 from tests.web import LoopbackWeb
 
 
@@ -81,7 +82,7 @@ def test_a_sitemap_is_not_counted_as_a_page(loopback: LoopbackWeb, db_path: Path
 
 def test_a_finished_crawl_and_the_commands_that_read_it(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
     url = web.url("a.test")
-    ended = crawler("run", url, "--config", hasty, *LOOPBACK, "--db", db_path, "--json")
+    ended = crawler("run", url, "--config", hasty, *LOOPBACK, "--db", db_path, "--json", fresh=True)
     assert (ended.code, ended.err) == (0, "")
     result = json.loads(ended.out)
     assert ended.out.count("\n") == 1
@@ -116,7 +117,7 @@ def test_a_finished_crawl_and_the_commands_that_read_it(web: LoopbackWeb, db_pat
 
 def test_without_a_terminal_only_the_summary_is_printed(web: LoopbackWeb, db_path: Path) -> None:
     options = [option for option in LOOPBACK if option != "--no-progress"]
-    ended = crawler("run", web.url("a.test"), "--delay", "0", *options, "--db", db_path)
+    ended = crawler("run", web.url("a.test"), "--delay", "0", *options, "--db", db_path, fresh=True)
     assert (ended.code, ended.err) == (0, "")
     assert "\x1b" not in ended.out
     assert ended.out.startswith("Ended")
@@ -127,7 +128,7 @@ def test_a_terminal_shows_the_live_display(web: LoopbackWeb, db_path: Path) -> N
     web.sites["a.test"] = chain(30)
     options = [option for option in LOOPBACK if option != "--no-progress"]
     master, slave = pty.openpty()
-    command = [sys.executable, "-m", "crawler", "run", web.url("a.test"), *options, "--db", str(db_path)]
+    command = [*BOUND, sys.executable, "-m", "crawler", "run", web.url("a.test"), *options, "--db", str(db_path)]
     process = subprocess.Popen([*command, "--delay", "0.05"], stdout=slave, stderr=slave, stdin=slave)
     os.close(slave)
     shown = b"".join(_read(master))
@@ -187,14 +188,17 @@ def test_limits_end_a_crawl_with_0_and_are_named(web: LoopbackWeb, db_path: Path
 def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
     number: signal.Signals, web: LoopbackWeb, db_path: Path, hasty: Path
 ) -> None:
-    """With an answer in flight that takes five seconds; and later with other options."""
-    web.sites["a.test"] = chain(20) | {"/1": Page("<title>1</title><a href=/2>next</a>", delay_s=5)}
+    """With an answer in flight that takes some seconds; and later with other options."""
+    asked = threading.Event()
+
+    def slow(_: Asked) -> Page:
+        asked.set()
+        return Page("<title>1</title><a href=/2>next</a>", delay_s=3)
+
+    web.sites["a.test"] = chain(20) | {"/1": slow}
     options = ("--config", hasty, *LOOPBACK, "--db", db_path)
-    process = start("run", web.url("a.test"), *options)
-    until(lambda: len(web.log) >= 3, "the third request")
-    time.sleep(0.3)
-    running = json.loads(here("status", "--db", db_path, "--json").out)
-    assert running["last_run"]["finished_at"] is None
+    process = start("run", web.url("a.test"), *options, fresh=True)
+    assert asked.wait(300)
     process.send_signal(number)
     ended = finish(process)
     assert (ended.code, ended.err) == (3, "")
@@ -222,26 +226,36 @@ def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
 
 def test_a_server_that_never_answers_does_not_delay_the_end(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
     """The request may take an hour, so the command ends before its answer or not within the time of the test."""
-    web.sites["a.test"] = {"/": Page(fault=Fault.HANG), "/robots.txt": Page("", content_type="text/plain")}
+    asked = threading.Event()
+
+    def never(_: Asked) -> Page:
+        asked.set()
+        return Page(fault=Fault.HANG)
+
+    web.sites["a.test"] = {"/": never, "/robots.txt": Page("", content_type="text/plain")}
     hasty.write_text(hasty.read_text() + 'read_timeout = "1 hour"\ntotal_timeout = "1 hour"\n')
     process = start("run", web.url("a.test"), "--config", hasty, *LOOPBACK, "--db", db_path)
-    until(lambda: len(web.log) >= 1, "robots.txt")
-    time.sleep(0.3)
+    assert asked.wait(300)
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.2)
+    until(lambda: not is_pending(signal.SIGTERM, process.pid), "the first signal's arrival")
     process.send_signal(signal.SIGINT)
     assert finish(process).code == 3
     assert states(db_path) == {"queued": 1}
+
+
+def is_pending(number: signal.Signals, pid: int) -> bool:
+    """Whether the system has still to deliver a signal to a process (``proc(5)``)."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    (mask,) = (line.split()[1] for line in status.splitlines() if line.startswith("ShdPnd:"))
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def test_a_crawl_that_only_waits_stops_at_once(web: LoopbackWeb, db_path: Path) -> None:
     web.sites["a.test"] = {"/robots.txt": Page("", status=503, headers=(("Retry-After", "3600"),))}
     process = start("run", web.url("a.test"), *LOOPBACK, "--db", db_path)
     until(lambda: len(web.log) == 1 and states_or_none(db_path) == {"queued": 1}, "robots.txt")
-    time.sleep(0.5)
-    text = here("status", "--db", db_path).out
-    assert "for a.test until " in text
-    assert "robots.txt: 503" in text
+    until(lambda: "robots.txt: 503" in here("status", "--db", db_path).out, "the reason for the wait")
+    assert "for a.test until " in here("status", "--db", db_path).out
     why = here("why", web.url("a.test"), "--db", db_path).out
     assert "no usable answer: nothing is fetched until there is one" in why
     process.send_signal(signal.SIGINT)
@@ -273,6 +287,7 @@ def test_status_distinguishes_a_killed_run_from_a_running_one(web: LoopbackWeb, 
     process = start("run", web.url("a.test"), *LOOPBACK, "--db", db_path, "--delay", "0.05")
     until(lambda: len(web.log) >= 2, "the first requests")
     assert "it is running" in here("status", "--db", db_path).out
+    assert json.loads(here("status", "--db", db_path, "--json").out)["last_run"]["finished_at"] is None
     process.kill()
     finish(process)
     assert "it was killed, or its disk was full; the same command continues" in here("status", "--db", db_path).out

@@ -6,8 +6,8 @@ import http.client
 import json
 import signal
 import sqlite3
-import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -19,42 +19,45 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from crawler.demo.pages import Page, plain
 from crawler.frontier.operator import BLOCKED
-from tests.browser import browser_page, doctor, hostile, in_chromium
-from tests.command import HASTY, LOOPBACK, finish, here, start, until
+from tests.browser import browser_page, chromium, doctor, hostile, in_chromium
+from tests.command import HASTY, LOOPBACK, Started, finish, here, start, until
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
-Crawling = subprocess.Popen[str]
+Crawling = Started
+
+#: A crawl of two sites lasts for a minute.
+CONFIG = HASTY.replace("delay = 0.05", "delay = 0.2")
+LEAVES = 300
 
 
-def long_site(pages: int) -> dict[str, Page]:
-    links = "".join(f"<a href='/{n}'>{n}</a>" for n in range(pages))
-    leaves = {f"/{n}": Page(f"<title>leaf {n}</title>") for n in range(pages)}
+def long_site() -> dict[str, Page]:
+    links = "".join(f"<a href='/{n}'>{n}</a>" for n in range(LEAVES))
+    leaves = {f"/{n}": Page(f"<title>leaf {n}</title>") for n in range(LEAVES)}
     return {"/robots.txt": plain("User-agent: *\nDisallow: /7"), "/": Page(links), **leaves}
 
 
 @pytest.fixture
 def web(loopback: LoopbackWeb) -> LoopbackWeb:
-    loopback.sites.update({"a.test": long_site(600), "b.test": long_site(600)})
+    loopback.sites.update({"a.test": long_site(), "b.test": long_site()})
     return loopback
 
 
 @pytest.fixture
 def db(tmp_path: Path) -> Path:
-    (tmp_path / "hasty.toml").write_text(HASTY)
+    (tmp_path / "c.toml").write_text(CONFIG)
     return tmp_path / "c.db"
 
 
 def crawl(web: LoopbackWeb, db: Path) -> Crawling:
     seeds = [web.url("a.test"), web.url("b.test")]
-    running = start("run", *seeds, "--config", db.parent / "hasty.toml", *LOOPBACK, "--db", db)
+    running = start("run", *seeds, "--config", db.parent / "c.toml", *LOOPBACK, "--db", db)
     until(lambda: len(web.hits("a.test")) > 3, "the crawl to begin")
     return running
 
 
 @pytest.fixture
 def crawling(web: LoopbackWeb, db: Path) -> Iterator[Crawling]:
-    """A crawl of two sites that takes half a minute."""
     running = crawl(web, db)
     yield running
     if running.poll() is None:
@@ -185,7 +188,7 @@ def test_a_block_lasts_over_kill_9_and_is_lifted_without_loss(
     sent = len(web.hits("b.test"))
     states = dict(select(db, "SELECT state, count(*) FROM urls WHERE site = ? GROUP BY 1", name))
     assert "queued" not in states
-    assert select(db, "SELECT count(*) FROM urls WHERE site = ? AND reason = ?", name, BLOCKED.sentence)[0][0] > 300
+    assert select(db, "SELECT count(*) FROM urls WHERE site = ? AND reason = ?", name, BLOCKED.sentence)[0][0] > 150
     url = select(db, "SELECT url FROM urls WHERE site = ? AND reason = ? LIMIT 1", name, BLOCKED.sentence)[0][0]
     status, text, _ = dashboard.ask(f"/why?url={quote(url)}")
     assert status == 200
@@ -409,26 +412,49 @@ def test_what_control_cannot_do_is_told(
 # --- several workers on PostgreSQL -------------------------------------------------------------------
 
 
-@pytest.fixture
-def many(
-    postgres: Cluster, web: LoopbackWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[str, Crawling]]:
-    """A crawl by two workers on a database, which takes minutes."""
-    web.sites.update({"a.test": long_site(3000), "b.test": long_site(3000)})
-    monkeypatch.setenv("PGPASSWORD", "hush")
+@dataclass(frozen=True)
+class Team:
+    """A crawl by two workers on a database."""
+
+    web: LoopbackWeb
+    db: str
+    crawling: Crawling
+
+
+@pytest.fixture(scope="module")
+def team(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    """It lasts for minutes; the last test of it stops it."""
+    folder = tmp_path_factory.mktemp("team")
+    (folder / "c.toml").write_text(HASTY.replace("delay = 0.05", "delay = 0.5"))
     db = postgres.make_database()
-    (tmp_path / "hasty.toml").write_text(HASTY)
-    seeds = [web.url("a.test"), web.url("b.test")]
-    running = start("run", *seeds, "--config", tmp_path / "hasty.toml", *LOOPBACK, "--workers", "2", "--db", db)
-    until(lambda: len(web.hits("a.test")) > 3, "the crawl to begin")
-    yield db, running
-    if running.poll() is None:
-        running.kill()
-    running.communicate()
+    sites = {"a.test": long_site(), "b.test": long_site()}
+    with LoopbackWeb(sites) as web, pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PGPASSWORD", "hush")
+        command = ("run", *map(web.url, sites), "--config", folder / "c.toml", *LOOPBACK, "--workers", "2")
+        running = start(*command, "--db", db)
+        until(lambda: len(web.hits("a.test")) > 3, "the crawl to begin")
+        yield Team(web, db, running)
+        if running.poll() is None:
+            running.kill()
+        running.communicate()
 
 
-def test_a_crawl_of_several_workers_is_shown_and_steered(web: LoopbackWeb, many: tuple[str, Crawling]) -> None:
-    db, crawling = many
+@in_chromium
+def test_workers_are_shown_in_a_browser(team: Team) -> None:
+    dashboard = Dashboard(team.db)
+    with browser_page() as page:
+        wrong: list[str] = []
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: wrong.append(said.text))
+        page.goto(dashboard.url)
+        expect(page.locator("#workers tr")).to_have_count(2, timeout=120_000)
+        expect(page.locator("#workers")).to_contain_text("more")
+        assert wrong == []
+    dashboard.close()
+
+
+def test_a_crawl_of_several_workers_is_shown_and_steered(team: Team) -> None:
+    web, db, crawling = team.web, team.db, team.crawling
     dashboard = Dashboard(db)
     assert "hush" not in dashboard.line
     until(lambda: len(dashboard.look()["workers"]) == 2, "both workers")
@@ -446,7 +472,7 @@ def test_a_crawl_of_several_workers_is_shown_and_steered(web: LoopbackWeb, many:
     assert here("index", "--db", db).code == 0
     status, text, _ = dashboard.ask("/search?words=leaf")
     assert (status, json.loads(text)["total"] > 0) == (200, True)
-    leaves = (f"/why?url={quote(web.url('b.test', f'/{number}'))}" for number in range(3000))
+    leaves = (f"/why?url={quote(web.url('b.test', f'/{number}'))}" for number in range(LEAVES))
     assert any(BLOCKED.sentence in dashboard.ask(leaf)[1] for leaf in leaves)
     status, text, _ = dashboard.ask("/metrics")
     assert (status, "crawler_up 1" in text, "hush" in text) == (200, True, False)
@@ -456,20 +482,6 @@ def test_a_crawl_of_several_workers_is_shown_and_steered(web: LoopbackWeb, many:
     assert all(worker["ended_at"] is not None for worker in dashboard.look()["workers"])
     audited = here("audit", "--db", db)
     assert audited.code == 0, audited.out
-    dashboard.close()
-
-
-@in_chromium
-def test_workers_are_shown_in_a_browser(web: LoopbackWeb, many: tuple[str, Crawling]) -> None:
-    dashboard = Dashboard(many[0])
-    with browser_page() as page:
-        wrong: list[str] = []
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda said: wrong.append(said.text))
-        page.goto(dashboard.url)
-        expect(page.locator("#workers tr")).to_have_count(2, timeout=120_000)
-        expect(page.locator("#workers")).to_contain_text("more")
-        assert wrong == []
     dashboard.close()
 
 
@@ -510,18 +522,29 @@ def test_the_crawl_is_steered_by_clicks(web: LoopbackWeb, db: Path, crawling: Cr
     assert finish(crawling).code == 3
 
 
-@pytest.fixture
-def hostile_db(loopback: LoopbackWeb, db: Path) -> Path:
-    """The crawled texts would run in a browser that took them as markup."""
-    text = hostile(loopback.port)
+@pytest.fixture(scope="module")
+def stranger() -> Iterator[LoopbackWeb]:
+    """A site whose texts would run in a browser that took them as markup."""
+    with LoopbackWeb() as web:
+        web.sites["one.test"] = hostile_site(web.port)
+        yield web
+
+
+def hostile_site(port: int) -> dict[str, Page]:
+    text = hostile(port)
     escaped = text.replace("&", "&amp;").replace("<", "&lt;")
     links = "".join(f"<a href=\"/?{n}='><script>document.title='OWNED'</script>\">{escaped}</a>" for n in range(9))
-    loopback.sites["one.test"] = {
-        "/": Page(f"<title>{escaped} needle</title>{links}<p>needle {escaped}"),
-        "*": Page("x"),
-    }
-    seed = loopback.url("one.test")
-    done = here("run", seed, "--config", db.parent / "hasty.toml", *LOOPBACK, "--max-pages", "3", "--db", db)
+    return {"/": Page(f"<title>{escaped} needle</title>{links}<p>needle {escaped}"), "*": Page("x")}
+
+
+@pytest.fixture(scope="module")
+def hostile_dashboard(stranger: LoopbackWeb, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    """A dashboard of a crawl of that site; a browser changes nothing in it."""
+    folder = tmp_path_factory.mktemp("hostile")
+    (folder / "c.toml").write_text(HASTY)
+    db, text = folder / "c.db", hostile(stranger.port)
+    seed = stranger.url("one.test")
+    done = here("run", seed, "--config", folder / "c.toml", *LOOPBACK, "--max-pages", "3", "--db", db)
     assert done.code == 0, done
     assert here("index", "--db", db).code == 0
     doctor(db, text)
@@ -529,10 +552,12 @@ def hostile_db(loopback: LoopbackWeb, db: Path) -> Path:
     connection.execute("INSERT INTO control (asked_at, command, name) VALUES (1, 'block', ?)", (text,))
     connection.commit()
     connection.close()
-    return db
+    running = Dashboard(db)
+    yield running
+    running.close()
 
 
-def shown(page: BrowserPage, loopback: LoopbackWeb) -> None:
+def shown(page: BrowserPage, stranger: LoopbackWeb) -> None:
     """Have the dashboard show the crawl, why a URL, and what a search finds."""
     expect(page.locator("#state")).to_have_text("ended", timeout=120_000)
     expect(page.locator("#sites tr").first).to_be_visible()
@@ -540,40 +565,38 @@ def shown(page: BrowserPage, loopback: LoopbackWeb) -> None:
     named(page, "Search").click()
     page.locator("#found li button").first.click()
     expect(page.locator("#told .error")).to_contain_text("not a URL")  # its site is called by no name that there can be
-    page.get_by_label("Why this URL?").fill(loopback.url("one.test", f"/{hostile(loopback.port)}"))
+    page.get_by_label("Why this URL?").fill(stranger.url("one.test", f"/{hostile(stranger.port)}"))
     named(page, "Explain").click()
     expect(page.locator("#told dt").first).to_be_visible()
 
 
 @in_chromium
-def test_nothing_that_was_crawled_runs_or_loads(loopback: LoopbackWeb, hostile_db: Path) -> None:
-    dashboard = Dashboard(hostile_db)
-    asked = len(loopback.log)
+def test_nothing_that_was_crawled_runs_or_loads(stranger: LoopbackWeb, hostile_dashboard: Dashboard) -> None:
+    asked = len(stranger.log)
     with browser_page(bypass_csp=True) as page:  # text is text even where no policy would stop it
         sent: list[str] = []
         page.on("request", lambda request: sent.append(request.url))
-        page.goto(dashboard.url)
-        shown(page, loopback)
+        page.goto(hostile_dashboard.url)
+        shown(page, stranger)
         assert page.content().count("document.title='OWNED'") > 10  # it is there to be read
         assert page.title() == "ended: c.db"
         assert page.locator("img, script:not([src]), [onload], [onerror], a[href^='http']").count() == 0
-        assert {urlsplit(url).netloc for url in sent if not url.startswith("data:")} == {dashboard.host}
-    assert loopback.log[asked:] == []
-    dashboard.close()
+        assert {urlsplit(url).netloc for url in sent if not url.startswith("data:")} == {hostile_dashboard.host}
+    assert stranger.log[asked:] == []
 
 
 @in_chromium
-@pytest.mark.parametrize("guarded", [True, False], ids=["with its policy", "without"])
-def test_the_policy_stops_even_what_gets_in_as_markup(loopback: LoopbackWeb, hostile_db: Path, guarded: bool) -> None:
+def test_the_policy_stops_even_what_gets_in_as_markup(hostile_dashboard: Dashboard) -> None:
     """Without the policy the same markup does run, so that the test can fail."""
-    dashboard = Dashboard(hostile_db)
-    with browser_page(bypass_csp=not guarded) as page:
-        page.goto(dashboard.url)
-        page.evaluate("window.ran = []")
-        page.evaluate("document.body.insertAdjacentHTML('beforeend', `<img src=/nope onerror='window.ran.push(1)'>`)")
-        page.evaluate(
-            "document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran.push(2)'}))"
-        )
-        page.wait_for_timeout(500)
-        assert (page.evaluate("window.ran.length") == 0) is guarded
-    dashboard.close()
+    with chromium() as browser:
+        for guarded in (True, False):
+            page = browser.new_page(bypass_csp=not guarded)
+            page.goto(hostile_dashboard.url)
+            page.evaluate("window.ran = []")
+            image = "<img src=/nope onerror='window.ran.push(1)'>"
+            page.evaluate("markup => document.body.insertAdjacentHTML('beforeend', markup)", image)
+            page.evaluate(
+                "document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran.push(2)'}))"
+            )
+            page.wait_for_timeout(500)
+            assert (page.evaluate("window.ran.length") == 0) is guarded

@@ -14,7 +14,7 @@ from tests.command import ROOT
 MISSING = [name for name in ("sphinx", "furo", "myst_parser") if find_spec(name) is None]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(bool(MISSING), reason=f"the extra 'docs' is missing: {', '.join(MISSING)}")
 def test_the_documentation_builds_as_a_site(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", ROOT / "docs", tmp_path / "site"]

@@ -12,7 +12,6 @@ from contextlib import closing
 from pathlib import Path
 
 import brotli
-import pytest
 
 from crawler.demo.pages import Page, plain
 from tests.command import LOOPBACK, ROOT, crawler, here
@@ -27,7 +26,7 @@ HOSTILE = {
 #: 50 kB that make a tree of more than a gigabyte. In UTF-16 and ISO-2022-JP, counting bytes does not find the tags.
 LIMITS = ("0.7 s of processor time", "512 MB of memory")
 REOPENED = "<p>" + "".join(f"<b a{n}>" for n in range(2_000)) + "<p>x" * 2_000
-ENCODINGS = {"utf-8": "/utf-8", "utf-16": "/utf-16", "iso2022_jp": "/iso-2022-jp", "utf-16-be": "/utf-16be"}
+ENCODINGS = {"utf-16": "utf-16", "iso2022_jp": "iso-2022-jp"}
 
 
 def test_hostile_pages_are_given_up_and_their_neighbours_are_read(tmp_path: Path) -> None:
@@ -55,11 +54,13 @@ def test_hostile_pages_are_given_up_and_their_neighbours_are_read(tmp_path: Path
     assert sentence in " ".join(here("why", f"http://a.test:{web.port}/nested", "--db", db).out.split())
 
 
-@pytest.mark.parametrize("codec", ENCODINGS)
-def test_no_encoding_hides_a_hostile_page(codec: str, tmp_path: Path) -> None:
-    charset = ENCODINGS[codec].strip("/")
-    hostile = Page(REOPENED.encode(codec), content_type=f"text/html; charset={charset}")
-    pages = {"/": Page("<a href=/hostile>1</a><a href=/next>2</a>"), "/hostile": hostile, "/next": Page("<title>Next")}
+def test_no_encoding_hides_a_hostile_page(tmp_path: Path) -> None:
+    hostile = {
+        f"/{charset}": Page(REOPENED.encode(codec), content_type=f"text/html; charset={charset}")
+        for codec, charset in ENCODINGS.items()
+    }
+    links = "".join(f"<a href={path}>1</a>" for path in (*hostile, "/next"))
+    pages = {"/": Page(links), **hostile, "/next": Page("<title>Next")}
     db = tmp_path / "crawl.db"
     with LoopbackWeb({"a.test": {"/robots.txt": plain(""), **pages}}) as web:
         ended = crawler("run", f"http://a.test:{web.port}/", "--db", db, "--delay", "0", *LOOPBACK)
@@ -68,9 +69,8 @@ def test_no_encoding_hides_a_hostile_page(codec: str, tmp_path: Path) -> None:
         notes = dict(store.execute("SELECT url, note FROM pages"))
         titles = store.execute("SELECT title FROM pages WHERE title NOTNULL").fetchall()
     assert titles == [("Next",)]
-    assert notes.pop(f"http://a.test:{web.port}/hostile") in {
-        f"not parsed: the parser needed more than {limit}" for limit in LIMITS
-    }
+    given_up = {notes.pop(f"http://a.test:{web.port}{path}") for path in hostile}
+    assert given_up <= {f"not parsed: the parser needed more than {limit}" for limit in LIMITS}
     assert set(notes.values()) == {""}
 
 

@@ -83,12 +83,13 @@ def run(
     *options: str | Path,
     form: SignatureForm = SignatureForm.DICTIONARY,
     db: str = "",
+    fresh: bool = False,
 ) -> Ended:
     (folder / "hasty.toml").write_text(f'{HASTY}\n[identity]\nsignature_form = "{form}"\n')
     store = ("--db", db or folder / "crawl.db")
     config = ("--config", folder / "hasty.toml", *store, "--scope", "any", "--log-level", "debug")
     signing = ("--signing-key", key, "--signature-agent", AGENT + "/")
-    return crawler("run", server.url("a.test", "/"), *config, *LOOPBACK, *signing, *options)
+    return crawler("run", server.url("a.test", "/"), *config, *LOOPBACK, *signing, *options, fresh=fresh)
 
 
 @needs_botgate
@@ -131,7 +132,7 @@ def _judge(
 
 def test_the_private_key_is_nowhere_but_in_its_file(server: Server, tmp_path: Path, key: Path) -> None:
     """It is in no store, archive, log, report, output and list of processes. The archive has the signatures."""
-    ended = run(server, tmp_path, key, "--warc", tmp_path / "warc")
+    ended = run(server, tmp_path, key, "--warc", tmp_path / "warc", fresh=True)  # a process with arguments of its own
     assert ended.code == 0, ended.err
     assert here("report", tmp_path / "report.html", "--db", tmp_path / "crawl.db").code == 0
     assert here("audit", "--db", tmp_path / "crawl.db", "--report", tmp_path / "audit.md").code == 0

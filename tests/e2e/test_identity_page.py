@@ -30,6 +30,8 @@ from crawler.settings.settings import SignatureForm
 from crawler.version import VERSION
 from tests.botgate import discovered_identity, needs_botgate
 from tests.command import LOOPBACK, Ended, here
+from tests.orphans import BOUND
+from tests.ports import reserved_port
 from tests.web import LoopbackWeb
 
 URL, MAIL = "https://crawler.example/bot", "ops@crawler.example"
@@ -200,7 +202,7 @@ def nginx(folder: Path, port: int) -> Iterator[None]:
             {" ".join(f"{kind}_temp_path {own}/{kind};" for kind in kinds)}
             server {{ listen 127.0.0.1:{port}; root {www}; include {www}/nginx.conf; }}
         }}""")
-    with subprocess.Popen([NGINX, "-p", own, "-c", own / "nginx.conf", "-e", own / "errors"]) as server:
+    with subprocess.Popen([*BOUND, NGINX, "-p", own, "-c", own / "nginx.conf", "-e", own / "errors"]) as server:
         try:
             while not is_listening(port):
                 assert server.poll() is None, (own / "errors").read_text()
@@ -215,17 +217,11 @@ def is_listening(port: int) -> bool:
         return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
-def unused_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 @needs_botgate
 @pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 def test_the_directory_that_nginx_serves_is_valid(tmp_path: Path) -> None:
     """The headers and the octets are those that were signed, also in a server that compresses everything else."""
-    key, port = tmp_path / "identity.jwks", unused_port()
+    key, port = tmp_path / "identity.jwks", reserved_port()
     origin = f"http://127.0.0.1:{port}"
     assert here("identity", "new", key).code == 0
     assert write_page(tmp_path, "--contact", MAIL, "--signing-key", key, "--signature-agent", origin).code == 0

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from unittest import mock
 
-import networkx
 import pytest
 
 from crawler.demo.pages import Page, plain
@@ -42,6 +41,8 @@ def store(loopback: LoopbackWeb, tmp_path: Path) -> Path:
 
 
 def test_ranks_a_crawl_as_networkx_does(store: Path, loopback: LoopbackWeb) -> None:
+    import networkx  # takes a fifth of a second
+
     ended = crawler("rank", "--db", store, "--json", "--top", "2")
     assert ended.code == 0, ended
     said = json.loads(ended.out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from pathlib import Path
+from typing import NamedTuple
 
 import asyncpg
 import pytest
@@ -24,35 +25,44 @@ def role() -> str:
     return f'Reader "{uuid.uuid4().hex[:8]}'
 
 
-@pytest.fixture
-def db(postgres: Cluster, loopback: LoopbackWeb, tmp_path: Path) -> str:
-    """A crawl in a database, with a search index and ranks."""
-    loopback.sites["a.test"] = {"/": Page("<a href=/b>a word</a>"), "/b": Page("<a href=/>home</a>")}
-    (tmp_path / "c.toml").write_text(HASTY)
+class Crawled(NamedTuple):
+    """A crawl in a database, and its seed."""
+
+    db: str
+    seed: str
+
+
+@pytest.fixture(scope="module")
+def crawled(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+    """Two pages, with a search index and ranks. No test changes them; each has a role of its own."""
+    config = tmp_path_factory.mktemp("crawl") / "c.toml"
+    config.write_text(HASTY)
     db = postgres.make_database()
-    for command in (
-        ("run", loopback.url("a.test"), "--config", tmp_path / "c.toml", *LOOPBACK, "--sample", "2"),
-        ("index",),
-        ("rank",),
-    ):
-        ended = here(*command, "--db", db)
-        assert ended.code == 0, ended
-    return db
+    with LoopbackWeb({"a.test": {"/": Page("<a href=/b>a word</a>"), "/b": Page("<a href=/>home</a>")}}) as web:
+        seed = web.url("a.test")
+        for command in (("run", seed, "--config", config, *LOOPBACK, "--sample", "2"), ("index",), ("rank",)):
+            ended = here(*command, "--db", db)
+            assert ended.code == 0, ended
+    return Crawled(db, seed)
+
+
+@pytest.fixture
+def db(crawled: Crawled) -> str:
+    return crawled.db
 
 
 def as_role(db: str, role: str) -> str:
     return db.replace("//crawler@", f"//{role.replace(' ', '%20').replace(chr(34), '%22')}@")
 
 
-def test_commands_that_read_need_no_more(
-    db: str, role: str, postgres: Cluster, loopback: LoopbackWeb, tmp_path: Path
-) -> None:
+def test_commands_that_read_need_no_more(crawled: Crawled, role: str, tmp_path: Path) -> None:
+    db = crawled.db
     assert "made the role" in here("store", "grant-reader", "--db", db, "--role", role).out
     assert "made the role" not in here("store", "grant-reader", "--db", db, "--role", role).out
     reading = as_role(db, role)
     for command in (
         ("status",),
-        ("why", loopback.url("a.test")),
+        ("why", crawled.seed),
         ("audit",),
         ("search", "word"),
         ("sample",),
@@ -66,7 +76,7 @@ def test_commands_that_read_need_no_more(
         assert ended.code == (0 if command[0] != "store" else 2), (command, ended)
 
 
-def test_a_role_that_can_do_more_is_refused(db: str, postgres: Cluster) -> None:
+def test_a_role_that_can_do_more_is_refused(db: str) -> None:
     ended = here("store", "grant-reader", "--db", db, "--role", "crawler")
     assert ended.code == 2
     assert "choose another role" in ended.err

@@ -66,7 +66,7 @@ def sql_examples() -> list[str]:
 
 
 async def test_the_sql_examples_run_on_postgresql(postgres: Cluster) -> None:
-    store = await PostgresStore.open(postgres.make_database())
+    store = await PostgresStore.open(postgres.make_store())
     try:
         for statement in sql_examples():
             await store.query(statement)

@@ -10,7 +10,7 @@ import pytest
 
 from crawler.demo.pages import Page
 from crawler.engine.crawl_settings import LimitSettings
-from crawler.run.commands import _told
+from crawler.run.execution import _told
 from crawler.settings.keys import KEYS
 from crawler.settings.remembered import remembered, remembered_by
 from crawler.settings.settings import Settings

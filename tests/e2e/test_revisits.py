@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import signal
 import sqlite3
-import time
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,15 @@ from typing import Any
 import pytest
 
 import crawler as library
-from crawler.demo.pages import Page
+from crawler.demo.pages import Asked, Fault, Page
 from tests import judge
 from tests.command import HASTY, LOOPBACK, crawler, finish, here, start, until
+from tests.later import later
 from tests.web import LoopbackWeb
 
-#: Everything is due after a second; a page whose server is slow enough to be killed in between.
-SOON = HASTY + '[revisit]\nfirst = 1\nmin_interval = 0.5\nmax_interval = "2 s"\n'
+#: Everything is due after an hour, and again after two at the latest.
+SOON = HASTY + '[revisit]\nfirst = "1 hour"\nmin_interval = "30 minutes"\nmax_interval = "2 hours"\n'
+HOUR_S = 3600.0
 PAGES = 12
 
 
@@ -67,7 +68,7 @@ def test_what_holds_costs_no_body_and_what_changed_is_kept_in_both_versions(
     bodies_before = rows(db_path, "SELECT count(*) FROM body")
     change(web, _3=page(3, 2), _4=None)
     before = len(web.log)
-    time.sleep(1.2)
+    later(db_path, 1.2 * HOUR_S)
     ended = here("run", "--revisit", *options, "--json")
     assert (ended.code, ended.err) == (0, "crawler: changes the crawl: --revisit (was off)\n")
     result = json.loads(ended.out)
@@ -91,21 +92,35 @@ def test_what_holds_costs_no_body_and_what_changed_is_kept_in_both_versions(
     assert "changes about every" in changed
     assert [f"{n}: 20" in changed for n in (1, 2, 3)] == [True, True, False], "its versions, with their times"
     assert json.loads(here("status", "--db", db_path, "--json").out)["revisits"]["known"] == PAGES + 1
+    later(db_path, 2 * HOUR_S)
     assert re.search(r"URLs? (is|are) due for `crawler run --revisit --db ", here("status", "--db", db_path).out)
 
 
 def test_a_killed_revisit_loses_nothing(web: LoopbackWeb, db_path: Path, options: list[str | Path]) -> None:
     assert here("run", web.url("a.test"), *options).code == 0
-    change(web, **{f"_{n}": page(n, 2) for n in range(PAGES)})
-    time.sleep(1.2)
-    for _ in range(3):
-        before, process = len(web.log), start("run", "--revisit", *options, "--delay", "0.15")
-        until(lambda seen=before: len(web.log) > seen + 2, "some revisits")
+    later(db_path, 1.2 * HOUR_S)
+    pages, ration, hangs = {n: page(n, 2) for n in range(PAGES)}, 0, threading.Event()
+
+    def answer(asked: Asked) -> Page:
+        nonlocal ration
+        ration -= 1
+        if ration < 0:
+            hangs.set()
+        return pages[int(asked.path[1:])] if ration >= 0 else Page(fault=Fault.HANG)
+
+    web.sites["a.test"] = {**web.sites["a.test"], **{f"/{n}": answer for n in pages}}
+    for changed in (3, 6, 9):
+        ration = 3
+        hangs.clear()
+        process = start("run", "--revisit", *options)
+        until(lambda n=changed: len(rows(db_path, "SELECT 1 FROM pages WHERE version = 2")) == n, "three revisits")
+        assert hangs.wait(300), "a revisit under way"
         process.send_signal(signal.SIGKILL)
         assert finish(process).code == -signal.SIGKILL
         waiting = rows(db_path, "SELECT 1 FROM urls WHERE state = 'queued' AND reason LIKE 'revisit: due'")
-        assert waiting
+        assert len(waiting) in (PAGES - changed, PAGES + 1 - changed), "the start page may be one of them"
         assert rows(db_path, "SELECT count(*) FROM pages") == [(PAGES + 1,)]
+    change(web, **{f"_{n}": page(n, 2) for n in range(PAGES)})
     assert here("run", "--revisit", *options).code == 0
     newest = rows(db_path, "SELECT version FROM pages WHERE title <> 'Home'")
     assert newest == [(2,)] * PAGES
@@ -138,10 +153,9 @@ def test_a_hint_about_a_host_that_needs_a_contact_is_ignored(web: LoopbackWeb, d
     assert rows(db_path, "SELECT url FROM urls WHERE url LIKE '%outside%'") == []
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_refresh_visits_what_is_named_or_all(web: LoopbackWeb, db_path: Path, tmp_path: Path, workers: str) -> None:
+def test_refresh_visits_what_is_named_or_all(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(HASTY)
-    options = ["--config", tmp_path / "c.toml", *LOOPBACK, "--db", db_path, "--workers", workers]
+    options = ["--config", tmp_path / "c.toml", *LOOPBACK, "--db", db_path]
     assert here("run", web.url("a.test"), *options).code == 0
     pages = {hit.path for hit in web.log} - {"/robots.txt"}
     before = len(web.log)
@@ -156,6 +170,16 @@ def test_refresh_visits_what_is_named_or_all(web: LoopbackWeb, db_path: Path, tm
     assert here("run", "--refresh", web.url("a.test", "/robots.txt"), web.url("a.test", "/5"), *options).code == 0
     assert [hit.path for hit in web.log[before:]] == ["/robots.txt", "/5"]
     assert json.loads(here("audit", "--db", db_path, "--json").out)["violations"] == []
+
+
+def test_several_workers_refresh_what_is_named_once(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(HASTY)
+    options = ["--config", tmp_path / "c.toml", *LOOPBACK, "--db", db_path]
+    assert here("run", web.url("a.test"), *options).code == 0
+    before, named = len(web.log), [web.url("a.test", path) for path in ("/robots.txt", "/5")]
+    ended = here("run", "--refresh", *named, *options, "--workers", "2")
+    assert (ended.code, ended.err) == (0, "crawler: 1 visit queued by --refresh\n")
+    assert [hit.path for hit in web.log[before:]] == ["/robots.txt", "/5"]
 
 
 def test_refresh_refuses_what_the_store_does_not_know(web: LoopbackWeb, db_path: Path, tmp_path: Path) -> None:
@@ -197,14 +221,14 @@ async def test_older_versions_from_python(web: LoopbackWeb, db_path: Path) -> No
         "fetch.allow_private": True,
         "politeness.delay": 0.02,
         "revisit.enabled": True,
-        "revisit.first": 0.2,
-        "revisit.min_interval": 0.1,
+        "revisit.first": HOUR_S,
+        "revisit.min_interval": HOUR_S / 2,
     }
     url = web.url("a.test", "/3")
     async with library.open(db_path, settings) as crawl:
         assert [p.url async for p in crawl.run(seeds=[url])] == [url]
         change(web, _3=page(3, 2))
-        await asyncio.sleep(0.4)
+        later(db_path, 2 * HOUR_S)
         assert [p.body async for p in crawl.run()] == [page(3, 2).octets], "a changed page is handed over again"
         assert crawl.ended_by == "nothing is left in the frontier, and no revisit is due"
         assert [await crawl.body(url, version=n) for n in (1, 2)] == [page(3, 1).octets, page(3, 2).octets]

@@ -143,4 +143,7 @@ def test_a_robots_txt_beyond_the_limits_closes_its_site_in_the_check_too(tmp_pat
     file = tmp_path / "robots.txt"
     file.write_text("User-agent: *\n" + "".join(f"Disallow: /x{n}\n" for n in range(130_000)))
     checked = here("robots", "check", "--file", file, "http://a.test/open")
-    assert "forbidden  http://a.test/open  line 1: more than 250,000 rules (Disallow: / is implied)" in checked.out
+    assert checked.out.startswith("forbidden  http://a.test/open  line 1: ")
+    assert "(Disallow: / is implied)" in checked.out
+    bounds = ("more than 250,000 rules", "more than 2 s of processor time")  # the second comes first on a busy machine
+    assert any(bound in checked.out for bound in bounds)

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.command import until
-from tests.e2e.test_rup_robot import Robot, forged, page
+from tests.orphans import BOUND
+from tests.ports import reserved_port
 from tests.rup.old_server import OldServer, deliver, serving
-from tests.rup.post import free_port
+from tests.rup.robot import Robot, forged, page
 
 DOVECOT = shutil.which("dovecot") or shutil.which("dovecot", path="/usr/sbin:/sbin")
 PASSWORD = 'pass "word" \\ 1'
@@ -89,13 +90,13 @@ def dovecot() -> Iterator[Dovecot]:
         check=True, capture_output=True,
     )  # fmt: skip
     (folder / "passwd").write_text(f"me:{{PLAIN}}{PASSWORD}::::::\n")
-    port = free_port()
+    port = reserved_port()
     user, group = ("nobody", "nogroup") if os.getuid() == 0 else (folder.owner(), folder.group())
     (folder / "dovecot.conf").write_text(SETTINGS.format(folder=folder, user=user, group=group, port=port))
     for path in (folder, *folder.rglob("*")):
         shutil.chown(path, user, group)
     assert DOVECOT is not None
-    server = subprocess.Popen([DOVECOT, "-F", "-c", folder / "dovecot.conf"], stderr=subprocess.PIPE)
+    server = subprocess.Popen([*BOUND, DOVECOT, "-F", "-c", folder / "dovecot.conf"], stderr=subprocess.PIPE)
     try:
         until(lambda: _listens(port), f"dovecot: {(folder / 'dovecot.log')}")
         yield Dovecot(port, folder / "mail", folder / "cert.pem")
@@ -116,7 +117,7 @@ def robot(tmp_path: Path) -> Iterator[Robot]:
         server.put("/", page("start", "/a.html"))
         server.put("/a.html", page("old a"))
         robot = Robot(server, tmp_path)
-        robot.run()
+        robot.crawl()
         robot.register()
         yield robot
 
@@ -147,7 +148,7 @@ def test_reports_come_over_imap_with_tls_and_are_flagged_when_done(
     ended = robot.rup("sync", "--imap", dovecot.url)
     assert ended.code == 0, ended
     assert "1 reports of 2 changes; 2 other mails, 1 paths refused" in ended.out
-    assert robot.revisit() == ["/a.html", "/b.html"]
+    assert robot.crawl() == ["/a.html", "/b.html"]
     again = robot.rup("sync", "--imap", dovecot.url)
     assert "0 reports of 0 changes; 0 other mails" in again.out
     assert PASSWORD not in ended.out + ended.err + robot.db.read_bytes().decode("latin-1")

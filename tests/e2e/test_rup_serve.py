@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import Message
@@ -24,20 +23,15 @@ from aiohttp import ClientSession, web
 from aiosmtpd.controller import Controller
 
 from crawler.rup.server.web import RupServer, mount
-from tests.command import ROOT, finish, here, start, until
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
+from tests.command import ROOT, Started, finish, here, start, until
+from tests.ports import reserved_port
 
 
 @dataclass
 class PostOffice:
     """A real mail server on loopback."""
 
-    port: int = field(default_factory=free_port)
+    port: int = field(default_factory=reserved_port)
     mails: list[Message] = field(default_factory=list)
     controller: Controller | None = None
 
@@ -65,8 +59,8 @@ class Server:
 
     folder: Path
     post: PostOffice
-    port: int = field(default_factory=free_port)
-    process: subprocess.Popen[str] | None = None
+    port: int = field(default_factory=reserved_port)
+    process: Started | None = None
 
     @property
     def root(self) -> Path:
@@ -123,6 +117,11 @@ class Server:
         status, html = self.post_form(Action="GetSequenceNumber", **signed)
         assert status == 200
         assert re.search(r"^SequenceNumber=\d+$", html, re.MULTILINE)
+
+    def report_is_long_ago(self) -> None:
+        """Let time pass: move the last reports an hour back."""
+        with closing(sqlite3.connect(self.folder / "rup.db", timeout=300)) as db, db:
+            db.execute("UPDATE registration SET reported_at = reported_at - 3600")
 
     def rows(self, sql: str) -> list[Any]:
         db = sqlite3.connect(f"file:{self.folder / 'rup.db'}?mode=ro", uri=True)
@@ -216,9 +215,13 @@ def test_the_link_in_a_mail_or_a_signed_request_confirms_an_address(server: Serv
     until(lambda: bool(server.post.texts()), "a report")
     (server.root / "b.html").write_text("1")
     until(lambda: bool(server.rows("SELECT 1 FROM change WHERE path = '/b.html'")), "a scan")
-    time.sleep(1.5)
+    server.report_is_long_ago()
     (server.root / "c.html").write_text("1")
     until(lambda: bool(server.rows("SELECT 1 FROM change WHERE path = '/c.html'")), "a scan")
+    for _ in range(2):  # behind each scan, the server looks which reports are due
+        last = server.rows("SELECT at FROM scan")
+        until(lambda: server.rows("SELECT at FROM scan") != last, "another scan")  # noqa: B023 - called in the same round
+    assert server.rows("SELECT sequence_number FROM registration") == [(1,)]
     assert len(server.post.texts()) == 1
     if by == "link":
         url = server.post.mails[0]["RUP-Confirm"].strip("<>")
@@ -371,7 +374,7 @@ async def test_it_can_be_mounted_in_an_application(tmp_path: Path, post: PostOff
     async def home(request: web.Request) -> web.Response:
         return web.Response(text="home")
 
-    port = free_port()
+    port = reserved_port()
     app = web.Application()
     app.router.add_get("/", home)
     mount(app, RupServer(tmp_path, f"http://127.0.0.1:{port}/", ("127.0.0.1", post.port), tmp_path / "rup.db"))

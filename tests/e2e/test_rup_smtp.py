@@ -18,7 +18,7 @@ from aiosmtpd.smtp import AuthResult, LoginPassword
 from crawler.run.notify import notify
 from crawler.rup.mail.smtp import Later, Outcome, Sent, SmtpMailer
 from tests.command import crawler
-from tests.rup.post import free_port
+from tests.ports import reserved_port
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
 
@@ -32,7 +32,7 @@ class Office:
 
     certificate: tuple[Path, Path] | None = None
     user: str = ""
-    port: int = field(default_factory=free_port)
+    port: int = field(default_factory=reserved_port)
     taken: list[tuple[bool, bool]] = field(default_factory=list)  # over TLS, and after a login
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802 - the name that aiosmtpd calls

@@ -84,7 +84,7 @@ def test_the_units_are_those_of_systemd(tmp_path: Path) -> None:
 def test_a_second_run_is_told_who_holds_the_store(loopback: LoopbackWeb, tmp_path: Path) -> None:
     loopback.sites["a.test"] = {"/robots.txt": plain(""), "/": Page("A", delay_s=30)}
     command = ("run", loopback.url("a.test"), *LOOPBACK, "--db", tmp_path / "crawl.db", "--delay", "0.05")
-    first = start(*command)
+    first = start(*command, fresh=True)
     until(lambda: len(loopback.log) > 0, "the first run to send a request")
     second = crawler(*command)
     first.terminate()

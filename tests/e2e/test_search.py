@@ -3,40 +3,71 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from filelock import FileLock
 
-from crawler.demo.pages import Page
+from crawler.demo.pages import Page, Site
 from tests.command import HASTY, LOOPBACK, Ended, here
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def db(request: pytest.FixtureRequest, loopback: LoopbackWeb, tmp_path: Path) -> str:
-    """A crawl of two sites."""
-    loopback.sites["a.test"] = {
+@pytest.fixture(scope="module")
+def web() -> Iterator[LoopbackWeb]:
+    with LoopbackWeb() as web:
+        web.sites.update(sites(web))
+        yield web
+
+
+def sites(web: LoopbackWeb) -> dict[str, Site]:
+    a_test: Site = {
         "/": Page(
             "<title>Start</title><nav>menu</nav><a href=/lexer>the scanner</a> "
             "<a href=/hidden>x</a> <a href=/copy>x</a> <a href=/stub>x</a>"
-            f"<a href={loopback.url('b.test')}>b</a>"
+            f"<a href={web.url('b.test')}>b</a>"
         ),
         "/lexer": Page("<title>Lexer \x1b[31m</title><h1>Lexers</h1><p>A lexer makes tokens."),
-        "/copy": Page(f"<link rel=canonical href={loopback.url('a.test', '/lexer')}><p>A lexer makes tokens, printed."),
+        "/copy": Page(f"<link rel=canonical href={web.url('a.test', '/lexer')}><p>A lexer makes tokens, printed."),
         "/stub": Page("<meta http-equiv=refresh content='0; url=/lexer'><title>Redirecting</title>"),
         "/hidden": Page("<meta name=robots content=noindex><title>Lexer</title><p>A lexer nobody shall find."),
     }
-    loopback.sites["b.test"] = {"/": Page("<title>Parser</title><p>Parsers take tokens from a lexer.")}
-    db = str(tmp_path / "c.db")
-    if request.param == "postgres":
+    return {"a.test": a_test, "b.test": {"/": Page("<title>Parser</title><p>Parsers take tokens from a lexer.")}}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def dialect(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def unindexed(
+    dialect: str, web: LoopbackWeb, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """A crawl of both sites. No test writes to it."""
+    return crawled(dialect, web, request, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def db(dialect: str, web: LoopbackWeb, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same crawl with an index. No test writes to it."""
+    db = crawled(dialect, web, request, tmp_path_factory)
+    assert json.loads(here("index", "--db", db, "--json").out) == {"pages": 3, "changed": 3, "removed": 0}
+    return db
+
+
+def crawled(dialect: str, web: LoopbackWeb, request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> str:
+    folder = folders.mktemp("crawl")
+    (folder / "c.toml").write_text(HASTY)
+    db = str(folder / "c.db")
+    if dialect == "postgres":
         cluster: Cluster = request.getfixturevalue("postgres")
         db = cluster.make_database()
-    (tmp_path / "c.toml").write_text(HASTY)
-    seeds = loopback.url("a.test"), loopback.url("b.test")
-    ended = here("run", *seeds, "--config", tmp_path / "c.toml", *LOOPBACK, "--db", db)
+    seeds = web.url("a.test"), web.url("b.test")
+    ended = here("run", *seeds, "--config", folder / "c.toml", *LOOPBACK, "--db", db)
     assert ended.code == 0, ended
     return db
 
@@ -49,11 +80,13 @@ def find(db: str, *words: str) -> dict[str, Any]:
     return found
 
 
-def test_index_then_search(db: str, loopback: LoopbackWeb) -> None:
-    assert json.loads(here("index", "--db", db, "--json").out) == {"pages": 3, "changed": 3, "removed": 0}
+def test_an_index_is_up_to_date_until_pages_change(db: str) -> None:
     assert here("index", "--db", db) == Ended(0, "3 pages in the index: 0 read, 0 removed\n", "")
+
+
+def test_index_then_search(db: str, web: LoopbackWeb) -> None:
     found = find(db, "lexer")
-    lexer, parser = loopback.url("a.test", "/lexer"), loopback.url("b.test")
+    lexer, parser = web.url("a.test", "/lexer"), web.url("b.test")
     assert (found["query"], found["total"]) == ("lexer", 2)
     assert [hit["url"] for hit in found["hits"]] == [lexer, parser]
     assert found["hits"][0]["title"] == {"text": "Lexer [31m", "marks": [[0, 5]]}
@@ -63,13 +96,12 @@ def test_index_then_search(db: str, loopback: LoopbackWeb) -> None:
     assert [hit["url"] for hit in find(db, "pars*")["hits"]] == [parser]
     called, calling = find(db, "scanner")["hits"]
     assert (called["url"], called["anchor"]) == (lexer, {"text": "the scanner", "marks": [[4, 11]]})
-    assert (calling["url"], calling["anchor"]) == (loopback.url("a.test"), None)
+    assert (calling["url"], calling["anchor"]) == (web.url("a.test"), None)
     assert [hit["url"] for hit in find(db, "tokens", "--limit", "1", "--site", "b.test")["hits"]] == [parser]
     assert find(db, "menu")["hits"] == find(db, "nobody")["hits"] == find(db, "redirecting")["hits"] == []
 
 
 def test_for_people(db: str) -> None:
-    assert here("index", "--db", db).code == 0
     lines = here("search", "lexer", "tokens", "--db", db).out.splitlines()
     assert lines[0] == "2 pages with all the words"
     assert lines[2] == "1. Lexer [31m"
@@ -84,7 +116,6 @@ def test_for_people(db: str) -> None:
 
 def test_words_that_begin_with_a_hyphen_come_after_two_hyphens_or_are_quoted(db: str) -> None:
     """``-hash`` holds the letter of a help option."""
-    assert here("index", "--db", db).code == 0
     for words in (["tokens", "--", "-hash"], ["--", "-hash", "tokens"], ["-hash tokens"], ["tokens -take"]):
         found = find(db, *words)
         assert found["total"] == (1 if "-take" in words[0] else 2)
@@ -93,7 +124,6 @@ def test_words_that_begin_with_a_hyphen_come_after_two_hyphens_or_are_quoted(db:
 
 @pytest.mark.parametrize("option", ["--limt", "-hash", "-j"])
 def test_an_unknown_option_is_no_word_to_leave_out(db: str, option: str) -> None:
-    assert here("index", "--db", db).code == 0
     ended = here("search", "tokens", option, "2", "--db", db)
     assert (ended.code, ended.out) == (2, "")
     assert "No such option" in ended.err
@@ -113,19 +143,18 @@ def test_an_unknown_option_is_no_word_to_leave_out(db: str, option: str) -> None
     ],
 )
 def test_wrong_usage_is_one_clear_line(
-    db: str, arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unindexed: str, arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    ended = here(*arguments, *([] if "--db" in arguments else ["--db", db]))
+    ended = here(*arguments, *([] if "--db" in arguments else ["--db", unindexed]))
     assert ended.code == 2
     assert said in ended.err
     assert ended.err.count("\n") == 1
     assert not (tmp_path / "none.db").exists()
 
 
-def test_a_store_in_use_is_not_indexed(db: str) -> None:
-    if "://" in db:
-        return  # who is at work on other machines cannot be told
-    with FileLock(f"{db}.lock"):
-        ended = here("index", "--db", db)
+@pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)  # on PostgreSQL, others may be at work
+def test_a_store_in_use_is_not_indexed(unindexed: str) -> None:
+    with FileLock(f"{unindexed}.lock"):
+        ended = here("index", "--db", unindexed)
     assert (ended.code, "another command writes" in ended.err) == (2, True)

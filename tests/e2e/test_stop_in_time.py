@@ -6,44 +6,27 @@ import os
 import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
-from tests.command import HASTY, LOOPBACK, ROOT, finish, here, until
-
-#: The command on a loop that is busy for a while whenever data arrive. It receives up to 32 times in one round.
-BUSY = """
-import time
-from crawler.cli import main
+from crawler.cli.signals import Signals
+from crawler.clock import SystemClock
 from crawler.fetch.connection import Connection
-receive = Connection.data_received
-def slowly(self, data):
-    time.sleep(BUSY_S)
-    receive(self, data)
-Connection.data_received = slowly
-main()
-"""
-#: The command on a store whose commits take an hour once a page was requested.
-SLOW_STORE = """
-import asyncio
-from crawler.cli import main
+from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
-commit = SqliteStore.commit
-async def slowly(self, batch):
-    if any(row.path == "/" for row in batch.requests):
-        await asyncio.sleep(3600)
-    return await commit(self, batch)
-SqliteStore.commit = slowly
-main()
-"""
+from tests import kill
+from tests.command import HASTY, LOOPBACK, here, until
+
 TOO_LATE = "could not end in order in time"
+BEGUN = "from now on, nothing ends"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -54,7 +37,7 @@ class Dripping:
         self._ends = ends
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self.pages = 0
+        self.chunks = 0  # that were sent, of all pages
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -75,11 +58,11 @@ class Dripping:
                     stream.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                     stream.flush()
                     continue
-                self.pages += 1
                 stream.write(HEAD)
                 for _ in range(3 if self._ends else 100_000):
                     stream.write(b"1\r\nx\r\n")
                     stream.flush()
+                    self.chunks += 1
                     time.sleep(0.01)
                 stream.write(b"0\r\n\r\n")
                 stream.flush()
@@ -94,61 +77,121 @@ def dripping(*, ends: bool = False) -> Iterator[Dripping]:
         server.close()
 
 
-def run(script: str, server: Dripping, db: Path, config: Path, *options: str) -> subprocess.Popen[str]:
-    """Start ``crawler run`` with the change that ``script`` makes to it."""
+def slow(arguments: list[str], said: Path) -> None:
+    """Crawl on a loop that is busy for 10 ms whenever data arrive: all the time. It has long to end in order."""
+    receive, end_after = Connection.data_received, Signals._end_after
+
+    def slowly(self: Connection, data: bytes) -> None:
+        time.sleep(0.01)
+        receive(self, data)
+
+    def late(self: Signals, seconds: float, code: int) -> threading.Timer:
+        return end_after(self, 30 * seconds, code)
+
+    with mock.patch.object(Connection, "data_received", slowly), mock.patch.object(Signals, "_end_after", late):
+        kill.crawl(arguments, said)
+
+
+def stuck(arguments: list[str], said: Path) -> None:
+    """Crawl on a loop that stays busy for ever when the first data arrive."""
+
+    def never_ends(self: Connection, data: bytes) -> None:
+        print(BEGUN, flush=True)
+        while True:
+            time.sleep(0.1)
+
+    with mock.patch.object(Connection, "data_received", never_ends):
+        kill.crawl(arguments, said)
+
+
+def without_store(arguments: list[str], said: Path) -> None:
+    """Crawl on a store whose commits never end when something was requested."""
+    commit = SqliteStore.commit
+
+    async def never_ends(self: SqliteStore, batch: CommitBatch) -> CommitResult:
+        if batch.requests:
+            print(BEGUN, flush=True)
+            await SystemClock().sleep(3600)
+        return await commit(self, batch)
+
+    with mock.patch.object(SqliteStore, "commit", never_ends):
+        kill.crawl(arguments, said)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A command that may be under way, in a process of its own."""
+
+    process: ForkServerProcess
+    said: Path
+
+    def has_begun(self) -> bool:
+        """Whether that has begun which never ends."""
+        return BEGUN in self.said.read_text()
+
+    def send(self, number: signal.Signals) -> None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+    def end(self) -> tuple[int | None, str]:
+        """Wait for the end; returns the exit code and the output."""
+        self.process.join(kill.PATIENCE_S)
+        return self.process.exitcode, self.said.read_text()
+
+
+@contextmanager
+def running(how: Callable[[list[str], Path], None], server: Dripping, db: Path, *options: str) -> Iterator[Run]:
+    """Start ``crawler run`` with the change that ``how`` makes to it."""
+    config, said = db.parent / "hasty.toml", db.parent / "said"
     config.write_text(HASTY + 'total_timeout = "1 hour"\n')
+    said.touch()
     url = f"http://a.test:{server.port}/"
-    given = ["run", url, "--config", str(config), *LOOPBACK, "--db", str(db), *options]
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *given],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
+    run = Run(kill.start(["run", url, "--config", str(config), *LOOPBACK, "--db", str(db), *options], said, how), said)
+    try:
+        yield run
+    finally:
+        run.process.kill()
+        run.process.join()
 
 
-@pytest.mark.parametrize(("number", "busy_s"), [(signal.SIGINT, 0.01), (signal.SIGTERM, 0.01), (signal.SIGTERM, 0.5)])
-def test_a_busy_loop_ends(number: signal.Signals, busy_s: float, db_path: Path, tmp_path: Path) -> None:
-    """Data arrive all the time, and the loop is busy with them all the time: with the last number, 16 s a round."""
-    with dripping() as server:
-        process = run(f"BUSY_S = {busy_s}{BUSY}", server, db_path, tmp_path / "hasty.toml")
-        until(lambda: server.pages > 0, "the page")
-        time.sleep(1)
-        process.send_signal(number)
-        ended = finish(process)
-    assert ended.code == 3
-    assert (TOO_LATE in ended.err) == (busy_s > 0.1)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_slow_loop_ends_in_order(number: signal.Signals, db_path: Path) -> None:
+    """Data arrive all the time, and the loop is busy with them all the time."""
+    with dripping() as server, running(slow, server, db_path) as run:
+        until(lambda: server.chunks >= 100, "much of the page")
+        run.send(number)
+        code, said = run.end()
+    assert (code, TOO_LATE in said) == (3, False)
+    assert f"stopped by {number.name}" in said
     assert states(db_path) == {"queued": 1}
 
 
-@pytest.mark.parametrize("busy_s", [0.01, 0.5])
-def test_the_end_of_the_time_ends_a_busy_loop(busy_s: float, db_path: Path, tmp_path: Path) -> None:
-    with dripping() as server:
-        ended = finish(run(f"BUSY_S = {busy_s}{BUSY}", server, db_path, tmp_path / "hasty.toml", "--max-time", "3"))
-    assert ended.code == (5 if busy_s < 0.1 else 0)  # no page has arrived; the late end knows nothing of pages
-    assert (TOO_LATE in ended.err) == (busy_s > 0.1)
-    assert ("--max-time is over" in ended.out) == (busy_s < 0.1)
+def test_the_end_of_the_time_ends_a_slow_loop(db_path: Path) -> None:
+    with dripping() as server, running(slow, server, db_path, "--max-time", "3") as run:
+        code, said = run.end()
+    assert (code, TOO_LATE in said) == (5, False), "no page has arrived"
+    assert "--max-time is over" in said
 
 
-@pytest.mark.parametrize("options", [(), ("--max-time", "2")])
-def test_a_store_that_does_not_answer_ends_like_a_kill(options: tuple[str, ...], db_path: Path, tmp_path: Path) -> None:
-    config = tmp_path / "hasty.toml"
+@pytest.mark.parametrize("how", [stuck, without_store])
+@pytest.mark.parametrize("options", [(), ("--max-time", "4")], ids=["signal", "time"])
+def test_a_loop_or_a_store_that_does_not_answer_ends_like_a_kill(
+    options: tuple[str, ...], how: Callable[[list[str], Path], None], db_path: Path
+) -> None:
     with dripping(ends=True) as server:
-        process = run(SLOW_STORE, server, db_path, config, *options)
-        until(lambda: server.pages > 0, "the page")
-        if not options:
-            time.sleep(1)
-            process.send_signal(signal.SIGTERM)
-        ended = finish(process)
-        assert ended.code == (0 if options else 3)
-        assert TOO_LATE in ended.err
+        with running(how, server, db_path, *options) as run:
+            if not options:
+                until(run.has_begun, "what never ends")
+                run.send(signal.SIGTERM)
+            code, said = run.end()
+        assert (code, TOO_LATE in said) == (0 if options else 3, True)
+        assert "--max-time is over" not in said
         assert states(db_path) == {"queued": 1}
-        assert here("run", "--config", config, *LOOPBACK, "--db", db_path).code == 0
+        assert here("run", "--config", db_path.parent / "hasty.toml", *LOOPBACK, "--db", db_path).code == 0
     assert states(db_path) == {"fetched": 1}
 
 
 def states(db: Path) -> dict[str, int]:
     """The number of URLs in each state."""
-    with sqlite3.connect(db) as connection:
+    with closing(sqlite3.connect(db)) as connection:
         return dict(connection.execute("SELECT state, count(*) FROM urls GROUP BY state"))

@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +16,11 @@ import pytest
 from crawler.clock import SystemClock
 from crawler.demo.pages import Page, plain
 from crawler.run.nothing_crawled import NOTHING_CRAWLED
-from crawler.run.worker import REPORT_EVERY_S, Part
+from crawler.run.worker import Part
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
 from tests import judge
-from tests.command import HASTY, LOOPBACK, crawler, finish, start, until
+from tests.command import HASTY, LOOPBACK, Started, crawler, finish, start, until
 from tests.web import LoopbackWeb
 
 
@@ -43,7 +42,7 @@ def path(number: int) -> str:
     return f"/{number}" if number else "/"
 
 
-def children(process: subprocess.Popen[str]) -> list[int]:
+def children(process: Started) -> list[int]:
     """The workers of a command, the oldest first; some may be starting still."""
     found = subprocess.run(["ps", "--ppid", str(process.pid), "-o", "pid="], capture_output=True, check=False)
     return sorted(map(int, found.stdout.split()))
@@ -100,12 +99,9 @@ def test_a_crawl_whose_workers_were_told_to_end_is_not_over(command: list[str], 
 
 def test_max_time_is_of_the_command_whoever_takes_a_workers_place(command: list[str], loopback: LoopbackWeb) -> None:
     process = start(*command, "--workers", "2", "--max-time", "3")
-    for _ in range(40):  # none of them becomes as old as that
+    for _ in range(5):  # six that die before they have told of work would end the run
         asked = len(loopback.log)
         until(lambda least=asked + 5: len(loopback.log) >= least or process.poll() is not None, "requests")
-        time.sleep(REPORT_EVERY_S + 0.2)  # six that die before they have told of work end the run
-        if process.poll() is not None:
-            break
         for worker in children(process)[:1]:
             os.kill(worker, signal.SIGKILL)
     ended = finish(process)

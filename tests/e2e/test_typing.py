@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import crawler
 
 SCRIPT = """\
@@ -35,6 +37,7 @@ async def main() -> None:
 """
 
 
+@pytest.mark.long  # mypy reads the whole package
 def test_misspellings_are_found_and_nothing_else(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

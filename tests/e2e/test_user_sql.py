@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import crawler
-from crawler.store.postgres.store import PostgresStore
 from crawler.store.sqlite.store import SqliteStore
 from tests.postgres import Cluster
 
@@ -117,9 +116,7 @@ async def make(kind: str, request: pytest.FixtureRequest, db_path: Path) -> str:
         await (await SqliteStore.open(db_path)).close()
         return str(db_path)
     cluster: Cluster = request.getfixturevalue("postgres")
-    db = cluster.make_database()
-    await (await PostgresStore.open(db)).close()
-    return db
+    return cluster.make_store()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import io
 import json
 import signal
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +75,15 @@ def asked(loopback: LoopbackWeb, tmp_path: Path) -> Asked:
     return Asked(loopback, tmp_path)
 
 
+@pytest.fixture(scope="module")
+def fict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asked]:
+    """A crawl of the draft's example of fict.org."""
+    with LoopbackWeb({"fict.test": {"/robots.txt": plain(FICT), "/": Page("<a href=/home/user1/>1</a>")}}) as web:
+        asked = Asked(web, tmp_path_factory.mktemp("fict"))
+        asked.crawl("fict.test")
+        yield asked
+
+
 @pytest.mark.parametrize(
     ("path", "server", "line"),
     [
@@ -84,12 +94,9 @@ def asked(loopback: LoopbackWeb, tmp_path: Path) -> Asked:
         ("/home/user2/a.html", "atp://user2.fict.org:831", 6),  # the draft's table prints user1: a slip
     ],
 )
-def test_mobile_agents_section_4_example(path: str, server: str | None, line: int, asked: Asked) -> None:
-    """The example of fict.org, asked of ``why`` after a crawl, and of ``robots check``."""
-    asked.web.sites["fict.test"] = {"/robots.txt": plain(FICT), "/": Page("<a href=/home/user1/>1</a>")}
-    asked.crawl("fict.test")
-    assert asked.why("fict.test", path)["robots"]["agent_server"] == {"url": server, "line": line}
-    assert f"agents {server or 'not taken in'}, by line {line}" in asked.words("fict.test", path)
+def test_mobile_agents_section_4_example(path: str, server: str | None, line: int, fict: Asked) -> None:
+    assert fict.why("fict.test", path)["robots"]["agent_server"] == {"url": server, "line": line}
+    assert f"agents {server or 'not taken in'}, by line {line}" in fict.words("fict.test", path)
 
 
 def test_a_site_whose_robots_txt_is_cut_short(asked: Asked) -> None:
@@ -109,8 +116,13 @@ def test_a_robots_txt_beyond_the_limits_closes_its_site(asked: Asked) -> None:
     ended = here("run", asked.web.url("big.test"), *LOOPBACK, "--db", asked.db)
     assert ended.code == 5, ended
     robots = asked.why("big.test")["robots"]
-    assert (robots["note"], robots["allowed"]) == ("more than 250,000 rules: the whole site is closed", False)
-    assert robots["rule"] == "more than 250,000 rules (Disallow: / is implied)"
+    # A slow machine reaches the bound on the parser's processor time before the bound on rules.
+    assert robots["note"] in {
+        f"{bound}: the whole site is closed"
+        for bound in ("more than 250,000 rules", "the parser needed more than 2 s of processor time")
+    }
+    assert robots["allowed"] is False
+    assert robots["rule"] == robots["note"].replace(": the whole site is closed", " (Disallow: / is implied)")
 
 
 def test_a_page_limit_is_named_that_holds_a_url_back(asked: Asked) -> None:

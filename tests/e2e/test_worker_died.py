@@ -7,62 +7,22 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import crawler
 from crawler.demo.pages import Page, plain
-from tests.command import HASTY, LOOPBACK
+from tests import dying, kill
+from tests.command import HASTY, LOOPBACK, here, until
+from tests.orphans import BOUND
+from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
-#: Faults that end the process of a crawl, by the place where they strike. The module is imported by every process.
-FAULTS = {
-    "robots.txt": """
-from crawler.engine import rules_cache
-read = rules_cache.read_robots
-def faulty(question):
-    if "killer" in question.site:
-        os._exit(9)
-    return read(question)
-rules_cache.read_robots = faulty
-""",
-    "page": """
-from crawler.engine.answers import Answers
-outcome = Answers.outcome
-async def faulty(self, queued, result, *more):
-    if queued.url.endswith("/killer"):
-        os._exit(9)
-    return await outcome(self, queued, result, *more)
-Answers.outcome = faulty
-""",
-    "commit": """
-from crawler.store.sql.commit import Committer
-commit = Committer.commit
-async def faulty(self, batch):
-    if any(outcome.queued.url.endswith("/killer") for outcome in batch.outcomes):
-        os._exit(9)
-    return await commit(self, batch)
-Committer.commit = faulty
-""",
-    "memory": """
-import resource
-from crawler.engine.answers import Answers
-outcome = Answers.outcome
-async def faulty(self, queued, result, *more):
-    if queued.url.endswith("/killer"):
-        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-        taken = []
-        try:
-            while True:
-                taken.append(bytes(256 << 20))  # zeros that the system need not give before they are written
-        except MemoryError:
-            os._exit(9)
-    return await outcome(self, queued, result, *more)
-Answers.outcome = faulty
-""",
-}
+#: By the place where they strike.
+FAULTS = {"robots.txt": dying.on_robots, "page": dying.on_page, "commit": dying.on_commit}
 HOSTS = ("a.test", "b.test", "c.test")
 PAGES = 12
 
@@ -78,49 +38,76 @@ def serve(web: LoopbackWeb) -> str:
     return web.url(HOSTS[0])
 
 
-def command(seed: str, db: str, folder: Path, *options: str) -> list[str]:
+def arguments(seed: str, db: str, folder: Path, *options: str) -> list[str]:
     (folder / "c.toml").write_text(HASTY)
-    run = [sys.executable, "-m", "crawler", "run", seed, "--config", str(folder / "c.toml")]
-    return [*run, *LOOPBACK, "--scope", "any", "--db", db, *options]
+    run = ["run", seed, "--config", str(folder / "c.toml"), *LOOPBACK, "--scope", "any"]
+    return [*run, "--db", db, *options]
 
 
-def crawl_until_done(run: list[str], folder: Path, runs: int) -> int:
-    """Run the command again and again until it ends with 0; how many runs that took."""
+def by_one(given: list[str], folder: Path, fault: Callable[[], None]) -> int:
+    """Run ``crawler`` in a process with the fault; its exit code."""
+    process = kill.start(given, folder / "said", partial(dying.crawl, fault))
+    process.join(kill.PATIENCE_S)
+    assert process.exitcode is not None, (folder / "said").read_text()
+    return process.exitcode
+
+
+def by_two(given: list[str], folder: Path, fault: Callable[[], None]) -> int:
+    """Run ``crawler`` with two workers that have the fault; its exit code."""
+    (folder / "sitecustomize.py").write_text(dying.IN_WORKERS.format(fault=fault.__name__))
     paths = [str(folder), os.getcwd(), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    for number in range(1, runs + 1):
-        ended = subprocess.run(run, env=environment, capture_output=True, timeout=300, check=False)
-        if ended.returncode == 0:
-            return number
-    raise AssertionError(ended.stderr.decode())
+    command = [*BOUND, sys.executable, "-m", "crawler", *given, "--workers", "2"]
+    return subprocess.run(command, env=environment, capture_output=True, timeout=300, check=False).returncode
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
-def test_a_url_that_kills_its_workers_fails_and_no_other(
-    dialect: str, workers: int, fault: str, loopback: LoopbackWeb, tmp_path: Path, request: pytest.FixtureRequest
+@pytest.fixture
+def db(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "c.db")
+    cluster: Cluster = request.getfixturevalue("postgres")
+    return cluster.make_database()
+
+
+# With the next test: each pair of a fault and a number of workers, of a fault and a database, and of these two.
+@pytest.mark.parametrize(
+    ("fault", "db"), [("robots.txt", "sqlite"), ("page", "postgres"), ("commit", "sqlite")], indirect=["db"]
+)
+def test_a_url_that_kills_the_only_worker_fails_and_no_other(
+    fault: str, db: str, loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
-    seed = serve(loopback)
-    db = str(tmp_path / "c.db") if dialect == "sqlite" else request.getfixturevalue("postgres").make_database()
-    (tmp_path / "sitecustomize.py").write_text("import os\n" + FAULTS[fault])
-    options = ["--workers", str(workers)] if workers > 1 else []
-    runs = crawl_until_done(command(seed, db, tmp_path, *options), tmp_path, runs=5)
-    if workers == 1:
-        assert runs == 5, "the first death is not attributed, the next three are, and the fifth run ends"
-    culprit = loopback.url("killer.test") if fault == "robots.txt" else f"{seed}killer"
-    assert_all_fetched_but(culprit, db)
+    given = arguments(serve(loopback), db, tmp_path)
+    ends = [by_one(given, tmp_path, FAULTS[fault]) for _ in range(5)]
+    assert ends == [dying.EXIT_CODE] * 4 + [0], "the first death is not attributed, the next three are"
+    assert_all_fetched_but(culprit(fault, loopback), db)
+
+
+@pytest.mark.parametrize(
+    ("fault", "db"), [("robots.txt", "postgres"), ("page", "sqlite"), ("commit", "postgres")], indirect=["db"]
+)
+def test_a_url_that_kills_the_workers_of_a_team_fails_and_no_other(
+    fault: str, db: str, loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    given = arguments(serve(loopback), db, tmp_path)
+    assert 0 in (by_two(given, tmp_path, FAULTS[fault]) for _ in range(5))
+    assert_all_fetched_but(culprit(fault, loopback), db)
+
+
+def culprit(fault: str, web: LoopbackWeb) -> str:
+    return web.url("killer.test") if fault == "robots.txt" else web.url(HOSTS[0], "/killer")
 
 
 def test_kills_at_random_moments_fail_no_url(loopback: LoopbackWeb, tmp_path: Path) -> None:
     db = str(tmp_path / "c.db")
-    run = command(serve(loopback), db, tmp_path)
-    for seconds in (1.0, 1.2, 1.4):
-        process = subprocess.Popen(run, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(seconds)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert crawl_until_done(run, tmp_path, runs=1) == 1
+    given = arguments(serve(loopback), db, tmp_path)
+    for asked in (3, 11, 19):
+        slow = [*given, "--delay", "0.2"]  # so that the crawl goes on when a busy machine kills it late
+        process = kill.start(slow, tmp_path / "said")
+        until(lambda least=asked: len(loopback.log) >= least, "requests")
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    assert here(*given).code == 0
     assert_all_fetched_but(None, db)
 
 

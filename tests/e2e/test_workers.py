@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sqlite3
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +18,47 @@ from crawler.demo.pages import Page, plain
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sql.workers import is_alive
 from tests import faults, judge, kill
-from tests.command import HASTY, LOOPBACK, crawler, finish, here, start, until
+from tests.command import HASTY, LOOPBACK, Started, crawler, finish, here, start, until
 from tests.postgres import Cluster, cluster
 from tests.web import LoopbackWeb
 
 WORKERS_SETTINGS = HASTY + "total_timeout = 2\n[workers]\nlease_margin = 1\npatience = 2\n"
 
 
+@pytest.fixture(scope="module")
+def web() -> Iterator[LoopbackWeb]:
+    """One server for all tests: a crawl of the same web has the same URLs then."""
+    with LoopbackWeb() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def whole(web: LoopbackWeb, tmp_path_factory: pytest.TempPathFactory) -> list[set[tuple[Any, ...]]]:
+    """The result of one process, on the web of ``options``."""
+    folder = tmp_path_factory.mktemp("whole")
+    command = options_of(web, folder)
+    assert here(*command, "--seeds", folder / "seeds.txt", "--db", folder / "whole.db").code == 0
+    return contents(str(folder / "whole.db"))
+
+
+@pytest.fixture
+def loopback(web: LoopbackWeb) -> LoopbackWeb:
+    """The server with an empty log."""
+    web.web.log.clear()
+    return web
+
+
 @pytest.fixture
 def options(loopback: LoopbackWeb, tmp_path: Path) -> list[str]:
     """Of a crawl of a random web, seeds left out; these are in a file."""
-    seeds = kill.serve(loopback, 5, hosts=4, pages_per_host=12)
-    (tmp_path / "seeds.txt").write_text("\n".join(seeds))
-    (tmp_path / "c.toml").write_text(WORKERS_SETTINGS)
-    return ["run", "--config", str(tmp_path / "c.toml"), *LOOPBACK]
+    return options_of(loopback, tmp_path)
+
+
+def options_of(web: LoopbackWeb, folder: Path) -> list[str]:
+    seeds = kill.serve(web, 5, hosts=4, pages_per_host=12)
+    (folder / "seeds.txt").write_text("\n".join(seeds))
+    (folder / "c.toml").write_text(WORKERS_SETTINGS)
+    return ["run", "--config", str(folder / "c.toml"), *LOOPBACK]
 
 
 @pytest.fixture
@@ -60,11 +87,11 @@ def look(db: str, sql: str) -> list[tuple[Any, ...]]:
     return asyncio.run(read()) if "://" in db else [tuple(row) for row in sqlite3.connect(db).execute(sql)]
 
 
-def children(process: subprocess.Popen[str]) -> list[int]:
+def children(process: Started) -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
 
-def kill_all(process: subprocess.Popen[str]) -> None:
+def kill_all(process: Started) -> None:
     """Workers and who is above them, none of whom can do anything about it."""
     process.send_signal(signal.SIGSTOP)
     workers = children(process)
@@ -86,18 +113,10 @@ def rude(loopback: LoopbackWeb) -> list[str]:
     return list(map(str, judge.violations(loopback.log, manners)))
 
 
-@pytest.fixture
-def whole(options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path) -> list[set[tuple[Any, ...]]]:
-    """The result of one process."""
-    assert here(*options, *seeds, "--db", tmp_path / "whole.db").code == 0
-    loopback.web.log.clear()
-    return contents(str(tmp_path / "whole.db"))
-
-
 def test_three_processes_find_what_one_does(
     db: str, options: list[str], seeds: list[str], whole: list[set[tuple[Any, ...]]], loopback: LoopbackWeb
 ) -> None:
-    ended = crawler(*options, *seeds, "--db", db, "--workers", "3", "--json")
+    ended = crawler(*options, *seeds, "--db", db, "--workers", "3", "--json", fresh=True)
     assert (ended.code, ended.err) == (0, "")
     told = json.loads(ended.out)
     assert told["ended_by"] == "nothing is left in the frontier"
@@ -120,53 +139,50 @@ def test_a_worker_that_is_killed_is_reported_and_replaced(
     db: str, options: list[str], seeds: list[str], whole: list[set[tuple[Any, ...]]], loopback: LoopbackWeb
 ) -> None:
     process = start(*options, *seeds, "--db", db, "--workers", "2")
-    for requests in (10, 25):
-        until(lambda least=requests: len(loopback.log) >= least, "requests")
-        (pid, *_) = look(db, "SELECT pid FROM workers WHERE ended_at IS NULL ORDER BY worker")[0]
-        os.kill(pid, signal.SIGKILL)
+    until(lambda: len(loopback.log) >= 10, "requests")
+    (pid, *_) = look(db, "SELECT pid FROM workers WHERE ended_at IS NULL ORDER BY worker")[0]
+    os.kill(pid, signal.SIGKILL)
     ended = finish(process)
     assert ended.code == 0
-    assert ended.err.count("was killed by SIGKILL; another one takes its place") == 2
+    assert ended.err.count("was killed by SIGKILL; another one takes its place") == 1
     assert contents(db) == whole
     assert rude(loopback) == []
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
 def test_after_all_were_killed_anyone_goes_on_at_once_and_under_other_settings_too(
-    workers: str, db: str, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
+    db: str, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
-    (tmp_path / "c.toml").write_text(HASTY)  # leases that last much longer than this test
-    process = start(*options, *seeds, "--db", db, "--workers", workers)
+    (tmp_path / "c.toml").write_text(HASTY + "[workers]\nlease_margin = 86400\n")  # leases of a day
+    process = start(*options, *seeds, "--db", db, "--workers", "2")
     until(lambda: len(loopback.log) >= 20, "requests")
     kill_all(process)
     status = json.loads(here("status", "--db", db, "--json").out)
     assert {worker["alive"] for worker in status["workers"]} == {False}
     assert "it was killed, or its disk was full; the same command continues" in here("status", "--db", db).out
-    ended = crawler(*options, "--db", db, "--max-depth", "30", "--revisit", timeout_s=30)
+    ended = crawler(*options, "--db", db, "--max-depth", "30", "--revisit")
     changed = "crawler: changes the crawl: --max-depth 30 (was -1), --revisit (was off)\n"
     assert (ended.code, ended.err) == (0, changed)
     assert look(db, "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
     assert rude(loopback) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_all_in_order_and_the_same_command_goes_on(
-    number: signal.Signals,
+@pytest.mark.parametrize(("db", "number"), [("sqlite", signal.SIGINT), ("postgres", signal.SIGTERM)], indirect=["db"])
+def test_a_signal_ends_all_in_order_and_one_process_goes_on(
     db: str,
+    number: signal.Signals,
     options: list[str],
     seeds: list[str],
     whole: list[set[tuple[Any, ...]]],
     loopback: LoopbackWeb,
 ) -> None:
-    command = (*options, *seeds, "--db", db, "--workers", "2")
-    process = start(*command)
+    process = start(*options, *seeds, "--db", db, "--workers", "2")
     until(lambda: len(loopback.log) >= 20, "requests")
     process.send_signal(number)
     ended = finish(process)
     assert (ended.code, ended.err) == (3, "")
     assert f"stopped by {number.name}" in ended.out
     assert look(db, "SELECT count(*) FROM workers WHERE ended_at IS NULL") == [(0,)]
-    assert crawler(*command).code == 0
+    assert here(*options, *seeds, "--db", db).code == 0
     assert contents(db) == whole
     assert rude(loopback) == []
 
@@ -188,8 +204,8 @@ def test_workers_end_when_who_is_above_them_is_killed(
 def test_a_limit_on_pages_is_kept_to_the_page(
     db: str, options: list[str], seeds: list[str], loopback: LoopbackWeb
 ) -> None:
-    for limit in (7, 20):
-        ended = crawler(*options, *seeds, "--db", db, "--workers", "3", "--max-pages", str(limit), "--json")
+    for limit, run, workers in ((20, crawler, "3"), (27, here, "1")):
+        ended = run(*options, *seeds, "--db", db, "--workers", workers, "--max-pages", str(limit), "--json")
         told = json.loads(ended.out)
         assert (ended.code, told["pages"], told["ended_by"]) == (0, limit, f"--max-pages reached ({limit})")
 
@@ -305,29 +321,35 @@ def test_every_command_that_reads_does_so_on_postgresql(
     assert "hush" not in str(look(plain, "SELECT settings FROM run"))
 
 
-def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_word(
-    options: list[str], seeds: list[str], loopback: LoopbackWeb
-) -> None:
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Cluster]:
+    """A server of PostgreSQL that tests stop; they start it again."""
     with cluster() as server:
-        db = server.make_database()
-        processes = [start(*options, *seeds, "--db", db, "--workers", workers) for workers in ("1", "2")]
-        until(lambda: len(loopback.log) >= 20, "requests")
-        server.stop("immediate")
-        for process in processes:
-            ended = finish(process)
-            assert ended.code == 4
-            assert ended.err.count("cannot be reached") == 1
-            assert "what was committed is kept" in ended.err
-        server.start()
-        assert crawler(*options, "--db", db).code == 0
-        assert look(db, "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
-        assert look(db, "SELECT count(*) FROM url u JOIN frontier f ON f.url_id = u.id") == [(0,)]
+        yield server
+
+
+def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_word(
+    mortal: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb
+) -> None:
+    db = mortal.make_database()
+    processes = [start(*options, *seeds, "--db", db, "--workers", workers) for workers in ("1", "2")]
+    until(lambda: len(loopback.log) >= 20, "requests")
+    mortal.stop("immediate")
+    for process in processes:
+        ended = finish(process)
+        assert ended.code == 4
+        assert ended.err.count("cannot be reached") == 1
+        assert "what was committed is kept" in ended.err
+    mortal.start()
+    assert crawler(*options, "--db", db).code == 0
+    assert look(db, "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
+    assert look(db, "SELECT count(*) FROM url u JOIN frontier f ON f.url_id = u.id") == [(0,)]
     assert rude(loopback) == []
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_database_that_is_away_is_told_of_once_and_a_second_signal_does_not_wait_for_it(
-    workers: str, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
+    workers: str, mortal: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
     kill.serve(loopback, 5, hosts=4, pages_per_host=50)
     (tmp_path / "c.toml").write_text(WORKERS_SETTINGS.replace("patience = 2", "patience = 60"))
@@ -336,30 +358,27 @@ def test_a_database_that_is_away_is_told_of_once_and_a_second_signal_does_not_wa
         least = len(loopback.log) + more
         until(lambda: len(loopback.log) >= least, "requests")
 
-    with cluster() as server:
-        command = (*options, *seeds, "--db", server.make_database())
-        process = start(*command, "--workers", workers)
-        assert process.stderr is not None
-        asked(20)
-        server.stop("immediate")
-        told = "crawler: the database does not answer; the crawl waits 1 min at most (workers.patience)\n"
-        assert process.stderr.readline() == told
-        server.start()
-        assert process.stderr.readline().startswith("crawler: the database answers again, after ")
-        asked(20)
-        server.stop("immediate")
-        process.send_signal(signal.SIGINT)
-        stopping = process.stderr.readline()
-        assert stopping.startswith("crawler: SIGINT: stopping when the database answers, "), stopping
-        process.send_signal(signal.SIGINT)
-        (last,) = process.stderr.read().splitlines()
-        assert (
-            "what was committed is kept" in last
-        )  # told of the end of the wait, or of a connection that failed just then
-        assert process.wait(60) == 4
-        server.start()
-        until(lambda: crawler(*command).code == 0, "a crawl that goes on")
-        assert look(command[-1], "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
+    command = (*options, *seeds, "--db", mortal.make_database())
+    process = start(*command, "--workers", workers)
+    assert process.stderr is not None
+    asked(20)
+    mortal.stop("immediate")
+    told = "crawler: the database does not answer; the crawl waits 1 min at most (workers.patience)\n"
+    assert process.stderr.readline() == told
+    mortal.start()
+    assert process.stderr.readline().startswith("crawler: the database answers again, after ")
+    asked(20)
+    mortal.stop("immediate")
+    process.send_signal(signal.SIGINT)
+    stopping = process.stderr.readline()
+    assert stopping.startswith("crawler: SIGINT: stopping when the database answers, "), stopping
+    process.send_signal(signal.SIGINT)
+    (last,) = process.stderr.read().splitlines()
+    assert "what was committed is kept" in last  # told of the end of the wait, or of a connection that failed just then
+    assert process.wait(60) == 4
+    mortal.start()
+    until(lambda: crawler(*command).code == 0, "a crawl that goes on")
+    assert look(command[-1], "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
     assert rude(loopback) == []
 
 

@@ -15,7 +15,7 @@ from tests.hostile.behaviour import Crawl
 from tests.hostile.crawl import MAX_TIME_S, crawl
 from tests.hostile.mail import read_mails
 from tests.hostile.rup_run import attack, register
-from tests.hostile.verdict import Verdict, judge_times, judged, stretches
+from tests.hostile.verdict import Verdict, judge_times, judged, stretches, table, wrong_ones
 
 #: Seconds for a crawl of hosts that want to be left alone for a year.
 _ENDLESS_S = 12.0
@@ -42,9 +42,12 @@ def run(names: Iterable[str], *, quick: bool, folder: Path) -> Verdict:
         own_folder = folder / kind.value
         own_folder.mkdir(parents=True)
         max_time_s = _ENDLESS_S if kind is Crawl.ENDLESS else MAX_TIME_S
-        crawled = crawl((*hostile, *healthy), own_folder, max_time_s, allow_private=kind is not Crawl.GUARDED)
+        timed = kind is Crawl.MAIN and not quick
+        crawled = crawl(
+            (*hostile, *healthy), own_folder, max_time_s, allow_private=kind is not Crawl.GUARDED, timed=timed
+        )
         verdict = judged(crawled, hostile, healthy, kind)
-        if kind is Crawl.MAIN and not quick:
+        if timed:
             judge_times(crawled, healthy, max_time_s, _alone(folder), verdict)
         for name, wrong in verdict.wrong.items():
             whole.wrong[name] = [*whole.wrong.get(name, ()), *wrong]
@@ -92,27 +95,6 @@ def _scenarios(names: Sequence[str]) -> int:
         print(stood, flush=True)
         wrong = wrong or bool(stood.wrong)
     return int(wrong)
-
-
-def wrong_ones(verdict: Verdict) -> set[str]:
-    """The behaviours and subjects that are wrong."""
-    return {name for name, faults in (*verdict.wrong.items(), *verdict.whole.items()) if faults}
-
-
-def table(verdict: Verdict) -> str:
-    """The verdict for people: everything that is wrong, the behaviours by family, the subjects, and the figures."""
-    all_faults = (*verdict.wrong.items(), *verdict.whole.items())
-    lines = [f"WRONG  {name}: {fault}" for name, faults in all_faults for fault in faults]
-    families: dict[str, list[bool]] = {}
-    for name, wrong in verdict.wrong.items():
-        families.setdefault(_family(name), []).append(not wrong)
-    rows = {family: f"{sum(good)} of {len(good)} as expected" for family, good in families.items()}
-    rows |= {subject: "WRONG" if wrong else "fine" for subject, wrong in verdict.whole.items()} | verdict.figures
-    return "\n".join([*lines, *(f"{name:50} {row}" for name, row in rows.items())])
-
-
-def _family(name: str) -> str:
-    return "healthy sites" if name.startswith("healthy") else name.partition("-")[0]
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ FAMILIES: Mapping[str, tuple[Behaviour, ...]] = MappingProxyType(
 )
 ALL = tuple(one for family in FAMILIES.values() for one in family)
 HEALTHY = tuple(healthy(number) for number in range(SITES))
+assert len({one.name for one in (*ALL, *HEALTHY)}) == len(ALL) + len(HEALTHY), "a name stands for two behaviours"
 
 
 def named(names: Sequence[str]) -> tuple[Behaviour, ...]:

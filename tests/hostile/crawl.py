@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-import random
-import socket
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from crawler.demo.pages import Hit
-from tests.bench.spend import Spent, spend
 from tests.command import ROOT
 from tests.hostile import certificates
 from tests.hostile.behaviour import Behaviour
 from tests.hostile.server import DNS_ADDRESS, Servers, addresses
+from tests.ports import reserved_port
+from tests.spend import Spent, spend
 
 DELAY_S = 0.1
 #: Long enough for a machine whose processors other programs take. A quiet one needs half a minute.
@@ -58,7 +58,8 @@ max_pages_per_site = 60
 class Crawled:
     """A crawl of some behaviours: the use of resources, the store, the output, the log and the port of the servers.
 
-    ``started_at`` is the start of the command by ``time.monotonic``, ``slowness`` that of the machine during the crawl.
+    ``started_at`` is the start of the command by ``time.monotonic``, ``slowness`` that of the machine during the crawl
+    if that is timed.
     """
 
     spent: Spent
@@ -104,10 +105,16 @@ class Slowness:
 
 
 def crawl(
-    behaviours: Sequence[Behaviour], folder: Path, max_time_s: float, *, allow_private: bool, config: str = CONFIG
+    behaviours: Sequence[Behaviour],
+    folder: Path,
+    max_time_s: float,
+    *,
+    allow_private: bool,
+    config: str = CONFIG,
+    timed: bool = False,
 ) -> Crawled:
     """Serve and crawl the behaviours. ``folder`` gets the store, the seeds, the configuration and the output."""
-    port, db, output = free_port(), folder / "crawl.db", folder / "output"
+    port, db, output = reserved_port("0.0.0.0"), folder / "crawl.db", folder / "output"
     seeds = [one.url(path, port) for one in behaviours for path in one.seeds]
     (folder / "seeds.txt").write_text("".join(f"{seed}\n" for seed in seeds))
     (folder / "crawl.toml").write_text(configured(config, behaviours, allow_private=allow_private))
@@ -115,9 +122,10 @@ def crawl(
     command += [f"SSL_CERT_FILE={certificates.AUTHORITY}", sys.executable, "-m", "tests.hostile.crawler_with_dns"]
     command += ["run", "--seeds", str(folder / "seeds.txt"), "--config", str(folder / "crawl.toml"), "--db", str(db)]
     command += ["--max-time", str(max_time_s), "--contact", "mailto:tests@crawler.test", "--no-progress"]
+    slowness = Slowness()
     with Servers(behaviours, port, folder) as servers:
         started_at = time.monotonic()
-        with Slowness() as slowness:
+        with slowness if timed else nullcontext():
             spent = spend(command, folder, output, limit_s=max_time_s + 60)
     return Crawled(
         spent, db, output.read_text(errors="replace"), servers.log, port, started_at, round(slowness.value, 1)
@@ -132,15 +140,3 @@ def configured(template: str, behaviours: Sequence[Behaviour], *, allow_private:
     return template.format(
         delay_s=DELAY_S, allow_private=json.dumps(allow_private), resolve=json.dumps(resolve)
     )  # fmt: skip
-
-
-def free_port() -> int:
-    """A port of five digits that is free on loopback."""
-    while True:
-        port = random.randint(20_000, 30_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("0.0.0.0", port))  # a port that is taken on any address is taken
-            except OSError:
-                continue
-            return port

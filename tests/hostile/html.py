@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 from crawler.demo.pages import Page
-from tests.bench.hostile import HOSTILE
 from tests.hostile.behaviour import (
     FETCHED,
     FETCHED_OR_UNREAD,
@@ -19,6 +18,7 @@ from tests.hostile.behaviour import (
     excluded,
     page_behaviour,
 )
+from tests.hostile.pages import HOSTILE
 
 #: Everything that acts on a terminal, or reorders its text.
 EVIL = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b2J\x9d0;evil\x9c\x7f\u202e\u2066\u2028\u2029\x08\r"
@@ -32,7 +32,7 @@ def _page(body: str | bytes, kind: str = "text/html; charset=utf-8", *headers: t
 
 _noise = random.Random(1).randbytes(200_000)
 
-#: The pages of the benchmark, without one that is larger than this crawl's limit.
+#: Without one that is larger than this crawl's limit.
 _PARSERS = {name: body for name, body in HOSTILE.items() if name != "many-elements"}
 #: Closes the pages to which they link.
 _CLOSING = Page("User-agent: *\nDisallow: /other/\nDisallow: /bb\n", content_type="text/plain")

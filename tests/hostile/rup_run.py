@@ -11,10 +11,11 @@ from pathlib import Path
 
 from tests.command import here
 from tests.hostile.catalogue import HEALTHY
-from tests.hostile.crawl import CONFIG, configured, free_port
+from tests.hostile.crawl import CONFIG, configured
 from tests.hostile.rup import BEHAVIOURS, CLIENTS, REGISTERING
 from tests.hostile.server import Servers
 from tests.hostile.verdict import ended_well, unprintable
+from tests.ports import reserved_port
 from tests.rup.old_server import maildir
 from tests.rup.post import post_office
 from tests.rup.site import TreeSite
@@ -25,7 +26,7 @@ MOST_HONEST_S = 2.0
 
 def register(folder: Path) -> Iterator[tuple[str, list[str]]]:
     """Ask each hostile server for its offer, and register with it. Each with what was wrong."""
-    port, config = free_port(), folder / "rup.toml"
+    port, config = reserved_port("0.0.0.0"), folder / "rup.toml"
     config.write_text(configured(CONFIG, (*BEHAVIOURS, HEALTHY[0]), allow_private=True))
     options = ("--db", folder / "robot.db", "--config", config)
     with Servers((*BEHAVIOURS, HEALTHY[0]), port, folder) as servers:

@@ -24,7 +24,7 @@ from typing import Self, cast
 
 from crawler.demo.pages import Hit, Page, retry_after_s
 from tests.command import ROOT
-from tests.hostile import catalogue, certificates, dns
+from tests.hostile import certificates, dns
 from tests.hostile.behaviour import PORT, Behaviour, Exchange, Reply
 
 DNS_ADDRESS = "127.1.0.1"
@@ -195,6 +195,8 @@ class _Dns(asyncio.DatagramProtocol):
 
 
 async def main(port: int, names: Sequence[str], log: Path) -> None:
+    from tests.hostile import catalogue  # the answers are 100 MB; who starts the server does not need them
+
     server, ended = _Server(catalogue.named(names), port), asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.run_in_executor(None, lambda: (sys.stdin.read(), loop.call_soon_threadsafe(ended.set)))

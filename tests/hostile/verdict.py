@@ -248,3 +248,24 @@ def judge_times(
         wrong.append("the lag of the event loop was not measured")
     elif lag_s > MOST_LAG_S * slowness:
         wrong.append(f"the event loop was held up for {lag_s:.1f} s, at most {MOST_LAG_S} s expected")
+
+
+def wrong_ones(verdict: Verdict) -> set[str]:
+    """The behaviours and subjects that are wrong."""
+    return {name for name, faults in (*verdict.wrong.items(), *verdict.whole.items()) if faults}
+
+
+def table(verdict: Verdict) -> str:
+    """The verdict for people: everything that is wrong, the behaviours by family, the subjects, and the figures."""
+    all_faults = (*verdict.wrong.items(), *verdict.whole.items())
+    lines = [f"WRONG  {name}: {fault}" for name, faults in all_faults for fault in faults]
+    families: dict[str, list[bool]] = {}
+    for name, wrong in verdict.wrong.items():
+        families.setdefault(_family(name), []).append(not wrong)
+    rows = {family: f"{sum(good)} of {len(good)} as expected" for family, good in families.items()}
+    rows |= {subject: "WRONG" if wrong else "fine" for subject, wrong in verdict.whole.items()} | verdict.figures
+    return "\n".join([*lines, *(f"{name:50} {row}" for name, row in rows.items())])
+
+
+def _family(name: str) -> str:
+    return "healthy sites" if name.startswith("healthy") else name.partition("-")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -21,7 +21,11 @@ from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.rules_cache import RulesCache
 from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
 from crawler.model import Fetched, FetchResult, Reading, Request
-from crawler.robots import RobotsSettings, SiteRules, check_case, doubts_about, parse, read
+from crawler.robots.check import check_case
+from crawler.robots.doubts import doubts_about
+from crawler.robots.readings import SiteRules, read
+from crawler.robots.response import RobotsSettings
+from crawler.robots.text import parse
 from crawler.store.protocols import ClaimedSite, RobotsNews
 from tests.reading import ReaderInProcess
 from tests.virtual_time import VirtualClock, run_virtual
@@ -94,6 +98,8 @@ def texts(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for part in value:
             yield from texts(part)
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield from texts(asdict(value))
 
 
 @given(st.one_of(st.binary(max_size=60), BODIES), VALUES, st.sampled_from(list(Reading)))
@@ -101,7 +107,7 @@ def texts(value: object) -> Iterator[str]:
 @example(b"Mobile-agent-server: /\0 none", "", Reading.DRAFT1996)
 @example("\ufeffMobile-agent-server: /\ud800 none".encode("utf-16-le", "surrogatepass"), "", Reading.RFC9309)
 def test_stored_and_displayed_values_are_text(body: bytes, header: str, reading: Reading) -> None:
-    for text in texts(asdict(stored(body, header, reading))):
+    for text in texts(stored(body, header, reading)):
         text.encode("utf-8")
         assert "\0" not in text
     rules = read(parse(body), token="fig", reading=reading, site=SITE)

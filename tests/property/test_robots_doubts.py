@@ -6,8 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawler.model import Reading
-from crawler.robots import doubts_about, parse, read
-from crawler.robots.doubts import MAX_DOUBTS
+from crawler.robots.doubts import MAX_DOUBTS, doubts_about
+from crawler.robots.readings import read
+from crawler.robots.text import parse
 
 LINES = st.sampled_from(
     [
@@ -54,15 +55,19 @@ def test_any_bytes_have_few_short_doubts(body: bytes) -> None:
 
 
 @given(FILES, PATHS, st.sampled_from(list(Reading)))
+@example(["User-agent: *", "Disallow: a", "User-agent: *", "Crawl-delay: 3"], "/", Reading.DRAFT1996)
 def test_a_line_reported_as_ineffective_decides_nothing(lines: list[str], path: str, reading: Reading) -> None:
-    """Without it, or empty, the file says the same."""
+    """Without it, or empty, the file says the same: a rule without an effect still ends a list of user agents."""
     without = list(lines)
     for doubt in doubts_about("\n".join(lines).encode()).first:
         at = doubt.line - 1
-        if any(word in doubt.means for word in VOID) or (STRICT_ALONE in doubt.means and reading is not Reading.STRICT):
+        field, colon, _ = lines[at].partition(":")
+        if any(word in doubt.means for word in VOID):
             without[at] = "#"
+        elif STRICT_ALONE in doubt.means and reading is not Reading.STRICT:
+            without[at] = field + colon if colon else "#"
         elif "nothing" in doubt.means or "no pause" in doubt.means:
-            without[at] = lines[at].partition(":")[0] + ":"
+            without[at] = field + colon
     one, other = (
         read(parse("\n".join(file).encode()), token="a", reading=reading, site="http://a.ru")
         for file in (lines, without)

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.model import Reading
-from crawler.robots import parse, read
 from crawler.robots.paths import rfc_form, rfc_pattern
+from crawler.robots.readings import read
+from crawler.robots.text import parse
 from tests.fuzz import FILES, TARGETS, URL_PATHS, check_strict, examples
 
 
-@examples(3000)
+@examples(500)
 @given(TARGETS["strict"][0])
 def test_strict_never_allows_what_either_reading_forbids(case: tuple[str, str, str]) -> None:
     check_strict(case)

@@ -5,8 +5,9 @@ import gzip
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.sitemaps import SitemapKind, SitemapLimits, read_sitemap
 from crawler.sitemaps.dates import epoch_s
+from crawler.sitemaps.findings import SitemapKind, SitemapLimits
+from crawler.sitemaps.read import read_sitemap
 from crawler.url import canonicalise
 
 URL = "http://a.example/dir/sitemap.xml"

@@ -7,7 +7,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawler.frontier.decide import Outcome, Queued
@@ -18,6 +18,8 @@ from tests.contract.visits import Harness, fetched, link, redirected
 PAGES = 12
 names = st.integers(0, PAGES - 1)
 graphs = st.lists(st.lists(st.tuples(names, st.booleans()), max_size=4), min_size=PAGES, max_size=PAGES)
+#: Page 4 is a redirect to 5. In the order of the seed, 2 links to it when it is being fetched by way of 1 and 3.
+late_shortcut = [[(1, True), (2, True)], [(3, True)], [(4, True)], [(4, True)], *([] for _ in range(4, PAGES))]
 redirects = st.dictionaries(st.integers(1, PAGES - 1), names, max_size=3)
 
 
@@ -39,8 +41,8 @@ def distances(graph: list[list[tuple[int, bool]]], moved: dict[int, int], max_de
             return depths
 
 
-@settings(max_examples=40)
 @given(graphs, redirects, st.none() | st.integers(0, 4), st.integers())
+@example(late_shortcut, {4: 5}, None, 11)
 def test_depths_are_distances(
     graph: list[list[tuple[int, bool]]], moved: dict[int, int], max_depth: int | None, seed: int
 ) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+Answer = tuple[int, str, str]  # status, type and body
 _SPANS_S = {"minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2592000}
 
 
@@ -31,6 +32,7 @@ class OldServer:
     silent: bool = False  # takes requests of the CGI, does what they ask, and never answers
     authentifier: str = "none"
     cgi_url: str = ""  # printed in place of its own
+    instead: Callable[[dict[str, str]], Answer | None] = lambda form: None  # what its CGI answers to a form instead
     robots_known: dict[str, dict[str, str]] = field(default_factory=dict)  # by address
     log: list[tuple[float, str, str]] = field(default_factory=list)  # time, New / Change / Delete, path
     asked: list[str] = field(default_factory=list)  # every request: method, path, form
@@ -51,6 +53,14 @@ class OldServer:
         del self.files[path]
         self.log.append((time.time(), "Delete", path))
 
+    def actions(self) -> list[str]:
+        """The actions in the requests of robots."""
+        return [line.partition("Action=")[2].partition("&")[0] for line in self.asked if "Action=" in line]
+
+    def titles(self) -> dict[str, str]:
+        """The files: path -> title."""
+        return {path: text.partition("<title>")[2].partition("<")[0] for path, (text, _) in self.files.items()}
+
     def report(self, email: str, since: float) -> bytes:
         """The next report for a robot, as a mail."""
         robot = self.robots_known[email]
@@ -68,8 +78,7 @@ class OldServer:
 
     # --- HTTP ---------------------------------------------------------------------------------
 
-    def answer(self, method: str, target: str, form: str) -> tuple[int, str, str]:
-        """Status, type and body."""
+    def answer(self, method: str, target: str, form: str) -> Answer:
         path = urlsplit(target).path
         if path == "/robots.txt":
             return (200, "text/plain", self.robots) if self.robots else (404, "text/html", "none")
@@ -78,7 +87,8 @@ class OldServer:
         if path == self.cgi:
             if method == "POST" and not self.takes_post:
                 return 405, "text/html", "GET it"
-            return self._cgi(dict(parse_qsl(form if method == "POST" else urlsplit(target).query)))
+            fields = dict(parse_qsl(form if method == "POST" else urlsplit(target).query))
+            return self.instead(fields) or self._cgi(fields)
         if path in self.files:
             return 200, "text/html", self.files[path][0]
         return 404, "text/html", "<h1>Not found</h1>"
@@ -91,7 +101,7 @@ class OldServer:
             + (f"MaxQuerySpan: {self.max_query_span}\r\n" if self.max_query_span else "")
         )
 
-    def _cgi(self, form: dict[str, str]) -> tuple[int, str, str]:
+    def _cgi(self, form: dict[str, str]) -> Answer:
         action, email = form.get("Action"), form.get("RegisteredRobotEmail", "")
         if action == "Register":
             email = form["RobotEmail"]
@@ -120,7 +130,7 @@ class OldServer:
             return self._html("Done")
         return 501, "text/html", "no such action"
 
-    def _html(self, text: str) -> tuple[int, str, str]:
+    def _html(self, text: str) -> Answer:
         return 200, "text/html", f"<HTML><BODY>\n{text}\n</BODY></HTML>"
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
+import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.request import urlopen
 
 from aiohttp import ClientSession, web
 
-from tests.command import start, until
-from tests.rup.post import Post, free_port
+from tests.command import Started, start, until
+from tests.ports import reserved_port
+from tests.rup.post import Post
 
 _PROXIED = ("/rupinfo.txt", "/rupinfo.tex", "/rup")
 
@@ -27,12 +28,12 @@ class TreeSite:
     root: Path
     db: Path
     smtp: Post
-    port: int = field(default_factory=free_port)
-    rup_port: int = field(default_factory=free_port)
+    port: int = field(default_factory=reserved_port)
+    rup_port: int = field(default_factory=reserved_port)
     span: str = "30-day"
     asked: list[str] = field(default_factory=list)
     octets: int = 0
-    process: subprocess.Popen[str] | None = None
+    process: Started | None = None
 
     @property
     def base(self) -> str:
@@ -60,6 +61,11 @@ class TreeSite:
             self.process.send_signal(signal.SIGTERM)
             self.process.communicate(timeout=300)
             self.process = None
+
+    def has_seen(self, path: str) -> bool:
+        """Whether a scan has logged a change of ``path``."""
+        with closing(sqlite3.connect(self.db)) as db:
+            return bool(db.execute("SELECT 1 FROM change WHERE path = ?", (path,)).fetchall())
 
     def tree(self) -> dict[str, str]:
         """Path -> text of every page in the folder; a folder's start page has the folder's path."""
@@ -112,7 +118,7 @@ def serving(site: TreeSite) -> Iterator[TreeSite]:
     thread = threading.Thread(target=lambda: asyncio.run(run()))
     thread.start()
     try:
-        assert ready.wait(10)
+        assert ready.wait(300)
         yield site
     finally:
         site.close_rup()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.command import HASTY, Ended, here, until
@@ -20,7 +21,9 @@ class Round(Stored):
         self.config.write_text(CONFIG)
 
     def write(self, name: str, title: str) -> str:
-        (self.site.root / name).write_text(f"<title>{title}</title><p>{title}")
+        beside = self.db.parent / "next.html"
+        beside.write_text(f"<title>{title}</title><p>{title}")
+        beside.replace(self.site.root / name)  # at once, or a scan between may see two changes
         return f"/{name.removesuffix('index.html')}"
 
     def delete(self, name: str) -> str:
@@ -47,6 +50,10 @@ class Round(Stored):
 
     def posted(self, count: int) -> None:
         until(lambda: self.post.count >= count, f"mail {count}")
+
+    def reported(self, paths: Iterable[str], since: int) -> None:
+        """Wait until the reports after the first ``since`` name all of ``paths``."""
+        until(lambda: self.post.reported(since).issuperset(paths), "the report of all changes")
 
     def is_in_step(self) -> bool:
         """Whether the store has the pages of the tree."""

@@ -20,6 +20,7 @@ from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
 from crawler.store.postgres.store import PostgresStore
 from tests.command import here
+from tests.orphans import BOUND
 from tests.postgres import Cluster
 
 ROOT = Path(__file__).parents[2]
@@ -163,7 +164,7 @@ def test_only_what_another_start_may_mend_fails_the_container(image: dict[str, s
 
 def test_stopping_the_container_stops_the_crawl(image: dict[str, str]) -> None:
     wait = "trap 'echo stopping; sleep 0.2; exit 4' TERM; echo up; while :; do sleep 0.05; done"
-    entry = [str(ROOT / "config/docker/crawl"), "run"]
+    entry = [*BOUND, str(ROOT / "config/docker/crawl"), "run"]
     with subprocess.Popen(entry, env=image | {"DO": wait}, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         while process.stdout.readline() != "up\n":

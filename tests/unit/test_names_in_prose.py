@@ -17,6 +17,7 @@ import pytest
 import crawler
 from crawler.export.view_columns import VIEWS
 from crawler.settings.keys import KEYS
+from tests.listing import require_none
 
 ROOT = Path(crawler.__file__).parents[1]
 PAGES = [*(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")), *(ROOT / "docs").rglob("*.md")]
@@ -103,16 +104,33 @@ def quoted(text: str) -> Iterator[str]:
     return (found[1] or found[2] for found in CODE.finditer(text))
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_every_name_in_a_document_exists(path: Path) -> None:
-    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
-    assert sorted({name for name in quoted(text) if is_wrong(name)}) == []
+def prose_of(page: str) -> str:
+    """A document without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_name_in_a_docstring_exists(path: Path) -> None:
-    tree = ast.parse(path.read_text())
+def docstrings_and_comments(source: str) -> str:
+    """What a module says in prose."""
     owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    texts = [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, owners)]
-    comments = [line.partition("#")[2] for line in path.read_text().splitlines() if "#" in line]
-    assert sorted({name for text in (*texts, *comments) for name in quoted(text) if is_wrong(name)}) == []
+    texts = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(source)) if isinstance(node, owners)]
+    return "\n".join([*texts, *(line.partition("#")[2] for line in source.splitlines() if "#" in line)])
+
+
+def test_every_name_in_a_document_exists() -> None:
+    assert len(PAGES) > 20
+    texts = {path: prose_of(path.read_text()) for path in PAGES}
+    require_none(f"{path}: {name}" for path, text in texts.items() for name in quoted(text) if is_wrong(name))
+
+
+def test_every_name_in_a_docstring_exists() -> None:
+    assert len(MODULES) > 200
+    texts = {path: docstrings_and_comments(path.read_text()) for path in MODULES}
+    require_none(f"{path}: {name}" for path, text in texts.items() for name in quoted(text) if is_wrong(name))
+
+
+@pytest.mark.parametrize("name", ["crawler.url.no_such", "store/no_such.py", "Gate.no_such", "url.no_such"])
+def test_a_name_that_does_not_exist_is_found(name: str) -> None:
+    document = f"`x` ``{name}``\n```\n`crawler.no_prose`\n```\n"
+    assert [found for found in quoted(prose_of(document)) if is_wrong(found)] == [name]
+    source = f"# `x`, `{name}`\ndef f():\n    'See ``{name}``.'\n    return '`{name}`'"
+    assert [found for found in quoted(docstrings_and_comments(source)) if is_wrong(found)] == [name] * 2

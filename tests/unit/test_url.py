@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from publicsuffixlist import PSLFILE, PublicSuffixList
 
 from crawler.url import (
     MAX_URL_CHARS,
     NotCrawlable,
+    address_for,
     canonicalise,
     host_of,
     is_loopback,
@@ -152,6 +156,19 @@ def test_registrable_domain(host: str, domain: str) -> None:
     assert registrable_domain(host) == domain
 
 
+def test_the_public_suffix_list_is_read_as_its_library_reads_it() -> None:
+    library = PublicSuffixList()
+    rules = [
+        line.strip() for line in Path(PSLFILE).read_text("utf-8").splitlines() if line and not line.startswith("//")
+    ]
+    international = [rule for rule in rules if not rule.isascii()]
+    assert len(international) > 100
+    for rule in [*international, *rules[::20]]:
+        host = f"a.b.{rule.lstrip('!*.')}"
+        for written in (host, host.encode("idna").decode()):
+            assert registrable_domain(written) == (library.privatesuffix(written) or written)
+
+
 def test_schemes_and_addresses() -> None:
     assert [scheme_of(text) for text in ("MailTo:x", " http:x", "x", "/x:y", "1x:y", "a+b-c.d:")] == [
         "mailto", "http", None, None, None, "a+b-c.d",
@@ -170,3 +187,12 @@ def test_this_machine(host: str) -> None:
 )
 def test_other_machines(host: str) -> None:
     assert not is_loopback(host)
+
+
+def test_the_first_matching_override_counts() -> None:
+    overrides = (("a.test", "127.0.0.1"), ("*.test", "127.0.0.2"))
+    assert address_for("a.test", overrides) == "127.0.0.1"
+    assert address_for("B.A.test.", overrides) == "127.0.0.2"
+    assert address_for("test", overrides) is None
+    assert address_for("atest", overrides) is None
+    assert address_for("anything.at.all", (("*", "::1"),)) == "::1"

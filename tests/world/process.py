@@ -228,7 +228,7 @@ class Process:
         clock = self._clock
         asked_at = clock.now()
         await clock.awake()
-        if self._lease is not None and not self._lease.is_valid():
+        if self._lease is not None and not self._lease.may_send():
             raise asyncio.CancelledError  # as the fetcher does when the connection stands
         seen = self._witness.sent(self.life, request, clock.now(), asked_at)
         self._in_flight[id(seen)] = seen

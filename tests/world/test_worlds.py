@@ -12,10 +12,13 @@ from tests.world.plan import draw_plan
 from tests.world.worlds import report, run_world, shrink
 
 _CHUNKS, _WORLDS_PER_CHUNK, _HOSTS = 10, 10, 8
+_SHORT = 3  # chunks; the others are long tests
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", range(_CHUNKS))
+@pytest.mark.parametrize(
+    "chunk", [*range(_SHORT), *(pytest.param(chunk, marks=pytest.mark.long) for chunk in range(_SHORT, _CHUNKS))]
+)
 def test_small_worlds(chunk: int) -> None:
     for seed in range(chunk * _WORLDS_PER_CHUNK, (chunk + 1) * _WORLDS_PER_CHUNK):
         result = run_world(draw_plan(seed, _HOSTS))

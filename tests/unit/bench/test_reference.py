@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.bench.realweb import ADDRESSES, NAMES, follow_rule
-from tests.bench.reference import file_of, links, walk
-
 
 def web(root: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
@@ -17,6 +14,8 @@ def web(root: Path, files: dict[str, str]) -> Path:
 
 
 def test_links_are_absolute_without_fragments_and_follow_the_base() -> None:
+    from tests.bench.reference import links
+
     html = """<base href="/d/"><a href="x.html#1">1</a><a href=' x.html '>2</a><A HREF=../y.html?a&amp;b>3</A>
         <area href=z.html><link rel=next href=no.html><!-- <a href=no.html> --><a name=no><a href="http://[">bad</a>"""
     host = "http://a.test:1"
@@ -24,6 +23,8 @@ def test_links_are_absolute_without_fragments_and_follow_the_base() -> None:
 
 
 def test_a_file_answers_for_a_url_within_its_host_alone(tmp_path: Path) -> None:
+    from tests.bench.reference import file_of
+
     root = web(tmp_path, {"a.test/__index.html": "", "a.test/d/index.html": "", "a.test/ä b.html": "", "b.html": ""})
     host = root / "a.test"
     assert file_of(root, "http://a.test:1/") == host / "__index.html"
@@ -34,6 +35,9 @@ def test_a_file_answers_for_a_url_within_its_host_alone(tmp_path: Path) -> None:
 
 
 def test_the_walk_crosses_hosts_and_keeps_to_the_rule_and_to_robots_txt(tmp_path: Path) -> None:
+    from tests.bench.realweb import ADDRESSES, NAMES, follow_rule
+    from tests.bench.reference import walk
+
     a, b = "http://127.0.0.11:1", "http://127.0.0.12:1"
     front = f"<a href=x.html><a href=/private/p.html><a href=gone.html><a href=i.png><a href={b}/>"
     root = web(

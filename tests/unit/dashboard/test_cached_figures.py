@@ -37,7 +37,8 @@ async def test_one_look_serves_all_viewers_and_nobody_looks_for_none(db_path: Pa
             SnapshotReader, "look", mock.AsyncMock(return_value={"run": None, "log_read": True})
         ) as look:
             async with feed.running():
-                await asyncio.sleep(0.05)
+                while not look.await_count:  # noqa: ASYNC110  a mock has no event
+                    await asyncio.sleep(0.01)
                 assert look.await_count == 1  # to have the log read
                 viewers = [feed.frames() for _ in range(20)]
                 frames = await asyncio.gather(*(anext(viewer) for viewer in viewers))

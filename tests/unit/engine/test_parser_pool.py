@@ -30,7 +30,8 @@ from crawler.engine.parser_pool import (
     default_parsers,
     question_about,
 )
-from crawler.engine.robots_messages import RobotsQuestion, read_robots, unpack_rules
+from crawler.engine.robots_messages import RobotsQuestion
+from crawler.engine.robots_reading import read_robots, unpack_rules
 from crawler.errors import Fault
 from crawler.model import Fetched, Reading
 from crawler.robots.response import RobotsSettings
@@ -398,7 +399,7 @@ async def test_closing_ends_the_processes_and_cancels_the_readers() -> None:
     (pid,) = children() - before
     os.kill(pid, signal.SIGSTOP)  # it answers none of the readers
     reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(20)]
-    await asyncio.sleep(0.05)
+    await until(lambda: len(pool._ordinary.documents) == len(reads))
     await pool.close()
     await asyncio.wait(reads)
     assert all(read.cancelled() for read in reads)
@@ -408,11 +409,12 @@ async def test_closing_ends_the_processes_and_cancels_the_readers() -> None:
     await pool.close()
 
 
-async def test_closing_ends_a_process_that_is_being_started() -> None:
+async def test_closing_ends_a_process_that_is_being_started(in_each_parser: Callable[[str], None]) -> None:
+    in_each_parser("import time\ntime.sleep(3600)\n")
     before = children()
     pool = ParserPool(OPTIONS)
     read = asyncio.create_task(pool.read(document("first")))
-    await asyncio.sleep(0.02)
+    await until(lambda: bool(children() - before))
     await pool.close()
     await asyncio.wait([read])
     assert read.cancelled()

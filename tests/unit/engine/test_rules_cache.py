@@ -20,7 +20,8 @@ from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.rules_cache import RulesCache
 from crawler.frontier.politeness import GroupBy
 from crawler.model import RobotsAction, RobotsCopy
-from crawler.robots import RobotsSettings, SiteRules
+from crawler.robots.readings import SiteRules
+from crawler.robots.response import RobotsSettings
 from crawler.robots.text import SMALL_BYTES
 from tests.reading import ReaderInProcess
 
@@ -28,7 +29,7 @@ from tests.reading import ReaderInProcess
 def cache_of(reader: RobotsReader | None = None, store: Any = None) -> RulesCache:
     """An empty cache."""
     policy, clock = RobotsPolicy(RobotsSettings(), "fig", GroupBy.HOST), SystemClock()
-    return RulesCache(policy, None, store, clock, MainSites(store, clock, None), reader or ReaderInProcess())
+    return RulesCache(policy, None, store, MainSites(store, clock, None), reader or ReaderInProcess())
 
 
 def copy_of(body: bytes) -> RobotsCopy:
@@ -59,9 +60,9 @@ async def memory_held(files: list[bytes]) -> tuple[int, int]:
     ["disallow:/%x", "allow:/*%x*a$", "mobile-agent-server:/%x none", "sitemap:/%x", "disallow:/" + 900 * "a" + "%x"],
 )
 async def test_the_memory_of_cached_rules_is_bounded(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules_cache, "_RULES_KEPT_BYTES", 3 << 20)
-    held, known = await memory_held([file_of(line, 50_000 // (len(line) + 3))] * 12)
-    assert held < 1.3 * (3 << 20)
+    monkeypatch.setattr(rules_cache, "_RULES_KEPT_BYTES", 1 << 20)
+    held, known = await memory_held([file_of(line, 17_000 // (len(line) + 3))] * 12)
+    assert held < 1.3 * (1 << 20)
     assert 1 <= known < 12
 
 

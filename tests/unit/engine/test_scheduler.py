@@ -233,9 +233,9 @@ def test_architecture_md_has_exactly_the_picture_of_the_table() -> None:
             Phase.IDLE, Wait(NOW + 5, LATER),
         ),
         (
-            Phase.CHECKING, FrontierSeen(replace(LATER, until=NOW), False),
+            Phase.CHECKING, FrontierSeen(LATER._replace(until=NOW), False),
             Situation(NOW, sample_to_draw=True, frame_closes_at=NOW - 5), Phase.IDLE,
-            Wait(NOW, replace(LATER, until=NOW)),
+            Wait(NOW, LATER._replace(until=NOW)),
         ),
         (Phase.CHECKING, FrontierSeen(None, False), QUIET, Phase.CONCLUDING, Conclude()),
         (Phase.IDLE, Waited(True), Situation(NOW, lease_lost=True), Phase.REJOINING, Rejoin()),

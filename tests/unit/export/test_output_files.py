@@ -72,7 +72,7 @@ def test_a_pipe_is_written_into_and_stays(tmp_path: Path) -> None:
     reader.start()
     with AtomicFiles() as files:
         files.open(pipe).file.write(b"new")
-    reader.join(10)
+    reader.join(300)
     assert got == [b"new"]
     assert pipe.is_fifo()
 

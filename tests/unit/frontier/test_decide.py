@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from crawler.frontier.decide import Fetch, Outcome, Queued, after_fetch, before_fetch, may_adopt
+from crawler.frontier.decide import Fetch, Outcome, Queued, after_fetch, before_fetch
 from crawler.frontier.offers import Offer
 from crawler.frontier.request_settings import RequestSettings
-from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
+from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings, may_adopt
 from crawler.model import (
     Failed,
     Fetched,

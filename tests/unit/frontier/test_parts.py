@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from crawler.frontier.offers import KnownUrl, Offer, weigh
@@ -35,16 +33,16 @@ def test_the_sites_of_a_domain_are_of_one_part() -> None:
     ("second", "quiet"),
     [
         (IDLE, True),
-        (replace(IDLE, has_begun=False), False),
-        (replace(IDLE, has_work=True), False),
-        (replace(IDLE, has_work=True, has_ended=True), True),  # told to stop: nobody waits for it
-        (replace(IDLE, offers_to=frozenset({0})), False),
-        (replace(IDLE, offers_to=frozenset({2})), True),  # that part has ended
-        (replace(IDLE, offers_to=frozenset({0}), has_ended=True), False),  # the first part takes them in nevertheless
+        (IDLE._replace(has_begun=False), False),
+        (IDLE._replace(has_work=True), False),
+        (IDLE._replace(has_work=True, has_ended=True), True),  # told to stop: nobody waits for it
+        (IDLE._replace(offers_to=frozenset({0})), False),
+        (IDLE._replace(offers_to=frozenset({2})), True),  # that part has ended
+        (IDLE._replace(offers_to=frozenset({0}), has_ended=True), False),  # the first part takes them in nevertheless
     ],
 )
 def test_a_look_is_quiet_if_no_part_at_work_has_work_or_gets_some(second: PartLook, quiet: bool) -> None:
-    assert is_quiet({0: IDLE, 1: second, 2: replace(IDLE, has_ended=True)}) is quiet
+    assert is_quiet({0: IDLE, 1: second, 2: IDLE._replace(has_ended=True)}) is quiet
 
 
 def test_a_url_of_another_part_is_offered_again_only_if_it_came_nearer() -> None:

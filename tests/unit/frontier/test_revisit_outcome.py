@@ -10,11 +10,11 @@ import pytest
 from crawler.engine.hooks import Hooks
 from crawler.frontier.decide import Queued, after_fetch, unkept
 from crawler.frontier.request_settings import RequestSettings
-from crawler.frontier.revisit import Habits, RevisitSettings, Seen
+from crawler.frontier.revisit import Habits, RevisitSettings, Seen, VisitResult
 from crawler.frontier.revisit_outcome import after_revisit
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
-from crawler.model import Fetched, NotModified, PageFacts, State
-from crawler.reasons import Reason, ReasonCode
+from crawler.model import Failed, Fetched, NotModified, PageFacts, State
+from crawler.reasons import ErrorKind, Reason, ReasonCode
 
 URL = "http://a.test/"
 BODY = b"<p>hello"
@@ -92,3 +92,12 @@ def test_it_is_left_out_whether_or_not_it_has_changed(body: bytes, field: str, c
         outcome = after_fetch(queued, answer, said, SCOPE, RequestSettings())
         outcome = outcome if said is None or field == "withheld" else unkept(outcome, "why")
         assert after_revisit(outcome, answer, said, SETTINGS).reason == left_out
+
+
+@pytest.mark.parametrize(("hint", "was_right"), [("rup", True), (None, None)])
+def test_a_page_that_is_gone_proves_only_a_hint_that_was_given(hint: str | None, was_right: bool | None) -> None:
+    gone = Failed(URL, 9.0, 9.0, kind=ErrorKind.HTTP, status=404)
+    outcome = after_fetch(Queued(1, URL, 1, 0, seen=replace(SEEN, hint=hint)), gone, None, SCOPE, RequestSettings())
+    revisit = after_revisit(outcome, gone, None, SETTINGS).revisit
+    assert revisit is not None
+    assert (revisit.found, revisit.hint_was_right) == (VisitResult.GONE, was_right)

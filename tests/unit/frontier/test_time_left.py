@@ -69,6 +69,9 @@ def test_the_deepest_depth_allowed_brings_nothing() -> None:
     depths = {0: DepthCount(answered=100), 1: DepthCount(queued=150)}
     seen = left(GroupBacklog("a", 150), depths=depths, limits=Limits(max_depth=1))
     assert seen.end is End.BOUNDED
+    begun = {0: DepthCount(answered=100), 1: DepthCount(queued=150, answered=50), 2: DepthCount(refused=10)}
+    seen = left(GroupBacklog("a", 150), depths=begun, limits=Limits(max_depth=1))
+    assert (seen.end, seen.new_per_page) == (End.BOUNDED, 2.0), "links of the deepest pages are refused, not new"
 
 
 def test_growth_below_one_multiplies_the_upper_bound() -> None:

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Hit
-from tests.bench.spend import Spent
 from tests.command import Ended
 from tests.hostile import verdict
-from tests.hostile.__main__ import table, wrong_ones
 from tests.hostile.behaviour import FETCHED, Behaviour, Crawl
 from tests.hostile.crawl import Crawled
-from tests.hostile.verdict import Verdict, judge_times
+from tests.hostile.verdict import Verdict, judge_times, table, wrong_ones
+from tests.spend import Spent
 
 ONE = Behaviour("one", "does nothing", {"/": FETCHED}, titles={"/": "Title"}, never=("/private/",), most_requests=2)
 LOG = [

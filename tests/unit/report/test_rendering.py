@@ -36,7 +36,7 @@ from crawler.report.gather import gather
 from crawler.report.rendering import render
 from crawler.report.run_settings import described_settings
 from crawler.report.write import require_html
-from crawler.robots import Doubt, Doubts
+from crawler.robots.doubts import Doubt, Doubts
 from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore
@@ -85,7 +85,7 @@ def with_text(facts: Facts, text: str) -> Facts:
         mirrors=[MirrorRow(text, f"javascript:{text}", "host", None, None, text)],
         most_linked=[PageRow(f"javascript:{text}", text, 3)],
         graph=replace(facts.graph, sites=[(text, 3), (f"http://{text}", 0)], links={(0, 1): 2}),
-        counts=replace(facts.counts, links=9, states=dict.fromkeys(State, 1)),
+        counts=facts.counts._replace(links=9, states=dict.fromkeys(State, 1)),
         survey=text,
     )
 
@@ -123,7 +123,7 @@ async def test_hostile_text_stays_text(facts: Facts) -> None:
 @example("{{ facts }}{% for x in y %}{# no #}")
 @example("--><!--")
 @example("]]></title></svg>")
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_text_changes_the_structure_of_the_document(facts: Facts, text: str) -> None:
     """In text, attributes and SVG alike: elements and attributes are the same as with a harmless text."""
     page = parsed(with_text(facts, f"{text}."))

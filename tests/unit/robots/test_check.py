@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from crawler.robots import check_case
+from crawler.robots.check import check_case
 from crawler.robots.http_dates import http_date
 
 KEYS = ["allowed", "action", "line", "expires_after", "crawl_delay", "main_site", "agent_server", "sitemaps"]

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from crawler.robots import doubts_about
-from crawler.robots.doubts import MAX_DOUBTS, Doubts
+from crawler.robots.doubts import MAX_DOUBTS, Doubts, doubts_about
 
 
 def doubts(text: str | bytes) -> Doubts:

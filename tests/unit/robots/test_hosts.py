@@ -3,8 +3,9 @@
 import pytest
 
 from crawler.model import Reading
-from crawler.robots import Cycle, Main, SiteRules, main_of, parse, read
-from crawler.robots.mirrors import MOST_STEPS
+from crawler.robots.mirrors import MOST_STEPS, Cycle, Main, main_of
+from crawler.robots.readings import SiteRules, read
+from crawler.robots.text import parse
 
 PROPOSAL = "User-Agent: *\nDisallow: /forum\nDisallow: /cgi-bin\nHost: www.myhost.ru\n"
 OLD = pytest.mark.parametrize("reading", [Reading.DRAFT1996, Reading.STRICT])

@@ -3,18 +3,30 @@
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
+from unittest import mock
 
 import pytest
 
 from crawler.model import Reading
-from crawler.robots import SiteRules, parse, read
 from crawler.robots.matching import MAX_WORK, TooCostly, index_of
-from crawler.robots.paths import rfc_pattern
-from crawler.robots.text import MAX_BYTES
+from crawler.robots.paths import Tail, rfc_pattern
+from crawler.robots.readings import SiteRules, read
+from crawler.robots.text import MAX_BYTES, parse
 
 LONG = "/" + "a" * 10_000
 LIMIT_S = 0.15  # of processor time; measured are 0.01 to 0.04 s, and 0.6 s before there was an index
+
+
+def cpu_s(work: Callable[[], object]) -> float:
+    """The processor time of ``work``: the least of three, because a busy machine only adds to it."""
+    times = []
+    for _ in range(3):
+        started = time.process_time()
+        work()
+        times.append(time.process_time() - started)
+    return min(times)
 
 
 def first(patterns: list[str], path: str) -> int:
@@ -87,16 +99,13 @@ def test_no_file_makes_a_verdict_expensive(lines: Callable[[], Iterator[str]]) -
     found = rules(lines())
     for octets in (500, 2400, 10_000):
         path = ("/" + "a" * (octets - 100) + "bca" + "a" * 50 + "baa?%2faa")[:octets]
-        started = time.process_time()
-        found.verdict(path)
-        assert time.process_time() - started < LIMIT_S
+        assert cpu_s(partial(found.verdict, path)) < LIMIT_S
 
 
 def test_no_file_makes_the_server_for_mobile_agents_expensive() -> None:
     found = rules((f"Mobile-agent-server: /*{'a' * (n % 9)}ba{n % 9} atp://h" for n in range(20_000)), Reading.RFC9309)
-    started = time.process_time()
     assert found.agent_server(LONG).url is None
-    assert time.process_time() - started < LIMIT_S
+    assert cpu_s(partial(found.agent_server, LONG)) < LIMIT_S
 
 
 def test_pieces_that_a_path_lacks_do_not_count_towards_the_bound() -> None:
@@ -105,11 +114,10 @@ def test_pieces_that_a_path_lacks_do_not_count_towards_the_bound() -> None:
 
 
 def test_wildcards_in_the_draft_reading_cost_nothing() -> None:
-    found = rules(["Disallow: /*a*a*a*a*a*a*b"])
-    started = time.process_time()
-    for _ in range(10):
+    found = rules(["Disallow: /*a*a*a*a*a*a*b"], Reading.DRAFT1996)
+    with mock.patch.object(Tail, "matches") as matches:
         assert found.verdict(LONG).allowed
-    assert time.process_time() - started < 0.03
+    matches.assert_not_called()
 
 
 def test_beyond_the_bound_the_url_is_closed_with_the_line_reached() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from crawler.model import Reading
-from crawler.robots import SiteRules, Verdict, parse, read, readings, text
+from crawler.robots import readings, text
 from crawler.robots.meant import meant_path
-from crawler.robots.text import octets_read
+from crawler.robots.readings import SiteRules, read
+from crawler.robots.rules import Verdict
+from crawler.robots.text import octets_read, parse
 
 DRAFT, RFC, STRICT = Reading.DRAFT1996, Reading.RFC9309, Reading.STRICT
 SITE = "http://www.own.example"

@@ -3,7 +3,9 @@
 import pytest
 
 from crawler.model import Reading
-from crawler.robots import AgentServer, SiteRules, parse, read
+from crawler.robots.mobile_agents import AgentServer
+from crawler.robots.readings import SiteRules, read
+from crawler.robots.text import parse
 
 FICT = """Mobile-agent-server: / atp://www.fict.org:8001
 Mobile-agent-server: /home/ none

@@ -4,7 +4,10 @@ import pytest
 
 from crawler.model import Reading
 from crawler.preferences.robots_tag import MAX_SITE_CHARS, MAX_SITE_RULES
-from crawler.robots import SiteRules, Verdict, parse, product_token, read
+from crawler.robots.readings import SiteRules, read
+from crawler.robots.records import product_token
+from crawler.robots.rules import Verdict
+from crawler.robots.text import parse
 
 DRAFT, RFC, STRICT = Reading.DRAFT1996, Reading.RFC9309, Reading.STRICT
 EVERY = pytest.mark.parametrize("reading", list(Reading))

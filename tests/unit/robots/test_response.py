@@ -17,9 +17,8 @@ from crawler.model import (
     RobotsCopy,
 )
 from crawler.reasons import ErrorKind
-from crawler.robots import Follow, RobotsSettings, freshness, interpret
 from crawler.robots.http_dates import http_date, retry_after_s
-from crawler.robots.response import out_of_reach, shared
+from crawler.robots.response import Follow, RobotsSettings, freshness, interpret, out_of_reach, shared
 from crawler.robots.text import parse
 
 NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110, 5.6.7

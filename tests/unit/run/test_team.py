@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from types import SimpleNamespace
 
 import pytest
 
+from crawler.clock import SystemClock
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.team import Team
+from crawler.run.worker import Part
+from crawler.settings.loading import settings_from
 
 HOUR_S = 3600.0
 
@@ -25,6 +29,19 @@ class Drowsy:
     async def sleep(self, seconds: float) -> None:
         self._now += HOUR_S
         await asyncio.sleep(0)
+
+
+def test_a_worker_counts_no_max_time_from_its_own_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Part] = []
+    process = SimpleNamespace(stdin=object())
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: process)
+    monkeypatch.setattr(Part, "send", lambda part, _: sent.append(part))
+    settings = settings_from({"limits.max_time": 10, "limits.concurrency": 5, "workers.count": 2}, source="test")
+    team = Team(settings, SimpleNamespace(run_id=7, lock_fds=tuple), SystemClock(), print)  # type: ignore[arg-type]
+    for place in range(2):
+        team._start(place)
+    assert [part.settings.limits.max_time_s for part in sent] == [None, None]
+    assert [part.settings.limits.concurrency for part in sent] == [3, 2]
 
 
 async def test_max_time_is_over_although_the_machine_slept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,11 @@ def test_units_without_a_value_widen_the_interval() -> None:
     assert part.usual == pytest.approx(whole.usual * sqrt(2), rel=0.1)
 
 
+def test_a_stratum_may_have_one_unit_in_the_pilot() -> None:
+    made = only(precision_of(pilot(np.array([1.0, 5.0])), [Stratum(10, 2, np.array([n])) for n in range(2)]))
+    assert (made.value, made.usual) == (3.0, 0.0)
+
+
 def test_what_the_sample_does_not_determine_is_infinite() -> None:
     made = only(precision_of(pilot(np.full(20, nan)), [Stratum(100, 10, np.arange(20))]))
     assert isinf(made.usual)

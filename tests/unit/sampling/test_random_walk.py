@@ -9,12 +9,14 @@ import networkx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.random_walk import UndirectedGraph, WalkStep, walk
 
-RUNS = 1000
-AT_LEAST = 0.93
+RUNS = 250
+#: Intervals that hold 93 times of 100 fail one test in a thousand; those that hold 85 times fail 86 of a hundred.
+AT_LEAST = binom.ppf(0.001, RUNS, 0.93) / RUNS
 
 
 def graph_of(web: networkx.Graph) -> UndirectedGraph:
@@ -86,7 +88,11 @@ def sample_of(visits: list[WalkStep]) -> tuple[Sample, NDArray[np.int64]]:
 
 
 @pytest.mark.parametrize("size", [300, pytest.param(1500, marks=pytest.mark.long)])
-@pytest.mark.parametrize("web", WEBS.values(), ids=WEBS)
+@pytest.mark.parametrize(
+    "web",
+    [next(iter(WEBS.values())), *(pytest.param(web, marks=pytest.mark.long) for web in list(WEBS.values())[1:])],
+    ids=WEBS,
+)
 def test_estimates_from_walks(web: networkx.Graph, size: int) -> None:
     graph = graph_of(web)
     links = np.array([web.degree(n) for n in range(len(web))], float)

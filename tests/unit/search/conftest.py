@@ -16,6 +16,6 @@ async def crawl(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     db = str(tmp_path / "crawl.db")
     if request.param == "postgres":
         cluster: Cluster = request.getfixturevalue("postgres")
-        db = cluster.make_database()
+        db = cluster.make_store()
     async with crawled(db) as made:
         yield made

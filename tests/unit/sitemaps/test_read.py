@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from crawler.sitemaps import Entry, Sitemap, SitemapKind, SitemapLimits, read_sitemap
+from crawler.sitemaps.findings import Entry, Sitemap, SitemapKind, SitemapLimits
+from crawler.sitemaps.read import read_sitemap
 
 URL = "http://a.example/dir/sitemap.xml"
 NS = "http://www.sitemaps.org/schemas/sitemap/0.9"

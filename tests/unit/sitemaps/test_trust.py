@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.sitemaps import Trust
+from crawler.sitemaps.trust import Trust
 
 A, B = "http://a.example", "http://b.example"
 MAP = f"{A}/catalog/sitemap.xml?x=/y"

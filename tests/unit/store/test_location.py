@@ -167,3 +167,4 @@ def test_an_endpoint_that_is_no_server_is_refused(url: str, monkeypatch: pytest.
     with pytest.raises(UsageError, match="AWS_ENDPOINT_URL must be https://HOST") as raised:
         open_body_store("s3://bucket/a")
     assert "hush" not in str(raised.value)
+    assert ("set AWS_ALLOW_HTTP=true" in str(raised.value)) == url.startswith("http://")

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.orphans import BOUND
+
 SAMPLE_S = 0.05
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -33,7 +35,9 @@ def spend(command: Sequence[str], folder: Path, output: Path, limit_s: float = 1
     started = time.monotonic()
     peak, own_s = 0, 0.0
     with output.open("wb") as sink:
-        child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT)
+        child = subprocess.Popen(
+            [*BOUND, *command], cwd=folder, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT
+        )
         try:
             # The peak memory in rusage is not usable: it starts with the memory of the parent process.
             while not (ended := os.wait4(child.pid, os.WNOHANG))[0]:

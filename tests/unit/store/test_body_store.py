@@ -1,0 +1,27 @@
+"""A folder of bodies that cannot be written."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from crawler.errors import StoreError
+from crawler.store import body_store
+from crawler.store.body_store import open_body_store
+
+
+@pytest.mark.parametrize(("breaks", "why"), [("open", errno.EMFILE), ("fsync", errno.ENOSPC)])
+async def test_the_error_names_what_failed_first_and_nothing_is_left(
+    breaks: str, why: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> int:
+        raise OSError(why, os.strerror(why))
+
+    place = tmp_path / "bodies"
+    monkeypatch.setattr(*{"open": (body_store, "private"), "fsync": (os, "fsync")}[breaks], broken)
+    with pytest.raises(StoreError, match=f"{place}: the folder of the bodies cannot be used: {os.strerror(why)}; "):
+        await open_body_store(str(place)).put({"ab/cd": b"body"})
+    assert [path for path in place.rglob("*") if path.is_file()] == []
