@@ -73,6 +73,7 @@ class Publisher:
         self._asked = asyncio.Event()
         self._posted = asyncio.Event()
         self._trouble = ""  # the last error of the mail server, to note it once
+        self._begun = asyncio.Event()
         self._away = False  # the mail server was unreachable at the last attempt
 
     async def run(self) -> None:
@@ -84,6 +85,7 @@ class Publisher:
         try:
             await asyncio.gather(*tasks)
         finally:
+            self._begun.set()
             await _give_up_on(tasks)
 
     def look(self) -> None:
@@ -92,12 +94,22 @@ class Publisher:
 
     # --- scanning and reporting -----------------------------------------------------------------
 
+    async def begun(self) -> None:
+        """Wait until the first scan is over, or was made before an earlier end of the server.
+
+        No robot is answered before: a change between its crawl and the first scan would be reported to nobody.
+        """
+        await self._begun.wait()
+
     async def _watch(self) -> None:
         clock = self._p.clock
         scan_at = clock.now()
+        if await self._p.store.scanned_at() is not None:
+            self._begun.set()
         while True:
             if clock.now() >= scan_at:
                 await self.scan()
+                self._begun.set()
                 scan_at = clock.now() + self._p.scan_every_s
             self._asked.clear()
             next_report_at = await self.report()

@@ -224,10 +224,12 @@ def _shown(host: str, port: int) -> str:
 
 def _add_routes(app: web.Application, service: Callable[[], _Service]) -> None:
     async def info(request: web.Request) -> web.Response:
+        await service().publisher.begun()
         text = write_info(service().offer.info)
         return web.Response(text=text, content_type="text/plain", charset="us-ascii")
 
     async def cgi(request: web.Request) -> web.Response:
+        await service().publisher.begun()
         return await _cgi(service(), request)
 
     for path in PATHS:
