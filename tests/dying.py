@@ -1,7 +1,8 @@
-"""Faults that end the process of a crawl when it comes to one URL."""
+"""Faults that end the process of a crawl when it comes to one URL, and one that lets all pages wait."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from unittest import mock
 
 from crawler.engine import rules_cache
 from crawler.engine.answers import Answers
+from crawler.engine.parser_pool import ParserPool
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.frontier.decide import Queued
 from crawler.store.protocols import CommitBatch
@@ -55,6 +57,15 @@ def on_page() -> None:
         return await outcome(self, queued, *more)
 
     mock.patch.object(Answers, "outcome", faulty).start()
+
+
+def never_reads() -> None:
+    """Let pages wait to be read for ever."""
+
+    async def waiting(self: ParserPool, *document: Any) -> Any:
+        await asyncio.Event().wait()
+
+    mock.patch.object(ParserPool, "read", waiting).start()
 
 
 def on_commit() -> None:

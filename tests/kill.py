@@ -1,7 +1,8 @@
 """Kill crawls at random moments, and compare the results: ``python -m tests.kill --rounds N --seed S``.
 
 A round starts ``crawler run`` and kills it with ``kill -9``. When a crawl ends by itself, the next web follows. The
-store must then equal the store of an uninterrupted crawl of the same web. The server's log must show politeness
+store must then equal the store of an uninterrupted crawl of the same web, and its log must have no answer twice: a kill
+repeats only requests in flight, and answers that came since the last commit. The server's log must show politeness
 across kills: a group that was claimed at the kill is left alone for its pause after the next start. (A request that
 the dead process had sent and the server had not read could still overlap the next one. These servers read requests at
 once.)
@@ -37,6 +38,8 @@ CONTENT = (
     "SELECT url, status, body_sha256, title, noindex FROM pages",
     "SELECT source, target, anchor, rel FROM links",
 )
+#: Answers that were in the log when the crawler asked for them again.
+REPEATED = "SELECT url FROM requests WHERE status IS NOT NULL AND purpose <> 'robots' GROUP BY url HAVING count(*) > 1"
 #: Forks each crawler from a process that has imported it already: a round takes as long as its crawl.
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["__main__", "crawler.cli", "crawler.api", "uvloop"])
@@ -74,6 +77,7 @@ def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int) -> 
         kills += 1
     wrong += finish(start([*options, str(folder / "killed.db")], said), said)
     wrong += _differences(folder / "whole.db", folder / "killed.db")
+    wrong += [f"asked for again: {url}" for (url,) in rows(folder / "killed.db", REPEATED)]
     manners = judge.Manners(DELAY_S, forbidden=lambda host, path: path.startswith("/closed/"), agent="PoliteCrawler/")
     wrong += map(str, judge.violations(web.log, manners))
     return Survived(kills, len(rows(folder / "killed.db", CONTENT[1])), len(web.log), wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from crawler.engine import sitemaps
 from crawler.engine.crawl_policy import CrawlPolicy
@@ -34,7 +35,9 @@ from crawler.page.headers import header_facts, kept_headers
 from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.readings import SiteRules
 from crawler.robots.tdmrep import supplemented
-from crawler.store.protocols import Overview
+from crawler.store.protocols import Frontier
+
+R = TypeVar("R", bound=FetchResult)
 
 
 class Answers:
@@ -45,7 +48,7 @@ class Answers:
         policy: CrawlPolicy,
         scope: Scope,
         rules_cache: RulesCache,
-        store: Overview,
+        store: Frontier,
         reader: PageReader,
         archive: Outbox | None,
         hooks: Hooks | None = None,
@@ -69,6 +72,15 @@ class Answers:
             return request
         etag, last_modified = queued.seen.validators
         return replace(request, etag=etag, last_modified=last_modified)
+
+    async def unread(self, queued: Queued) -> Fetched | None:
+        """The answer that the store has for ``queued``, if a worker ended before it had read it."""
+        return await self._store.unread_answer(queued.id) if queued.is_answered else None
+
+    def may_be_kept(self, result: Fetched, rules: SiteRules | None, filed: tuple[Preference, ...]) -> bool:
+        """Whether the store may have a document before it is read: no header and no file of the site forbids that."""
+        known = self._header_facts(_tagged(result, rules))
+        return withheld(_supplemented(known, filed), self._policy.purposes).index
 
     async def outcome(
         self,
@@ -146,7 +158,7 @@ class Answers:
         return self._policy.revisit.enabled and self._policy.discovery.sitemaps
 
 
-def _tagged(result: FetchResult, rules: SiteRules | None) -> FetchResult:
+def _tagged(result: R, rules: SiteRules | None) -> R:
     """``result`` with the Robots-Tag lines of the site's robots.txt that address this crawler."""
     if rules is None or not rules.robots_tag or not isinstance(result, Fetched | NotModified):
         return result

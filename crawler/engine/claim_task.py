@@ -25,7 +25,7 @@ from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.frontier.scope import Scope
-from crawler.model import Fetched, Kind, Preference, RobotsAction
+from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction
 from crawler.robots.readings import SiteRules
 from crawler.store.protocols import Claim, ClaimedSite
 from crawler.url import split
@@ -181,7 +181,7 @@ class ClaimTask:
                 return
         fetched = False
         try:
-            result = await context.gate.send(context.answers.request(queued), permit)
+            result = await self._answer(queued, permit, rules, filed)
             fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
         finally:
             if counted:
@@ -194,6 +194,18 @@ class ClaimTask:
                 outcome = await context.answers.outcome(queued, result, rules, stated, filed)
                 context.outbox.add_outcome(outcome)
                 context.main_sites.heed(outcome)
+
+    async def _answer(
+        self, queued: Queued, permit: FetchPermit, rules: SiteRules | None, filed: tuple[Preference, ...]
+    ) -> FetchResult | None:
+        """The answer that an earlier worker has left unread, or else the answer to a request that is sent now."""
+        context = self._context
+        if (unread := await context.answers.unread(queued)) is not None:
+            return unread
+        result = await context.gate.send(context.answers.request(queued), permit)
+        if isinstance(result, Fetched) and context.answers.may_be_kept(result, rules, filed):
+            context.outbox.add_unread(queued.id, result)
+        return result
 
     def _refuse(self, outcome: Outcome) -> None:
         """Book an outcome without an answer."""

@@ -312,7 +312,7 @@ class Driver:
         await self._hand_in_late()
         if not self._shutdown.requested:
             self._end = None
-            self._outbox.forget_waiters()
+            self._outbox.forget_tasks()
             self._budget.drop()
             self._gate.forget()
             self._shutdown.regain_lease()
@@ -330,7 +330,7 @@ class Driver:
         try:
             await record_all(self._recorder, contents.recorded)
         finally:  # an archive whose disk is full is no reason to lose what the store has room for
-            await self._store.commit_late(contents.requests, contents.paces)
+            await self._store.commit_late(contents)
             self._progress.committed(contents.requests, [])
 
     # --- in the background --------------------------------------------------------------------

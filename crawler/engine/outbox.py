@@ -12,7 +12,7 @@ from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
-from crawler.model import Recorded
+from crawler.model import Fetched, Recorded
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.tdmrep import TdmrepFile
 from crawler.store.protocols import CommitBatch, Refuted, RequestRow, RobotsNews
@@ -30,6 +30,8 @@ class Load(NamedTuple):
 FULL = Load(150, 3_000, 16 << 20)
 #: From this load on, claim tasks take up no further URL: the store, or the consumer of the pages, is slower.
 OVERFULL = Load(375, 6_000, 64 << 20)
+#: Bound on the answers that one worker keeps in the store until they are read, in octets.
+_MOST_UNREAD_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -55,6 +57,8 @@ class Outbox:
     1. What is put in is taken out once, by one :meth:`take`; requests and paces again after :meth:`put_back`.
     2. A group is ``released`` in the same contents as its last outcome, or in later ones.
     3. A group is among the ``unreserved`` only while no reservation of it lasts.
+    4. An answer that may be kept is put in with its request. If the request is taken out before the outcome of the
+       answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers.
     """
 
     def __init__(self, clock: Clock, alarm: Alarm) -> None:
@@ -65,12 +69,15 @@ class Outbox:
         self._room.set()
         self._waiters: dict[int, asyncio.Future[int]] = {}  # by site, for the number of its robots copy
         self._reservations: Counter[str] = Counter()  # under way, by group
+        self._unread: dict[int, Fetched] = {}  # answers without an outcome, by URL
+        self._stored_unread: dict[int, int] = {}  # the octets of those that were taken out, by URL
 
     # --- putting in ---------------------------------------------------------------------------
 
     def add_outcome(self, outcome: Outcome) -> None:
         """The outcome of a claimed URL."""
         contents = self._opened()
+        self._forget_unread(outcome.queued.id)
         contents.outcomes.append(outcome)
         contents.links += len(outcome.links)
         contents.bytes += 0 if outcome.page is None or outcome.page.body is None else outcome.page.body.held_bytes
@@ -85,6 +92,10 @@ class Outbox:
         contents.paces[group] = pace
         if pace.backoff_s > 0 or row.retry_after_s is not None:
             self._alarm.hurry()
+
+    def add_unread(self, url_id: int, answer: Fetched) -> None:
+        """The answer to a request that was just added, until :meth:`add_outcome` of its URL. It may be stored."""
+        self._unread[url_id] = answer
 
     def add_robots(self, news: RobotsNews, group: str, pace: Pace) -> asyncio.Future[int]:
         """A robots copy, urgent: no page is requested under it before it is committed. The future gives its number.
@@ -164,8 +175,20 @@ class Outbox:
     def take(self) -> Contents:
         """Take everything out. The caller ends with :meth:`committed`, or :meth:`put_back`."""
         contents, self._contents = self._contents, Contents()
+        contents.unread = self._take_unread()
         self._alarm.calm()
         return contents
+
+    def _take_unread(self) -> dict[int, Fetched]:
+        taken = {}
+        held = sum(self._stored_unread.values())
+        for url_id, answer in self._unread.items():
+            size = len(answer.plain or answer.gzipped or b"")
+            if url_id not in self._stored_unread and held + size <= _MOST_UNREAD_BYTES:
+                taken[url_id] = answer
+                self._stored_unread[url_id] = size
+                held += size
+        return taken
 
     def committed(self, robots_ids: Mapping[int, int]) -> None:
         """The store has ``contents``; ``robots_ids`` are the numbers of the robots copies among them, by site."""
@@ -182,12 +205,20 @@ class Outbox:
     def put_back(self, contents: Contents) -> None:
         """``contents`` were not committed. Keep the requests and paces; drop the rest, because its claims are lost."""
         self._contents.requests[:0] = contents.requests
+        for url_id in contents.unread:
+            self._stored_unread.pop(url_id, None)
         self._contents.paces = contents.paces | self._contents.paces
         contents.is_over.set()
 
-    def forget_waiters(self) -> None:
-        """No task waits for the number of a robots copy any more: those that did are cancelled."""
+    def forget_tasks(self) -> None:
+        """No task waits for the number of a robots copy, or for an answer to be read: all were cancelled."""
         self._waiters.clear()
+        self._unread.clear()
+        self._stored_unread.clear()
+
+    def _forget_unread(self, url_id: int) -> None:
+        self._unread.pop(url_id, None)
+        self._stored_unread.pop(url_id, None)
 
     def _opened(self) -> Contents:
         contents = self._contents

@@ -143,7 +143,7 @@ class _Commits:
             result = await self._store.commit(contents)
         except LeaseLost as lost:
             if not lost.committed:
-                await self._store.commit_late(contents.requests, contents.paces)
+                await self._store.commit_late(contents)
             raise
         self._gate.stored(contents.paces)
         self._outbox.committed(result.robots_ids)

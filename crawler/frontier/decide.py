@@ -68,6 +68,7 @@ class Queued:
     kind: Kind = Kind.PAGE
     seen: Seen | None = None  # for a revisit: what earlier visits found
     by_domain: bool = False  # the seed stands for a domain: if it gives no answer, its other addresses are tried
+    is_answered: bool = False  # the store has an answer that was not read before a worker ended
 
     @property
     def wanted_itself(self) -> bool:

@@ -76,6 +76,7 @@ NOT_COPIED = frozenset(
         "store_version",
         "request_number",
         "offer",
+        "unread_answer",
     }
 )
 _ROWS, _BYTES = 5_000, 16 << 20  # in one transaction, at most

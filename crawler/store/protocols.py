@@ -17,7 +17,7 @@ Times are in seconds since the epoch. Every method raises :class:`crawler.errors
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from crawler.frontier.parts import PartLook, Parts, PartTraffic
     from crawler.frontier.politeness import Pace
     from crawler.frontier.revisit import RevisitSettings
-    from crawler.model import Headers, Purpose, RobotsCopy, State, TlsFacts
+    from crawler.model import Fetched, Headers, Purpose, RobotsCopy, State, TlsFacts
     from crawler.reasons import Reason, ReasonCode, RequestError, RunEnd
     from crawler.robots.mirrors import Contradiction
     from crawler.robots.tdmrep import TdmrepFile
@@ -129,6 +129,7 @@ class CommitBatch:
     # Main sites that may be none: they are judged after the outcomes are stored.
     suspected_mains: dict[str, Contradiction] = field(default_factory=dict)
     tdmrep: dict[int, TdmrepFile] = field(default_factory=dict)  # the last answers, by site number
+    unread: dict[int, Fetched] = field(default_factory=dict)  # answers among the requests without an outcome, by URL
 
 
 @dataclass(slots=True)
@@ -757,8 +758,12 @@ class Frontier(Overview, Protocol):
         """
         ...
 
-    async def commit_late(self, requests: Sequence[RequestRow], paces: Mapping[str, Pace]) -> None:
-        """Log the requests of a worker that has lost its lease, and store its paces; nothing else.
+    async def unread_answer(self, url_id: int) -> Fetched | None:
+        """The answer for a queued URL that was logged, and not read before its worker ended."""
+        ...
+
+    async def commit_late(self, batch: CommitBatch) -> None:
+        """Log the requests of a worker that has lost its lease, and store its paces and unread answers; nothing else.
 
         If another worker has sent requests to a group since, the longer wait holds.
         """

@@ -451,9 +451,9 @@ async def test_the_late_commit_of_a_lost_worker_is_taken_once_and_the_longer_pau
         with pytest.raises(LeaseLost) as lost:
             await first.commit(late)
         assert not lost.value.committed
-        await first.commit_late(late.requests, late.paces)
+        await first.commit_late(late)
         first._workers.commits -= 1  # as where it was committed and the answer lost
-        await first.commit_late(late.requests, late.paces)
+        await first.commit_late(late)
         rows = await second.query("SELECT path, worker.requests FROM request, worker WHERE worker.id = ?", (1,))
         assert rows == [{"path": "/theirs", "requests": 1}, {"path": "/ours", "requests": 1}]
         await second.commit(CommitBatch(now, ClaimLimits(0), paces=theirs))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+import sqlite3
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from contextvars import copy_context
 from dataclasses import asdict, dataclass
 from enum import Enum, auto
@@ -22,14 +23,13 @@ from crawler.engine.lease import Lease
 from crawler.engine.parser_pool import ReadingOptions
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.operator import Command
-from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.reasons import EndCode
 from crawler.run import session
 from crawler.store.open import give_order_to_file
-from crawler.store.protocols import CommitBatch, CommitResult, RequestRow
+from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
 from tests.virtual_time import EPOCH_S, VirtualClock
@@ -43,6 +43,8 @@ from tests.world.witness import Life, Seen, Witness
 _LEASE_S = 600.0
 #: Rounds of cancellation until every task of a killed process has gone.
 _ROUNDS = 200
+#: More requests than one commit logs in these worlds.
+_MOST_IN_BATCH = 2_000
 
 
 class End(Enum):
@@ -140,7 +142,7 @@ class Process:
         for seen in list(self._in_flight.values()):
             self._witness.ended(seen, self._clock.now(), None, None)
         self._in_flight.clear()
-        self._witness.lost(self.life)
+        self._witness.lost(self.life, _last_logged(self._path))
 
     async def live(self) -> End:
         """Run the process until it ends."""
@@ -157,7 +159,7 @@ class Process:
             return End.KILLED
         end = task.result()
         if end is End.STORE_FAILED:
-            self._witness.lost(self.life)
+            self._witness.lost(self.life, _last_logged(self._path))
         else:
             self._witness.finished(self.life)
         return end
@@ -270,6 +272,18 @@ class Process:
         self._hosts |= {number: name.partition("://")[2] for number, name in sites.items()}
 
 
+def _last_logged(path: Path) -> list[tuple[str, str, float]]:
+    """The host, path and start of the last requests in the log."""
+    with closing(sqlite3.connect(path)) as db:
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'request'").fetchone():
+            return []  # the process did not live to make the store
+        rows = db.execute(
+            "SELECT name, path, started_at FROM request r JOIN site s ON s.id = r.site_id ORDER BY r.id DESC LIMIT ?",
+            (_MOST_IN_BATCH,),
+        ).fetchall()
+    return [(name.partition("://")[2], path, started_at) for name, path, started_at in rows]
+
+
 class WatchedStore(SqliteStore):
     """The SQLite store, which tells its process of each commit that has landed."""
 
@@ -281,10 +295,10 @@ class WatchedStore(SqliteStore):
         self.process.committed(batch, result, asked_at)
         return result
 
-    async def commit_late(self, requests: Sequence[RequestRow], paces: Mapping[str, Pace]) -> None:
+    async def commit_late(self, batch: CommitBatch) -> None:
         self.process.life.lost_lease = True
-        await super().commit_late(requests, paces)
-        self.process.committed(CommitBatch(requests=list(requests)), None, self.process.now())
+        await super().commit_late(batch)
+        self.process.committed(CommitBatch(requests=list(batch.requests)), None, self.process.now())
 
     async def reserve(self, site: str, *more: Any) -> int | None:
         asked_at = self.process.now()

@@ -148,7 +148,7 @@ def lease_ignored(patch: pytest.MonkeyPatch) -> None:
 def late_log_lost(patch: pytest.MonkeyPatch) -> None:
     """A worker that has lost its lease does not log the requests that it had sent."""
 
-    async def commit_late(committer: Committer, requests: Any, paces: Any) -> None:
+    async def commit_late(committer: Committer, batch: Any) -> None:
         pass
 
     patch.setattr(Committer, "commit_late", commit_late)

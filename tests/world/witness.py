@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from crawler.frontier.politeness import PolitenessSettings
@@ -136,7 +136,7 @@ class Witness:
         self._groups: defaultdict[str, _Group] = defaultdict(_Group)
         self._copies: dict[str, list[_Copy]] = {}  # by host, newest last
         self._uncommitted: dict[tuple[int, str, str, float], Seen] = {}
-        self._done: set[str] = set()  # URLs whose page is committed
+        self._done: set[str] = set()  # URLs whose answer is committed
         self._domains: Counter[tuple[int, str]] = Counter()  # requests in flight, by process
         self._paused_since: float | None = None
         self._blocked: dict[str, float] = {}
@@ -206,8 +206,7 @@ class Witness:
             if seen is None:
                 self.complain(f"a request was logged that was not sent, or twice: {host}{row.path}")
             else:
-                seen.committed_at = self._now()
-                self.logged += 1
+                self._log(seen)
                 if max(seen.ended_at, life.awake_at) + _COMMITTED_WITHIN_S < self._now():
                     self.complain(f"committed {self._now() - seen.ended_at:.1f} s after its answer: {seen}")
         for url in pages:
@@ -216,6 +215,13 @@ class Witness:
             self.unread.pop(url, None)
             if not self._plan.days:
                 self._done.add(url)
+
+    def _log(self, seen: Seen) -> None:
+        """The request is in the log. Its answer is kept with it, so the only worker never asks for it again."""
+        seen.committed_at = self._now()
+        self.logged += 1
+        if self.unread.get(seen.url) is seen and not self._plan.days and self._plan.workers == 1:
+            self._done.add(seen.url)
 
     def acquired(self, life: Life, group: str, asked_at: float) -> None:
         """A process got a group from the store, in a transaction that it asked for at ``asked_at``."""
@@ -233,9 +239,17 @@ class Witness:
             case "unblock":
                 self._blocked.pop(host, None)
 
-    def lost(self, life: Life) -> None:
-        """The process was killed, or its store failed: what it had not committed is lost."""
+    def lost(self, life: Life, logged: Collection[tuple[str, str, float]]) -> None:
+        """The process was killed, or its store failed: what it had not committed is lost.
+
+        ``logged`` are the host, path and start of the last requests in the log: a commit may have landed without its
+        process knowing.
+        """
         life.lost_at = self._now()
+        for host, path, started_at in logged:
+            landed = self._uncommitted.pop((life.number, host, path, started_at), None)
+            if landed is not None:
+                self._log(landed)
         for seen in self._forget_uncommitted(life):
             group = self._groups[self._web.group_of(seen.host)]
             group.backoffs = 0
@@ -439,7 +453,7 @@ class Witness:
 
     def _check_once(self, request: Request) -> None:
         if request.url in self._done and request.purpose is Purpose.PAGE:
-            self.complain(f"requested again although its page is committed: {request.url}")
+            self.complain(f"requested again although its answer is committed: {request.url}")
 
 
 def digest_of(body: bytes) -> str:

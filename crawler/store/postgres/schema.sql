@@ -215,6 +215,14 @@ CREATE TABLE frontier (
 );
 CREATE INDEX frontier_revisit ON frontier(site_id, due_at) WHERE is_revisit = 1;
 
+CREATE TABLE unread_answer (
+  url_id bigint PRIMARY KEY,
+  facts text NOT NULL,
+  body bytea NOT NULL,
+  request bytea,
+  response bytea
+);
+
 CREATE TABLE body (
   id bigint GENERATED ALWAYS AS IDENTITY,
   sha256 bytea NOT NULL UNIQUE,

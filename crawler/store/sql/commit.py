@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
 from crawler.frontier.revisit import BACK
-from crawler.model import Body, Kind, Resource, RobotsAction, State
+from crawler.model import Body, Fetched, Kind, Resource, RobotsAction, State
 from crawler.reasons import ReasonCode
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.text import SMALL_BYTES
@@ -33,6 +34,7 @@ from crawler.store.sql.readiness import Readiness, unlimited
 from crawler.store.sql.revisits import Revisits, seen_from
 from crawler.store.sql.site_rows import claimed_site, refuted_of
 from crawler.store.sql.tls import tls_id, tls_rows
+from crawler.store.sql.unread import unread_row
 from crawler.store.sql.workers import Workers, pace_of, pace_row
 from crawler.store.statements import Statements
 from crawler.url import registrable_domain, split
@@ -86,6 +88,7 @@ class Committer:
         touched |= (await self._offers.take(sitemaps, limits.max_depth))[1]
         if batch.outcomes:
             touched |= await self._store_outcomes(batch.outcomes, limits.max_depth)
+            await self._sql.execute("drop_unread", numbers=json.dumps([o.queued.id for o in batch.outcomes]))
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
                 await self._revisits.take_hints(hints, batch.now)
@@ -114,15 +117,15 @@ class Committer:
             claims, grant, share = await self._claim(batch.now, limits), None, None
         else:
             claims, grant, share = await self._claim_share(batch.now, limits)
-        await self._log(batch.requests)
+        await self._log(batch.requests, batch.unread)
         heard = await self._new_refuted() if self._workers.lease_s is not None else refuted
         return CommitResult(claims, robots_ids, grant, await self._new_mirrors(batch.now), share, heard)
 
-    async def commit_late(self, requests: Sequence[RequestRow], paces: Mapping[str, Pace]) -> None:
-        """Store the requests and paces of a worker that has lost its lease."""
-        await self._readiness.lock((), paces)
-        await self._store_paces(paces)
-        await self._log(requests)
+    async def commit_late(self, batch: CommitBatch) -> None:
+        """Store the requests, the paces and the unread answers of a worker that has lost its lease."""
+        await self._readiness.lock((), batch.paces)
+        await self._store_paces(batch.paces)
+        await self._log(batch.requests, batch.unread)
 
     async def _store_paces(self, paces: Mapping[str, Pace]) -> None:
         await self._sql.execute_many("add_groups", [{"name": name} for name in paces])
@@ -318,8 +321,13 @@ class Committer:
             ],
         )
 
-    async def _log(self, requests: Collection[RequestRow]) -> None:
-        """Log requests. On PostgreSQL this takes the lock that numbers them: it must come last in a commit."""
+    async def _log(self, requests: Collection[RequestRow], unread: Mapping[int, Fetched]) -> None:
+        """Log requests, and keep those answers that are not read yet.
+
+        On PostgreSQL this takes the lock that numbers requests: it must come last in a commit.
+        """
+        for url_id, answer in unread.items():
+            await self._sql.execute("put_unread", **unread_row(url_id, answer))
         await self._sql.execute_many("insert_tls", tls_rows(requests))
         await self._sql.execute_many(
             "insert_request",
@@ -477,7 +485,16 @@ class Committer:
             batches[site.group_id].append(_within(urls, pages_per_site - site.fetched))
         for group, claim in claims.items():
             claim.urls = _interleaved(batches[group])[: limits.urls_per_group]
+        await self._name_unread(claims.values())
         return list(claims.values())
+
+    async def _name_unread(self, claims: Iterable[Claim]) -> None:
+        """Say of the claimed URLs which of them are answered."""
+        numbers = json.dumps([queued.id for claim in claims for queued in claim.urls])
+        unread = {row.url_id for row in await self._sql.fetch("unread_of", numbers=numbers)}
+        if unread:
+            for claim in claims:
+                claim.urls = [replace(queued, is_answered=queued.id in unread) for queued in claim.urls]
 
 
 def _queued(url: dict[str, Any], site: Any) -> Queued:

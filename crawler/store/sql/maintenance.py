@@ -50,6 +50,7 @@ class SqlMaintenance(StoreSection):
         rows = [{"id": number} for number in numbers]
         await self._sql.execute("erase_deleted")
         async with self._writing():
+            await self._sql.execute("drop_unread", numbers=json.dumps(list(numbers)))
             for statement in _FORGETTING:
                 await self._sql.execute_many(statement, rows)
             await self._sql.execute_many("forget_url", [row | {"reason": reason.sentence} for row in rows])

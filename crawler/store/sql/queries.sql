@@ -5,6 +5,26 @@
 -- The text of a robots.txt by its SHA-256.
 SELECT body FROM robots_text WHERE sha256 = :sha256;
 
+-- name: put_unread
+-- Keep an answer that is in the log until it is read. Nobody waits for it if its URL is queued no more.
+INSERT INTO unread_answer (url_id, facts, body, request, response)
+SELECT :url_id, :facts, :body, :request, :response
+WHERE EXISTS (SELECT 1 FROM url WHERE id = :url_id AND state = 'queued') ON CONFLICT DO NOTHING;
+
+-- name: unread_of
+-- Those of a JSON list of URL numbers whose answers wait to be read.
+SELECT url_id FROM unread_answer WHERE url_id IN (list_of(:numbers));
+
+-- name: unread_answer
+SELECT facts, body, request, response FROM unread_answer WHERE url_id = :url_id;
+
+-- name: drop_unread
+DELETE FROM unread_answer WHERE url_id IN (list_of(:numbers));
+
+-- name: sweep_unread
+-- Delete the answers for URLs that are queued no more.
+DELETE FROM unread_answer WHERE EXISTS (SELECT 1 FROM url WHERE id = url_id AND state <> 'queued');
+
 -- name: refute_mirror
 UPDATE mirror SET evidence = 'refuted', contradiction = :contradiction, seen_at = :now
 WHERE site = :site AND main_site = :main_site AND evidence = 'host';

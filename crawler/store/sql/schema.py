@@ -33,6 +33,11 @@ _FUNCTIONS_OF_VIEWS = {
         "whole": "({0})::integer",
     },
 }
+#: As above, for statements.
+_FUNCTIONS_OF_STATEMENTS = {
+    "sqlite": {"list_of": "SELECT value FROM json_each({0})"},
+    "postgres": {"list_of": "SELECT unnest(numbers({0}))"},
+}
 
 
 @cache
@@ -46,7 +51,8 @@ def schema(dialect: str) -> str:
 def load_queries(dialect: str = "sqlite") -> Mapping[str, str]:
     """The named statements for ``sqlite`` or ``postgres``, without their comments."""
     of_both, own = (load_statements(f"crawler.store.{folder}") for folder in ("sql", dialect))
-    return {name: render_keys(sql) for name, sql in {**of_both, **own}.items()}
+    functions = _FUNCTIONS_OF_STATEMENTS[dialect]
+    return {name: render_calls(render_keys(sql), functions) for name, sql in {**of_both, **own}.items()}
 
 
 def has_store(name: str, tables: Collection[str], version: int) -> bool:

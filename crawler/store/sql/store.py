@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,7 +15,7 @@ from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.parts import PartLook, Parts, PartTraffic
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
-from crawler.model import Body, Kind, State
+from crawler.model import Body, Fetched, Kind, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.robots.tdmrep import TdmrepFile
@@ -29,7 +29,6 @@ from crawler.store.protocols import (
     Counts,
     OutgoingOffer,
     Refuted,
-    RequestRow,
     Waiting,
 )
 from crawler.store.retrying import retrying
@@ -45,6 +44,7 @@ from crawler.store.sql.samples import SqlSamples
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.section import Access
 from crawler.store.sql.site_rows import claimed_site, refuted_of
+from crawler.store.sql.unread import answer_of
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
 from crawler.store.statements import Queries, Statements
 from crawler.version import VERSION
@@ -188,6 +188,7 @@ class SqlStore(ABC):
             if "auxiliary_run" not in settings:
                 await self._sql.execute("settle")
             await self._revisits.sweep()
+            await self._sql.execute("sweep_unread")
             run = await self._sql.fetch_one("insert_run", now=now, version=VERSION, settings=json.dumps(settings))
         await self.bodies.delete_dropped()
         await self.take_part(int(run.id), now, at_work=at_work)
@@ -292,6 +293,7 @@ class SqlStore(ABC):
     async def _end_run(self, end: RunEnd, now: float) -> None:
         await self._workers.end(None, end, now)
         await self._revisits.sweep()
+        await self._sql.execute("sweep_unread")
         await self._sql.execute("end_run", now=now, ended_code=end.code, ended_by=end.sentence, run_id=self._run_id)
 
     async def leave(self, now: float) -> None:
@@ -321,10 +323,14 @@ class SqlStore(ABC):
             await self._workers.mark_url(url_id)
 
     @retrying
-    async def commit_late(self, requests: Sequence[RequestRow], paces: Mapping[str, Pace]) -> None:
+    async def commit_late(self, batch: CommitBatch) -> None:
         async with self._writing():
-            if await self._workers.count_late(len(requests)):
-                await self._committer.commit_late(requests, paces)
+            if await self._workers.count_late(len(batch.requests)):
+                await self._committer.commit_late(batch)
+
+    async def unread_answer(self, url_id: int) -> Fetched | None:
+        row = await self._read.fetch_one("unread_answer", url_id=url_id)
+        return None if row is None else answer_of(row)
 
     async def add_seeds(
         self, urls: Sequence[tuple[str, Reason | None]], domains: Collection[str] = frozenset()

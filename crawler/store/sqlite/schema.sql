@@ -263,6 +263,14 @@ CREATE TABLE page_version (              -- the earlier versions of each page
   PRIMARY KEY (url_id, version)
 ) WITHOUT ROWID;
 
+CREATE TABLE unread_answer (             -- answers in the request log that were not read yet: for the engine alone
+  url_id INTEGER PRIMARY KEY,            -- a queued URL; its outcome deletes the row
+  facts TEXT NOT NULL,                   -- of the answer, as JSON (crawler/store/sql/unread.py)
+  body BLOB NOT NULL,                    -- one gzip member as received, or plain
+  request BLOB,                          -- the octets of the exchange, if the crawl records them
+  response BLOB
+);
+
 CREATE TABLE body (                      -- one row per distinct content
   id INTEGER PRIMARY KEY,
   sha256 BLOB NOT NULL UNIQUE,           -- of the decompressed content
