@@ -32,6 +32,7 @@ from crawler.engine.page_messages import (
 )
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import unpack_rules
+from crawler.engine.text_messages import TextQuestion, TextUnread
 from crawler.errors import CrawlerError, Fault
 from crawler.model import Fetched, Headers, PageFacts, Reading
 from crawler.page.headers import HTML_TYPES, PDF, unread_page
@@ -223,6 +224,16 @@ class ParserPool:
             raise Fault(rules)
         return rules
 
+    async def read_text(self, question: TextQuestion) -> bytes:
+        """The answer to a question about the text of a stored document.
+
+        Raises :class:`TextUnread` for a document that exceeds the limits, and as :meth:`read`.
+        """
+        answered = await self._ask(question)
+        if isinstance(answered, _Unread):
+            raise TextUnread(answered.why)
+        return answered
+
     async def close(self) -> None:
         """Kill the processes and cancel the readers that still wait. No-op if the pool is closed."""
         self._is_closed = True
@@ -239,7 +250,7 @@ class ParserPool:
                 parser.kill()
             await asyncio.wait(ending, timeout=_END_WITHIN_S)
 
-    async def _ask(self, question: Question | RobotsQuestion) -> bytes | _Unread:
+    async def _ask(self, question: Question | RobotsQuestion | TextQuestion) -> bytes | _Unread:
         if self._is_closed:
             raise asyncio.CancelledError
         loop = asyncio.get_running_loop()
@@ -403,7 +414,7 @@ def _remember(domains: dict[str, None], domain: str) -> None:
 class _Document:
     """A document on its way to an answer."""
 
-    question: Question | RobotsQuestion
+    question: Question | RobotsQuestion | TextQuestion
     domain: str
     answer: asyncio.Future[bytes | _Unread]
     is_slow: bool = False

@@ -1,9 +1,10 @@
 """The child process that reads pages and large robots.txt files: ``python -m crawler.engine.parser_process``.
 
-The process receives one :class:`~crawler.engine.page_messages.Question` for each page, and one
-:class:`~crawler.engine.robots_messages.RobotsQuestion` for each robots.txt, on standard input. It writes one answer to
-standard output, in the order of the questions. Its first message says that it is ready. It ends when standard input
-ends, so it outlives a killed crawler by the time of one document at most.
+The process receives one :class:`~crawler.engine.page_messages.Question` for each page, one
+:class:`~crawler.engine.robots_messages.RobotsQuestion` for each robots.txt, and one
+:class:`~crawler.engine.text_messages.TextQuestion` for the text of each stored document, on standard input. It writes
+one answer to standard output, in the order of the questions. Its first message says that it is ready. It ends when
+standard input ends, so it outlives a killed crawler by the time of one document at most.
 
 Each document is bounded:
 
@@ -36,6 +37,7 @@ from crawler.engine.page_messages import (
     pack_answer,
 )
 from crawler.engine.robots_messages import RobotsQuestion, unpack_question
+from crawler.engine.text_messages import TextQuestion, load_reader, pack_text, read_text
 from crawler.errors import fault
 from crawler.gunzip import gunzip
 from crawler.model import PageFacts, Reading
@@ -75,12 +77,14 @@ def _with_pdf(facts: PageFacts, body: bytes) -> PageFacts:
     return replace(facts, title=read.title if facts.index else None)
 
 
-def answer_to(question: Question | RobotsQuestion) -> bytes:
+def answer_to(question: Question | RobotsQuestion | TextQuestion) -> bytes:
     """The answer to a question, as one message. Raises :class:`MemoryError` if the parser runs out of memory."""
     if isinstance(question, RobotsQuestion):
         from crawler.engine.robots_reading import pack_rules, read_robots  # few sites have a large robots.txt
 
         return pack_rules(read_robots(question))
+    if isinstance(question, TextQuestion):
+        return pack_text(read_text(question))
     return pack_answer(read_document(question))
 
 
@@ -105,6 +109,8 @@ def _answer(message: bytes) -> bytes:
     """The answer to a question."""
     try:
         question = unpack_question(message)
+        if isinstance(question, TextQuestion):
+            load_reader(question.in_blocks, question.content_type)
         limit_time(question.max_cpu_s)
         return answer_to(question)
     except (MemoryError, SelectolaxError):

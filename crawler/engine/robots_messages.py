@@ -6,6 +6,8 @@ import marshal
 from typing import NamedTuple
 
 from crawler.engine.page_messages import Question
+from crawler.engine.text_messages import KIND as _TEXT_KIND
+from crawler.engine.text_messages import TextQuestion
 
 #: Processor time that one file may take, in seconds. The slowest of 4,231 files of real sites takes 0.6.
 MAX_CPU_S = 2.0
@@ -35,7 +37,9 @@ class RobotsQuestion(NamedTuple):
         return marshal.dumps((_KIND, *self))
 
 
-def unpack_question(message: bytes) -> Question | RobotsQuestion:
-    """The question in a message, about a page or about a robots.txt."""
+def unpack_question(message: bytes) -> Question | RobotsQuestion | TextQuestion:
+    """The question in a message: about a page, a robots.txt, or the text of a stored document."""
     values = marshal.loads(message)
+    if values[0] == _TEXT_KIND:
+        return TextQuestion(*values[1:])
     return RobotsQuestion(*values[1:]) if values[0] == _KIND else Question(*values)

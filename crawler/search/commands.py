@@ -21,6 +21,7 @@ from crawler.search.excerpt import Marked
 from crawler.search.results import Filters, SearchResult, search
 from crawler.settings.stores import existing_store
 from crawler.store.location import db_argument
+from crawler.texts.reader import TextReader
 
 
 @cli.command("index")
@@ -30,14 +31,17 @@ def index_command(db: str, as_json: bool) -> int:
     """Build or update the search index; only changed pages are read."""
 
     async def build() -> int:
-        async with existing_store(store_at(db), read_only=False) as store:
+        async with existing_store(store_at(db), read_only=False) as store, TextReader() as reader:
             with progress_line("looking for changed pages") as say:
-                built = await build_index(db, store, lambda done, total: say(f"{done:,} of {total:,} pages checked"))
+                built = await build_index(
+                    db, store, reader, lambda done, total: say(f"{done:,} of {total:,} pages checked")
+                )
         if as_json:
             print_json(asdict(built))
         else:
             console.print(
                 f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} removed"
+                + (f"; the text of {many(built.unread, 'page')} was too costly to read" if built.unread else "")
             )
         return 0
 

@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 from crawler.errors import Action, Argument, UsageError
 from crawler.page.directives import asked_of
-from crawler.page.main_text import MainText, main_text
+from crawler.page.main_text import MainText
 from crawler.search import postgres_text_search
 from crawler.search.anchors import matching_anchors
 from crawler.search.excerpt import Marked, mark, within
@@ -37,6 +37,7 @@ from crawler.store.computed import told_behind
 from crawler.store.location import db_argument
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
+from crawler.texts.kept import kept_texts
 from crawler.url import NotCrawlable, canonicalise
 
 #: The weights of title, anchors, description, keywords, headings, body.
@@ -417,9 +418,9 @@ async def _hits(
     hits: list[SearchHit] = []
     for start in range(0, len(rows), _TEXTS_IN_MEMORY):
         batch = rows[start : start + _TEXTS_IN_MEMORY]
-        bodies = await store.bodies.get(row["body_id"] for row in batch)
-        texts = [bodies[row["body_id"]] for row in batch]
-        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, texts)
+        kept = await kept_texts(store, (row["body_id"] for row in batch))
+        pages = [kept.get(row["body_id"], _NO_TEXT) for row in batch]
+        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, pages)
         hits += [
             SearchHit(**parts, all_words=all_words, **{name: row[name] for name in _COPIED})
             for row, parts in zip(batch, shown, strict=True)
@@ -441,12 +442,14 @@ async def _with_anchors(
 _COPIED = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagerank", "language", "depth", "similar")
 
 
-def _shown_texts(match: str, rows: Sequence[dict[str, Any]], bodies: Sequence[bytes]) -> list[dict[str, Any]]:
+_NO_TEXT = MainText("", "")  # of a page that changed since the index was built
+
+
+def _shown_texts(match: str, rows: Sequence[dict[str, Any]], pages: Sequence[MainText]) -> list[dict[str, Any]]:
     """The title, an excerpt and its section of each page: from its text or description; else the beginning of the text.
 
     NOSNIPPET and ``max-snippet`` of the page bound the excerpt; the title is no part of it.
     """
-    pages = [main_text(body, row["charset"], row["content_type"]) for row, body in zip(rows, bodies, strict=True)]
     from_text = mark(match, [(row["title"] or "", page.text) for row, page in zip(rows, pages, strict=True)])
     from_description = mark(match, [("", row["description"] or "") for row in rows])
     shown = []

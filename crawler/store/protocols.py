@@ -254,6 +254,14 @@ class TextSignature(NamedTuple):
     keys: bytes
 
 
+class KeptText(NamedTuple):
+    """A row of the table ``main_text``: the text of a body, packed, and how it was read."""
+
+    body_id: int
+    read_as: str
+    data: bytes
+
+
 class SiteTemplate(NamedTuple):
     """A row of the table ``site_template``: what the texts of a site have in common."""
 
@@ -443,6 +451,14 @@ class Results(Protocol):
 
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
         """Replace all ranks. They cover the crawl up to the request ``last_request``."""
+        ...
+
+    async def keep_texts(self, texts: Sequence[KeptText]) -> None:
+        """Insert or replace the texts of bodies. Texts of bodies that were deleted meanwhile are left out."""
+        ...
+
+    async def drop_old_texts(self) -> None:
+        """Delete the texts of bodies that no page has now."""
         ...
 
     async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:

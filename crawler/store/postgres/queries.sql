@@ -115,6 +115,13 @@ INSERT INTO rank SELECT * FROM unnest(:url_id::bigint[], :site_id::bigint[], :pa
 INSERT INTO site_rank SELECT * FROM unnest(:site_id::bigint[], :pagerank::float8[], :pages::bigint[],
   :in_links::bigint[], :in_sites::bigint[]);
 
+-- name: insert_main_text
+-- A worker may delete a body meanwhile.
+INSERT INTO main_text (body_id, read_as, data)
+SELECT b.id, t.read_as, t.data FROM unnest(:body_id::bigint[], :read_as::text[], :data::bytea[])
+  AS t (body_id, read_as, data) JOIN body b ON b.id = t.body_id ORDER BY b.id FOR KEY SHARE OF b
+ON CONFLICT (body_id) DO UPDATE SET read_as = excluded.read_as, data = excluded.data;
+
 -- name: insert_text_signature
 INSERT INTO text_signature (url_id, digest, keys)
 SELECT * FROM unnest(:url_id::bigint[], :digest::bigint[], :keys::bytea[])

@@ -315,6 +315,8 @@ CREATE VIEW robots_texts_by_id AS SELECT id AS text_id, sha256, body FROM robots
 -- `data` is NULL for a body that is kept outside the database.
 CREATE VIEW bodies_by_id AS SELECT id AS body_id, sha256, data FROM body;
 
+CREATE VIEW main_texts_by_id AS SELECT body_id, read_as, data FROM main_text;
+
 CREATE VIEW revisits_by_id AS
   SELECT url_id, site_of(url_id) AS site_id, due_at, not_before, checked_at, changes, watched_s, failures, hint,
          hinted_at, why, state AS state_before

@@ -53,6 +53,10 @@ INSERT INTO rank VALUES (:url_id, :site_id, :pagerank, :in_links, :in_sites);
 -- name: insert_site_rank
 INSERT INTO site_rank VALUES (:site_id, :pagerank, :pages, :in_links, :in_sites);
 
+-- name: insert_main_text
+INSERT OR REPLACE INTO main_text (body_id, read_as, data)
+SELECT id, :read_as, :data FROM body WHERE id = :body_id;
+
 -- name: insert_text_signature
 INSERT OR REPLACE INTO text_signature (url_id, digest, keys) VALUES (:url_id, :digest, :keys);
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from selectolax.lexbor import LexborNode
 
-from crawler.page.main_text import MAX_TEXT_CHARS, clean, main_text
+from crawler.page import main_text as page
+from crawler.page.main_text import MAX_HEADINGS, MAX_TEXT_CHARS, clean, main_text
 from crawler.search.tokenizer import as_shown, for_tokenizer
 
 
@@ -44,6 +46,22 @@ def test_other_encodings_and_types() -> None:
 def test_a_deep_nest_ends(nest: bytes) -> None:
     """Each takes a fraction of a second; were it quadratic in what is left out, minutes."""
     assert main_text(nest * 7_000 + b"x", None).text in ("", "x")
+
+
+def test_the_sections_of_a_page_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """500,000 headings took 5 s. Steps are counted here: each heading costs a few, of any page."""
+    looked = 0
+    original = page._anchor
+
+    def counted(heading: LexborNode) -> str:
+        nonlocal looked
+        looked += 1
+        return original(heading)
+
+    monkeypatch.setattr(page, "_anchor", counted)
+    found = main_text(b"<h1>a" * (3 * MAX_HEADINGS), None)
+    assert looked == len(found.sections) == MAX_HEADINGS
+    assert found.text.count("a") == 3 * MAX_HEADINGS, "the rest is text"
 
 
 @pytest.mark.slow
