@@ -619,6 +619,13 @@ class StoreReader(Overview, Protocol):
         """
         ...
 
+    def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        """Interrupt the query under way when this time is over, or when the task inside is cancelled.
+
+        The query raises :class:`crawler.errors.QueryInterrupted`, and so does each further one inside.
+        """
+        ...
+
     def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
         """The rows of a query one after the other, as named tuples, in bounded memory.
 
@@ -631,7 +638,7 @@ class StoreReader(Overview, Protocol):
         ...
 
     async def computed(self) -> dict[Computed, bool]:
-        """What was computed from the crawl, and whether a request was sent or a page forgotten since."""
+        """What was computed from the crawl, and whether a page has been requested since, without 304, or forgotten."""
         ...
 
     async def last_request(self) -> int:
