@@ -31,6 +31,10 @@ weight AS (
   GROUP BY f.url_id),
 matching AS MATERIALIZED (SELECT c.*, w.text_score FROM candidate c JOIN weight w USING (url_id))
 
+-- name: knows
+-- One row if a page matches :match.
+SELECT 1 AS known FROM search_text WHERE words @@ CAST(:match AS tsquery) LIMIT 1
+
 -- name: facets
 (SELECT json_agg(json_build_array(facet, value, pages))::text FROM facet)
 

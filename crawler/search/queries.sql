@@ -92,8 +92,8 @@ SELECT url_id, anchors FROM search_anchors WHERE url_id IN ({pages})
 SELECT count(*) AS pages, count(DISTINCT site_id) AS sites FROM search_page
 
 -- name: word
--- One row if a page has the word.
-SELECT 1 AS known FROM search_word WHERE term = :term LIMIT 1
+-- How many pages have the word; no row if none has it.
+SELECT doc FROM search_word WHERE term = :term
 
 -- name: words_of_prefix
 -- The words that begin with :prefix, counted once for each row that has them.

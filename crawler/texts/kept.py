@@ -11,12 +11,13 @@ from typing import Any
 from crawler.page.main_text import MainText, Section
 from crawler.store.bodies import compress, decompress
 from crawler.store.protocols import CrawlStore, KeptText, StoreReader
+from crawler.store.statements import load_statements
 from crawler.texts.reader import ReadsTexts, TextUnread
 
 #: The version of the reading. Increase it when a document would get another text: it is then read again.
 VERSION = 1
 _LEVEL = 6  # of zstd: a seventh less than level 1, in 0.2 ms more
-_KEPT = "SELECT body_id, read_as, data FROM main_texts_by_id WHERE body_id IN ({numbers})"
+_SQL = load_statements("crawler.texts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ async def kept_texts(store: StoreReader, bodies: Iterable[int]) -> dict[int, Mai
 async def _kept(store: StoreReader, bodies: set[int]) -> dict[int, tuple[str, bytes]]:
     if not bodies:
         return {}
-    rows = await store.query(_KEPT.format(numbers=", ".join(map(str, sorted(bodies)))))
+    rows = await store.query(_SQL["kept"].format(numbers=", ".join(map(str, sorted(bodies)))))
     return {row["body_id"]: (row["read_as"], row["data"]) for row in rows}
 
 

@@ -69,7 +69,18 @@ def test_a_long_text_is_cut() -> None:
     assert len(main_text(b"<p>a" * MAX_TEXT_CHARS, None).text) <= MAX_TEXT_CHARS
 
 
-@pytest.mark.parametrize("text", ["plain", "C++ and C#, .NET", "Apacheの仮想ホスト", "数据库", "ภาษา", "데이터베이스"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain",
+        "C++ and C#, .NET",
+        "git --no-ff -9 @media __init__ a-b - x@y -- -",
+        "Apacheの仮想ホスト",
+        "数据库",
+        "ภาษา",
+        "데이터베이스",
+    ],
+)
 def test_parted_words_are_joined_again(text: str) -> None:
     assert as_shown(for_tokenizer(text)) == clean(text) == text
 
