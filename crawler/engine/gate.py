@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol, TypeVar, assert_never
@@ -106,8 +106,11 @@ class AddressBook(Protocol):
         """As :meth:`cached`, looked up if necessary. A look-up goes on if the task that waits for it is cancelled."""
         ...
 
-    def prefer_other(self, host: str, tried: Collection[str]) -> bool:
-        """Let the next requests to ``host`` go to an address that is not among ``tried``; false if there is none."""
+    def refused(self, host: str, address: str) -> bool:
+        """No connection to ``address`` was possible: the next requests to ``host`` go to another one.
+
+        False if there is none that has not refused since the host was looked up. Then all may be tried again.
+        """
         ...
 
     def look_ups(self) -> str:
@@ -127,7 +130,7 @@ class _NoAddresses:
     async def look_up(self, host: str) -> str:
         return ""
 
-    def prefer_other(self, host: str, tried: Collection[str]) -> bool:
+    def refused(self, host: str, address: str) -> bool:
         return False
 
     def look_ups(self) -> str:
@@ -365,9 +368,10 @@ class Gate:
         """As :meth:`send`, without the second request after one that was lost on a closing connection.
 
         A host may have several addresses. If no connection to the first is possible, nothing was sent, and the request
-        waits for a place at the next one.
+        waits for a place at the next one. The book remembers the addresses that have refused, also if the group is
+        given back meanwhile: so a host whose addresses all refuse is found to fail.
         """
-        tried: dict[str, Failed] = {}
+        refusals: list[Failed] = []
         while True:
             address = await self._wait_to_send(ticket)
             if self._blocks.covers(request.url):
@@ -376,12 +380,12 @@ class Gate:
                 return None
             answer = await self._fetch(replace(request, address=address), permit, ticket)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
-                tried[address] = answer
-                if len(tried) < _MOST_ADDRESSES and self._book.prefer_other(ticket.host, tried):
+                refusals.append(answer)
+                if self._book.refused(ticket.host, address) and len(refusals) < _MOST_ADDRESSES:
                     self._bench.unsent(ticket, self._clock.now(), answer.finished_at - answer.started_at)
                     self._wake()
                     continue
-                answer = _most_telling(tried.values())
+                answer = _most_telling(refusals)
             self._settle(request, permit, ticket, answer)
             return answer
 
@@ -500,10 +504,9 @@ class Gate:
         self._connections.expect(permit.group, self.wait_s(permit.group))
 
 
-def _most_telling(failures: Iterable[Failed]) -> Failed:
+def _most_telling(failures: Sequence[Failed]) -> Failed:
     """Of the failures of several addresses the last one that is not the crawler's own refusal, if there is one."""
-    last = list(failures)
-    return next((failed for failed in reversed(last) if failed.kind is not ErrorKind.ADDRESS), last[-1])
+    return next((failed for failed in reversed(failures) if failed.kind is not ErrorKind.ADDRESS), failures[-1])
 
 
 def _no_answer(request: Request, started_at: float, ended_at: float, error: BaseException) -> Failed:
