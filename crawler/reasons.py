@@ -213,11 +213,6 @@ class ReasonCode(Code):
     BAD_REDIRECT = "bad_redirect", "{}", "a redirect without a usable target"
     REDIRECT_CIRCLE = "redirect_circle", "redirects in a circle ({})", "redirects in a circle"
     FAULT = "fault", "a bug in the crawler: {}; please report it", "failed because of a bug in the crawler"
-    WORKER_DIED = (
-        "worker_died",
-        "the crawler died {} times while it worked on this URL; please report it",
-        "given up: the crawler died while it worked on the URL",
-    )
 
 
 class Reason(Coded[ReasonCode]):

@@ -23,10 +23,7 @@ class ReaderInProcess:
     async def room(self, domain: str) -> None:
         pass
 
-    async def ready(self) -> None:
-        pass  # no process must be started
-
-    async def read(self, document: Fetched) -> PageFacts:
+    async def read(self, document: Fetched, *, alone: bool = False) -> PageFacts:
         question = unpack_question(question_about(document, self._options).packed())
         facts = unpack_answer(answer_to(question))
         assert isinstance(facts, PageFacts)

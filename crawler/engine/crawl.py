@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.engine.answers import Answers
-from crawler.engine.caution import Caution
 from crawler.engine.claim_capacity import ClaimCapacity
 from crawler.engine.claim_task import ClaimContext, ClaimTasks
 from crawler.engine.crawl_policy import CrawlPolicy
@@ -118,7 +117,6 @@ class Crawl:
                 alarm=alarm,
                 shutdown=shutdown,
                 progress=progress,
-                caution=Caution(store, gate, outbox, reader),
             )
         )
         self._disk_watch = DiskWatch(reserve or DiskReserve(()), clock, gate, progress, shutdown.request)

@@ -63,8 +63,8 @@ _WAKE_AGAIN_S = 0.02
 _LOOK_EVERY_S = 10.0
 _LOOKS_WITHOUT_PROGRESS = 2
 _MAX_FAILED_STARTS = 3
-# Of processes that were reading the document, and that exceeded no limit. A document with more is answered as unread.
-_MAX_DEATHS = 1
+# Of processes that were reading the document alone, and that exceeded no limit. The last one leaves it unread.
+_MOST_DEATHS_ALONE = 2
 _END_WITHIN_S = 5.0
 # The signal by which the system ends a process at the limit of processor time; ``None`` if it has no such limit.
 _OUT_OF_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
@@ -101,12 +101,8 @@ class PageReader(RobotsReader, Protocol):
         """Wait until :meth:`has_room` is true, or was a moment ago."""
         ...
 
-    async def ready(self) -> None:
-        """Return when a document can be read at once, or when no process can be started."""
-        ...
-
-    async def read(self, document: Fetched) -> PageFacts:
-        """Read a fetched document."""
+    async def read(self, document: Fetched, *, alone: bool = False) -> PageFacts:
+        """Read a fetched document; in a process that has no other document meanwhile if it is to be read ``alone``."""
         ...
 
 
@@ -140,7 +136,8 @@ class ParserPool:
 
     * A document is answered once. If a process exceeds its limit of processor time or memory, the document that it was
       reading is answered as unread. If a process ends otherwise, it was killed from outside, or a bug ended it: the
-      document is sent to another process, and answered as unread if that process does not survive it either.
+      document is read again, alone in a process, and answered as unread when two processes have ended that read it
+      alone.
     * The documents behind it go to another process in any case.
     * A reader that is cancelled leaves its document behind; the answer to it is discarded.
     * Closing the pool kills the processes and cancels the readers.
@@ -187,22 +184,17 @@ class ParserPool:
         if self._start is None and not self._parsers:
             self._start = asyncio.create_task(self._start_parser())
 
-    async def ready(self) -> None:
-        """Return when a process is ready, or when none could be started."""
-        self.start()
-        if self._start is not None and not any(parser.ready.done() for parser in self._parsers):
-            await asyncio.wait([self._start])
-
-    async def read(self, document: Fetched, options: ReadingOptions | None = None) -> PageFacts:
+    async def read(self, document: Fetched, options: ReadingOptions | None = None, *, alone: bool = False) -> PageFacts:
         """Read a fetched document; one that is not HTML is read by its headers and digested.
 
-        An unread document counts as NOINDEX and NOFOLLOW, with the reason in its note.
+        A document that is to be read ``alone`` is treated as a slow one. An unread document counts as NOINDEX and
+        NOFOLLOW, with the reason in its note.
         ``options`` replace those of the pool. Raises :class:`Fault` for a bug of the crawler that the document brought
         to light, :class:`ParserFailed` if no process can be started, and :class:`asyncio.CancelledError` if the pool
         is closed.
         """
         options = options or self._options
-        answered = await self._ask(question_about(document, options))
+        answered = await self._ask(question_about(document, options), alone=alone)
         if isinstance(answered, _Unread):
             return await asyncio.to_thread(_unread, document, answered.why, options)
         facts = unpack_answer(answered)
@@ -239,12 +231,12 @@ class ParserPool:
                 parser.kill()
             await asyncio.wait(ending, timeout=_END_WITHIN_S)
 
-    async def _ask(self, question: Question | RobotsQuestion) -> bytes | _Unread:
+    async def _ask(self, question: Question | RobotsQuestion, *, alone: bool = False) -> bytes | _Unread:
         if self._is_closed:
             raise asyncio.CancelledError
         loop = asyncio.get_running_loop()
         domain = registrable_domain(host_of(question.url))
-        document = _Document(question, domain, loop.create_future())
+        document = _Document(question, domain, loop.create_future(), is_alone=alone)
         document.is_slow = self._is_slow(document)
         self._lane(document).enter(document)
         self._note_room()
@@ -264,7 +256,7 @@ class ParserPool:
             self._note_room()
 
     def _is_slow(self, document: _Document) -> bool:
-        if document.is_robots:
+        if document.is_robots or document.is_alone:
             return True
         return document.domain in self._slow_domains or (bool(self._slow_domains) and document.bytes > _LARGE_BYTES)
 
@@ -364,8 +356,13 @@ class ParserPool:
         if documents:
             current = documents[0]
             is_slow = parser.is_out_of_time() and not current.is_slow
-            current.deaths += not is_slow
-            if is_unread := not is_slow and (parser.exceeded_limit() or current.deaths > _MAX_DEATHS):
+            if parser.exceeded_limit():
+                is_unread = not is_slow
+            else:
+                current.deaths_alone += current.is_slow
+                current.is_alone = True
+                is_unread = current.deaths_alone >= _MOST_DEATHS_ALONE
+            if is_unread:
                 documents.popleft()
                 if not current.answer.done():
                     current.answer.set_result(_Unread(why))
@@ -374,15 +371,21 @@ class ParserPool:
             self._lane(document).waiting.put_back(document.domain, document.place, document)
         if is_slow:
             self._note_slow(current.domain)
-        elif not self._is_closed:
+        else:
+            self._move_slow()
+        if not is_slow and not self._is_closed:
             operator_log.parser_ended(why, unread=is_unread)
         if not self._is_closed:
             self._send_waiting()
 
     def _note_slow(self, domain: str) -> None:
-        """A domain has a slow document: find out again which of the documents that wait are slow."""
+        """A domain has a slow document."""
         self._fast_domains.pop(domain, None)
         _remember(self._slow_domains, domain)
+        self._move_slow()
+
+    def _move_slow(self) -> None:
+        """Find out again which of the ordinary documents that wait are slow."""
         for document in self._ordinary.waiting.take(self._is_slow):
             if not document.answer.done():  # else its reader was cancelled
                 self._ordinary.leave(document)
@@ -406,8 +409,9 @@ class _Document:
     question: Question | RobotsQuestion
     domain: str
     answer: asyncio.Future[bytes | _Unread]
-    is_slow: bool = False
-    deaths: int = 0  # of processes that were reading the document
+    is_alone: bool = False  # a process has ended with it, or a worker: it is to be read alone
+    is_slow: bool = False  # read alone in a process, with the whole limit of processor time
+    deaths_alone: int = 0  # of processes that were reading the document alone, and that exceeded no limit
     sent_at: float = 0.0  # by the clock of the event loop
     place: Place | None = None  # in the queue of its lane
 

@@ -30,7 +30,7 @@ _LIFTED = frozenset({ReasonCode.OTHER_PART.value, ReasonCode.ROBOTS_ELSEWHERE.va
 #: The columns with numbers that are given anew, of each table, and what they number. A table comes after those that it
 #: names. Some tables are merged by methods of their own.
 _NUMBERED: Mapping[str, Mapping[str, str]] = {
-    "worker": {"id": "worker", "run_id": "run", "marked_url": "url"},
+    "worker": {"id": "worker", "run_id": "run"},
     "robots_copy": {"id": "robots_copy", "site_id": "site", "text_id": "robots_text", "run_id": "run"},
     "page": {"url_id": "url", "body_id": "body"},
     "page_version": {"url_id": "url", "body_id": "body"},

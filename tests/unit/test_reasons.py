@@ -217,7 +217,6 @@ FAILED_FOR_GOOD = [
     "bad_redirect",
     "redirect_circle",
     "fault",
-    "worker_died",
 ]
 #: The codes that no setting decides: a URL keeps its state when settings change.
 NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "forgotten", "no_sitemap", "no_rupinfo"}

@@ -86,15 +86,14 @@ FROM unnest(:depth::bigint[], :hops::int[], :state::text[], :reason_code::text[]
 
 -- name: end_url
 UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = t.attempts,
-  target = CASE t.state WHEN 'queued' THEN u.target ELSE t.target END, due_at = t.due_at, kind = t.kind, deaths = 0
+  target = CASE t.state WHEN 'queued' THEN u.target ELSE t.target END, due_at = t.due_at, kind = t.kind
 FROM unnest(:state::text[], :reason_code::text[], :reason::text[], :attempts::int[],
   :target::bigint[], :due_at::float8[], :kind::text[],
     :id::bigint[])
   AS t (state, reason_code, reason, attempts, target, due_at, kind, id) WHERE u.id = t.id;
 
 -- name: requeue
-UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, deaths = 0,
-  target = NULL
+UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, target = NULL
 WHERE id = ANY(:id::bigint[]) AND state IN ('excluded', 'failed');
 
 -- name: set_seed
@@ -336,7 +335,7 @@ UPDATE politeness_group SET reserved_by = NULL WHERE name = ANY(:name::text[])
   AND reserved_by = ANY(:worker::bigint[]);
 
 -- name: release_groups
-UPDATE politeness_group SET claimed_by = NULL, deaths = 0 WHERE id = ANY(numbers(:groups));
+UPDATE politeness_group SET claimed_by = NULL WHERE id = ANY(numbers(:groups));
 
 -- name: refresh_ready
 UPDATE politeness_group g SET ready_at = (
@@ -366,7 +365,7 @@ WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 
 -- name: claimable_groups
 -- Skips groups that another worker is claiming.
-SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s, deaths
+SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s
 FROM politeness_group
 WHERE ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
 ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED;
@@ -430,21 +429,8 @@ WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL)
 ORDER BY g.id FOR NO KEY UPDATE OF g SKIP LOCKED;
 
 -- name: free_group
-UPDATE politeness_group SET claimed_by = NULL, reserved_by = NULL, deaths = deaths + 1
+UPDATE politeness_group SET claimed_by = NULL, reserved_by = NULL
 WHERE id = ANY(:id::bigint[]);
-
--- name: lost_marks
--- Skips marks that another worker is counting.
-SELECT id, marked_url FROM worker WHERE marked_url IS NOT NULL AND ended_at IS NOT NULL
-ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
-
--- name: blame
-UPDATE url SET deaths = deaths + 1
-WHERE id = :id AND state = 'queued' RETURNING deaths;
-
--- name: fail_killer
-UPDATE url SET state = 'failed', reason_code = 'worker_died', reason = :reason, due_at = 0
-WHERE id = :id;
 
 -- name: await_lost_workers
 -- A worker whose lease ran out may have its row locked in an unfinished commit. Waits until it goes on, or until
@@ -640,8 +626,7 @@ SELECT id FROM url WHERE id = ANY(numbers(:numbers)) AND state = 'failed'
 SELECT site_id, source, tried, changed FROM hint_record WHERE site_id = ANY(numbers(:sites));
 
 -- name: back_to
-UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = 0, due_at = 0,
-  deaths = 0
+UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = 0, due_at = 0
 FROM unnest(:state::text[], :reason_code::text[], :reason::text[], :id::bigint[]) AS t (state, reason_code, reason, id)
 WHERE u.id = t.id;
 

@@ -465,7 +465,7 @@ class Committer:
             return []
         me, until = self._workers.id, now + limits.horizon_s
         groups = await self._sql.fetch("claimable_groups", until=until, limit=limits.groups)
-        claims = {g.id: Claim(g.id, g.name, pace_of(g), {}, [], in_caution=g.deaths > 0) for g in groups}
+        claims = {g.id: Claim(g.id, g.name, pace_of(g), {}, []) for g in groups}
         if not claims:
             return []
         await self._sql.execute("claim_groups", worker=me, groups=json.dumps(list(claims)))

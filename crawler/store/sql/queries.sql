@@ -437,14 +437,6 @@ DELETE FROM rup_mail WHERE id <= (SELECT max(id) FROM rup_mail) - :kept;
 -- name: is_mail_read
 SELECT 1 AS is_read FROM rup_mail WHERE digest = :digest;
 
--- name: mark_url
--- The URL that a worker processes; NULL: none. A worker that was ended has been blamed already.
-UPDATE worker SET marked_url = :url_id WHERE id = :worker AND ended_at IS NULL;
-
--- name: take_mark
--- Of a worker that was ended.
-UPDATE worker SET marked_url = NULL WHERE id = :worker;
-
 -- name: drop_unused_preferences
 DELETE FROM preference_set
 WHERE id NOT IN (SELECT preferences_id FROM page WHERE preferences_id IS NOT NULL)

@@ -318,11 +318,6 @@ class SqlStore(ABC):
         return result
 
     @retrying
-    async def mark_url(self, url_id: int | None) -> None:
-        async with self._writing():
-            await self._workers.mark_url(url_id)
-
-    @retrying
     async def commit_late(self, batch: CommitBatch) -> None:
         async with self._writing():
             if await self._workers.count_late(len(batch.requests)):

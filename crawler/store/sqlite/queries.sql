@@ -29,12 +29,11 @@ WHERE id = :id;
 -- name: end_url
 -- Write how a visit ended. A URL that is retried keeps the target of an earlier visit.
 UPDATE url SET state = :state, reason_code = :reason_code, reason = :reason, attempts = :attempts,
-  target = CASE :state WHEN 'queued' THEN target ELSE :target END, due_at = :due_at, kind = :kind, deaths = 0 WHERE id = :id;
+  target = CASE :state WHEN 'queued' THEN target ELSE :target END, due_at = :due_at, kind = :kind WHERE id = :id;
 
 -- name: requeue
 -- Queue an excluded or failed URL anew, unless another worker has done so. The caller enqueues it.
-UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, deaths = 0,
-  target = NULL
+UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, target = NULL
 WHERE id = :id AND state IN ('excluded', 'failed');
 
 -- name: set_seed
@@ -194,7 +193,7 @@ WHERE name = :name AND next_at <= :next_at;
 UPDATE politeness_group SET reserved_by = NULL WHERE name = :name AND reserved_by = :worker;
 
 -- name: release_groups
-UPDATE politeness_group SET claimed_by = NULL, deaths = 0
+UPDATE politeness_group SET claimed_by = NULL
 WHERE id IN (SELECT value FROM json_each(:groups));
 
 -- name: refresh_ready
@@ -227,7 +226,7 @@ WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 
 -- name: claimable_groups
 -- The groups that have been ready longest.
-SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s, deaths
+SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s
 FROM politeness_group
 WHERE ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
   ORDER BY ready_at LIMIT :limit;
@@ -296,19 +295,7 @@ WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL)
   AND (w.id IS NULL OR w.ended_at IS NOT NULL);
 
 -- name: free_group
--- The worker of a group died. Until the group is given back, its URLs are visited with caution.
-UPDATE politeness_group SET claimed_by = NULL, reserved_by = NULL, deaths = deaths + 1 WHERE id = :id;
-
--- name: lost_marks
--- The URLs that workers had marked when they died.
-SELECT id, marked_url FROM worker WHERE marked_url IS NOT NULL AND ended_at IS NOT NULL;
-
--- name: blame
--- A worker died while it processed what the visit to a URL had brought.
-UPDATE url SET deaths = deaths + 1 WHERE id = :id AND state = 'queued' RETURNING deaths;
-
--- name: fail_killer
-UPDATE url SET state = 'failed', reason_code = 'worker_died', reason = :reason, due_at = 0 WHERE id = :id;
+UPDATE politeness_group SET claimed_by = NULL, reserved_by = NULL WHERE id = :id;
 
 -- name: end_lost_workers
 UPDATE worker SET ended_at = lease_until, ended_code = :ended_code, ended_by = :ended_by WHERE ended_at IS NULL AND lease_until <= :now;
@@ -493,7 +480,7 @@ SELECT site_id, source, tried, changed FROM hint_record WHERE site_id IN (SELECT
 
 -- name: back_to
 -- A revisit changed nothing: restore the state. The target stays.
-UPDATE url SET state = :state, reason_code = :reason_code, reason = :reason, attempts = 0, due_at = 0, deaths = 0
+UPDATE url SET state = :state, reason_code = :reason_code, reason = :reason, attempts = 0, due_at = 0
 WHERE id = :id;
 
 -- name: page_seen

@@ -36,7 +36,6 @@ CREATE TABLE worker (                    -- one row per process that has crawled
   commits INTEGER NOT NULL DEFAULT 0,    -- batches committed
   pages INTEGER NOT NULL DEFAULT 0,
   requests INTEGER NOT NULL DEFAULT 0,
-  marked_url INTEGER,                    -- url.id of the URL that it processes, see docs/decisions/0026
   granted INTEGER NOT NULL DEFAULT 0     -- pages set aside for the worker under --max-pages
 );
 CREATE INDEX worker_run ON worker(run_id);
@@ -100,7 +99,6 @@ CREATE TABLE politeness_group (          -- the unit of claiming: sites that sha
   answers INTEGER NOT NULL DEFAULT 0,    -- whose times are in the averages usual_s and recent_s, in seconds
   usual_s REAL NOT NULL DEFAULT 0,
   recent_s REAL NOT NULL DEFAULT 0,
-  deaths INTEGER NOT NULL DEFAULT 0,     -- of workers that held it, since it was given back last
   wait_code TEXT NOT NULL DEFAULT 'none',
   waits_for TEXT NOT NULL DEFAULT '',
   claimed_by INTEGER REFERENCES worker(id),  -- survives a crash: the next run releases the group
@@ -184,7 +182,6 @@ CREATE TABLE url (
   found_on INTEGER,                      -- url.id; NULL for seeds
   target INTEGER,                        -- url.id: the target of a redirect, the main host's URL, the canonical URL
   attempts INTEGER NOT NULL DEFAULT 0,
-  deaths INTEGER NOT NULL DEFAULT 0,     -- of workers that had marked it, since its last outcome
   hops INTEGER NOT NULL DEFAULT 0,       -- redirects from the URL that a page links to
   due_at REAL NOT NULL DEFAULT 0,        -- of a queued URL: 0 for now, later for a retry
   seed INTEGER NOT NULL DEFAULT 0,

@@ -256,18 +256,33 @@ async def test_a_process_that_is_killed_costs_no_page(pool: ParserPool) -> None:
     assert [each.title for each in await asyncio.gather(*reads)] == ["p0", "p1", "p2", "p3"]
 
 
-async def test_a_page_that_two_processes_do_not_survive_is_unread(
-    pool: ParserPool, in_each_parser: Callable[[str], None], caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("alone", [False, True])
+async def test_a_page_that_two_processes_do_not_survive_alone_is_unread(
+    pool: ParserPool, in_each_parser: Callable[[str], None], caplog: pytest.LogCaptureFixture, alone: bool
 ) -> None:
     in_each_parser(on_trigger("os.kill(os.getpid(), 9)"))
-    deadly, behind = await asyncio.gather(pool.read(document("deadly", TRIGGER)), pool.read(document("behind")))
+    deadly, behind = await asyncio.gather(
+        pool.read(document("deadly", TRIGGER), alone=alone), pool.read(document("behind"))
+    )
     assert (deadly.is_read, deadly.note) == (False, "not parsed: the parser process was killed by SIGKILL")
     assert behind.title == "behind"
     ended = "a parser process ended: the parser process was killed by SIGKILL"
     assert [record.getMessage() for record in caplog.records if record.name == "crawler.parsers"] == [
-        ended,
+        *[ended] * (1 if alone else 2),
         f"{ended}; its document is unread",
     ]
+
+
+async def test_a_document_that_is_read_alone_has_a_process_without_others(pool: ParserPool) -> None:
+    before = children()
+    reads = [asyncio.create_task(pool.read(document(f"p{number}", SLOW))) for number in range(4)]
+    reads.append(asyncio.create_task(pool.read(document("left"), alone=True)))
+    await until(lambda: any(parser.is_slow() for parser in pool._parsers) or reads[-1].done())
+    for parser in pool._parsers:
+        assert not parser.is_slow() or len(parser.documents) == 1
+    assert [each.title for each in await asyncio.gather(*reads)] == ["p0", "p1", "p2", "p3", "left"]
+    assert len(children() - before) == 2
+    assert "left.example" not in pool._slow_domains
 
 
 async def test_the_answer_to_a_cancelled_reader_is_dropped(pool: ParserPool) -> None:
@@ -309,14 +324,6 @@ async def test_the_first_process_can_be_started_before_the_first_document(pool: 
     pool.start()
     await until(lambda: len(children() - before) == 1)
     await pool.read(document("first"))
-    assert len(children() - before) == 1
-
-
-async def test_it_is_known_when_the_first_process_is_ready(pool: ParserPool) -> None:
-    before = children()
-    await pool.ready()
-    assert len(children() - before) == 1
-    await pool.ready()
     assert len(children() - before) == 1
 
 
@@ -454,9 +461,9 @@ async def test_a_process_that_does_not_answer_is_killed(
 ) -> None:
     in_each_parser(on_trigger("os.kill(os.getpid(), 19)"))
     read = asyncio.create_task(pool.read(document("stuck", TRIGGER)))
-    for _ in range(2):
+    for _ in range(3):  # the first process has it among others, two more read it alone
         await until(lambda: bool(children("T")))
-        (parser,) = pool._parsers
+        (parser,) = (each for each in pool._parsers if each.documents)
         parser._look(parser._progress, parser_pool._LOOKS_WITHOUT_PROGRESS)  # as the timer does, 20 s later
         await until(parser.ended.done)
     assert (await read).note == "not parsed: the parser did not answer within 20 s"
