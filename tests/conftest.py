@@ -46,6 +46,12 @@ _LONG_FIRST = (
 )
 
 
+@pytest.fixture(autouse=True)
+def same_hash_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the stores of a test the same key: URLs of a site that are equally near to a seed follow their hashes."""
+    monkeypatch.setattr("crawler.store.sql.offers.new_key", lambda: 0)
+
+
 @pytest.hookimpl(optionalhook=True)  # pytest also runs without pytest-xdist
 def pytest_xdist_auto_num_workers() -> int | None:
     """The processes of ``-n auto``: three for each processor, because most tests wait, as far as memory is free."""

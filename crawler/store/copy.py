@@ -26,6 +26,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "site": ("id",),
     "robots_copy": ("id",),
     "body": ("id",),
+    "hash_key": ("id",),
     "url": ("id",),
     "preference_set": ("id",),
     "tls": ("id",),

@@ -180,6 +180,8 @@ CREATE INDEX mirror_seen ON mirror(seen_at);
 
 -- ---- URLs and pages
 
+CREATE TABLE hash_key (id bigint PRIMARY KEY CHECK (id = 1), key bigint NOT NULL);
+
 CREATE TABLE url (
   id bigint NOT NULL,
   path text COLLATE "C" NOT NULL,

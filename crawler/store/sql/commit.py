@@ -289,6 +289,7 @@ class Committer:
             links += [
                 (number, numbers[link.url], link.anchor, link.rel, int(link.follow))  # SQLite converts a bool slowly
                 for link in outcome.links
+                if link.url in numbers
             ]
         await self._insert_bodies(list(bodies.values()))
         await self._insert_pages(pages)

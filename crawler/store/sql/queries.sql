@@ -290,11 +290,18 @@ SELECT next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, rece
 -- name: tdmrep_of
 SELECT fetched_at, status, body, note FROM tdmrep_file WHERE site_id = :site_id;
 
--- name: site_number
-SELECT id FROM site WHERE name = :site;
+-- name: hash_key
+SELECT key FROM hash_key;
 
--- name: path
-SELECT path FROM url WHERE id = :id;
+-- name: make_hash_key
+INSERT INTO hash_key (id, key) VALUES (1, :key) ON CONFLICT DO NOTHING;
+
+-- name: site_number
+-- The number of a site, with the key of the hashes of its paths. No row: the store has no URL of the site.
+SELECT s.id, k.key FROM site s CROSS JOIN hash_key k WHERE s.name = :site;
+
+-- name: number_of_path
+SELECT id FROM url WHERE id IN (list_of(:numbers)) AND path = :path;
 
 -- name: fetched_count
 SELECT coalesce(sum(fetched), 0) AS n FROM site;

@@ -1,8 +1,8 @@
 -- The store in one SQLite file. Times are seconds since the epoch (UTC); 0 and 1 stand for no and yes.
 --
 -- The number of a URL packs the number of its site and a hash of its path (crawler/store/keys.py). All URLs of a site,
--- and most links of a page, therefore stand together in the file. Two paths of one site may have the same hash: the
--- store compares the paths, and the path that came later takes the next free number.
+-- and most links of a page, therefore stand together in the file. The hash has a random key in each store. Two paths of
+-- one site may have the same hash: the store compares the paths, and the path that came later takes the next free number.
 -- site_of(), first_url_of(), last_url_of() and path_hash_of() are rendered by crawler/store/keys.py.
 
 -- ---- runs and workers
@@ -171,6 +171,11 @@ CREATE TABLE mirror (
 CREATE INDEX mirror_seen ON mirror(seen_at);
 
 -- ---- URLs and pages
+
+CREATE TABLE hash_key (                  -- one row as soon as there is a URL
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  key INTEGER NOT NULL                   -- of the hashes of paths in url.id; random
+);
 
 CREATE TABLE url (
   id INTEGER PRIMARY KEY,
