@@ -391,6 +391,11 @@ class EndCode(Code):
         "every site with queued URLs has reached {limits.max_pages_per_site} {}",
     )
     MAX_TIME = "max_time", "{limits.max_time} is over"
+    FORCED = (
+        "forced",
+        "could not end in order in time, and was ended at once; the same command continues the crawl",
+        "could not end in order in time, and was ended at once",
+    )
     MAX_DISK = "max_disk", "{limits.max_disk} is reached: {}"
     SIGNAL = "signal", "stopped by {}; the same command continues the crawl"
     DEMO = "demo", "stopped by {}; the next demo begins anew, and replaces this store", "a demo stopped by a signal"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import socket
@@ -17,9 +19,11 @@ from unittest import mock
 
 import pytest
 
-from crawler.cli.signals import Signals
+from crawler.cli.signals import ForcedEnd
 from crawler.clock import SystemClock
 from crawler.fetch.connection import Connection
+from crawler.reasons import RunEnd
+from crawler.run import execution
 from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests import kill
@@ -79,16 +83,16 @@ def dripping(*, ends: bool = False) -> Iterator[Dripping]:
 
 def slow(arguments: list[str], said: Path) -> None:
     """Crawl on a loop that is busy for 10 ms whenever data arrive: all the time. It has long to end in order."""
-    receive, end_after = Connection.data_received, Signals._end_after
+    receive, end_after = Connection.data_received, ForcedEnd.after
 
     def slowly(self: Connection, data: bytes) -> None:
         time.sleep(0.01)
         receive(self, data)
 
-    def late(self: Signals, seconds: float, code: int) -> threading.Timer:
-        return end_after(self, 30 * seconds, code)
+    def late(self: ForcedEnd, seconds: float) -> None:
+        end_after(self, 30 * seconds)
 
-    with mock.patch.object(Connection, "data_received", slowly), mock.patch.object(Signals, "_end_after", late):
+    with mock.patch.object(Connection, "data_received", slowly), mock.patch.object(ForcedEnd, "after", late):
         kill.crawl(arguments, said)
 
 
@@ -115,6 +119,18 @@ def without_store(arguments: list[str], said: Path) -> None:
         return await commit(self, batch)
 
     with mock.patch.object(SqliteStore, "commit", never_ends):
+        kill.crawl(arguments, said)
+
+
+def with_busy_threads(arguments: list[str], said: Path) -> None:
+    """Crawl with a thread that outlasts the crawl: the event loop waits for it when it closes."""
+    end_run = SqliteStore.end_run
+
+    async def late(self: SqliteStore, end: RunEnd, now: float) -> None:
+        await end_run(self, end, now)
+        asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)
+
+    with mock.patch.object(SqliteStore, "end_run", late), mock.patch.object(execution, "END_WITHIN_S", 0.5):
         kill.crawl(arguments, said)
 
 
@@ -179,16 +195,26 @@ def test_a_loop_or_a_store_that_does_not_answer_ends_like_a_kill(
     options: tuple[str, ...], how: Callable[[list[str], Path], None], db_path: Path
 ) -> None:
     with dripping(ends=True) as server:
-        with running(how, server, db_path, *options) as run:
+        with running(how, server, db_path, "--json", *options) as run:
             if not options:
                 until(run.has_begun, "what never ends")
                 run.send(signal.SIGTERM)
             code, said = run.end()
-        assert (code, TOO_LATE in said) == (0 if options else 3, True)
-        assert "--max-time is over" not in said
+        assert (code, TOO_LATE in said) == (3, True)
+        summary = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
+        assert summary["ended_code"] == "forced"
+        assert summary["run"]["pages"] == 0, "nothing was committed"
+        assert summary["urls"]["queued"] == 1, "read by a thread of its own"
         assert states(db_path) == {"queued": 1}
         assert here("run", "--config", db_path.parent / "hasty.toml", *LOOPBACK, "--db", db_path).code == 0
     assert states(db_path) == {"fetched": 1}
+
+
+def test_a_run_that_has_printed_its_end_does_not_wait_for_its_threads(db_path: Path) -> None:
+    with dripping(ends=True) as server, running(with_busy_threads, server, db_path, "--json") as run:
+        code, said = run.end()
+    assert (code, TOO_LATE in said) == (0, False)
+    assert said.count('"ended_code": "done"') == 1
 
 
 def states(db: Path) -> dict[str, int]:
