@@ -130,6 +130,7 @@ class ReasonCode(Code):
         "outside the scope of the crawl",
         ("scope.mode", "scope.include", "scope.exclude"),
     )
+    PORT = "port", "port: {} is that of another service than the web", "at a port of another service than the web"
     CONTACT = (
         "contact",
         "contact: {} is not on loopback, and the crawl names no contact for the owner of the site ({identity.contact})",

@@ -17,7 +17,7 @@ from yarl import URL
 
 from crawler.clock import Clock
 from crawler.errors import fault
-from crawler.fetch.address_guard import refusal, refusal_behind_proxy
+from crawler.fetch.address_guard import refusal, refusal_behind_proxy, refusal_of_port
 from crawler.fetch.connection import Connection, Transfer, current_transfer, transferring
 from crawler.fetch.connector import Connector
 from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
@@ -219,7 +219,7 @@ class HttpFetcher:
     async def _ask(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()
         host = host_of(request.url)
-        refused = self._settings.proxy and self._refusal_by_name(host)
+        refused = refusal_of_port(request.url) or (self._settings.proxy and self._refusal_by_name(host))
         if refused:
             return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.ADDRESS, detail=refused)
         url = URL(request.url, encoded=True)

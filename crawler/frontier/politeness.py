@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -128,7 +129,11 @@ def _average(before_s: float, took_s: float, weight: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The state of a group between two requests. ``waits_for`` is the rule that set the pause."""
+    """The state of a group between two requests. ``waits_for`` is the rule that set the pause.
+
+    ``next_at`` is at most ``pause_s`` seconds away when it is set, and at most the longest wait of its code beyond that
+    (:func:`within_reason`).
+    """
 
     next_at: float = 0.0
     pause_s: float = 0.0
@@ -224,8 +229,34 @@ def with_crawl_delay(pace: Pace, ended_at: float, crawl_delay_s: float | None, s
 
 def after_crash(pace: Pace, settings: PolitenessSettings, now: float) -> Pace:
     """The pace of a group whose worker died. One of its requests may have ended at ``now``."""
-    next_at = now + max(pace.pause_s, settings.delay_s)
-    return pace if pace.next_at >= next_at else replace(pace, next_at=next_at, waits_for=WaitReason(WaitCode.CRASH))
+    pause_s = max(pace.pause_s, settings.delay_s)
+    if pace.next_at >= now + pause_s:
+        return pace
+    return replace(pace, next_at=now + pause_s, pause_s=pause_s, waits_for=WaitReason(WaitCode.CRASH))
+
+
+#: The clocks of two machines, or of one before and after it was set, may differ by this many seconds unnoticed.
+CLOCKS_DIFFER_S = 60.0
+_DAY_S = 86400.0
+#: The longest wait of each code beyond the pause of its group, in seconds. These waits are the crawler's own. The other
+#: codes are those of pauses, which may have any length: ``Pace.pause_s`` has it, also that of a ``Retry-After``.
+_LONGEST_OWN_WAIT_S: Mapping[WaitCode, float] = {
+    WaitCode.HOURS: _DAY_S,
+    WaitCode.ADDRESS: 7 * _DAY_S,
+    WaitCode.DOMAIN: 7 * _DAY_S,
+    WaitCode.LOOK_UP: _DAY_S,
+    WaitCode.READING: _DAY_S,
+}
+
+
+def within_reason(pace: Pace, now: float) -> Pace:
+    """The stored pace of a group, set right if its time is further away than its own reason allows.
+
+    Only a wrong clock can have set such a time. The pause then begins anew, because nobody knows when its answer ended:
+    it may get longer than it was asked for, but never shorter. A wait of the crawler's own ends, and is decided again.
+    """
+    longest_s = pace.pause_s + _LONGEST_OWN_WAIT_S.get(pace.waits_for.code, 0.0) + CLOCKS_DIFFER_S
+    return pace if pace.next_at <= now + longest_s else replace(pace, next_at=now + pace.pause_s)
 
 
 def capped_crawl_delay_s(crawl_delay_s: float | None, settings: PolitenessSettings) -> float:

@@ -12,7 +12,7 @@ from crawler.frontier.operator import BLOCKED, Blocks
 from crawler.frontier.traps import refusal as trap_in
 from crawler.model import Link
 from crawler.reasons import Reason, ReasonCode
-from crawler.url import host_of, registrable_domain, registrable_domains
+from crawler.url import foreign_port, host_of, registrable_domain, registrable_domains
 
 _LINKS_KEPT = 8_192
 _SITES_KEPT = 10_000
@@ -125,6 +125,8 @@ class Scope:
         return None, trap_in(url, self._now) if self._refuses_traps and not is_seed else None
 
     def _refuse_site(self, site: str) -> Reason | None:
+        if (port := foreign_port(site)) is not None:
+            return Reason(ReasonCode.PORT, str(port))
         host = host_of(site)
         mode = self.settings.mode
         if site in self._adopted:

@@ -81,6 +81,40 @@ DELETE FROM worker WHERE run_id = :run_id AND ended_at IS NULL AND ended_code = 
 -- The other workers whose processes can be looked up on this machine.
 SELECT id, pid FROM worker WHERE processes = :processes AND ended_at IS NULL AND id <> :worker;
 
+-- name: workers_ahead
+-- The workers that were seen in the future: their clocks were wrong.
+SELECT id, seen_at FROM worker WHERE seen_at > latest_now(:now) + :differ;
+
+-- name: set_workers_right
+UPDATE worker SET lease_until = lease_until - seen_at + :now, seen_at = :now
+WHERE seen_at > latest_now(:now) + :differ;
+
+-- name: paces_ahead
+-- The groups whose pauses end later than they can if they begin now.
+SELECT id, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s FROM politeness_group
+WHERE next_at - pause_s - :differ > :now;
+
+-- name: set_pace_right
+UPDATE politeness_group SET next_at = :next_at WHERE id = :id;
+
+-- name: set_robots_right
+-- No copy of a robots.txt that was received in the future is in force, because nobody knows its age. The wait for a file
+-- that could not be had begins anew. Returns the groups of the sites.
+UPDATE site SET robots_id = NULL, wait_until = coalesce(r.retry_at - r.fetched_at + :now, 0)
+FROM robots_copy r WHERE r.id = site.robots_id AND r.fetched_at - :differ > :now RETURNING site.group_id;
+
+-- name: retries_ahead
+-- The queued URLs that wait for longer than their groups and than any retry.
+SELECT f.url_id AS id FROM site s JOIN politeness_group g ON g.id = s.group_id
+JOIN frontier f ON f.site_id = s.id AND f.due_at > :latest WHERE f.due_at > g.next_at;
+
+-- name: set_retry_right
+UPDATE url SET due_at = :now WHERE id = :id;
+
+-- name: set_revisits_right
+UPDATE revisit SET due_at = due_at - checked_at + :now, not_before = not_before - checked_at + :now, checked_at = :now
+WHERE checked_at - :differ > :now RETURNING url_id;
+
 -- name: commits
 SELECT commits FROM worker WHERE id = :worker;
 

@@ -33,10 +33,10 @@ _FUNCTIONS_OF_VIEWS = {
         "whole": "({0})::integer",
     },
 }
-#: As above, for statements.
+#: As above, for statements. ``latest_now`` is the given time, or that of the clock of the database if it is later.
 _FUNCTIONS_OF_STATEMENTS = {
-    "sqlite": {"list_of": "SELECT value FROM json_each({0})"},
-    "postgres": {"list_of": "SELECT unnest(numbers({0}))"},
+    "sqlite": {"list_of": "SELECT value FROM json_each({0})", "latest_now": "{0}"},
+    "postgres": {"list_of": "SELECT unnest(numbers({0}))", "latest_now": "greatest({0}, clock())"},
 }
 
 

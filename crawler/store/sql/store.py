@@ -46,6 +46,7 @@ from crawler.store.sql.section import Access
 from crawler.store.sql.site_rows import claimed_site, refuted_of
 from crawler.store.sql.unread import answer_of
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
+from crawler.store.sql.wrong_clock import set_right
 from crawler.store.statements import Queries, Statements
 from crawler.version import VERSION
 
@@ -274,6 +275,7 @@ class SqlStore(ABC):
     @retrying
     async def recover(self, now: float) -> None:
         async with self._writing():
+            await set_right(self._sql, self._offers, self._readiness, now, self.name)
             await self._end_crashed(now)
             await self._release_lost(now)
 
