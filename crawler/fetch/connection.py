@@ -14,7 +14,7 @@ parser. It gives the parser one header section at a time, and the octets after i
 The reader of the body bounds the body itself. An answer that comes in many small pieces is read seldom, so that the
 system collects the pieces: after :data:`FREE_READS` reads of less than :data:`SMALL_READ` octets on average, the
 connection rests for :data:`REST_S` after each. The time of the event loop that the octets of a request took is
-measured (``Transfer.loop_s``). Octets behind a complete answer belong to no request. They close the
+measured (``loop_s`` of :class:`Transfer`). Octets behind a complete answer belong to no request. They close the
 connection and do not change the answer (RFC 9112, 9.2).
 
 The class overrides private parts of the library: ``_drain_tail`` calls ``data_received``, which calls ``feed_data`` for
