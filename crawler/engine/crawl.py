@@ -142,6 +142,7 @@ class Crawl:
             settled=settled,
             exchange=exchange,
         )
+        store.wait_for_room(lambda: progress.low_disk is not None and not shutdown.requested)
         self._store, self._scope, self._alarm = store, scope, alarm
 
     @property

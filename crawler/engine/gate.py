@@ -17,6 +17,7 @@ from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
+from crawler.engine.loop_share import LoopShares, Room
 from crawler.engine.workbench import (
     LOOK_UP_S,
     GiveBack,
@@ -137,14 +138,6 @@ class _NoAddresses:
         return "{}"
 
 
-class RoomForPages(Protocol):
-    """Says how much waits to be read: see :class:`crawler.engine.parser_pool.PageReader`."""
-
-    def has_room(self, domain: str) -> bool: ...
-
-    async def room(self, domain: str) -> None: ...
-
-
 class _AlwaysRoom:
     """For requests whose answers no parser reads."""
 
@@ -219,7 +212,7 @@ class Gate:
         log: RequestLog,
         blocks: Blocks | None = None,
         lease: Lease | None = None,
-        room: RoomForPages | None = None,
+        room: Room | None = None,
         lag: LoopLag | None = None,
         book: AddressBook | None = None,
         connections: Connections | None = None,
@@ -231,7 +224,7 @@ class Gate:
         self._fetcher = fetcher
         self._clock = clock
         self._book: AddressBook = book or _NoAddresses()
-        self._room = room or _AlwaysRoom()
+        self._room = LoopShares(room or _AlwaysRoom(), clock)
         self._bench = Workbench(settings, concurrency, self._room.has_room)
         self._log = log
         self._closed = False
@@ -489,6 +482,7 @@ class Gate:
         The lag of the own event loop is no slowness of the server: the pause does not count it, and the log says it.
         """
         lag_s = self._lag.in_answer(answer.started_at, answer.finished_at)
+        self._room.charge(ticket.domain, answer.loop_s)
         before = self._bench.pace(permit.group)
         pace = self._bench.done(
             ticket, self._clock.now(), facts_of(answer, lag_s), permit.site_id, permit.crawl_delay_s

@@ -193,17 +193,14 @@ class HttpFetcher:
         :class:`asyncio.CancelledError`.
         """
         request = _with_usable_validators(request)
-        transfer = (
-            Tape(request.max_bytes, knows_address=not self._settings.proxy)
-            if self._settings.keep_exchanges
-            else Transfer(request.max_bytes)
-        )
+        transfer = Tape(knows_address=not self._settings.proxy) if self._settings.keep_exchanges else Transfer()
         transfer.group, transfer.fresh, transfer.address = request.group, request.fresh, request.address
         with transferring(transfer):
             result = await self._ask_safely(request, transfer)
         if isinstance(transfer, Tape):
             result = replace(result, exchange=transfer.exchange())
-        return replace(result, tls=transfer.tls, address="" if self._settings.proxy else transfer.peer)
+        address = "" if self._settings.proxy else transfer.peer
+        return replace(result, tls=transfer.tls, address=address, loop_s=transfer.loop_s)
 
     async def _ask_safely(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()

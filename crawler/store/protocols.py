@@ -709,6 +709,10 @@ class Runs(Overview, Protocol):
         """
         ...
 
+    def wait_for_room(self, waits: Callable[[], bool]) -> None:
+        """Try again what the disk of the store has no room for, as long as ``waits`` returns true."""
+        ...
+
     def on_news(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` when another worker may have stored work for this one."""
         ...
