@@ -220,6 +220,10 @@ class ReasonCode(Code):
     )
 
 
+#: The reasons of URLs that the sampling frame does not take, or that are not drawn.
+FRAME_CODES = (ReasonCode.SAMPLE, ReasonCode.FRAME)
+
+
 class Reason(Coded[ReasonCode]):
     """Why a URL is in its state. The view ``urls`` shows it."""
 

@@ -11,11 +11,11 @@ import click
 
 from crawler.cli.logs import set_up_logging
 from crawler.cli.output import tell
+from crawler.fields.kinds import Form
 from crawler.settings.keys import KEYS, SECTIONS, Key
 from crawler.settings.loading import apply, load_file
 from crawler.settings.seeds import Seeds, all_seeds
 from crawler.settings.settings import Settings
-from crawler.settings.values import Form
 
 P = ParamSpec("P")
 Command = TypeVar("Command", bound=Callable[..., object])

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from crawler.fields.kinds import Form, ValueKind, read_texts
 from crawler.url import host_matches
 
 _WINDOW = re.compile(r"(?:([^\s=]+)=)?(\d\d?)(?::(\d\d))?-(\d\d?)(?::(\d\d))? +([A-Za-z0-9_+/-]+)")
@@ -70,3 +71,13 @@ def window(text: str) -> Window:
 def window_of(host: str, hours: Sequence[str]) -> Window | None:
     """The first of the windows ``hours`` that is for ``host``; ``None``: the host may be asked at all hours."""
     return next((found for text in hours if (found := window(text)).covers(host)), None)
+
+
+def _hours(value: object) -> tuple[str, ...]:
+    hours = tuple(text.strip() for text in read_texts(value))
+    for text in hours:
+        window(text)
+    return hours
+
+
+HOURS = ValueKind("a list of hours with time zones", Form.LIST, _hours, metavar="[HOST=]HH-HH ZONE")

@@ -16,7 +16,7 @@ that you change: a missing key has its default. An option of the command line wi
 
 A duration is a number of seconds, or a text such as "90 s", "15 minutes", "2 hours" or "7 days".
 
-Generated from crawler/settings/keys.py by `python -m tests.docs`."""
+Generated from the fields of the settings by `python -m tests.docs`."""
 
 
 def toml() -> str:
@@ -60,7 +60,7 @@ def _markdown_lines() -> Iterator[str]:
     yield ""
     yield ('A duration is a number of seconds, or a text such as `"90 s"`, `"15 minutes"`, `"2 hours"` or `"7 days"`.')
     yield ""
-    yield "This page is generated from the table in `crawler/settings/keys.py` by `python -m tests.docs`."
+    yield "This page is generated from the fields of the settings by `python -m tests.docs`."
     for section, about in SECTIONS.items():
         yield from ("", f"## [{section}]", "", about, "")
         yield "| key | option | value | default | meaning |"

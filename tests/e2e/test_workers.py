@@ -22,7 +22,7 @@ from tests.command import HASTY, LOOPBACK, Started, crawler, finish, here, start
 from tests.postgres import Cluster, cluster
 from tests.web import LoopbackWeb
 
-WORKERS_SETTINGS = HASTY + "total_timeout = 2\n[workers]\nlease_margin = 1\npatience = 2\n"
+WORKERS_SETTINGS = HASTY + "total_timeout = 2\n[workers]\npatience = 2\n"
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def test_a_worker_that_is_killed_is_reported_and_replaced(
 def test_after_all_were_killed_anyone_goes_on_at_once_and_under_other_settings_too(
     db: str, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
-    (tmp_path / "c.toml").write_text(HASTY + "[workers]\nlease_margin = 86400\n")  # leases of a day
+    (tmp_path / "c.toml").write_text(HASTY + "total_timeout = 86400\n")  # leases of a day
     process = start(*options, *seeds, "--db", db, "--workers", "2")
     until(lambda: len(loopback.log) >= 20, "requests")
     kill_all(process)

@@ -15,7 +15,7 @@ from crawler.cli.console import console
 from crawler.cli.logs import set_up_logging
 from crawler.cli.options import given_settings, setting_options
 from crawler.cli.output import print_json, say, tell
-from crawler.cli.shared import canonical, db_option, json_option, run_async
+from crawler.cli.shared import canonical, db_option, json_option, run_async, store_at
 from crawler.clock import iso
 from crawler.errors import UsageError, missing_extra
 from crawler.formatting import many
@@ -26,10 +26,11 @@ from crawler.rup.protocol.forms import Preferences, is_address
 from crawler.rup.protocol.info import FoundInfo
 from crawler.rup.protocol.subscription import Subscription
 from crawler.rup.protocol.units import Span, read_span
-from crawler.rup.robot.session import robot, servers, settings_of_crawl
+from crawler.rup.robot.session import robot, servers
 from crawler.rup.robot.subscribe import Mailbox, MailTally, Subscriber
 from crawler.settings.loading import apply, load_file
 from crawler.settings.settings import Settings
+from crawler.settings.stored import settings_stored_at
 from crawler.store.location import db_argument
 from crawler.url import split
 
@@ -88,7 +89,7 @@ async def _settings(db: str, config: Path | None, options: dict[str, Any]) -> Se
 
     Logging is set up by them.
     """
-    settings = await settings_of_crawl(db)
+    settings = await settings_stored_at(store_at(db)) or Settings()
     if config is not None:
         settings = load_file(settings, config)
     settings = apply(settings, {**given_settings(options), "store.db": db}, source="command line")

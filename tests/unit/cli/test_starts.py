@@ -15,7 +15,8 @@ import pytest
 
 from crawler.reasons import EndCode, RunEnd
 from crawler.search.build_index import build_index
-from crawler.settings.loading import settings_from, to_record
+from crawler.settings.loading import settings_from
+from crawler.settings.stored import to_record
 from crawler.settings.stores import open_store
 
 SEED = "http://a.test/"
