@@ -52,10 +52,7 @@ def window(text: str) -> Window:
     match = _WINDOW.fullmatch(text.strip())
     if match is None or not _PATTERN.fullmatch(match[1] or "*"):
         raise ValueError(f"{text!r}: write HH-HH ZONE or HOST=HH:MM-HH:MM ZONE, such as '*.de=22-06 Europe/Berlin'")
-    try:
-        begins, ends = time(int(match[2]), int(match[3] or 0)), time(int(match[4]) % 24, int(match[5] or 0))
-    except ValueError:
-        raise ValueError(f"{text!r}: there is no such time of day") from None
+    begins, ends = _time(text, match[2], match[3]), _time(text, match[4], match[5])
     if begins == ends:
         raise ValueError(f"{text!r}: these hours have no length")
     try:
@@ -66,6 +63,14 @@ def window(text: str) -> Window:
             " if the name is right, install the time zones: pip install tzdata"
         ) from None
     return Window(match[1] or "*", begins, ends, zone)
+
+
+def _time(text: str, hour: str, minute: str | None) -> time:
+    """The time of day in the window ``text``; 24:00 is midnight."""
+    try:
+        return time(0) if (int(hour), int(minute or 0)) == (24, 0) else time(int(hour), int(minute or 0))
+    except ValueError:
+        raise ValueError(f"{text!r}: {hour}:{minute or '00'} is no time of day") from None
 
 
 def window_of(host: str, hours: Sequence[str]) -> Window | None:

@@ -150,3 +150,9 @@ def test_each_key_is_remembered_unless_it_is_about_one_run() -> None:
         "output.notify",
     }
     assert LimitSettings().max_time_s is None
+
+
+def test_a_log_level_of_one_run_does_not_reach_other_commands(begun: LoopbackWeb, db_path: Path) -> None:
+    assert here("run", "--log-level", "debug", "--no-progress", "--db", db_path).code == 0
+    ended = here("rup", "info", begun.url("a.test"), "--db", db_path)
+    assert (ended.code, ended.err.count("\n")) == (1, 1), ended.err
