@@ -32,6 +32,7 @@ class LimitSettings:
         "Stop when the store holds this many pages; 0 is no limit.",
         "Pages of earlier runs count.",
         option="--max-pages",
+        option_help="Stop at this many pages in the store.",
     )
     max_pages_per_site: int | None = setting(
         "max_pages_per_site",
@@ -40,6 +41,7 @@ class LimitSettings:
         "Take at most this many pages of each site; 0 is no limit.",
         "A site is a scheme, a host and a port. Set this limit if sites may be endless: calendars, shops, session ids.",
         option="--max-pages-per-site",
+        option_help="Take at most so many pages of each site.",
         decides=FRAME_CODES,
     )
     max_depth: int | None = setting(
@@ -49,6 +51,7 @@ class LimitSettings:
         "Follow at most this many links from a seed; -1 is no limit.",
         "A seed has depth 0.",
         option="--max-depth",
+        option_help="Follow at most so many links from a seed.",
         decides=(ReasonCode.SCOPE, ReasonCode.DEPTH, ReasonCode.MIRROR, ReasonCode.MIRROR_CYCLE, *FRAME_CODES),
     )
     max_time_s: float | None = setting(
@@ -58,6 +61,7 @@ class LimitSettings:
         "End the run after this time; 0 is no limit.",
         "The next run continues the crawl.",
         option="--max-time",
+        option_help="End the run after this time, such as 2h.",
         of=Of.RUN,
     )
     max_disk_bytes: int | None = setting(
@@ -78,6 +82,7 @@ class LimitSettings:
         "the pace of that many hosts. Raise the number for a crawl of thousands of sites, if memory and bandwidth "
         "allow.",
         option="--concurrency",
+        option_help="Requests in flight in all.",
         of=Of.WORKER,
     )
     claimed_groups: int = 2000

@@ -187,13 +187,13 @@ def one_of(kind: type[StrEnum]) -> ValueKind:
     return ValueKind("one of " + ", ".join(f'"{choice}"' for choice in choices), Form.CHOICE, read, choices=choices)
 
 
-SECONDS = ValueKind(_A_DURATION, Form.DURATION, read_seconds, _written_seconds, "S")
+SECONDS = ValueKind(_A_DURATION, Form.DURATION, read_seconds, _written_seconds, "TIME")
 MORE_THAN_0_SECONDS = ValueKind(
-    "a duration of more than 0 seconds", Form.DURATION, _more_than_0_seconds, _written_seconds, "S"
+    "a duration of more than 0 seconds", Form.DURATION, _more_than_0_seconds, _written_seconds, "TIME"
 )
 #: ``None`` is no limit, which TOML writes as 0.
 SECONDS_OR_NO_LIMIT = ValueKind(
-    "a duration; 0 is no limit", Form.DURATION, lambda value: read_seconds(value) or None, _written_seconds, "S"
+    "a duration; 0 is no limit", Form.DURATION, lambda value: read_seconds(value) or None, _written_seconds, "TIME"
 )
 COUNT_OR_NO_LIMIT = ValueKind(
     "a whole number; 0 is no limit", Form.WHOLE, lambda value: _whole(value, 0) or None, lambda value: value or 0, "N"

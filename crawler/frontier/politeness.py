@@ -33,6 +33,7 @@ class PolitenessSettings:
         "The least pause between the end of an answer and the next request to the same host.",
         "Raise it for small servers. Lower it only for servers that are yours.",
         option="--delay",
+        option_help="The least pause of a host.",
     )
     slow_factor: float = setting(
         "slow_factor",

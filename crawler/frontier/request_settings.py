@@ -85,6 +85,7 @@ class RequestSettings:
         'A pattern is a host name, "*.test" for all names below test, or "*". This is meant for test servers. A '
         "private address needs `fetch.allow_private`, too.",
         option="--resolve",
+        option_help="Fix an address, as '*.test=127.0.0.1'.",
         decides=(ReasonCode.CONTACT, ReasonCode.ROBOTS_GIVEN_UP, ReasonCode.NO_NAME, ReasonCode.ADDRESS),
     )
     proxy: str = setting(
@@ -123,5 +124,6 @@ class RequestSettings:
         "Permit loopback, private and other special addresses.",
         "A page might otherwise lure the crawler to them. Use it for a crawl of your own network.",
         option="--allow-private",
+        option_help="Permit loopback and private addresses.",
         decides=(ReasonCode.ADDRESS,),
     )

@@ -75,6 +75,7 @@ class SampleSettings:
         "Draw this many URLs as a random sample, and estimate from them what the rest is like.",
         "Bound the crawl by limits.max_depth: a page at that depth is then fetched only if it is drawn.",
         option="--sample",
+        option_help="Draw this many URLs as a random sample.",
     )
     per: Per = setting(
         "per",

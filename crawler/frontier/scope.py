@@ -50,6 +50,7 @@ class ScopeSettings:
         "Take only URLs in which one of these regular expressions matches.",
         "Seeds are exempt. An empty list takes every URL.",
         option="--include",
+        option_help="Take only URLs that match; may be repeated.",
     )
     exclude: tuple[str, ...] = setting(
         "exclude",
@@ -58,6 +59,7 @@ class ScopeSettings:
         "Leave out URLs in which one of these regular expressions matches.",
         "This holds for seeds too.",
         option="--exclude",
+        option_help="Leave out URLs that match; may be repeated.",
     )
 
 

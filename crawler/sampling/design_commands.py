@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crawler.cli.console import console
-from crawler.cli.options import SectionedCommand, config_option, configured, named_seeds, setting_options
+from crawler.cli.options import config_option, configured, named_seeds, setting_options
 from crawler.cli.output import print_json
 from crawler.cli.shared import json_option, run_async, store_at
 from crawler.clock import SystemClock
@@ -39,7 +39,7 @@ _OPTIONS = tuple(
 )
 
 
-@sample.command(cls=SectionedCommand)
+@sample.command()
 @setting_options(*_OPTIONS)
 @config_option
 @click.option("--db", metavar="PATH|URL", help="Begin with the design of the crawl in this store.")
@@ -66,7 +66,7 @@ def design(config: Path | None, db: str | None, **options: Any) -> int:
     return run_async(work())
 
 
-@sample.command(cls=SectionedCommand)
+@sample.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @setting_options(*_OPTIONS)
 @config_option

@@ -25,6 +25,7 @@ from crawler.frontier.traps import TrapSettings
 from crawler.preferences.purposes import UsePurpose
 from crawler.reasons import FRAME_CODES, ReasonCode
 from crawler.robots.response import RobotsSettings
+from crawler.settings.log_records import LogFormat, LogLevel
 from crawler.settings.values import (
     AGENT_URL,
     BODIES,
@@ -38,23 +39,6 @@ from crawler.settings.values import (
 )
 
 _MIRRORS = (ReasonCode.MIRROR, ReasonCode.MIRROR_CYCLE)
-
-
-class LogLevel(StrEnum):
-    """The least severe records that a command writes to standard error."""
-
-    OFF = "off"
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
-    DEBUG = "debug"
-
-
-class LogFormat(StrEnum):
-    """How a command writes log records."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class SignatureForm(StrEnum):
@@ -82,6 +66,7 @@ class Identity:
         'It is also the first word of the User-Agent header. Use letters, "-" and "_" only. Change it when you run '
         "a crawler of your own.",
         option="--agent",
+        option_help="The token for robots.txt.",
         decides=(
             ReasonCode.ROBOTS,
             ReasonCode.PREFERENCE,
@@ -99,6 +84,7 @@ class Identity:
         "The crawler sends it with every request, and the owner of a site can reach you. With both, User-Agent "
         "names the URL and From the address. Without a contact the crawl stays on loopback.",
         option="--contact",
+        option_help="Your URL or e-mail; needed outside loopback.",
         decides=(ReasonCode.SCOPE, ReasonCode.CONTACT, ReasonCode.ADDRESS, *FRAME_CODES),
     )
     signing_key: str = setting(
@@ -191,6 +177,7 @@ class StoreSettings:
         "The crawler makes a SQLite file that does not exist. A PostgreSQL database serves any number of machines; "
         "the crawler takes its password from PGPASSWORD, PGPASSFILE or ~/.pgpass.",
         option="--db",
+        option_help="The store: a SQLite file or a PostgreSQL URL.",
         of=Of.RUN,
     )
     parts: tuple[str, ...] = setting(
@@ -255,6 +242,7 @@ class SeedSettings:
         "A relative path starts at the folder in which the crawler runs. For a stratified sample the file is CSV "
         "with the columns url,stratum or rank,domain. The addresses of a domain are tried in turn.",
         option="--seeds",
+        option_help="A file of seeds, one a line; - is stdin.",
         metavar="FILE|-",
         of=Of.RUN,
     )
@@ -264,6 +252,7 @@ class SeedSettings:
         FLAG,
         "Skip lines that are no URLs, with a warning for each, instead of refusing to start.",
         option="--skip-bad-seeds",
+        option_help="Skip bad lines instead of refusing to start.",
         of=Of.RUN,
     )
 
@@ -287,6 +276,7 @@ class OutputSettings:
         FLAG,
         "Print the summary at the end as one JSON document.",
         option="--json",
+        option_help="Print the summary as one JSON document.",
         of=Of.RUN,
     )
     warc: str = setting(
@@ -296,6 +286,7 @@ class OutputSettings:
         "Record every request and every answer in WARC files in this folder.",
         "The files hold the bytes that went over the wire. The crawler writes them while it crawls.",
         option="--warc",
+        option_help="Record requests and answers as WARC files.",
         metavar="DIR",
         of=Of.WORKER,
     )
@@ -344,6 +335,7 @@ class WorkerSettings:
         "Processes on this machine that share the crawl.",
         "They work on one SQLite file or one PostgreSQL database.",
         option="--workers",
+        option_help="Processes that share the crawl.",
         of=Of.RUN,
     )
     parsers: int = setting(

@@ -278,7 +278,7 @@ def test_an_auxiliary_run_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_th
     db, site = postgres.make_database(), loopback.url("rup.web.test")
     crawl = start(*options, *seeds, "--db", db)
     until(lambda: len(loopback.log) >= 10, "requests")
-    auxiliary = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), *LOOPBACK[:-1], "--db", db)
+    auxiliary = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), "--db", db)
     until(lambda: len(loopback.hits("rup.web.test")) == 1, "the auxiliary run's first request")
     status = json.loads(here("status", "--db", db, "--json").out)
     assert (status["last_run"]["id"], [worker["pid"] for worker in status["workers"]]) == (1, [crawl.pid])
@@ -289,7 +289,8 @@ def test_an_auxiliary_run_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_th
     assert here("control", "stop", "--db", db).code == 0
     assert finish(crawl).code == 3
     assert "stopped by the operator" in here("status", "--db", db).out
-    other = here("rup", "info", site, *LOOPBACK[:-1], "--agent", "Another", "--db", db)
+    (tmp_path / "other.toml").write_text('[identity]\nagent = "Another"\n')
+    other = here("rup", "info", site, "--config", tmp_path / "other.toml", "--db", db)
     assert (other.code, "the crawl in this store has PoliteCrawler" in other.err) == (2, True)
 
 
