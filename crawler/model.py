@@ -1,4 +1,4 @@
-"""The data that the rules, the engine and the store exchange: frozen classes without behaviour."""
+"""The data that the rules, the engine and the store exchange: frozen classes."""
 
 from __future__ import annotations
 

@@ -216,6 +216,10 @@ class ReasonCode(Code):
     FAULT = "fault", "a bug in the crawler: {}; please report it", "failed because of a bug in the crawler"
 
 
+#: The reasons of URLs that the sampling frame does not take, or that are not drawn.
+FRAME_CODES = (ReasonCode.SAMPLE, ReasonCode.FRAME)
+
+
 class Reason(Coded[ReasonCode]):
     """Why a URL is in its state. The view ``urls`` shows it."""
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from crawler.fields.declaration import setting
+from crawler.fields.kinds import FACTOR, MORE_THAN_0_SECONDS, NETWORKS, SECONDS, SECONDS_OR_NO_LIMIT, one_of, whole
+from crawler.frontier.hours import HOURS
 from crawler.model import Failed, FetchResult, Redirected
 from crawler.reasons import NO_WAIT, ErrorKind, WaitCode, WaitReason
 from crawler.robots.http_dates import retry_after_s
@@ -24,16 +27,75 @@ class GroupBy(StrEnum):
 class PolitenessSettings:
     """Pauses in seconds. With ``slow_factor`` k, a pause lasts at least k times as long as the last response took."""
 
-    delay_s: float = 2.0
-    slow_factor: float = 5.0
-    slow_cap_s: float = 30.0
-    crawl_delay_cap_s: float | None = None
-    backoff_first_s: float = 10.0
-    backoff_max_s: float = 3600.0
-    group: GroupBy = GroupBy.HOST
-    per_address: int = 2  # requests in flight to one address
-    hours: tuple[str, ...] = ()  # windows of the day, see crawler.frontier.hours
-    large_hosts: tuple[str, ...] = ()  # addresses and networks without a limit of their own
+    delay_s: float = setting(
+        "delay",
+        2.0,
+        SECONDS,
+        "The least pause between the end of an answer and the next request to the same host.",
+        "Raise it for small servers. Lower it only for servers that are yours.",
+        option="--delay",
+        option_help="The least pause of a host.",
+    )
+    slow_factor: float = setting(
+        "slow_factor",
+        5.0,
+        FACTOR,
+        "Pause at least this many times as long as the last answer took.",
+        "A server under load gets more time in this way.",
+    )
+    slow_cap_s: float = 30.0  # the longest pause that slow answers lead to
+    crawl_delay_cap_s: float | None = setting(
+        "crawl_delay_cap",
+        None,
+        SECONDS_OR_NO_LIMIT,
+        "Cut a longer Crawl-delay of robots.txt to this time; 0 cuts none.",
+        "Cut it only if the owner of the site agrees.",
+    )
+    backoff_first_s: float = setting(
+        "backoff_first",
+        10.0,
+        MORE_THAN_0_SECONDS,
+        "The pause of a server after a first 429, 503, timeout or refused connection.",
+        "Each further one doubles the pause, and each success halves it. The crawler also keeps Retry-After in full.",
+    )
+    backoff_max_s: float = setting(
+        "backoff_max",
+        3600.0,
+        MORE_THAN_0_SECONDS,
+        "The longest that the pause of backoff_first grows to.",
+    )
+    group: GroupBy = setting(
+        "group",
+        GroupBy.HOST,
+        one_of(GroupBy),
+        "What counts as one server.",
+        'Choose "domain" if many hosts of a registrable domain are likely to be one machine.',
+    )
+    per_address: int = setting(
+        "per_address",
+        2,
+        whole(1),
+        "Requests in flight to one IP address, whatever the names of its hosts; of IPv6, to one /64.",
+        "If more than 4 hosts share an address, the starts of requests to it are also `politeness.delay` apart. "
+        "Loopback, and addresses given by `fetch.resolve`, have no limit. Each worker process counts for itself.",
+    )
+    hours: tuple[str, ...] = setting(
+        "hours",
+        (),
+        HOURS,
+        "The hours of the day in which hosts may be asked, such as '22-06 Europe/Berlin'.",
+        "The hours are by the clock of the named time zone; the crawler cannot tell the zone of a site. "
+        "'*.de=22-06 Europe/Berlin' is for the hosts below de; of several, the first that fits a host counts. A "
+        "host that none fits may be asked at all hours.",
+    )
+    large_hosts: tuple[str, ...] = setting(
+        "large_hosts",
+        (),
+        NETWORKS,
+        "IP addresses and networks without the limits of addresses and of registered domains with many hosts.",
+        "List the addresses of a hoster or a content delivery network if you crawl many of its customers, and know "
+        "that its servers can bear it.",
+    )
 
 
 #: The statuses, and the failures below HTTP, of a server in trouble: they lengthen the back-off.

@@ -26,7 +26,8 @@ from crawler.model import State
 from crawler.reasons import EndCode, ReasonCode
 from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
-from crawler.settings.loading import recorded
+from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
 from crawler.store.computed import Computed, told_behind
 from crawler.store.location import db_argument
 from crawler.store.protocols import Beat, Counts, StoreReader, Waiting
@@ -101,7 +102,7 @@ async def look(store: StoreReader, now: float) -> Status:
         excluded_for=await reasons(store, State.EXCLUDED),
         failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
-        robots=recorded(await store.last_settings() or {}).robots,
+        robots=(await stored_settings(store) or Settings()).robots,
         workers=await workers(store),
         revisits=await count_revisits(store, now),
         standing=standing(await store.control.orders()),

@@ -40,9 +40,9 @@ from crawler.run.session import begun, crawl_session, log_end, look_back, of_lis
 from crawler.run.team import Team, require_shares
 from crawler.sampling import load
 from crawler.settings.keys import Key, terminal_name
-from crawler.settings.remembered import differing, remembered
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
+from crawler.settings.stored import differing, settings_stored_at
 from crawler.settings.stores import open_store
 from crawler.store.location import db_argument, shown
 from crawler.store.protocols import Counts, Reconnecting, StoreReader
@@ -84,7 +84,7 @@ async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: 
     defaults.
     """
     fresh = of_list(with_given(Settings()))
-    before = await remembered(fresh)
+    before = await settings_stored_at(fresh)
     if before is None:
         return fresh, ""
     settings = fresh if names_seeds else of_list(with_given(before))

@@ -15,8 +15,9 @@ from crawler.errors import UsageError
 from crawler.formatting import many
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.inspect.why import scope_of
-from crawler.settings.loading import recorded
 from crawler.settings.seeds import read_seeds, require_good, seed_lines
+from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import db_argument
 from crawler.store.protocols import CrawlStore
@@ -74,7 +75,7 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
 
 async def take_hints(store: CrawlStore, urls: Iterable[str], kind: HintKind, source: str) -> Heeded:
     """Give the store hints about ``urls``, under the scope and the settings of the last run."""
-    now, settings = SystemClock().now(), recorded(await store.last_settings() or {})
+    now, settings = SystemClock().now(), (await stored_settings(store) or Settings())
     scope, revisit, total = await scope_of(store, settings, now), settings.revisit, Heeded()
     for batch in _batches(urls):
         hints = [Hint(url, kind, now, source) for url in batch]

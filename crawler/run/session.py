@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock, boot_s
-from crawler.engine.changed_options import adopt_known, begin, require_same_crawl, wait_for_others
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.disk_reserve import DiskReserve
@@ -42,10 +41,11 @@ from crawler.page.headers import PDF
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import load
 from crawler.sampling.drawable import draw_seeds, require_drawable, without_strata
+from crawler.settings.changes import adopt_known, begin, require_same_crawl, wait_for_others
 from crawler.settings.crawl_scope import crawl_scope, may_contact
 from crawler.settings.keys import KEYS
-from crawler.settings.loading import to_record
 from crawler.settings.settings import Settings
+from crawler.settings.stored import to_record
 from crawler.settings.stores import open_store
 from crawler.store.location import absolute, db_argument, is_url, shown
 from crawler.store.open import is_there
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("crawler.run")
 
 #: The key of a setting, by the field that holds it.
-_KEY_OF = {key.path: key.name for key in KEYS.values()}
 
 
 @asynccontextmanager
@@ -198,7 +197,7 @@ async def begun(
             else:
                 run_id, under_way = others
                 require_alone(settings, f"others are at work on {shown(db)}; {wait_for_others(db)}")
-                require_same_crawl(under_way, kept, fresh, shown(db), _KEY_OF)
+                require_same_crawl(under_way, kept, fresh, shown(db))
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
         _log_start(settings, store.run_id)
@@ -619,7 +618,7 @@ async def _agree(settings: Settings, parts: Parts, fresh: Collection[str], clock
             last = await other.last_run()
             if last is not None and last["finished_at"] is None and await _is_at_work(other, parts.dbs[number], clock):
                 ours = to_record(settings)
-                require_same_crawl(json.loads(last["settings"]), ours, set(fresh) - known, name, _KEY_OF)
+                require_same_crawl(json.loads(last["settings"]), ours, set(fresh) - known, name)
             seeds |= known
             domains |= set(await other.domains())
         finally:

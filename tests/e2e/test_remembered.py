@@ -12,8 +12,8 @@ from crawler.demo.pages import Page
 from crawler.engine.crawl_settings import LimitSettings
 from crawler.run.execution import _told
 from crawler.settings.keys import KEYS
-from crawler.settings.remembered import remembered, remembered_by
 from crawler.settings.settings import Settings
+from crawler.settings.stored import settings_stored_at, stored_settings
 from crawler.store.sqlite.store import SqliteStore
 from tests.command import HASTY, LOOPBACK, Ended, here
 from tests.web import LoopbackWeb
@@ -124,7 +124,7 @@ def test_diff_names_what_differs(begun: LoopbackWeb, tmp_path: Path, db_path: Pa
 def test_a_store_without_a_crawl_remembers_nothing(tmp_path: Path) -> None:
     ended = here("settings", "show", "--db", tmp_path / "none.db")
     assert ended.code == 2
-    assert asyncio.run(remembered(Settings())) is None
+    assert asyncio.run(settings_stored_at(Settings())) is None
 
 
 def test_a_crash_while_options_change_forgets_no_settings(begun: LoopbackWeb, db_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_crash_while_options_change_forgets_no_settings(begun: LoopbackWeb, db
         store = await SqliteStore.open(db_path)
         try:
             await store.unsettle(0.0)
-            return await remembered_by(store)
+            return await stored_settings(store)
         finally:
             await store.close()
 
@@ -150,3 +150,9 @@ def test_each_key_is_remembered_unless_it_is_about_one_run() -> None:
         "output.notify",
     }
     assert LimitSettings().max_time_s is None
+
+
+def test_a_log_level_of_one_run_does_not_reach_other_commands(begun: LoopbackWeb, db_path: Path) -> None:
+    assert here("run", "--log-level", "debug", "--no-progress", "--db", db_path).code == 0
+    ended = here("rup", "info", begun.url("a.test"), "--db", db_path)
+    assert (ended.code, ended.err.count("\n")) == (1, 1), ended.err

@@ -22,7 +22,7 @@ from tests.command import HASTY, LOOPBACK, Started, crawler, finish, here, start
 from tests.postgres import Cluster, cluster
 from tests.web import LoopbackWeb
 
-WORKERS_SETTINGS = HASTY + "total_timeout = 2\n[workers]\nlease_margin = 1\npatience = 2\n"
+WORKERS_SETTINGS = HASTY + "total_timeout = 2\n[workers]\npatience = 2\n"
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def test_a_worker_that_is_killed_is_reported_and_replaced(
 def test_after_all_were_killed_anyone_goes_on_at_once_and_under_other_settings_too(
     db: str, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
-    (tmp_path / "c.toml").write_text(HASTY + "[workers]\nlease_margin = 86400\n")  # leases of a day
+    (tmp_path / "c.toml").write_text(HASTY + "total_timeout = 86400\n")  # leases of a day
     process = start(*options, *seeds, "--db", db, "--workers", "2")
     until(lambda: len(loopback.log) >= 20, "requests")
     kill_all(process)
@@ -278,7 +278,7 @@ def test_an_auxiliary_run_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_th
     db, site = postgres.make_database(), loopback.url("rup.web.test")
     crawl = start(*options, *seeds, "--db", db)
     until(lambda: len(loopback.log) >= 10, "requests")
-    auxiliary = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), *LOOPBACK[:-1], "--db", db)
+    auxiliary = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), "--db", db)
     until(lambda: len(loopback.hits("rup.web.test")) == 1, "the auxiliary run's first request")
     status = json.loads(here("status", "--db", db, "--json").out)
     assert (status["last_run"]["id"], [worker["pid"] for worker in status["workers"]]) == (1, [crawl.pid])
@@ -289,7 +289,8 @@ def test_an_auxiliary_run_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_th
     assert here("control", "stop", "--db", db).code == 0
     assert finish(crawl).code == 3
     assert "stopped by the operator" in here("status", "--db", db).out
-    other = here("rup", "info", site, *LOOPBACK[:-1], "--agent", "Another", "--db", db)
+    (tmp_path / "other.toml").write_text('[identity]\nagent = "Another"\n')
+    other = here("rup", "info", site, "--config", tmp_path / "other.toml", "--db", db)
     assert (other.code, "the crawl in this store has PoliteCrawler" in other.err) == (2, True)
 
 

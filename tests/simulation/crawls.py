@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crawler.engine.changed_options import begin
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import DiscoverySettings, LimitSettings
@@ -34,6 +33,7 @@ from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
+from crawler.settings.changes import begin
 from crawler.settings.settings import Identity, StoreSettings
 from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore

@@ -15,7 +15,6 @@ from typing import Any
 from unittest import mock
 
 from crawler.engine import disk_reserve, driver, operator, scheduler
-from crawler.engine.changed_options import adopt_known, begin
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import LimitSettings
@@ -28,6 +27,7 @@ from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.reasons import EndCode
 from crawler.run import session
+from crawler.settings.changes import adopt_known, begin
 from crawler.store.open import give_order_to_file
 from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
