@@ -498,3 +498,25 @@ async def test_a_connection_is_reused_only_for_a_request_to_its_address() -> Non
         assert isinstance(result, Failed)
         assert result.unsent
         assert len(server.heads) == 2
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+async def test_the_right_to_send_is_checked_when_the_connection_stands(is_over: bool) -> None:
+    """Connecting may take until the time of the crawl is over: then nothing is written."""
+    received = asyncio.Event()
+    read = list[bytes]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        read.append(await reader.read(1))
+        writer.close()
+        received.set()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with HttpFetcher(SETTINGS, SystemClock(), lambda: not is_over) as fetcher:
+        request = Request(f"http://a.test:{port}/", Purpose.PAGE, 1000)
+        [result] = await asyncio.gather(fetcher.fetch(request), return_exceptions=True)
+    await received.wait()
+    server.close()
+    assert read == [b"" if is_over else b"G"]
+    assert isinstance(result, asyncio.CancelledError if is_over else Failed)

@@ -21,13 +21,15 @@ import pytest
 
 from crawler.cli.signals import ForcedEnd
 from crawler.clock import SystemClock
+from crawler.demo.pages import Page
 from crawler.fetch.connection import Connection
 from crawler.reasons import RunEnd
 from crawler.run import execution
 from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests import kill
-from tests.command import HASTY, LOOPBACK, here, until
+from tests.command import HASTY, LOOPBACK, finish, here, start, until
+from tests.web import LoopbackWeb
 
 TOO_LATE = "could not end in order in time"
 BEGUN = "from now on, nothing ends"
@@ -221,3 +223,34 @@ def states(db: Path) -> dict[str, int]:
     """The number of URLs in each state."""
     with closing(sqlite3.connect(db)) as connection:
         return dict(connection.execute("SELECT state, count(*) FROM urls GROUP BY state"))
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_nothing_is_sent_after_the_time_though_the_process_was_stopped(
+    workers: str, loopback: LoopbackWeb, db_path: Path
+) -> None:
+    """On SQLite. A process that is continued when its time is over finds requests that are ready to go."""
+    config, max_time_s = db_path.parent / "hasty.toml", 4
+    config.write_text(HASTY)
+    links = "".join(f"<a href=/{number}>" for number in range(1000))
+    for number in range(20):
+        loopback.sites[f"a{number}.test"] = {"/": Page(links), "*": Page("leaf")}
+    seeds = [loopback.url(host) for host in loopback.sites]
+    options = ("--config", config, *LOOPBACK, "--db", db_path, "--workers", workers, "--max-time", str(max_time_s))
+    process = start("run", *seeds, *options, group=0)
+    until(lambda: len(loopback.log) >= 40, "requests")
+    stopped_at = time.monotonic()
+    os.killpg(process.pid, signal.SIGSTOP)
+    for pid in children(process.pid):
+        os.kill(pid, signal.SIGSTOP)
+    until(lambda: time.monotonic() > stopped_at + max_time_s, "the end of the time")
+    sent = len(loopback.log)
+    for pid in children(process.pid):
+        os.kill(pid, signal.SIGCONT)
+    os.killpg(process.pid, signal.SIGCONT)
+    finish(process)
+    assert len(loopback.log) == sent
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
