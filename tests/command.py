@@ -18,7 +18,7 @@ from pathlib import Path
 from unittest import mock
 
 from crawler.cli import main
-from crawler.engine.parser_pool import _MALLOC
+from crawler.engine.sandbox import environment
 from tests.fork_server import Forked, ForkServer
 
 ROOT = Path(__file__).parents[1]
@@ -163,7 +163,7 @@ def _commands() -> ForkServer:
 @cache
 def _parsers() -> ForkServer:
     """Forks the parser processes of commands."""
-    server = ForkServer("crawler.engine.parser_process", _environment() | _MALLOC)
+    server = ForkServer("crawler.engine.parser_process", environment(_environment()))
     atexit.register(server.close)
     return server
 

@@ -111,7 +111,7 @@ class Answers:
         else:
             if isinstance(result, Fetched):
                 facts = withheld(
-                    _supplemented(await self._reader.read(result, alone=queued.is_answered), filed),
+                    _supplemented(await self._reader.read(result, is_alone=queued.is_answered), filed),
                     self._policy.purposes,
                 )
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:

@@ -79,6 +79,11 @@ def disk_is_short(shortage: str | None) -> None:
         _STORE.warning("pauses: %s", shortage, extra={"shortage": shortage})
 
 
+def parser_confined(by: str) -> None:
+    """The first parser process is ready: tell what confines such processes."""
+    _PARSERS.info("parser processes are confined by %s", by)
+
+
 def parser_ended(why: str, *, unread: bool) -> None:
     """A parser process ended before the crawl did; ``unread``: the document that it was reading is not read again."""
     _PARSERS.warning("a parser process ended: %s%s", why, "; its document is unread" if unread else "")

@@ -6,7 +6,7 @@ The crawl has parsed each page within bounds, but resiliparse has others: nested
 from __future__ import annotations
 
 import asyncio
-import marshal
+import os
 import signal
 import subprocess
 import sys
@@ -14,9 +14,13 @@ from contextlib import suppress
 from types import TracebackType
 from typing import IO, Self, cast
 
-from crawler.engine.messages import receive, send
+import msgspec
+
+from crawler.engine.messages import MAX_ANSWER_BYTES, MessageTooLong, receive, send
 from crawler.engine.page_messages import MAX_MEMORY_BYTES, OUT_OF_MEMORY
+from crawler.engine.sandbox import environment
 from crawler.export.main_text import Block, require_library
+from crawler.export.text_process import Answer, Question
 
 #: Processor time that the main text of one page may take, in seconds. Nearly all pages take less than 0.02.
 MAX_CPU_S = 2.0
@@ -45,39 +49,42 @@ class TextReader:
         library that reads it is missing.
         """
         require_library(content_type)
-        found = await self._read(body, charset, content_type, None)
-        return [Block(*values) for values in cast(list[tuple[str, str, int]], found)]
+        return (await self._read(Question(self._max_cpu_s, body, charset, content_type, None))).blocks or []
 
     async def beginning(self, body: bytes, charset: str | None, content_type: str, most_chars: int) -> str:
         """The first characters of the text that :func:`crawler.page.main_text.main_text` finds, without a library.
 
         Raises :class:`TextUnread` for a document beyond the bounds.
         """
-        return cast(str, await self._read(body, charset, content_type, most_chars))
+        return (await self._read(Question(self._max_cpu_s, body, charset, content_type, most_chars))).text or ""
 
-    async def _read(self, body: bytes, charset: str | None, content_type: str, most_chars: int | None) -> object:
-        question = marshal.dumps((self._max_cpu_s, body, charset, content_type, most_chars))
+    async def _read(self, question: Question) -> Answer:
         try:
-            answer, bug = await asyncio.wait_for(asyncio.to_thread(self._ask, question), _MAX_S)
+            answer = await asyncio.wait_for(asyncio.to_thread(self._ask, question), _MAX_S)
         except TimeoutError:
             self.close()
             raise TextUnread("not read in time") from None
-        if bug is not None:
-            raise TextUnread(f"a bug in the crawler ({bug})")
+        if answer.bug is not None:
+            raise TextUnread(f"a bug in the crawler ({answer.bug})")
         return answer
 
-    def _ask(self, question: bytes) -> tuple[object, str | None]:
+    def _ask(self, question: Question) -> Answer:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", _PROCESS],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                env=environment(os.environ),
                 start_new_session=True,  # Ctrl-C is sent to the export alone, which ends its child
             )
         process = self._process
         try:
-            send(cast(IO[bytes], process.stdin), question)
-            return cast(tuple[object, str | None], marshal.loads(receive(cast(IO[bytes], process.stdout))))
+            send(cast(IO[bytes], process.stdin), msgspec.msgpack.encode(question))
+            answer = receive(cast(IO[bytes], process.stdout), MAX_ANSWER_BYTES)
+            return msgspec.msgpack.decode(answer, type=Answer)
+        except (MessageTooLong, msgspec.DecodeError):
+            self.close()
+            raise TextUnread("the process that read it sent what is no answer") from None
         except (EOFError, BrokenPipeError):
             code = process.wait()
             self.close()

@@ -11,6 +11,7 @@ from rich.text import Text
 from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import STATE_STYLES, Fact, facts
 from crawler.clock import brief_time, iso
+from crawler.engine.sandbox import Confinement, available
 from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
@@ -67,6 +68,7 @@ class Status(NamedTuple):
     part: PartStatus | None  # None: the store has the whole crawl
     is_held: bool  # whether a process may be crawling into the store
     computed: Mapping[Computed, bool]  # what was computed from the crawl, and whether it is older than the crawl
+    parsers: Confinement  # by which this machine can confine the processes that read pages
 
 
 async def workers(store: StoreReader) -> list[dict[str, Any]]:
@@ -112,6 +114,7 @@ async def look(store: StoreReader, now: float) -> Status:
         part=await part_status(store),
         is_held=store.is_held(),
         computed=await store.computed(),
+        parsers=available(),
     )
 
 
@@ -149,6 +152,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "blocked": dict(status.standing.blocked),
         "heartbeats": [beat._asdict() for beat in status.beats],
         "computed": {name: {"is_behind": is_behind} for name, is_behind in status.computed.items()},
+        "parsers": status.parsers._asdict(),
     }
 
 
@@ -195,6 +199,8 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
     ]
     if status.frame is not None:
         rows.append(("Sample", status.frame.told(status.at)))
+    if missing := status.parsers.missing():
+        rows.append(("Parsers", f"this machine reads pages without {' and '.join(missing)}"))
     if behind := told_behind(status.computed, db):
         rows.append(("Results", behind))
     rows += [("Mirrors", f"{row['site']} of {row['main_site']}") for row in status.sites if row["main_site"]]
