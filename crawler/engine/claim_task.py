@@ -3,52 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import assert_never
 
-from crawler.clock import Clock
-from crawler.engine.alarm import Alarm
-from crawler.engine.answers import Answers
-from crawler.engine.claim_capacity import HOLD_S, ClaimCapacity
-from crawler.engine.crawl_policy import CrawlPolicy
-from crawler.engine.gate import Blocked, FetchPermit, Gate, GivenBack, Unsent
-from crawler.engine.main_sites import MainSites
-from crawler.engine.outbox import Outbox
-from crawler.engine.page_budget import Budget, is_for_pages
-from crawler.engine.progress import Progress
-from crawler.engine.robots_cache import RobotsCache
-from crawler.engine.rules_cache import RulesCache
-from crawler.engine.shutdown import Shutdown
-from crawler.engine.tdmrep_cache import TdmrepCache
+from crawler.engine.assembly import Engine
+from crawler.engine.claim_capacity import HOLD_S
+from crawler.engine.gate import Blocked, FetchPermit, GivenBack, Unsent
+from crawler.engine.page_budget import is_for_pages
 from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
 from crawler.frontier.revisit_outcome import after_refusal
-from crawler.frontier.scope import Scope
 from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction
 from crawler.robots.readings import SiteRules
 from crawler.store.protocols import Claim, ClaimedSite
 from crawler.url import split
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimContext:
-    """The parts that all claim tasks of one worker share."""
-
-    policy: CrawlPolicy
-    scope: Scope
-    clock: Clock
-    gate: Gate
-    main_sites: MainSites
-    rules_cache: RulesCache
-    robots_cache: RobotsCache
-    tdmrep: TdmrepCache | None  # None: it is not wanted
-    answers: Answers
-    budget: Budget
-    capacity: ClaimCapacity
-    outbox: Outbox
-    alarm: Alarm
-    shutdown: Shutdown
-    progress: Progress
 
 
 class ClaimTask:
@@ -67,7 +34,7 @@ class ClaimTask:
     sent by the gate, and its URL is still queued.
     """
 
-    def __init__(self, claim: Claim, context: ClaimContext) -> None:
+    def __init__(self, claim: Claim, context: Engine) -> None:
         self._claim = claim
         self._context = context
         self._deferred: set[int] = set()  # sites whose robots.txt cannot be fetched now
@@ -216,7 +183,7 @@ class ClaimTasks:
     however it ends. A task that fails requests the shutdown.
     """
 
-    def __init__(self, context: ClaimContext) -> None:
+    def __init__(self, context: Engine) -> None:
         self._context = context
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by group number
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock, boot_s
+from crawler.engine.assembly import OnPages, Settled, assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.disk_reserve import DiskReserve
-from crawler.engine.driver import OnPages, Settled
 from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
@@ -100,7 +100,17 @@ async def crawl_session(
         exchange = await opened.enter_async_context(_exchange(settings, store, clock, tell))
         ends_at = math.inf if max_time_s is None else boot_s() + max_time_s
         async with _fetching(
-            settings, store, scope, clock, on_pages, frame, recorder, hooks, settled, exchange, ends_at
+            settings,
+            store,
+            scope,
+            clock,
+            on_pages=on_pages,
+            settled=settled,
+            hooks=hooks,
+            frame=frame,
+            recorder=recorder,
+            exchange=exchange,
+            ends_at=ends_at,
         ) as crawl:
             yield crawl, store
 
@@ -213,11 +223,12 @@ async def _fetching(
     store: EngineStore,
     scope: Scope,
     clock: Clock,
+    *,
     on_pages: OnPages | None = None,
+    settled: Settled | None = None,
+    hooks: Hooks | None = None,
     frame: SamplingFrame | None = None,
     recorder: WarcFolder | None = None,
-    hooks: Hooks | None = None,
-    settled: Settled | None = None,
     exchange: PartExchange | None = None,
     ends_at: float = math.inf,
 ) -> AsyncIterator[Crawl]:
@@ -242,25 +253,26 @@ async def _fetching(
             max_used=settings.limits.max_disk_bytes,
             used=_written_files(settings, store),
         )
-        yield Crawl(
-            store,
-            fetcher,
-            clock,
-            policy,
-            scope,
-            reader,
-            lease,
-            on_pages,
-            frame,
-            recorder,
-            lag,
-            reserve,
-            fetcher.book,
-            fetcher.connections,
-            hooks,
-            settled,
-            exchange,
+        engine = assemble(
+            store=store,
+            fetcher=fetcher,
+            clock=clock,
+            policy=policy,
+            scope=scope,
+            reader=reader,
+            lease=lease,
+            on_pages=on_pages,
+            settled=settled,
+            hooks=hooks,
+            frame=frame,
+            recorder=recorder,
+            exchange=exchange,
+            lag=lag,
+            reserve=reserve,
+            book=fetcher.book,
+            connections=fetcher.connections,
         )
+        yield Crawl(engine)
 
 
 def _written_folders(settings: Settings, store: EngineStore) -> tuple[Path, ...]:
