@@ -29,6 +29,7 @@ from crawler.engine.workbench import (
     WaitForRoom,
     Workbench,
 )
+from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, facts_of
@@ -504,7 +505,7 @@ def _most_telling(failures: Sequence[Failed]) -> Failed:
 
 
 def _no_answer(request: Request, started_at: float, ended_at: float, error: BaseException) -> Failed:
-    if isinstance(error, asyncio.CancelledError):
+    if isinstance(error, asyncio.CancelledError | CrawlerError):  # the crawl ends, and the site has not failed
         return Failed(request.url, started_at, ended_at, kind=ErrorKind.STOPPED)
     # The message of the error may repeat a secret that the URL holds.
     return Failed(request.url, started_at, ended_at, kind=ErrorKind.FAULT, detail=type(error).__name__)

@@ -16,7 +16,7 @@ import aiohttp
 from yarl import URL
 
 from crawler.clock import Clock
-from crawler.errors import fault
+from crawler.errors import CrawlerError, fault
 from crawler.fetch.address_guard import refusal, refusal_behind_proxy, refusal_of_port
 from crawler.fetch.connection import Connection, Transfer, current_transfer, transferring
 from crawler.fetch.connector import Connector
@@ -190,7 +190,7 @@ class HttpFetcher:
         """Send one request and read its answer.
 
         Failures of the server or the network, and bugs that the answer reveals, are in the result. Raises nothing but
-        :class:`asyncio.CancelledError`.
+        :class:`asyncio.CancelledError`, and :class:`crawler.errors.UsageError` if the system permits no connection.
         """
         request = _with_usable_validators(request)
         transfer = Tape(knows_address=not self._settings.proxy) if self._settings.keep_exchanges else Transfer()
@@ -206,6 +206,8 @@ class HttpFetcher:
         started_at = self._clock.now()
         try:
             return await self._ask(request, transfer)
+        except CrawlerError:
+            raise
         except Exception as error:
             told = (
                 fault(error) if request.shown_url is None else type(error).__name__

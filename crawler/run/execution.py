@@ -72,6 +72,8 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
             return await _notified(settings, _refresh(settings, seeds, changes, forced_end))
         return await _notified(settings, _run(settings, named_seeds(settings, seeds), changes, forced_end))
 
+    open_files.raise_limit()
+    open_files.require_room()  # before the event loop, which needs both
     with ForcedEnd() as forced_end:  # also while the loop waits for its threads
         return run_async(run_crawl(forced_end))
 
@@ -182,7 +184,6 @@ async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: Force
         require_alone(settings, "run one process, and start no other on this store")
         require_shares(settings)
         return await _run_team(settings, seeds, told, forced_end)
-    open_files.raise_limit()
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals(forced_end=forced_end)
     session = crawl_session(settings, seeds.urls, strata=seeds.strata, domains=seeds.domains, clock=clock, tell=told)
@@ -238,7 +239,6 @@ async def _notify_of_end(settings: Settings, result: dict[str, Any], signals: Si
 
 async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun, forced_end: ForcedEnd) -> int:
     """Run the crawl in several worker processes. This process starts and watches them."""
-    open_files.raise_limit()
     clock, signals = SystemClock(), Signals(forced_end=forced_end)
     beginning = begun(settings, seeds.urls, clock, domains=seeds.domains, at_work=False, tell=told)
     async with beginning as (store, _):

@@ -15,6 +15,7 @@ import brotli
 import pytest
 
 from crawler.clock import SystemClock
+from crawler.errors import UsageError
 from crawler.fetch import decoding
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.connection import Connection
@@ -520,3 +521,13 @@ async def test_the_right_to_send_is_checked_when_the_connection_stands(is_over: 
     server.close()
     assert read == [b"" if is_over else b"G"]
     assert isinstance(result, asyncio.CancelledError if is_over else Failed)
+
+
+async def test_no_file_for_any_connection_is_no_failure_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_socket(fetcher: HttpFetcher, address: Any) -> socket.socket:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(HttpFetcher, "_new_socket", no_socket)
+    async with HttpFetcher(replace(SETTINGS, connect_timeout_s=0.01), SystemClock()) as fetcher:
+        with pytest.raises(UsageError, match="no further connection"):
+            await fetcher.fetch(Request("http://a.test:9/", Purpose.PAGE, 1000))
