@@ -229,7 +229,7 @@ class ParserPool:
         document = _Document(
             domain=registrable_domain(host_of(question.url)),
             octets=len(question.body),
-            is_apart=is_alone,
+            is_alone=is_alone,
             says_nothing=isinstance(question, RobotsQuestion),
             question=question,
             answer=asyncio.get_running_loop().create_future(),

@@ -11,10 +11,11 @@ Networking 6(2), 1998.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Generic, TypeVar
 
@@ -22,6 +23,8 @@ from typing import Generic, TypeVar
 #: requested. Those already requested are accepted.
 MAX_DOCUMENTS = 128
 MAX_OCTETS = 64 << 20
+#: If so many octets were handed over and not read, no further page of domains that are not proven should be requested.
+MAX_OCTETS_IN_ALL = 256 << 20
 #: A domain has room while it holds less than what is free, divided by this number. If a domain is alone, that ends at a
 #: quarter of all.
 _FREE_PER_HELD = 3
@@ -44,11 +47,11 @@ _MAX_DOMAINS = 10_000
 
 
 class Kind(IntEnum):
-    """For how long the reading of a domain's documents is likely to take."""
+    """How long the reading of a domain's documents, or of one document, is likely to take."""
 
-    PROVEN = 0  # not for long, judging by several documents
+    PROVEN = 0  # not long, judging by several documents of the domain
     UNKNOWN = 1
-    SLOW = 2  # for long, judging by its last document
+    SLOW = 2  # long, judging by the last document of the domain. Such a document is read apart
 
 
 class State(Enum):
@@ -65,12 +68,18 @@ class Document:
 
     domain: str
     octets: int
-    is_apart: bool = False  # it is read in the process for slow pages
+    is_alone: bool = False  # it is read apart in any case
     says_nothing: bool = False  # about the other documents of its domain
+    kind: Kind = Kind.UNKNOWN
+    room: Kind = Kind.UNKNOWN  # the kind whose part of the room it takes: of proven domains, large ones read apart too
     state: State = State.WAITING
-    is_proven: bool = False  # its domain was, when it began to wait
     tag: tuple[float, int] = (0.0, 0)  # its place in the order
     expected_s: float = 0.0  # the time that its reading is taken to need
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it is read in the process for slow pages."""
+        return self.kind is Kind.SLOW
 
 
 D = TypeVar("D", bound=Document)
@@ -101,9 +110,6 @@ class _Line(Generic[D]):
         self._waiting: dict[str, int] = {}  # documents, by domain
         self._now = 0.0  # the tag of the document taken last
 
-    def __iter__(self) -> Iterator[D]:
-        return (document for _, document in self._heap if document.state is State.WAITING)
-
     @property
     def domains(self) -> int:
         """The number of domains whose documents wait."""
@@ -118,6 +124,16 @@ class _Line(Generic[D]):
         """Add a document again, in its old place."""
         heappush(self._heap, (document.tag, document))
         self._waiting[document.domain] = self._waiting.get(document.domain, 0) + 1
+
+    def remove(self, unwanted: Callable[[D], bool]) -> list[D]:
+        """Remove some documents, and return them in their order. It costs O(n)."""
+        removed = sorted(entry for entry in self._heap if unwanted(entry[1]))
+        if removed:
+            self._heap = [entry for entry in self._heap if not unwanted(entry[1])]
+            heapify(self._heap)
+            self._waiting = dict(Counter(document.domain for _, document in self._heap))
+            self._last_tags = {document.domain: tag for (tag, _), document in sorted(self._heap)}
+        return [document for _, document in removed]
 
     def first(self) -> D | None:
         """The next document; those that nobody waits for any more are dropped."""
@@ -138,10 +154,10 @@ class _Line(Generic[D]):
 
 
 class _Room:
-    """A number of documents, or of octets, that may be handed over and not read, shared by kind of domain.
+    """A number of documents, or of octets, that may be handed over and not read, shared by their kinds.
 
-    Slow domains have half of it, and slow and unknown ones together three quarters. What they hold beyond that does not
-    count: it was requested before anybody knew.
+    Slow documents have half of it, and slow and unknown ones together three quarters. What there is beyond that does
+    not count: it was requested before anybody knew.
     """
 
     def __init__(self, most: int) -> None:
@@ -149,8 +165,13 @@ class _Room:
         self._held = [0] * len(Kind)
 
     def add(self, kind: Kind, number: int) -> None:
-        """Domains of ``kind`` hold so much more, or less."""
+        """So much more of ``kind`` was handed over, or less."""
         self._held[kind] += number
+
+    @property
+    def held(self) -> int:
+        """What was handed over and not read, of all kinds."""
+        return sum(self._held)
 
     def free(self, kind: Kind) -> int:
         """The part that is free for domains of ``kind``. It may be negative."""
@@ -174,13 +195,14 @@ class ParserQueue(Generic[D]):
        document has, and one document more.
     4. While documents of proven domains wait, all other domains together get at least a quarter and at most half of the
        time of the ordinary processes, if they have documents that wait.
-    5. A document that proved slow, all documents of a slow domain, and while there is one all large documents, are read
-       apart, where domains take turns by documents: the size of a slow document does not tell its time.
+    5. A document that proved slow, all documents of a slow domain, and all large ones while there is one, are slow:
+       they are read apart, where domains take turns by documents, because their size does not tell their time.
     6. A domain has room while it holds less than a third of what is free for its kind, by number and by octets. Slow
-       domains have half of all room, slow and unknown ones together three quarters.
-    7. What other domains hold beyond their part takes no room of proven ones.
+       documents have half of all room, slow and unknown ones together three quarters.
+    7. What there is of one kind beyond its part takes no room of the kinds above, up to ``MAX_OCTETS_IN_ALL``; beyond
+       that only proven domains have room.
 
-    An event costs O(log n) in what waits.
+    An event costs O(log n) in what waits, and O(n) if a domain becomes slow, which has cost a process.
     """
 
     def __init__(self) -> None:
@@ -188,16 +210,15 @@ class ParserQueue(Generic[D]):
         self._slow_domains = 0  # of these
         self._documents = _Room(MAX_DOCUMENTS)
         self._octets = _Room(MAX_OCTETS)
-        self._proven, self._unknown, self._apart = _Line[D](), _Line[D](), _Line[D]()
+        self._proven, self._unknown, self._apart = self._lines = _Line[D](), _Line[D](), _Line[D]()  # by kind
         self._proven_s = self._unknown_s = 0.0  # the time that each kind has got lately while both waited
 
     def enter(self, document: D) -> None:
-        """A document is handed over, and waits. It is read apart if it says so, or if invariant 5 does."""
+        """A document is handed over, and waits."""
         domain = self._domain(document.domain)
         domain.documents += 1
         domain.octets += document.octets
-        self._hold(domain, 1, document.octets)
-        self._wait(document)
+        self._wait(document, Kind.SLOW if document.is_alone or self._is_slow(document) else domain.kind)
 
     def leave(self, document: D, *, is_fast: bool | None = None, took_s: float | None = None) -> None:
         """A document was read, within ``took_s`` seconds, or nobody waits for it any more.
@@ -208,9 +229,9 @@ class ParserQueue(Generic[D]):
         document.state = State.OVER
         domain.documents -= 1
         domain.octets -= document.octets
-        self._hold(domain, -1, -document.octets)
-        if took_s is not None and not document.is_apart:
-            self._charge(document.is_proven, took_s - document.expected_s)
+        self._hold(document, -1)
+        if took_s is not None:
+            self._charge(document.kind, took_s - document.expected_s)
         if is_fast is not None and not document.says_nothing:
             self._learn(domain, is_fast=is_fast)
 
@@ -218,7 +239,7 @@ class ParserQueue(Generic[D]):
         """The document that is to be read next, in an ordinary process or ``apart``."""
         if apart:
             return self._apart.first()
-        proven, unknown = self._first_ordinary(self._proven), self._first_ordinary(self._unknown)
+        proven, unknown = self._proven.first(), self._unknown.first()
         if proven is None or unknown is None:
             return proven or unknown
         share = self._unknown.domains / (self._unknown.domains + self._proven.domains)
@@ -227,36 +248,36 @@ class ParserQueue(Generic[D]):
 
     def take(self, document: D) -> None:
         """Take the document that :meth:`first` has named. It is sent to a process."""
-        if not document.is_apart:
-            if not (self._proven.domains and self._unknown.domains):
-                self._proven_s = self._unknown_s = 0.0
-            document.expected_s = _READING_S + _OCTET_S * document.octets
-            self._charge(document.is_proven, document.expected_s)
-        self._line(document).take()
+        if not (self._proven.domains and self._unknown.domains):
+            self._proven_s = self._unknown_s = 0.0
+        document.expected_s = _READING_S + _OCTET_S * document.octets
+        self._charge(document.kind, document.expected_s)
+        self._lines[document.kind].take()
         document.state = State.READING
 
     def put_back(self, document: D) -> None:
         """The process ended before it had read the document, which waits again in its old place."""
         document.state = State.WAITING
-        if document.is_apart or not self._belongs_apart(document):
-            self._line(document).put_back(document)
+        if self._is_slow(document) and not document.is_apart:
+            self._move_apart(document)
         else:
-            self._wait(document)
+            self._lines[document.kind].put_back(document)
 
     def read_apart(self, document: D, *, is_slow: bool) -> None:
         """The process ended while it read the document, which waits again to be read apart.
 
         ``is_slow`` says that the document took too long: then its domain is slow.
         """
+        document.state = State.WAITING
         if is_slow:
             self._learn(self._domains[document.domain], is_fast=False)
-        document.is_apart = True
-        document.state = State.WAITING
-        self._wait(document)
+        self._move_apart(document)
 
     def has_room(self, domain: str) -> bool:
         """Whether another page of the registered domain ``domain`` should be requested."""
         held = self._domains.get(domain, _NOTHING)
+        if held.kind is not Kind.PROVEN and self._octets.held >= MAX_OCTETS_IN_ALL:
+            return False
         return _FREE_PER_HELD * held.documents < self._documents.free(
             held.kind
         ) and _FREE_PER_HELD * held.octets < self._octets.free(held.kind)
@@ -264,11 +285,6 @@ class ParserQueue(Generic[D]):
     def kind(self, domain: str) -> Kind:
         """The kind of a registered domain, by how its documents were read."""
         return self._domains.get(domain, _NOTHING).kind
-
-    def waiting(self) -> Iterator[D]:
-        """All documents that wait, in no order."""
-        for line in (self._proven, self._unknown, self._apart):
-            yield from line
 
     # --- inside -------------------------------------------------------------------------------
 
@@ -284,43 +300,40 @@ class ParserQueue(Generic[D]):
                 self._slow_domains -= forgotten.kind is Kind.SLOW
         return domain
 
-    def _hold(self, domain: _Domain, documents: int, octets: int) -> None:
-        self._documents.add(domain.kind, documents)
-        self._octets.add(domain.kind, octets)
-
     def _learn(self, domain: _Domain, *, is_fast: bool) -> None:
         """A document of the domain was read fast, or not."""
+        was_slow = domain.kind is Kind.SLOW
         domain.fast = domain.fast + 1 if is_fast else 0
-        kind = Kind.SLOW if not is_fast else Kind.PROVEN if domain.fast >= PROVEN_BY else Kind.UNKNOWN
-        if kind is not domain.kind:
-            self._slow_domains += (kind is Kind.SLOW) - (domain.kind is Kind.SLOW)
-            self._hold(domain, -domain.documents, -domain.octets)
-            domain.kind = kind
-            self._hold(domain, domain.documents, domain.octets)
+        domain.kind = Kind.SLOW if not is_fast else Kind.PROVEN if domain.fast >= PROVEN_BY else Kind.UNKNOWN
+        self._slow_domains += (not is_fast) - was_slow
+        if not is_fast and not was_slow:
+            for line in (self._proven, self._unknown):
+                for document in line.remove(self._is_slow):
+                    self._move_apart(document)
 
-    def _belongs_apart(self, document: D) -> bool:
-        is_slow = self._domains[document.domain].kind is Kind.SLOW
-        return is_slow or (self._slow_domains > 0 and document.octets > LARGE_OCTETS)
+    def _is_slow(self, document: D) -> bool:
+        is_large = document.octets > LARGE_OCTETS
+        return self._domains[document.domain].kind is Kind.SLOW or (is_large and self._slow_domains > 0)
 
-    def _wait(self, document: D) -> None:
-        document.is_apart = document.is_apart or self._belongs_apart(document)
-        document.is_proven = self._domains[document.domain].kind is Kind.PROVEN
-        self._line(document).add(document, 1 if document.is_apart else max(_LEAST_COST, document.octets))
+    def _wait(self, document: D, kind: Kind) -> None:
+        document.kind = kind
+        document.room = Kind.PROVEN if self._domains[document.domain].kind is Kind.PROVEN else kind
+        self._hold(document, 1)
+        self._lines[kind].add(document, 1 if kind is Kind.SLOW else max(_LEAST_COST, document.octets))
 
-    def _line(self, document: D) -> _Line[D]:
-        return self._apart if document.is_apart else self._proven if document.is_proven else self._unknown
+    def _move_apart(self, document: D) -> None:
+        if document.state is not State.OVER:  # else nobody waits for it any more
+            self._hold(document, -1)
+            self._wait(document, Kind.SLOW)
 
-    def _first_ordinary(self, line: _Line[D]) -> D | None:
-        """The next document of a line; those that are to be read apart by now leave it."""
-        while (document := line.first()) is not None and self._slow_domains and self._belongs_apart(document):
-            line.take()
-            self._wait(document)
-        return document
+    def _hold(self, document: D, sign: int) -> None:
+        self._documents.add(document.room, sign)
+        self._octets.add(document.room, sign * document.octets)
 
-    def _charge(self, is_proven: bool, seconds: float) -> None:
-        if is_proven:
+    def _charge(self, kind: Kind, seconds: float) -> None:
+        if kind is Kind.PROVEN:
             self._proven_s = max(0.0, self._proven_s + seconds)
-        else:
+        elif kind is Kind.UNKNOWN:
             self._unknown_s = max(0.0, self._unknown_s + seconds)
         if self._proven_s + self._unknown_s > _REMEMBERED_S:
             self._proven_s, self._unknown_s = self._proven_s / 2, self._unknown_s / 2
