@@ -146,7 +146,12 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 300) -> N
 
 
 def _start(arguments: Sequence[str | Path], folder: Path, group: int | None = None) -> Forked:
-    return _commands().start(list(map(str, arguments)), _environment(), folder, group, _parsers().python)
+    return _commands().start(list(map(str, arguments)), _environment(), folder, group)
+
+
+def forking_python() -> Path:
+    """An interpreter for the commands of a shell: it forks ``-m crawler``, and does everything else itself."""
+    return _commands().python
 
 
 @cache
@@ -155,7 +160,7 @@ def _commands() -> ForkServer:
     paths = (path.relative_to(ROOT).with_suffix("") for path in (ROOT / "crawler").rglob("*.py"))
     names = {".".join(path.parts).removesuffix(".__init__") for path in paths}
     quiet = sorted(name for name in names if not name.startswith(_STARTING_THREADS))
-    server = ForkServer("crawler.__main__", _environment(), ["uvloop", *quiet])
+    server = ForkServer("crawler.__main__", _environment(), ["uvloop", *quiet], _parsers().python)
     atexit.register(server.close)
     return server
 

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,7 +76,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the files by the time that they or those of their folder take; the tests of a file stay together."""
     places = {Path(__file__).parent / path: place for place, path in enumerate(_LONG_FIRST)}
     last = len(places)
-    items.sort(key=lambda item: min(places.get(path, last) for path in (item.path, *item.path.parents)))
+
+    @cache
+    def place_of(file: Path) -> int:
+        return min(places.get(path, last) for path in (file, *file.parents))
+
+    items.sort(key=lambda item: place_of(item.path))
 
 
 def pytest_collection_finish() -> None:

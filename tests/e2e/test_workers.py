@@ -135,6 +135,8 @@ def test_three_processes_find_what_one_does(
     assert re.fullmatch(r"3 workers ended \(\d+, \d+, \d+\): nothing is left in the frontier", told[head + 4])
 
 
+# ``tests.faults`` kills workers on PostgreSQL.
+@pytest.mark.parametrize("db", ["sqlite"], indirect=True)
 def test_a_worker_that_is_killed_is_reported_and_replaced(
     db: str, options: list[str], seeds: list[str], whole: list[set[tuple[Any, ...]]], loopback: LoopbackWeb
 ) -> None:
@@ -187,6 +189,8 @@ def test_a_signal_ends_all_in_order_and_one_process_goes_on(
     assert rude(loopback) == []
 
 
+# Workers inherit the lock of a SQLite file. A PostgreSQL database has no lock.
+@pytest.mark.parametrize("db", ["sqlite"], indirect=True)
 def test_workers_end_when_who_is_above_them_is_killed(
     db: str, options: list[str], seeds: list[str], whole: list[set[tuple[Any, ...]]], loopback: LoopbackWeb
 ) -> None:
@@ -201,6 +205,8 @@ def test_workers_end_when_who_is_above_them_is_killed(
     assert rude(loopback) == []
 
 
+# The commits of several workers overlap on PostgreSQL. A SQLite file has one writer at a time.
+@pytest.mark.parametrize("db", ["postgres"], indirect=True)
 def test_a_limit_on_pages_is_kept_to_the_page(
     db: str, options: list[str], seeds: list[str], loopback: LoopbackWeb
 ) -> None:
@@ -240,12 +246,12 @@ def test_others_join_without_seeds_and_under_the_same_settings_only(
 def test_teams_that_begin_at_once_are_one_run(
     postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb
 ) -> None:
-    kill.serve(loopback, 5, hosts=4, pages_per_host=80)
+    kill.serve(loopback, 5, hosts=4, pages_per_host=40)
     db = postgres.make_database()
-    command = (*options, *seeds, "--db", db, "--workers", "2", "--max-pages", "160")
+    command = (*options, *seeds, "--db", db, "--workers", "2", "--max-pages", "80")
     assert [finish(process).code for process in (start(*command), start(*command))] == [0, 0]
-    assert look(db, "SELECT count(*), min(ended_by) FROM run") == [(1, "limits.max_pages reached (160)")]
-    assert look(db, "SELECT count(*) FROM pages") == [(160,)]
+    assert look(db, "SELECT count(*), min(ended_by) FROM run") == [(1, "limits.max_pages reached (80)")]
+    assert look(db, "SELECT count(*) FROM pages") == [(80,)]
     assert rude(loopback) == []
 
 
