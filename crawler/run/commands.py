@@ -51,8 +51,8 @@ def _crawl_options(command: Command) -> Command:
 def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: Any) -> int:
     """Start a crawl from SEEDs, or continue the crawl in the store.
 
-    A run that names no seeds goes on with the settings of the last run into its store; `crawler settings show` lists
-    them. Options and the configuration file change them. docs/settings.md has all settings and rarer options.
+    A run on a store with a crawl adds SEEDS to it, and goes on with its settings; `crawler settings show` lists them.
+    Options and the configuration file change what they name. docs/settings.md has all settings and rarer options.
     """
     from crawler.run import execution
 

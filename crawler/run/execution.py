@@ -63,7 +63,7 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
     set_up_logging(output.log_level, output.log_format)
 
     async def run_crawl(forced_end: ForcedEnd) -> int:
-        settings, changes = await _as_begun(with_given, names_seeds=bool(first.seeds.file or (seeds and not refresh)))
+        settings, changes = await _as_begun(with_given)
         _require_sample_size(settings, given)
         require_login(settings.output.notify)
         if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
@@ -78,18 +78,17 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
         return run_async(run_crawl(forced_end))
 
 
-async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: bool) -> tuple[Settings, str]:
+async def _as_begun(with_given: Callable[[Settings], Settings]) -> tuple[Settings, str]:
     """The settings of a run: those that the store remembers, changed by what is given. Prints which are remembered.
 
     Also returns the sentence about what the run changes when it begins, "" if nothing. ``with_given`` puts what is
-    given in place of settings. A command that names seeds states the whole crawl, so its settings are changes of the
-    defaults.
+    given in place of settings. Seeds that a command names are added to the crawl, and change no setting.
     """
     fresh = of_list(with_given(Settings()))
     before = await settings_stored_at(fresh)
     if before is None:
         return fresh, ""
-    settings = fresh if names_seeds else of_list(with_given(before))
+    settings = of_list(with_given(before))
     argument = db_argument(settings.store.db)
     if begun_with := [_told(key, key.value(settings), short=True) for key in differing(settings, fresh)]:
         tell(

@@ -91,11 +91,25 @@ def test_nothing_is_said_of_options_that_are_repeated(begun: LoopbackWeb, config
     assert here(*again).err == ""
 
 
-def test_a_command_that_names_seeds_states_the_whole_crawl(begun: LoopbackWeb, config: Path, db_path: Path) -> None:
-    ended = here("run", begun.url("a.test"), "--config", config, *LOOPBACK, "--db", db_path)
-    assert '--exclude [] (was ["left-out"])' in ended.err
-    assert "--max-depth -1 (was 0)" in ended.err
-    assert paths(begun) == {"/", "/1", "/2", "/left-out"}
+def test_a_run_with_seeds_adds_them_and_keeps_the_settings(begun: LoopbackWeb, db_path: Path) -> None:
+    begun.sites["b.test"] = {"/": Page("<a href=/b1>1</a>"), "/b1": Page("x")}
+    ended = here("run", begun.url("b.test"), "--no-progress", "--db", db_path)
+    assert ended.code == 0
+    assert "changes the crawl" not in ended.err
+    assert "--max-depth 0" in ended.err
+    assert [hit.path for hit in begun.hits("b.test")] == ["/robots.txt", "/"]
+    ended = here("run", begun.url("b.test"), "--max-depth", "1", "--no-progress", "--db", db_path)
+    assert "changes the crawl: --max-depth 1 (was 0)\n" in ended.err
+    assert paths(begun) == {"/", "/1", "/b1"}
+
+
+def test_a_hint_that_is_ignored_says_why(begun: LoopbackWeb, db_path: Path) -> None:
+    new = begun.url("b.test", "/new")
+    ended = here("hint", new, "--db", db_path)
+    assert "0 URLs new, 1 ignored" in ended.out
+    why = "scope: b.test is not the domain of a seed (--scope domain)"
+    assert ended.err == f"crawler: {new} is ignored: {why}; `crawler run {new} --db {db_path}` adds a seed\n"
+    assert new in json.loads(here("hint", new, "--json", "--db", db_path).out)["refused"]
 
 
 def test_a_flag_is_switched_off_by_its_opposite(begun: LoopbackWeb, db_path: Path) -> None:
