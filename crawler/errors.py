@@ -117,6 +117,10 @@ class StoreError(CrawlerError):
     exit_code = 4
 
 
+class StoreFull(StoreError):
+    """The disk has no room for what was to be written. A crawl that pauses for the disk tries it again."""
+
+
 class ConnectionLost(StoreError):
     """The connection to the database broke, or the database refuses new ones for now."""
 

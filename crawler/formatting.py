@@ -1,10 +1,34 @@
-"""Counts, times and sizes as texts for people, the same in the terminal, in reports and in logs."""
+"""Counts, times and sizes as texts for people, the same in the terminal, in reports and in logs.
+
+What is written here as a duration or a size is also read here, in settings and options: :func:`read_duration` and
+:func:`read_size`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from crawler.clock import iso
+
+_UNITS_S = {
+    "millisecond": 0.001,
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "day": 86400,
+    "week": 604800,
+}
+_SHORT_UNITS = {"ms": "millisecond", "s": "second", "sec": "second", "min": "minute", "h": "hour", "d": "day"}
+_UNIT = "|".join([*(f"{unit}s?" for unit in _UNITS_S), *_SHORT_UNITS])
+_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,300})(?:\.[0-9]{1,300})?"
+_PART = re.compile(rf"({_NUMBER})\s*({_UNIT})(?![a-z])")
+_DURATION = re.compile(rf"(?:{_PART.pattern}\s*)+")
+_LONG_UNITS = ("day", "hour", "minute")  # a written duration has the first of these that it is a multiple of
+
+_SIZE = re.compile(rf"({_NUMBER})\s*(?:(B|[kMGT]i?B))?", re.IGNORECASE)
+_SIZE_UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
+_BINARY_UNITS = {"TIB": 2**40, "GIB": 2**30, "MIB": 2**20, "KIB": 2**10}
 
 
 def many(n: int, noun: str) -> str:
@@ -48,3 +72,45 @@ def duration(span_s: float) -> str:
             rest = whole % unit_s // part_s
             return f"{whole // unit_s} {unit}" + (f" {rest} {part}" if rest else "")
     raise AssertionError("60 s are a minute")
+
+
+def read_duration(text: str) -> float | None:
+    """The seconds of a duration: of a number, of a number with a unit, or of several; ``None`` for any other text.
+
+    It reads what :func:`duration`, :func:`seconds` and :func:`written_duration` write, and ``1h``, ``90 minutes`` or
+    ``1.5 d``.
+    """
+    text = text.strip().lower()
+    if re.fullmatch(_NUMBER, text):
+        return float(text.replace(",", ""))
+    if not _DURATION.fullmatch(text):
+        return None
+    parts = ((float(part[1].replace(",", "")), part[2]) for part in _PART.finditer(text))
+    return sum(_span_s(number, _SHORT_UNITS.get(unit) or unit.removesuffix("s")) for number, unit in parts)
+
+
+def _span_s(number: float, unit: str) -> float:
+    return number / 1000 if unit == "millisecond" else number * _UNITS_S[unit]
+
+
+def written_duration(span_s: float) -> float | str:
+    """A duration as a settings file has it: ``2``, ``0.5``, ``"5 minutes"``, ``"90 days"``; without loss."""
+    for unit in _LONG_UNITS:
+        if span_s and span_s % _UNITS_S[unit] == 0:
+            return many(int(span_s // _UNITS_S[unit]), unit).replace(",", "")
+    return int(span_s) if span_s % 1 == 0 else float(span_s)
+
+
+def read_size(text: str) -> int | None:
+    """The octets of a size, in powers of 1000 (``5.7 MB``) or of 1024 (``2 GiB``); ``None`` for any other text."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        return None
+    unit = (match[2] or "B").upper()
+    return round(float(match[1].replace(",", "")) * (_SIZE_UNITS | _BINARY_UNITS)[unit])
+
+
+def written_size(octets: int) -> int | str:
+    """A size as a settings file has it: ``500``, ``"50 GB"``; without loss."""
+    unit, factor = next(((unit, n) for unit, n in _SIZE_UNITS.items() if octets and octets % n == 0), ("B", 1))
+    return octets if factor == 1 else f"{octets // factor} {unit}".replace("KB", "kB")

@@ -1,4 +1,4 @@
-"""The data that the rules, the engine and the store exchange: frozen classes without behaviour."""
+"""The data that the rules, the engine and the store exchange: frozen classes."""
 
 from __future__ import annotations
 
@@ -108,6 +108,7 @@ class Answer:
     exchange: Exchange | None = field(default=None, kw_only=True)  # if the fetcher keeps exchanges
     tls: TlsFacts | None = field(default=None, kw_only=True)  # of the connection, if there was one with TLS
     address: str = field(default="", kw_only=True)  # the server's; "": no connection, or only a proxy knows it
+    loop_s: float = field(default=0.0, kw_only=True, compare=False)  # of the event loop, for the octets of the answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,6 +130,7 @@ class ReasonCode(Code):
         "outside the scope of the crawl",
         ("scope.mode", "scope.include", "scope.exclude"),
     )
+    PORT = "port", "port: {} is that of another service than the web", "at a port of another service than the web"
     CONTACT = (
         "contact",
         "contact: {} is not on loopback, and the crawl names no contact for the owner of the site ({identity.contact})",
@@ -213,11 +214,10 @@ class ReasonCode(Code):
     BAD_REDIRECT = "bad_redirect", "{}", "a redirect without a usable target"
     REDIRECT_CIRCLE = "redirect_circle", "redirects in a circle ({})", "redirects in a circle"
     FAULT = "fault", "a bug in the crawler: {}; please report it", "failed because of a bug in the crawler"
-    WORKER_DIED = (
-        "worker_died",
-        "the crawler died {} times while it worked on this URL; please report it",
-        "given up: the crawler died while it worked on the URL",
-    )
+
+
+#: The reasons of URLs that the sampling frame does not take, or that are not drawn.
+FRAME_CODES = (ReasonCode.SAMPLE, ReasonCode.FRAME)
 
 
 class Reason(Coded[ReasonCode]):
@@ -396,6 +396,11 @@ class EndCode(Code):
         "every site with queued URLs has reached {limits.max_pages_per_site} {}",
     )
     MAX_TIME = "max_time", "{limits.max_time} is over"
+    FORCED = (
+        "forced",
+        "could not end in order in time, and was ended at once; the same command continues the crawl",
+        "could not end in order in time, and was ended at once",
+    )
     MAX_DISK = "max_disk", "{limits.max_disk} is reached: {}"
     SIGNAL = "signal", "stopped by {}; the same command continues the crawl"
     DEMO = "demo", "stopped by {}; the next demo begins anew, and replaces this store", "a demo stopped by a signal"

@@ -59,6 +59,19 @@ class NotCrawlable(ValueError):
     """The text is no URL for this crawler. ``str()`` is the reason, for display."""
 
 
+#: Ports of other services, to which no request is sent: a link could make the crawler talk to a mail server, a database
+#: or a cache. Source: "bad port" of the Fetch standard (https://fetch.spec.whatwg.org/#port-blocking).
+FOREIGN_PORTS = frozenset(
+    {
+        *(0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104),
+        *(109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515),
+        *(526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049),
+        *(3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080),
+        *(3306, 5432, 6379, 11211, 27017),  # MySQL, PostgreSQL, Redis, memcached and MongoDB: not in that list
+    }
+)
+
+
 class SiteAndPath(NamedTuple):
     """``site`` is scheme, host and port (``http://a.example:8080``); ``path`` includes the query."""
 
@@ -147,6 +160,13 @@ def host_of(site: str) -> str:
     if netloc.startswith("["):
         return netloc[1:].partition("]")[0]
     return netloc.partition(":")[0]
+
+
+def foreign_port(site: str) -> int | None:
+    """The port of a site or canonical URL if another service than the web has it (:data:`FOREIGN_PORTS`), else None."""
+    netloc = site.partition("://")[2].partition("/")[0]
+    port = netloc.rpartition("]")[2].partition(":")[2]
+    return int(port) if port and int(port) in FOREIGN_PORTS else None
 
 
 def host_matches(pattern: str, host: str) -> bool:

@@ -37,7 +37,7 @@ from tests.postgres import Cluster, binaries, cluster
 from tests.web import LoopbackWeb
 
 #: A lease of two seconds. A part waits 60 seconds for another one that shows no sign of life.
-SETTINGS = HASTY + "total_timeout = 1\n[workers]\nlease_margin = 1\npatience = 60\n[discovery]\nsitemaps = true\n"
+SETTINGS = HASTY + "total_timeout = 1\n[workers]\npatience = 60\n[discovery]\nsitemaps = true\n"
 #: For pages of real sizes, without faults: no request is cut off because the machine is busy.
 _REAL_SETTINGS = HASTY + "[discovery]\nsitemaps = true\n"
 END_S = 120.0

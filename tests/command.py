@@ -18,7 +18,7 @@ from pathlib import Path
 from unittest import mock
 
 from crawler.cli import main
-from crawler.engine.parser_pool import _MALLOC
+from crawler.engine.sandbox import environment
 from tests.fork_server import Forked, ForkServer
 
 ROOT = Path(__file__).parents[1]
@@ -146,7 +146,12 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 300) -> N
 
 
 def _start(arguments: Sequence[str | Path], folder: Path, group: int | None = None) -> Forked:
-    return _commands().start(list(map(str, arguments)), _environment(), folder, group, _parsers().python)
+    return _commands().start(list(map(str, arguments)), _environment(), folder, group)
+
+
+def forking_python() -> Path:
+    """An interpreter for the commands of a shell: it forks ``-m crawler``, and does everything else itself."""
+    return _commands().python
 
 
 @cache
@@ -155,7 +160,7 @@ def _commands() -> ForkServer:
     paths = (path.relative_to(ROOT).with_suffix("") for path in (ROOT / "crawler").rglob("*.py"))
     names = {".".join(path.parts).removesuffix(".__init__") for path in paths}
     quiet = sorted(name for name in names if not name.startswith(_STARTING_THREADS))
-    server = ForkServer("crawler.__main__", _environment(), ["uvloop", *quiet])
+    server = ForkServer("crawler.__main__", _environment(), ["uvloop", *quiet], _parsers().python)
     atexit.register(server.close)
     return server
 
@@ -163,7 +168,7 @@ def _commands() -> ForkServer:
 @cache
 def _parsers() -> ForkServer:
     """Forks the parser processes of commands."""
-    server = ForkServer("crawler.engine.parser_process", _environment() | _MALLOC)
+    server = ForkServer("crawler.engine.parser_process", environment(_environment()))
     atexit.register(server.close)
     return server
 

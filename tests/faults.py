@@ -34,7 +34,7 @@ from tests.web import LoopbackWeb
 WORKERS = 3
 LONGEST_S, MARGIN_S = 1.0, 1.0
 #: A lease of two seconds, and a crawl that lasts longer.
-_SETTINGS = HASTY + f"total_timeout = {LONGEST_S}\n[workers]\nlease_margin = {MARGIN_S}\npatience = 40\n"
+_SETTINGS = HASTY + f"total_timeout = {LONGEST_S}\n[workers]\npatience = 40\n"
 _END_S = 300.0
 
 

@@ -111,9 +111,14 @@ class Forked:
 
 
 class ForkServer:
-    """Forks processes that run ``module``, after the first request from one that has loaded ``modules`` too."""
+    """Forks processes that run ``module``, after the first request from one that has loaded ``modules`` too.
 
-    def __init__(self, module: str, environment: Mapping[str, str], modules: Sequence[str] = ()) -> None:
+    ``python`` is the interpreter of the processes that these start, if not this one.
+    """
+
+    def __init__(
+        self, module: str, environment: Mapping[str, str], modules: Sequence[str] = (), python: Path | None = None
+    ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="crawler-fork-"))
         self._address = str(self._folder / "socket")
         with socket.socket(socket.AF_UNIX) as listening:
@@ -128,7 +133,9 @@ class ForkServer:
                 pass_fds=[listens],
             )
         self.python = self._folder / "python"
-        stand_in = [sys.executable, "-IS", ROOT / "tests" / "forked_python.py", sys.executable, self._address, module]
+        self._its_python = str(python or sys.executable)
+        program = [sys.executable, "-IS", ROOT / "tests" / "forked_python.py"]
+        stand_in = [*program, sys.executable, self._its_python, self._address, module.removesuffix(".__main__")]
         self.python.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, stand_in))} "$@"\n')
         self.python.chmod(0o755)
 
@@ -138,13 +145,9 @@ class ForkServer:
         environment: Mapping[str, str],
         folder: Path,
         group: int | None = None,
-        python: Path | None = None,
     ) -> Forked:
-        """Start the module in ``folder``, in a process group of its own if ``group`` is 0.
-
-        ``python`` is the interpreter of the processes that it starts, if not this one.
-        """
-        request = marshal.dumps((list(arguments), dict(environment), str(folder), group, str(python or sys.executable)))
+        """Start the module in ``folder``, in a process group of its own if ``group`` is 0."""
+        request = marshal.dumps((list(arguments), dict(environment), str(folder), group, self._its_python))
         ours = socket.socket(socket.AF_UNIX)
         ours.connect(self._address)
         out, out_end = os.pipe()

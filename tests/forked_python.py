@@ -12,13 +12,13 @@ import posix
 import sys
 
 
-def main(python: str, server: str, module: str, *arguments: str) -> None:
-    if arguments != ("-m", module):
+def main(python: str, its_python: str, server: str, module: str, *arguments: str) -> None:
+    if arguments[:2] != ("-m", module):
         posix.execv(python, [python, *arguments])
     asked = _socket.socket(_socket.AF_UNIX)
     asked.connect(server)
     environment = {name.decode(): value.decode() for name, value in posix.environ.items()}
-    request = marshal.dumps(([], environment, posix.getcwd(), 0, python))
+    request = marshal.dumps((list(arguments[2:]), environment, posix.getcwd(), 0, its_python))
     streams = _struct.pack("=3i", 0, 1, 2)
     asked.sendmsg([_struct.pack("=I", len(request))], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     asked.sendall(request)

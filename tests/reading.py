@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from crawler.engine.page_messages import unpack_answer
+from crawler.engine.page_messages import MAX_CPU_S, unpack_answer
 from crawler.engine.parser_pool import ReadingOptions, question_about
 from crawler.engine.parser_process import answer_to
-from crawler.engine.robots_messages import RobotsQuestion, unpack_question
+from crawler.engine.robots_messages import RobotsQuestion, pack_question, unpack_question
 from crawler.engine.robots_reading import unpack_rules
-from crawler.engine.text_messages import TextQuestion, unpack_main_text
+from crawler.engine.text_messages import TextQuestion, unpack_text
 from crawler.model import Fetched, PageFacts, Reading
 from crawler.page.main_text import MainText
 from crawler.robots.readings import SiteRules
@@ -25,17 +25,14 @@ class ReaderInProcess:
     async def room(self, domain: str) -> None:
         pass
 
-    async def ready(self) -> None:
-        pass  # no process must be started
-
-    async def read(self, document: Fetched) -> PageFacts:
-        question = unpack_question(question_about(document, self._options).packed())
+    async def read(self, document: Fetched, *, is_alone: bool = False) -> PageFacts:
+        question = unpack_question(*pack_question(question_about(document, self._options), MAX_CPU_S))
         facts = unpack_answer(answer_to(question))
         assert isinstance(facts, PageFacts)
         return facts
 
     async def read_robots(self, question: RobotsQuestion) -> SiteRules:
-        rules = unpack_rules(answer_to(unpack_question(question.packed())))
+        rules = unpack_rules(answer_to(unpack_question(*pack_question(question, MAX_CPU_S))))
         assert isinstance(rules, SiteRules)
         return rules
 
@@ -49,6 +46,6 @@ class TextsInProcess:
     async def main_text(self, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:
         self.sites.append(site)
         question = TextQuestion(1.0, site, False, charset, content_type, body)
-        text = unpack_main_text(answer_to(unpack_question(question.packed())))
+        text = unpack_text(answer_to(unpack_question(*pack_question(question, 1.0))), in_blocks=False)
         assert isinstance(text, MainText)
         return text

@@ -14,8 +14,8 @@ from crawler.model import Headers, Reading, RobotsAction
 from crawler.preferences.purposes import UsePurpose
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings, is_part
-from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
+from crawler.settings.stored import recorded
 from crawler.url import address_for, host_of, is_loopback
 
 #: The tolerance for comparing times, in seconds. Times are stored as binary fractions; their rounding is smaller.

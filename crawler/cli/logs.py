@@ -1,4 +1,4 @@
-"""Log records on standard error, for ``--log-level`` and ``--log-format``.
+"""Log records on standard error, for ``crawler --log-level`` and ``--log-format``.
 
 The crawler logs through the standard library, to loggers below ``crawler``. By default a command shows no record. A
 program that uses the Python API sets up handlers itself.
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from crawler.formatting import instant
-from crawler.settings.settings import LogFormat, LogLevel
+from crawler.settings.log_records import LogFormat, LogLevel
 from crawler.terminal_text import printable
 
 _LOGGER = logging.getLogger("crawler")

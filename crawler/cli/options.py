@@ -3,57 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from crawler.cli.logs import set_up_logging
 from crawler.cli.output import tell
-from crawler.settings.keys import KEYS, SECTIONS, Key
+from crawler.fields.kinds import Form
+from crawler.settings.keys import KEYS, Key
 from crawler.settings.loading import apply, load_file
 from crawler.settings.seeds import Seeds, all_seeds
 from crawler.settings.settings import Settings
-from crawler.settings.values import Form
 
-P = ParamSpec("P")
 Command = TypeVar("Command", bound=Callable[..., object])
 
 _OFF = "--no-"
-_COLUMN = 27  # the width of the first column; a longer option has a line of its own
 
 
-def setting_options(*names: str) -> Callable[[Command], Command]:
-    """Give a command the options of the settings ``names``; :func:`given_settings` reads them."""
+def setting_options(*names: str, hidden: bool = False) -> Callable[[Command], Command]:
+    """Give a command the options of the settings ``names``; :func:`given_settings` reads them.
+
+    The help does not list ``hidden`` ones.
+    """
 
     def add(command: Command) -> Command:
         for name in reversed(names):
-            command = _option(KEYS[name])(command)
+            command = _option(KEYS[name], hidden)(command)
         return command
 
     return add
 
 
-def log_options(command: Callable[P, int]) -> Callable[P, int]:
-    """Give a command that takes no settings the options on log records, and set up logging before it runs."""
-    names = ("output.log_level", "output.log_format")
-
-    @setting_options(*names)
-    @wraps(command)
-    def with_logging(*args: P.args, **kwargs: P.kwargs) -> int:
-        options = {_parameter(name): kwargs.pop(_parameter(name)) for name in names}
-        output = apply(Settings(), given_settings(options), source="command line").output
-        set_up_logging(output.log_level, output.log_format)
-        return command(*args, **kwargs)
-
-    return with_logging
-
-
 def given_settings(options: Mapping[str, Any]) -> dict[str, object]:
-    """The settings that the user gave by options, as :func:`crawler.settings.loading.apply` takes them."""
-    given = {_key_of[name]: value for name, value in options.items() if value not in (None, ())}
+    """The settings that the user gave by options, as :func:`crawler.settings.loading.apply` takes them.
+
+    The options of ``crawler`` itself stand before the command; those of the command win over them.
+    """
+    context = click.get_current_context(silent=True)
+    before = {} if context is None else context.find_root().params
+    given = {**_given(before), **_given(options)}
     return {key.name: _as_setting(key, value) for key, value in given.items()}
+
+
+def _given(options: Mapping[str, Any]) -> dict[Key, Any]:
+    return {_key_of[name]: value for name, value in options.items() if name in _key_of and value not in (None, ())}
 
 
 config_option = click.option(
@@ -88,50 +81,29 @@ def _parameter(name: str) -> str:
 _key_of = {_parameter(key.name): key for key in KEYS.values() if key.option}
 
 
-def _option(key: Key) -> Callable[[Command], Command]:
-    names = (key.option, _parameter(key.name))
+def _option(key: Key, hidden: bool) -> Callable[[Command], Command]:
+    names = [key.option, _parameter(key.name)]
     kind = key.kind
     text = (key.option_help or key.help) + _default(key)
+    form: dict[str, Any] = {"metavar": key.metavar or kind.metavar, "type": str}
     match kind.form:
         case Form.FLAG if key.is_remembered:
-            return click.option(f"{key.option}/{_OFF}{key.option[2:]}", names[1], default=None, help=text)
+            names[0] = f"{key.option}/{_OFF}{key.option[2:]}"
+            form = {"default": None}
         case Form.FLAG:
-            return click.option(*names, is_flag=True, default=None, help=text)
+            form = {"is_flag": True, "default": None}
         case Form.CHOICE:
-            return click.option(*names, type=click.Choice(kind.choices), help=text)
+            form = {"type": click.Choice(kind.choices)}
         case Form.LIST | Form.WORDS:
-            return click.option(*names, multiple=True, metavar=kind.metavar, help=text)
-        case form:
-            type_ = {Form.WHOLE: int, Form.NUMBER: float, Form.DURATION: _number_or_text, Form.TEXT: str}[form]
-            return click.option(*names, type=type_, metavar=key.metavar or kind.metavar, help=text)
+            form |= {"multiple": True}
+        case Form.WHOLE:
+            form |= {"type": int}
+        case Form.NUMBER:
+            form |= {"type": float}
+    return click.option(*names, **form, hidden=hidden, help=text)
 
 
 def _default(key: Key) -> str:
     """The text that the help adds for a default other than "none"."""
     shown = isinstance(key.default, str | int | float) and not isinstance(key.default, bool) and key.default != ""
     return f"  [default: {key.kind.written(key.default)}]" if shown else ""
-
-
-def _number_or_text(value: str) -> float | str:
-    """A duration as TOML has it: a number of seconds, or a text with a unit."""
-    try:
-        return float(value)
-    except ValueError:
-        return value
-
-
-class SectionedCommand(click.Command):
-    """A command whose help lists its options by the section of the setting, in the order of the table."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options; click calls this."""
-        records: dict[str, list[tuple[str, str]]] = {section: [] for section in (*SECTIONS, "")}
-        for parameter in self.get_params(ctx):
-            key = _key_of.get(parameter.name or "")
-            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
-            if record is not None:
-                records[key.section if key else ""].append(record)
-        for section, options in records.items():
-            if options:
-                with formatter.section(section.capitalize() or "Other options"):
-                    formatter.write_dl([(name.ljust(_COLUMN), text) for name, text in options], col_max=_COLUMN)

@@ -22,6 +22,7 @@ import click
 
 from crawler.cli.output import tell
 from crawler.errors import CrawlerError, UsageError
+from crawler.settings.log_records import LogFormat, LogLevel
 from crawler.url import NotCrawlable, canonicalise
 from crawler.version import VERSION
 
@@ -139,8 +140,24 @@ def _abandon_output() -> None:
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(VERSION, prog_name="crawler")
-def cli() -> None:
+@click.option(
+    "--log-level",
+    "output_log_level",
+    type=click.Choice([level.value for level in LogLevel]),
+    help="Write log records of this severity and above to standard error.",
+)
+@click.option(
+    "--log-format",
+    "output_log_format",
+    type=click.Choice([form.value for form in LogFormat]),
+    help="Write log records as lines of text, or as one JSON object a line.",
+)
+def cli(output_log_level: str | None, output_log_format: str | None) -> None:
     """Crawl the web politely: obey what sites ask, lose nothing, and prove both."""
+    if output_log_level is not None:
+        from crawler.cli.logs import set_up_logging
+
+        set_up_logging(LogLevel(output_log_level), LogFormat(output_log_format or LogFormat.TEXT))
 
 
 def main() -> NoReturn:

@@ -6,9 +6,8 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, Self
 
 from crawler.cli.shared import STOPPED
 from crawler.reasons import EndCode, RunEnd
@@ -18,6 +17,7 @@ from crawler.store.protocols import Reconnecting
 END_WITHIN_S = 9.0
 #: The same for the process above several workers. Each worker keeps its own time, and may only be starting.
 TEAM_ENDS_WITHIN_S = 2 * END_WITHIN_S
+_LAST_WORDS_S = 1.0
 _LOOK_AGAIN_S = 1.0
 _SHOW_CURSOR = b"\x1b[?25h"
 _TOO_LATE = (
@@ -32,6 +32,56 @@ class Stoppable(Protocol):
     def stop(self, why: RunEnd) -> None: ...
 
 
+class ForcedEnd:
+    """Ends the process by force at a time, from a thread: the event loop or the store may not answer.
+
+    That has the effect of ``kill -9``: what was committed is kept, and the same command continues the crawl. The exit
+    code is :data:`STOPPED`, or the ``code`` of a command that has printed its end. A context manager: on exit, nothing
+    ends the process any more.
+    """
+
+    def __init__(self) -> None:
+        self._timers: list[threading.Timer] = []
+        #: The exit code of a command that has printed its end, and has nothing to do but to clean up.
+        self.code: int | None = None
+        #: Whether the end is put off, because the crawl waits for its database.
+        self.is_postponed: Callable[[], bool] = lambda: False
+        #: Prints the summary of a run that is ended by force. It has a second: its store may not answer.
+        self.last_words: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.cancel()
+
+    def after(self, seconds: float) -> None:
+        """End the process after some time, unless it ends before."""
+        timer = threading.Timer(seconds, self._end)
+        timer.daemon = True
+        self._timers.append(timer)
+        timer.start()
+
+    def cancel(self) -> None:
+        """Let the process take its time."""
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+
+    def _end(self) -> None:
+        if self.is_postponed():
+            self.after(_LOOK_AGAIN_S)
+            return
+        if self.code is None:
+            if os.isatty(1):
+                os.write(1, _SHOW_CURSOR)  # the live display hides it
+            os.write(2, _TOO_LATE)
+            words = threading.Thread(target=self.last_words, daemon=True)
+            words.start()
+            words.join(_LAST_WORDS_S)
+        os._exit(STOPPED if self.code is None else self.code)
+
+
 class Signals:
     """Handles SIGINT and SIGTERM.
 
@@ -40,18 +90,19 @@ class Signals:
     end of a run that a signal stops.
 
     Invariant: a crawl that was told to stop ends within :data:`END_WITHIN_S`, unless it waits for a lost database. If
-    it cannot end in order, because the event loop or the store is too slow, the process ends at once. That has the
-    effect of ``kill -9``: what was committed is kept, and the same command continues the crawl.
+    it cannot end in order, because the event loop or the store is too slow, ``forced_end`` ends the process.
     """
 
-    def __init__(self, code: EndCode = EndCode.SIGNAL) -> None:
+    def __init__(self, code: EndCode = EndCode.SIGNAL, forced_end: ForcedEnd | None = None) -> None:
         self.came: str | None = None
         self._code = code
         self._crawl: Stoppable | None = None
         self._store: Reconnecting | None = None
         self._gives_up = False
         self._end_within_s = END_WITHIN_S
-        self._limit: threading.Timer | None = None
+        self._forced_end = forced_end or ForcedEnd()
+        self._forced_end.is_postponed = self._waits_for_store
+        self._is_limited = False
         self._command = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -92,8 +143,9 @@ class Signals:
 
     def _begin_limit(self) -> None:
         """From now on the crawl has its time to end."""
-        if self._crawl is not None and self._limit is None:
-            self._limit = self._end_after(self._end_within_s, STOPPED)
+        if self._crawl is not None and not self._is_limited:
+            self._is_limited = True
+            self._forced_end.after(self._end_within_s)
 
     def _come(self, name: str) -> None:
         if self.came and self._gives_up and self._store is not None and self._store.away_s is not None:
@@ -101,30 +153,10 @@ class Signals:
         self.came = self.came or name
         self.stop(RunEnd(self._code, self.came))
 
-    @contextmanager
-    def ending_within(self, max_time_s: float | None) -> Iterator[None]:
-        """A context for a crawl with ``--max-time``, which has as long to end after that time as after a signal."""
-        if max_time_s is None:
-            yield
-            return
-        limit = self._end_after(max_time_s + self._end_within_s, 0)
-        try:
-            yield
-        finally:
-            limit.cancel()
+    def end_after(self, max_time_s: float | None) -> None:
+        """The crawl has ``--max-time``, and has as long to end after that time as after a signal."""
+        if max_time_s is not None:
+            self._forced_end.after(max_time_s + self._end_within_s)
 
-    def _end_after(self, seconds: float, code: int) -> threading.Timer:
-        """End the process with an exit code after some time. A thread does so, because the event loop may be busy."""
-        timer = threading.Timer(seconds, self._end_process, (code,))
-        timer.daemon = True
-        timer.start()
-        return timer
-
-    def _end_process(self, code: int) -> None:
-        if self._store is not None and self._store.away_s is not None:
-            self._end_after(_LOOK_AGAIN_S, code)  # the crawl waits for its database
-            return
-        if os.isatty(1):
-            os.write(1, _SHOW_CURSOR)  # the live display hides it
-        os.write(2, _TOO_LATE)
-        os._exit(code)
+    def _waits_for_store(self) -> bool:
+        return self._store is not None and self._store.away_s is not None

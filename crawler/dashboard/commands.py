@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from crawler.cli.console import console
-from crawler.cli.options import log_options
 from crawler.cli.shared import browsable, cli, db_option, listen_address, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.dashboard.server import serving
@@ -37,7 +36,6 @@ _MIN_TOKEN_CHARS = 16  # the token alone protects the controls from the network
     metavar="FILE",
     help=f"Require this token, or that in ${_TOKEN_VARIABLE}. If none is given, one is made for this run.",
 )
-@log_options
 def dashboard(db: str, listen: str, token_file: Path | None) -> int:
     """Show a running crawl in a browser, and control it: pause, resume, stop, block a site, search, why.
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from crawler.cli.console import console
-from crawler.cli.options import log_options
 from crawler.cli.shared import STOPPED, cli, run_async
 from crawler.cli.signals import Signals
 from crawler.demo.show import run_demo
@@ -20,7 +19,6 @@ from crawler.store.location import is_url, shown
 @click.option("--db", default="demo.db", show_default=True, metavar="PATH", help="The store; replaced at each start.")
 @click.option("--no-progress", is_flag=True, help="No live display.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON summary at the end.")
-@log_options
 def demo(db: str, no_progress: bool, as_json: bool) -> int:
     """Crawl a small built-in web on loopback with the real engine, and show the result."""
     if is_url(db):

@@ -2,9 +2,9 @@
 
 Nouns:
 
-* :class:`~crawler.engine.crawl.Crawl`: one run, put together from the parts below.
-* :mod:`~crawler.engine.scheduler`: decides what happens next, as a pure function of phase, event and situation.
-* :class:`~crawler.engine.driver.Driver`: carries the decisions out, one at a time.
+* :class:`~crawler.engine.assembly.Engine`: the parts of one run, put together in one place.
+* :class:`~crawler.engine.crawl.Crawl`: one run, for its caller.
+* :class:`~crawler.engine.loop.CrawlLoop`: commits, claims, waits and concludes; two pure functions decide for it.
 * :class:`~crawler.engine.claim_task.ClaimTask`: works on one claim, a politeness group with a batch of its URLs.
 * :class:`~crawler.engine.outbox.Outbox`: the finished work that the next commit takes.
 * :class:`~crawler.engine.gate.Gate`: every request passes it, and it keeps politeness.
@@ -19,8 +19,8 @@ Nouns:
 * :class:`~crawler.engine.operator.OperatorListener`: carries out the orders of the operator.
 * :class:`~crawler.engine.shutdown.Shutdown`: every reason to stop comes here.
 
-A story: the driver commits, and the store gives it a claim. A claim task takes the claim's first URL, asks the robots
+A story: the loop commits, and the store gives it a claim. A claim task takes the claim's first URL, asks the robots
 cache for the copy in force, and the rules whether the URL may be fetched. The gate waits for the group's pause and
 sends the request. A parser process reads the page, the rules make an outcome of it, and the outbox takes the outcome.
-The scheduler finds that a commit is due, and the driver commits again.
+The loop finds that a commit is due, and commits again.
 """

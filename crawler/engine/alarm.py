@@ -1,4 +1,4 @@
-"""The alarm that wakes the driver of a crawl."""
+"""The alarm that wakes the loop of a crawl."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class Alarm:
-    """Tells the driver that something has happened, and whether a commit is urgent.
+    """Tells the loop that something has happened, and whether a commit is urgent.
 
     A ring is never lost: one that comes while no task waits ends the next wait at once. One task waits at a time.
     """
@@ -17,11 +17,11 @@ class Alarm:
         self.is_awaited = False  # a task waits for the commit, and holds others up
 
     def ring(self) -> None:
-        """End the wait of the driver."""
+        """End the wait of the loop."""
         self._rung.set()
 
     def hurry(self) -> None:
-        """End the wait of the driver, and ask for a commit at once."""
+        """End the wait of the loop, and ask for a commit at once."""
         self.is_urgent = True
         self._rung.set()
 

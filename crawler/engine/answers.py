@@ -94,6 +94,7 @@ class Answers:
 
         ``rules`` are those of the robots.txt under which it was sent: its Robots-Tag lines bind every page. ``stated``
         are the preferences about use in that robots.txt, and ``filed`` those of the site's tdmrep.json for this URL.
+        Only documents are awaited. One that an earlier worker has left unread is read alone in a parser process.
 
         Raises :class:`crawler.errors.Fault` for a bug that the answer brought to light,
         :class:`crawler.errors.HookError` for a function of the caller that failed, and
@@ -109,7 +110,10 @@ class Answers:
             outcome = await self._sitemap(queued, result)
         else:
             if isinstance(result, Fetched):
-                facts = withheld(_supplemented(await self._reader.read(result), filed), self._policy.purposes)
+                facts = withheld(
+                    _supplemented(await self._reader.read(result, is_alone=queued.is_answered), filed),
+                    self._policy.purposes,
+                )
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = withheld(_supplemented(self._header_facts(result), filed), self._policy.purposes)
             outcome = self._with_answer(after_fetch(queued, result, facts, self._scope, self._policy.fetch), result)

@@ -3,54 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import assert_never
 
-from crawler.clock import Clock
-from crawler.engine.alarm import Alarm
-from crawler.engine.answers import Answers
-from crawler.engine.caution import Caution, Visit
-from crawler.engine.claim_capacity import HOLD_S, ClaimCapacity
-from crawler.engine.crawl_policy import CrawlPolicy
-from crawler.engine.gate import Blocked, FetchPermit, Gate, GivenBack, Unsent
-from crawler.engine.main_sites import MainSites
-from crawler.engine.outbox import Outbox
-from crawler.engine.page_budget import Budget, is_for_pages
-from crawler.engine.progress import Progress
-from crawler.engine.robots_cache import RobotsCache
-from crawler.engine.rules_cache import RulesCache
-from crawler.engine.shutdown import Shutdown
-from crawler.engine.tdmrep_cache import TdmrepCache
+from crawler.engine.assembly import Engine
+from crawler.engine.claim_capacity import HOLD_S
+from crawler.engine.gate import Blocked, FetchPermit, GivenBack, Unsent
+from crawler.engine.page_budget import is_for_pages
 from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
 from crawler.frontier.revisit_outcome import after_refusal
-from crawler.frontier.scope import Scope
 from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction
 from crawler.robots.readings import SiteRules
 from crawler.store.protocols import Claim, ClaimedSite
 from crawler.url import split
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimContext:
-    """The parts that all claim tasks of one worker share."""
-
-    policy: CrawlPolicy
-    scope: Scope
-    clock: Clock
-    gate: Gate
-    main_sites: MainSites
-    rules_cache: RulesCache
-    robots_cache: RobotsCache
-    tdmrep: TdmrepCache | None  # None: it is not wanted
-    answers: Answers
-    budget: Budget
-    capacity: ClaimCapacity
-    outbox: Outbox
-    alarm: Alarm
-    shutdown: Shutdown
-    progress: Progress
-    caution: Caution
 
 
 class ClaimTask:
@@ -61,12 +26,15 @@ class ClaimTask:
     1. A URL leaves the task in one outcome, or in none: then it is still queued in the store.
     2. No page is requested under a robots copy that is not committed.
     3. Each page taken from the budget is given back, also on cancellation.
+    4. No commit has the log row of an answer alone, so a kill repeats no answer that is in the log: nothing is awaited
+       between the row and the outcome of the answer, or, for a document, between the row and its entry among the unread
+       answers. Documents that may not be kept unread are the exception.
 
     Cancellation between two URLs, or while one waits, loses nothing. A request that is cancelled in flight is logged as
     sent by the gate, and its URL is still queued.
     """
 
-    def __init__(self, claim: Claim, context: ClaimContext) -> None:
+    def __init__(self, claim: Claim, context: Engine) -> None:
         self._claim = claim
         self._context = context
         self._deferred: set[int] = set()  # sites whose robots.txt cannot be fetched now
@@ -93,8 +61,7 @@ class ClaimTask:
             while (early_s := queued.due_at - context.clock.now()) > 0:
                 await context.gate.wait_while_open(context.clock.sleep(early_s))
             try:
-                async with context.caution.visit(queued, in_caution=self._claim.in_caution) as visit:
-                    await self._take(queued, visit)
+                await self._take(queued)
             except Blocked:
                 continue  # the next claim excludes the URL
             except GivenBack:
@@ -110,14 +77,14 @@ class ClaimTask:
             or context.gate.wait_s(self._claim.group) > context.capacity.hold_s()
         )
 
-    async def _take(self, queued: Queued, visit: Visit) -> None:
+    async def _take(self, queued: Queued) -> None:
         """Bring the site's robots.txt up to date, and visit the URL unless that takes the group too long."""
         context, site = self._context, self._claim.sites[queued.site_id]
         known = site.copy
         if (ended := before_robots(queued, context.scope)) is not None:
             self._refuse(ended)
             return
-        copy = await context.robots_cache.in_force(site, self._claim.group, visit, self._claim.sites.values())
+        copy = await context.robots_cache.in_force(site, self._claim.group, self._claim.sites.values())
         # A group with a new copy is kept longer: the copy might have expired when the group is claimed again.
         hold_s = context.capacity.hold_s() if copy is known else HOLD_S
         if (ended := without_answer(queued, copy, context.scope)) is not None:
@@ -125,26 +92,26 @@ class ClaimTask:
         elif copy.action is RobotsAction.DEFER:
             self._deferred.add(queued.site_id)
         elif not context.shutdown.requested and context.gate.wait_s(self._claim.group) <= hold_s:
-            await self._visit(queued, site, visit)
+            await self._visit(queued, site)
 
-    async def _visit(self, queued: Queued, site: ClaimedSite, visit: Visit) -> None:
+    async def _visit(self, queued: Queued, site: ClaimedSite) -> None:
         """Decide on a URL and fetch it if that is the decision.
 
         A bug that occurs for this URL fails this URL only: the crawl continues with the others.
         """
         context = self._context
         try:
-            await self._decide_and_fetch(queued, site, visit)
+            await self._decide_and_fetch(queued, site)
         except (CrawlerError, Unsent):
             raise
         except Exception as error:
             self._refuse(after_fault(queued, context.progress.count_fault(error)))
 
-    async def _decide_and_fetch(self, queued: Queued, site: ClaimedSite, visit: Visit) -> None:
+    async def _decide_and_fetch(self, queued: Queued, site: ClaimedSite) -> None:
         assert site.copy is not None, "in_force has set it"
         context = self._context
         context.rules_cache.require_reader(site.name, site.copy, self._claim.group)
-        rules = await context.rules_cache.rules(site.name, site.copy, visit)
+        rules = await context.rules_cache.rules(site.name, site.copy)
         main = None if rules is None or rules.main_site is None else context.main_sites.main_of(site.name)
         path, purposes = split(queued.url).path, context.policy.purposes
         decision = before_fetch(queued, site.copy, rules, path, context.scope, main, purposes)
@@ -154,13 +121,12 @@ class ClaimTask:
             case Fetch():
                 filed: tuple[Preference, ...] = ()
                 if context.tdmrep is not None and queued.kind is Kind.PAGE:
-                    await visit.end_processing()
                     tdm = await context.tdmrep.rules(site, self._claim.group, rules)
                     if tdm is None or context.gate.wait_s(self._claim.group) > HOLD_S:
                         return  # the robots copy has run out, or the pause is long: the URL is still queued
                     filed = tdm.of(path)
                 permit = FetchPermit.under(site, self._claim.group, site.copy, rules, decision)
-                await self._fetch(queued, permit, visit, rules, decision.preferences, filed)
+                await self._fetch(queued, permit, rules, decision.preferences, filed)
             case _:
                 assert_never(decision)
 
@@ -168,13 +134,11 @@ class ClaimTask:
         self,
         queued: Queued,
         permit: FetchPermit,
-        visit: Visit,
         rules: SiteRules | None,
         stated: tuple[Preference, ...],
         filed: tuple[Preference, ...],
     ) -> None:
         context = self._context
-        await visit.end_processing()
         if counted := queued.seen is None and context.budget.is_limited:
             await context.gate.pause(permit.group)  # first: meanwhile another group may have this page
             if not await context.gate.wait_while_open(context.budget.take()):
@@ -190,7 +154,6 @@ class ClaimTask:
                     context.alarm.ring()  # the budget may have a page for another group
         if result is not None:  # else the robots copy has run out: the URL is still queued
             with context.gate.reading(permit.group):
-                await visit.begin_processing()
                 outcome = await context.answers.outcome(queued, result, rules, stated, filed)
                 context.outbox.add_outcome(outcome)
                 context.main_sites.heed(outcome)
@@ -220,7 +183,7 @@ class ClaimTasks:
     however it ends. A task that fails requests the shutdown.
     """
 
-    def __init__(self, context: ClaimContext) -> None:
+    def __init__(self, context: Engine) -> None:
         self._context = context
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by group number
 

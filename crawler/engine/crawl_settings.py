@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from crawler.fields.declaration import Of, setting
+from crawler.fields.kinds import COUNT_OR_NO_LIMIT, DEPTH, FLAG, SECONDS_OR_NO_LIMIT, SIZE_OR_NO_LIMIT, whole
+from crawler.reasons import FRAME_CODES, ReasonCode
+
 #: Response headers about language, rights and security; ``last_modified`` is a column of its own.
 KEPT_HEADERS = (
     "content-language",
@@ -21,12 +25,66 @@ KEPT_HEADERS = (
 class LimitSettings:
     """Limits of a crawl. ``None`` is no limit. Pages are counted over all runs on the store."""
 
-    concurrency: int = 64
-    max_pages: int | None = None
-    max_pages_per_site: int | None = None
-    max_depth: int | None = None  # links from a seed
-    max_time_s: float | None = None
-    max_disk_bytes: int | None = None  # of the files of the crawl on this machine
+    max_pages: int | None = setting(
+        "max_pages",
+        None,
+        COUNT_OR_NO_LIMIT,
+        "Stop when the store holds this many pages; 0 is no limit.",
+        "Pages of earlier runs count.",
+        option="--max-pages",
+        option_help="Stop at this many pages in the store.",
+    )
+    max_pages_per_site: int | None = setting(
+        "max_pages_per_site",
+        None,
+        COUNT_OR_NO_LIMIT,
+        "Take at most this many pages of each site; 0 is no limit.",
+        "A site is a scheme, a host and a port. Set this limit if sites may be endless: calendars, shops, session ids.",
+        option="--max-pages-per-site",
+        option_help="Take at most so many pages of each site.",
+        decides=FRAME_CODES,
+    )
+    max_depth: int | None = setting(
+        "max_depth",
+        None,
+        DEPTH,
+        "Follow at most this many links from a seed; -1 is no limit.",
+        "A seed has depth 0.",
+        option="--max-depth",
+        option_help="Follow at most so many links from a seed.",
+        decides=(ReasonCode.SCOPE, ReasonCode.DEPTH, ReasonCode.MIRROR, ReasonCode.MIRROR_CYCLE, *FRAME_CODES),
+    )
+    max_time_s: float | None = setting(
+        "max_time",
+        None,
+        SECONDS_OR_NO_LIMIT,
+        "End the run after this time; 0 is no limit.",
+        "The next run continues the crawl.",
+        option="--max-time",
+        option_help="End the run after this time, such as 2h.",
+        of=Of.RUN,
+    )
+    max_disk_bytes: int | None = setting(
+        "max_disk",
+        None,
+        SIZE_OR_NO_LIMIT,
+        "End the run when the files of the crawl take more than this; 0 is no limit.",
+        "The SQLite file with its write-ahead log, the folder of bodies and the WARC folder count. They grow a "
+        "little beyond it: requests in flight are still stored. A PostgreSQL database and S3 do not count.",
+        option="--max-disk",
+    )
+    concurrency: int = setting(
+        "concurrency",
+        64,
+        whole(1),
+        "Requests in flight over all sites together.",
+        "One site gets one request at a time in any case, and one registered domain a quarter of them at most, at "
+        "the pace of that many hosts. Raise the number for a crawl of thousands of sites, if memory and bandwidth "
+        "allow.",
+        option="--concurrency",
+        option_help="Requests in flight in all.",
+        of=Of.WORKER,
+    )
     claimed_groups: int = 2000
 
 
@@ -34,12 +92,33 @@ class LimitSettings:
 class DiscoverySettings:
     """Sources of URLs other than links."""
 
-    sitemaps: bool = False  # ask for the sitemaps that robots.txt names, or for /sitemap.xml
+    sitemaps: bool = setting(
+        "sitemaps",
+        False,
+        FLAG,
+        "Ask each site for its sitemaps, and queue the URLs that they list.",
+        "The sitemaps are those that robots.txt names, or else /sitemap.xml. This finds pages that no link leads "
+        "to. Scope, robots.txt and pace hold for the listed URLs as for any other. With revisits, the crawler also "
+        "reads the RSS and Atom feeds that pages name, and the dates in all of these tell it what has changed.",
+        decides=FRAME_CODES,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateSettings:
     """Updates by the Remote Update Protocol."""
 
-    rup: bool = False  # ask each site for its /rupinfo.txt
-    cgi_elsewhere: bool = False  # talk to a RUP-CGI on another site than the /rupinfo.txt that names it
+    rup: bool = setting(
+        "rup",
+        False,
+        FLAG,
+        "Ask each site once for /rupinfo.txt, to learn whether it offers updates by RUP.",
+        "`crawler rup info SITE` and the view rup_offers show the answer.",
+    )
+    cgi_elsewhere: bool = setting(
+        "cgi_elsewhere",
+        False,
+        FLAG,
+        "Talk to a RUP server on another site than the /rupinfo.txt that names it.",
+        "Such a file can name the server of any third party.",
+    )

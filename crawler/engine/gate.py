@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol, TypeVar, assert_never
@@ -17,6 +17,7 @@ from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
+from crawler.engine.loop_share import LoopShares, Room
 from crawler.engine.workbench import (
     LOOK_UP_S,
     GiveBack,
@@ -28,6 +29,7 @@ from crawler.engine.workbench import (
     WaitForRoom,
     Workbench,
 )
+from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, PolitenessSettings, facts_of
@@ -106,8 +108,11 @@ class AddressBook(Protocol):
         """As :meth:`cached`, looked up if necessary. A look-up goes on if the task that waits for it is cancelled."""
         ...
 
-    def prefer_other(self, host: str, tried: Collection[str]) -> bool:
-        """Let the next requests to ``host`` go to an address that is not among ``tried``; false if there is none."""
+    def refused(self, host: str, address: str) -> bool:
+        """No connection to ``address`` was possible: the next requests to ``host`` go to another one.
+
+        False if there is none that has not refused since the host was looked up. Then all may be tried again.
+        """
         ...
 
     def look_ups(self) -> str:
@@ -127,19 +132,11 @@ class _NoAddresses:
     async def look_up(self, host: str) -> str:
         return ""
 
-    def prefer_other(self, host: str, tried: Collection[str]) -> bool:
+    def refused(self, host: str, address: str) -> bool:
         return False
 
     def look_ups(self) -> str:
         return "{}"
-
-
-class RoomForPages(Protocol):
-    """Says how much waits to be read: see :class:`crawler.engine.parser_pool.PageReader`."""
-
-    def has_room(self, domain: str) -> bool: ...
-
-    async def room(self, domain: str) -> None: ...
 
 
 class _AlwaysRoom:
@@ -216,7 +213,7 @@ class Gate:
         log: RequestLog,
         blocks: Blocks | None = None,
         lease: Lease | None = None,
-        room: RoomForPages | None = None,
+        room: Room | None = None,
         lag: LoopLag | None = None,
         book: AddressBook | None = None,
         connections: Connections | None = None,
@@ -228,7 +225,7 @@ class Gate:
         self._fetcher = fetcher
         self._clock = clock
         self._book: AddressBook = book or _NoAddresses()
-        self._room = room or _AlwaysRoom()
+        self._room = LoopShares(room or _AlwaysRoom(), clock)
         self._bench = Workbench(settings, concurrency, self._room.has_room)
         self._log = log
         self._closed = False
@@ -365,9 +362,10 @@ class Gate:
         """As :meth:`send`, without the second request after one that was lost on a closing connection.
 
         A host may have several addresses. If no connection to the first is possible, nothing was sent, and the request
-        waits for a place at the next one.
+        waits for a place at the next one. The book remembers the addresses that have refused, also if the group is
+        given back meanwhile: so a host whose addresses all refuse is found to fail.
         """
-        tried: dict[str, Failed] = {}
+        refusals: list[Failed] = []
         while True:
             address = await self._wait_to_send(ticket)
             if self._blocks.covers(request.url):
@@ -376,12 +374,12 @@ class Gate:
                 return None
             answer = await self._fetch(replace(request, address=address), permit, ticket)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
-                tried[address] = answer
-                if len(tried) < _MOST_ADDRESSES and self._book.prefer_other(ticket.host, tried):
+                refusals.append(answer)
+                if self._book.refused(ticket.host, address) and len(refusals) < _MOST_ADDRESSES:
                     self._bench.unsent(ticket, self._clock.now(), answer.finished_at - answer.started_at)
                     self._wake()
                     continue
-                answer = _most_telling(tried.values())
+                answer = _most_telling(refusals)
             self._settle(request, permit, ticket, answer)
             return answer
 
@@ -485,6 +483,7 @@ class Gate:
         The lag of the own event loop is no slowness of the server: the pause does not count it, and the log says it.
         """
         lag_s = self._lag.in_answer(answer.started_at, answer.finished_at)
+        self._room.charge(ticket.domain, answer.loop_s)
         before = self._bench.pace(permit.group)
         pace = self._bench.done(
             ticket, self._clock.now(), facts_of(answer, lag_s), permit.site_id, permit.crawl_delay_s
@@ -500,14 +499,13 @@ class Gate:
         self._connections.expect(permit.group, self.wait_s(permit.group))
 
 
-def _most_telling(failures: Iterable[Failed]) -> Failed:
+def _most_telling(failures: Sequence[Failed]) -> Failed:
     """Of the failures of several addresses the last one that is not the crawler's own refusal, if there is one."""
-    last = list(failures)
-    return next((failed for failed in reversed(last) if failed.kind is not ErrorKind.ADDRESS), last[-1])
+    return next((failed for failed in reversed(failures) if failed.kind is not ErrorKind.ADDRESS), failures[-1])
 
 
 def _no_answer(request: Request, started_at: float, ended_at: float, error: BaseException) -> Failed:
-    if isinstance(error, asyncio.CancelledError):
+    if isinstance(error, asyncio.CancelledError | CrawlerError):  # the crawl ends, and the site has not failed
         return Failed(request.url, started_at, ended_at, kind=ErrorKind.STOPPED)
     # The message of the error may repeat a secret that the URL holds.
     return Failed(request.url, started_at, ended_at, kind=ErrorKind.FAULT, detail=type(error).__name__)

@@ -7,6 +7,13 @@ from typing import IO, Protocol
 
 _LENGTH = struct.Struct(">Q")
 
+#: The longest message that the crawler accepts from a process that has read bytes of a stranger, in bytes.
+MAX_ANSWER_BYTES = 64 << 20
+
+
+class MessageTooLong(Exception):
+    """The other side has announced a message that is longer than it may send."""
+
 
 class Source(Protocol):
     """A pipe to read from, buffered or not."""
@@ -14,23 +21,27 @@ class Source(Protocol):
     def read(self, size: int, /) -> bytes | None: ...
 
 
-def framed(message: bytes) -> bytes:
-    """A message as it is written to a pipe."""
-    return _LENGTH.pack(len(message)) + message
+def framed(*messages: bytes) -> list[bytes]:
+    """Messages as they are written to a pipe, in pieces: a large message is not copied."""
+    return [piece for message in messages for piece in (_LENGTH.pack(len(message)), message)]
 
 
 def send(stream: IO[bytes], message: bytes) -> None:
     """Write a message."""
-    stream.write(framed(message))
+    stream.write(b"".join(framed(message)))
     stream.flush()
 
 
-def receive(source: Source) -> bytes:
+def receive(source: Source, most: int | None = None) -> bytes:
     """Read the next message, and nothing after it from an unbuffered source.
 
-    Raises :class:`EOFError` if the other side has closed the pipe.
+    Raises :class:`EOFError` if the other side has closed the pipe, and :class:`MessageTooLong` for a message of more
+    than ``most`` bytes.
     """
-    return _exactly(source, _LENGTH.unpack(_exactly(source, _LENGTH.size))[0])
+    (length,) = _LENGTH.unpack(_exactly(source, _LENGTH.size))
+    if most is not None and length > most:
+        raise MessageTooLong
+    return _exactly(source, length)
 
 
 def _exactly(source: Source, count: int) -> bytes:
@@ -48,24 +59,30 @@ def _exactly(source: Source, count: int) -> bytes:
 
 
 class Unpacker:
-    """Cuts a stream of bytes, received in pieces of any size, into messages."""
+    """Cuts a stream of bytes, received in pieces of any size, into messages of :data:`MAX_ANSWER_BYTES` at most."""
 
     def __init__(self) -> None:
-        self._pending = bytearray()
+        self._pending = bytearray()  # the beginning of a message that is not complete
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Add received bytes; returns the messages that are complete with them."""
-        pending = self._pending
-        pending += data
+        """Add received bytes; returns the messages that are complete with them. Raises :class:`MessageTooLong`."""
+        received: bytes | bytearray = data
+        if self._pending:
+            self._pending += data
+            received = self._pending
         messages = []
         start = 0
-        while len(pending) - start >= _LENGTH.size:
+        while len(received) - start >= _LENGTH.size:
             begin = start + _LENGTH.size
-            end = begin + _LENGTH.unpack_from(pending, start)[0]
-            if len(pending) < end:
+            (length,) = _LENGTH.unpack_from(received, start)
+            if length > MAX_ANSWER_BYTES:
+                raise MessageTooLong
+            if len(received) < begin + length:
                 break
-            messages.append(bytes(memoryview(pending)[begin:end]))
-            start = end
-        if start:
-            del pending[:start]
+            start = begin + length
+            messages.append(bytes(memoryview(received)[begin:start]))
+        if received is self._pending:
+            del self._pending[:start]
+        else:
+            self._pending += memoryview(received)[start:]
         return messages

@@ -52,6 +52,13 @@ def paced(group: str, before: Pace, pace: Pace) -> None:
         _POLITENESS.info("%s: a pause of %s, %s", group, duration(pace.pause_s), pace.waits_for, extra=facts)
 
 
+def loop_taken(domain: str, loop_s: float, wait_s: float) -> None:
+    """The octets of an answer took much of the event loop, so its domain waits."""
+    facts = {"domain": domain, "loop_s": round(loop_s, 3), "wait_s": round(wait_s, 3)}
+    told = "%s: an answer in many small pieces took %.3f s of the event loop; the domain waits %s"
+    _FETCH.info(told, domain, loop_s, duration(wait_s), extra=facts)
+
+
 def lease_lost(error: Exception) -> None:
     """The lease of this worker ran out."""
     _LEASE.warning("the lease is lost: %s", error)
@@ -70,6 +77,11 @@ def disk_is_short(shortage: str | None) -> None:
         _STORE.warning("goes on: the disk has room again")
     else:
         _STORE.warning("pauses: %s", shortage, extra={"shortage": shortage})
+
+
+def parser_confined(by: str) -> None:
+    """The first parser process is ready: tell what confines such processes."""
+    _PARSERS.info("parser processes are confined by %s", by)
 
 
 def parser_ended(why: str, *, unread: bool) -> None:

@@ -1,4 +1,4 @@
-"""The work that the tasks of a crawl have finished since the last commit. The tasks add it, the driver takes it."""
+"""The work that the tasks of a crawl have finished since the last commit. The tasks add it, the loop takes it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Budget:
         self._only_revisits = False
         self._groups = 0  # held for pages
 
-    # --- for the scheduler --------------------------------------------------------------------
+    # --- for the loop -------------------------------------------------------------------------
 
     @property
     def left(self) -> float:
@@ -84,9 +84,8 @@ class Budget:
     def _wanted(self) -> float:
         return self._left
 
-    # --- for the driver -----------------------------------------------------------------------
+        #: The limit of all workers together, if several may take part.
 
-    #: The limit of all workers together, if several may take part.
     limit: int | None = None
     #: How many pages are to be set aside for each group held.
     per_group = 0

@@ -2,7 +2,8 @@
 
 The tree construction that the HTML Standard prescribes is quadratic in places, and lexbor cannot be interrupted:
 0.5 MB of nested ``<div>`` take it 40 s. No cheap test tells which pages are harmless, so every page is read in a child
-process (:mod:`crawler.engine.parser_process`), in which its time and memory are bounded.
+process (:mod:`crawler.engine.parser_process`), in which its time and memory are bounded. Which document is read next is
+decided by :mod:`crawler.engine.parser_queue`.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ import os
 import signal
 import sys
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
+import msgspec
+
 from crawler.engine import operator_log
-from crawler.engine.backlog import Backlog
-from crawler.engine.fair_queue import FairQueue, Place
-from crawler.engine.messages import Unpacker, framed
+from crawler.engine.messages import MAX_ANSWER_BYTES, MessageTooLong, Unpacker, framed
 from crawler.engine.page_messages import (
     FAST_CPU_S,
     MAX_CPU_S,
@@ -30,53 +33,44 @@ from crawler.engine.page_messages import (
     Question,
     unpack_answer,
 )
-from crawler.engine.robots_messages import RobotsQuestion
+from crawler.engine.parser_queue import Document, ParserQueue, State
+from crawler.engine.robots_messages import RobotsQuestion, pack_question
 from crawler.engine.robots_reading import unpack_rules
-from crawler.engine.text_messages import TextQuestion, TextUnread
+from crawler.engine.sandbox import environment
+from crawler.engine.text_messages import TextQuestion, TextUnread, unpack_text
 from crawler.errors import CrawlerError, Fault
 from crawler.model import Fetched, Headers, PageFacts, Reading
+from crawler.page.blocks import Block
 from crawler.page.headers import HTML_TYPES, PDF, unread_page
+from crawler.page.main_text import MainText
 from crawler.robots.readings import SiteRules, unread_rules
 from crawler.url import host_of, registrable_domain
 
 _PROCESS = "crawler.engine.parser_process"
 _MOST_PARSERS = 4
 
-# Ordinary documents sent to one process ahead of its answers. A process without any is sent one of any size.
+# Documents sent to an ordinary process ahead of its answers. A process without any is sent one of any size. What has
+# been sent cannot be passed.
 _DOCUMENTS_AHEAD = 8
-_BYTES_AHEAD = 1 << 18
-# While a domain is known for slow pages, larger documents are read among the slow ones.
-_LARGE_BYTES = 1 << 18
-# The least that a document counts among the others that wait, in bytes.
-_LEAST_COST = 1 << 10
-
-# Domains that are known for slow pages, and those known for others; those of which this was learnt last are kept.
-_MAX_DOMAINS = 10_000
-# A domain that is not known for slow pages may request pages up to this multiple of the limits.
-_KNOWN_TIMES = 2
+_OCTETS_AHEAD = 1 << 18
 
 # This many of the domains that wait for room are looked at whenever a document has been answered, and this often.
 _WOKEN_AT_ONCE = 4
 _WAKE_AGAIN_S = 0.02
+
+# The process for slow documents has this niceness. Beside an ordinary process it then gets a quarter of a processor.
+_NICENESS = 5
 
 # A process ends itself when a page takes too much processor time. One that does not work at all, or cannot start, makes
 # no progress between several looks in a row; then it is killed. A single look can be late, when the machine has slept.
 _LOOK_EVERY_S = 10.0
 _LOOKS_WITHOUT_PROGRESS = 2
 _MAX_FAILED_STARTS = 3
-# Of processes that were reading the document, and that exceeded no limit. A document with more is answered as unread.
-_MAX_DEATHS = 1
+# Of processes that read the document and no other, and that exceeded no limit: then the document is answered as unread.
+_MAX_DEATHS_ALONE = 2
 _END_WITHIN_S = 5.0
 # The signal by which the system ends a process at the limit of processor time; ``None`` if it has no such limit.
 _OUT_OF_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
-# glibc then returns the memory of a large tree to the system, but keeps enough for the tree of an ordinary page, which
-# saves nine in ten page faults. Other C libraries ignore these.
-_MALLOC = {
-    "MALLOC_ARENA_MAX": "1",
-    "MALLOC_MMAP_THRESHOLD_": str(4 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(8 << 20),
-    "MALLOC_TOP_PAD_": str(1 << 20),
-}
 
 
 class ParserFailed(CrawlerError):
@@ -102,12 +96,8 @@ class PageReader(RobotsReader, Protocol):
         """Wait until :meth:`has_room` is true, or was a moment ago."""
         ...
 
-    async def ready(self) -> None:
-        """Return when a document can be read at once, or when no process can be started."""
-        ...
-
-    async def read(self, document: Fetched) -> PageFacts:
-        """Read a fetched document."""
+    async def read(self, document: Fetched, *, is_alone: bool = False) -> PageFacts:
+        """Read a fetched document, ``is_alone`` in a process that reads no other meanwhile."""
         ...
 
 
@@ -133,44 +123,43 @@ def default_parsers(workers: int) -> int:
     return max(1, min(_MOST_PARSERS, processors - 1) // workers)
 
 
+class _Unread(NamedTuple):
+    why: str
+
+
+#: Text is the description of a bug that the document brought to light.
+Answer = PageFacts | SiteRules | MainText | list[Block] | str | _Unread
+
+
 class ParserPool:
-    """Reads documents in child processes: ordinary ones in at most ``parsers``. An async context manager.
+    """Reads documents in child processes: at most ``parsers``, and one for slow documents. An async context manager.
 
     The first process is started by :meth:`start` or for the first document, a further one when a document has to wait
-    because each process there is has enough ahead. Each process answers in the order in which it was asked.
+    because each process there is has enough ahead, and the one for slow documents for the first of them. Each process
+    answers in the order in which it was asked.
 
-    * A document is answered once. If a process exceeds its limit of processor time or memory, the document that it was
-      reading is answered as unread. If a process ends otherwise, it was killed from outside, or a bug ended it: the
-      document is sent to another process, and answered as unread if that process does not survive it either.
+    * A document is answered once. If a process exceeds its limit of processor time or memory, or sends what is no
+      answer, the document that it was reading is answered as unread. If a process ends otherwise, it was killed from
+      outside, or a bug ended it: the document is read again, alone in a process, and it is unread if two processes that
+      read it alone do not survive it.
     * The documents behind it go to another process in any case.
     * A reader that is cancelled leaves its document behind; the answer to it is discarded.
     * Closing the pool kills the processes and cancels the readers.
 
     No page of one registered domain holds up the pages of another for longer than ``FAST_CPU_S`` of processor time and
-    the start of a process:
-
-    * A document that takes longer than that is slow. Its process is ended, and its reading is repeated with the whole
-      limit, alone in a process. Further documents of its domain are slow too, until one has been read faster.
-      As long as there is such a domain, large documents of all domains are slow, because most slow ones are large.
-    * Slow documents leave one process to the others. When there are any, the pool has one process more than
-      ``parsers``.
-    * A domain should request another page only while its documents are less than a third of what may still wait
-      (:meth:`has_room`, :class:`Backlog`), and the slow ones are counted by themselves. If slow documents of many
-      domains wait, those whose pages were read fast before still have room: for them, twice as many may wait.
-    * Ordinary documents wait in a queue that is fair to the domains by the size of their documents, slow ones in a
-      queue that is fair by number (:class:`FairQueue`). The system divides its processors among the processes.
+    the start of a process: a document that takes longer is slow. Its process is ended, and its reading is repeated with
+    the whole limit in the process for slow documents, which reads one document at a time.
     """
 
     def __init__(self, options: ReadingOptions, parsers: int = 1) -> None:
         self._options = options
         self._max_parsers = parsers
         self._parsers: list[_Parser] = []
-        self._start: asyncio.Task[None] | None = None  # of the one process that is being started
+        self._starts: dict[bool, asyncio.Task[None]] = {}  # by whether the process is the one for slow documents
         self._failed_starts = 0  # in a row
-        self._ordinary = _Lane()
-        self._slow = _Lane()
-        self._slow_domains: dict[str, None] = {}
-        self._fast_domains: dict[str, None] = {}
+        self._confined_by = ""  # what confines the processes, when one was ready
+        self._queue = ParserQueue[_Document]()
+        self._unanswered: set[_Document] = set()
         self._without_room: dict[str, asyncio.Event] = {}  # domains that wait for it, the longest first
         self._wake_timer: asyncio.TimerHandle | None = None  # set while domains wait for room
         self._is_closed = False
@@ -185,107 +174,109 @@ class ParserPool:
 
     def start(self) -> None:
         """Start the first process, which gets ready while the caller fetches the first document."""
-        if self._start is None and not self._parsers:
-            self._start = asyncio.create_task(self._start_parser())
+        if not self._parsers:
+            self._start(is_apart=False)
 
-    async def ready(self) -> None:
-        """Return when a process is ready, or when none could be started."""
-        self.start()
-        if self._start is not None and not any(parser.ready.done() for parser in self._parsers):
-            await asyncio.wait([self._start])
-
-    async def read(self, document: Fetched, options: ReadingOptions | None = None) -> PageFacts:
+    async def read(
+        self, document: Fetched, options: ReadingOptions | None = None, *, is_alone: bool = False
+    ) -> PageFacts:
         """Read a fetched document; one that is not HTML is read by its headers and digested.
 
-        An unread document counts as NOINDEX and NOFOLLOW, with the reason in its note.
-        ``options`` replace those of the pool. Raises :class:`Fault` for a bug of the crawler that the document brought
-        to light, :class:`ParserFailed` if no process can be started, and :class:`asyncio.CancelledError` if the pool
-        is closed.
+        An unread document counts as NOINDEX and NOFOLLOW, with the reason in its note. ``options`` replace those of the
+        pool. A document that ``is_alone`` is read in a process that reads no other meanwhile.
+
+        Raises :class:`Fault` for a bug of the crawler that the document brought to light, :class:`ParserFailed` if no
+        process can be started, and :class:`asyncio.CancelledError` if the pool is closed.
         """
         options = options or self._options
-        answered = await self._ask(question_about(document, options))
-        if isinstance(answered, _Unread):
-            return await asyncio.to_thread(_unread, document, answered.why, options)
-        facts = unpack_answer(answered)
-        if isinstance(facts, str):
-            raise Fault(facts)
-        return facts
+        answer = await self._ask(question_about(document, options), is_alone=is_alone)
+        if isinstance(answer, _Unread):
+            return await asyncio.to_thread(_unread, document, answer.why, options)
+        if not isinstance(answer, PageFacts):
+            raise Fault(str(answer))
+        return answer
 
     async def read_robots(self, question: RobotsQuestion) -> SiteRules:
         """The rules of a robots.txt, which is read as a slow document. One that exceeds the limits closes its site.
 
         Raises as :meth:`read`.
         """
-        answered = await self._ask(question)
-        if isinstance(answered, _Unread):
-            return unread_rules(Reading(question.reading), answered.why)
-        rules = await asyncio.to_thread(unpack_rules, answered)
-        if isinstance(rules, str):
-            raise Fault(rules)
-        return rules
+        answer = await self._ask(question, is_alone=True)
+        if isinstance(answer, _Unread):
+            return unread_rules(Reading(question.reading), answer.why)
+        if not isinstance(answer, SiteRules):
+            raise Fault(str(answer))
+        return answer
 
-    async def read_text(self, question: TextQuestion) -> bytes:
-        """The answer to a question about the text of a stored document.
+    async def read_text(self, question: TextQuestion) -> MainText | list[Block]:
+        """The text of a stored document, in blocks if the question asks for them.
 
-        Raises :class:`TextUnread` for a document that exceeds the limits, and as :meth:`read`.
+        Raises :class:`TextUnread` for a document that exceeds the limits or brings a bug to light, and otherwise as
+        :meth:`read`.
         """
-        answered = await self._ask(question)
-        if isinstance(answered, _Unread):
-            raise TextUnread(answered.why)
-        return answered
+        answer = await self._ask(question, is_alone=False)
+        if isinstance(answer, _Unread):
+            raise TextUnread(answer.why)
+        if not isinstance(answer, MainText | list):
+            raise TextUnread(f"a bug in the crawler ({answer})")
+        return answer
 
     async def close(self) -> None:
         """Kill the processes and cancel the readers that still wait. No-op if the pool is closed."""
         self._is_closed = True
         if self._wake_timer is not None:
             self._wake_timer.cancel()
-        if self._start is not None:
-            self._start.cancel()
-            await asyncio.gather(self._start, return_exceptions=True)
-        for lane in (self._ordinary, self._slow):
-            for document in lane.documents:
-                document.answer.cancel()
+        starts = tuple(self._starts.values())
+        for start in starts:
+            start.cancel()
+        await asyncio.gather(*starts, return_exceptions=True)
+        for document in self._unanswered:
+            document.answer.cancel()
         if ending := [parser.ended for parser in self._parsers]:
             for parser in self._parsers:
                 parser.kill()
             await asyncio.wait(ending, timeout=_END_WITHIN_S)
 
-    async def _ask(self, question: Question | RobotsQuestion | TextQuestion) -> bytes | _Unread:
+    # --- documents ----------------------------------------------------------------------------
+
+    async def _ask(self, question: Question | RobotsQuestion | TextQuestion, *, is_alone: bool) -> Answer:
         if self._is_closed:
             raise asyncio.CancelledError
-        loop = asyncio.get_running_loop()
-        domain = registrable_domain(host_of(question.url))
-        document = _Document(question, domain, loop.create_future())
-        document.is_slow = self._is_slow(document)
-        self._lane(document).enter(document)
+        document = _Document(
+            domain=registrable_domain(host_of(question.url)),
+            octets=len(question.body),
+            is_alone=is_alone,
+            says_nothing=isinstance(question, RobotsQuestion),
+            question=question,
+            answer=asyncio.get_running_loop().create_future(),
+        )
+        self._queue.enter(document)
+        self._unanswered.add(document)
         self._note_room()
         self._send_waiting()
         try:
-            answer = await document.answer
-            if document.is_robots:  # it says nothing about the pages of its domain
-                return answer
-            is_fast = not document.is_slow or loop.time() - document.sent_at < FAST_CPU_S
-            if is_fast and document.is_slow:
-                self._slow_domains.pop(domain, None)
-            if is_fast and domain not in self._slow_domains and isinstance(answer, bytes):
-                _remember(self._fast_domains, domain)
-            return answer
+            return await document.answer
         finally:
-            self._lane(document).leave(document)
+            self._unanswered.remove(document)
+            self._queue.leave(document, is_fast=document.is_fast, took_s=document.took_s)
             self._note_room()
 
-    def _is_slow(self, document: _Document) -> bool:
-        if document.is_robots:
-            return True
-        return document.domain in self._slow_domains or (bool(self._slow_domains) and document.bytes > _LARGE_BYTES)
+    def _send_waiting(self) -> None:
+        """Send waiting documents to the processes that may take them; start a process if none may."""
+        for is_apart in (False, True):
+            while (document := self._queue.first(apart=is_apart)) is not None:
+                free = [parser for parser in self._parsers if parser.is_apart is is_apart and parser.can_take(document)]
+                if not free:
+                    self._start(is_apart=is_apart)
+                    break
+                self._queue.take(document)
+                min(free, key=_Parser.load).send(document)
 
-    def _lane(self, document: _Document) -> _Lane:
-        return self._slow if document.is_slow else self._ordinary
+    # --- room ---------------------------------------------------------------------------------
 
     def has_room(self, domain: str) -> bool:
         """See :class:`PageReader`."""
-        times = _KNOWN_TIMES if domain in self._fast_domains else 1
-        return self._ordinary.backlog.has_room(domain) and self._slow.backlog.has_room(domain, times)
+        return self._queue.has_room(domain)
 
     async def room(self, domain: str) -> None:
         """See :class:`PageReader`."""
@@ -312,35 +303,19 @@ class ParserPool:
         self._wake_timer = None
         self._note_room()
 
-    def _send_waiting(self) -> None:
-        """Send waiting documents to the processes that may take them; start a process if none may."""
-        for lane, choose in ((self._ordinary, self._for_ordinary), (self._slow, self._for_slow)):
-            while (document := lane.next()) is not None and (parser := choose(document)) is not None:
-                lane.waiting.pop()
-                parser.send(document)
-        most = self._max_parsers + bool(self._slow.documents)
-        waits = self._ordinary.waiting or self._slow.waiting
-        if waits and self._start is None and len(self._parsers) < most and not self._is_closed:
-            self._start = asyncio.create_task(self._start_parser())
+    # --- processes ----------------------------------------------------------------------------
 
-    def _for_ordinary(self, document: _Document) -> _Parser | None:
-        """The process for an ordinary document: of those that may take it, that with least ahead."""
-        free = [parser for parser in self._parsers if parser.can_take(document)]
-        if sum(bool(parser.documents) and not parser.is_slow() for parser in self._parsers) >= self._max_parsers:
-            free = [parser for parser in free if parser.documents]
-        return min(free, key=_Parser.load, default=None)
+    def _start(self, *, is_apart: bool) -> None:
+        """Start a process, unless one is being started, or there are as many as may be."""
+        most = 1 if is_apart else self._max_parsers
+        there = sum(parser.is_apart is is_apart for parser in self._parsers)
+        if is_apart not in self._starts and there < most and not self._is_closed:
+            self._starts[is_apart] = asyncio.create_task(self._start_parser(is_apart=is_apart))
 
-    def _for_slow(self, document: _Document) -> _Parser | None:
-        """The process for a slow document: one without any, unless it is the last that reads no slow one."""
-        if len(self._parsers) - sum(parser.is_slow() for parser in self._parsers) < 2:
-            return None
-        free = (parser for parser in self._parsers if not parser.documents and parser.can_take(document))
-        return next(free, None)
-
-    async def _start_parser(self) -> None:
+    async def _start_parser(self, *, is_apart: bool) -> None:
         """Start one process and wait until it is ready."""
         try:
-            parser = _Parser(self._send_waiting)
+            parser = _Parser(self._send_waiting, is_apart=is_apart)
             try:
                 await parser.start()
             except OSError as error:
@@ -348,13 +323,17 @@ class ParserPool:
                 return
             self._parsers.append(parser)
             parser.ended.add_done_callback(lambda _: self._ended(parser))
-            await asyncio.wait([parser.ready, parser.ended], return_when=asyncio.FIRST_COMPLETED)
+            either: list[asyncio.Future[Any]] = [parser.ready, parser.ended]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if not parser.ready.done():
                 self._failed_start(parser.why_ended())
                 return
             self._failed_starts = 0
+            if not self._confined_by:
+                self._confined_by = parser.ready.result()
+                operator_log.parser_confined(self._confined_by)
         finally:
-            self._start = None
+            del self._starts[is_apart]
             if not self._is_closed:
                 self._send_waiting()
 
@@ -363,114 +342,213 @@ class ParserPool:
         if self._failed_starts >= _MAX_FAILED_STARTS:
             self._failed_starts = 0
             error = ParserFailed(f"no process that reads pages can be started: {why}")
-            for lane in (self._ordinary, self._slow):
-                while (document := lane.next()) is not None:
-                    lane.waiting.pop()
+            for is_apart in (False, True):
+                while (document := self._queue.first(apart=is_apart)) is not None:
+                    self._queue.take(document)
                     document.answer.set_exception(error)
 
     def _ended(self, parser: _Parser) -> None:
-        """A process has ended: its documents are sent to another process, except one that may not be read again."""
+        """A process has ended. What becomes of its documents is told in the description of the class."""
         self._parsers.remove(parser)
-        documents, is_unread, is_slow, why = parser.documents, False, False, parser.why_ended()
-        if documents:
-            current = documents[0]
-            is_slow = parser.is_out_of_time() and not current.is_slow
-            current.deaths += not is_slow
-            if is_unread := not is_slow and (parser.exceeded_limit() or current.deaths > _MAX_DEATHS):
-                documents.popleft()
+        documents = [document for document in parser.documents if document.state is not State.OVER]
+        current = parser.documents[0] if parser.documents else None
+        is_too_slow = is_unread = False
+        if documents and documents[0] is current:
+            del documents[0]
+            is_too_slow = parser.is_out_of_time() and not current.is_apart
+            current.deaths_alone += current.is_apart
+            if is_unread := not is_too_slow and (parser.exceeded_limit() or current.deaths_alone >= _MAX_DEATHS_ALONE):
+                current.is_fast = False if parser.exceeded_limit() else None
                 if not current.answer.done():
-                    current.answer.set_result(_Unread(why))
+                    current.answer.set_result(_Unread(parser.why_ended()))
+            else:
+                self._queue.read_apart(current, is_slow=is_too_slow)
         for document in documents:
-            assert document.place is not None
-            self._lane(document).waiting.put_back(document.domain, document.place, document)
-        if is_slow:
-            self._note_slow(current.domain)
-        elif not self._is_closed:
-            operator_log.parser_ended(why, unread=is_unread)
+            self._queue.put_back(document)
+        if not is_too_slow and not self._is_closed:
+            operator_log.parser_ended(parser.why_ended(), unread=is_unread)
+        self._note_room()
         if not self._is_closed:
             self._send_waiting()
 
-    def _note_slow(self, domain: str) -> None:
-        """A domain has a slow document: find out again which of the documents that wait are slow."""
-        self._fast_domains.pop(domain, None)
-        _remember(self._slow_domains, domain)
-        for document in self._ordinary.waiting.take(self._is_slow):
-            if not document.answer.done():  # else its reader was cancelled
-                self._ordinary.leave(document)
-                document.is_slow = True
-                self._slow.enter(document)
-        self._note_room()
 
-
-def _remember(domains: dict[str, None], domain: str) -> None:
-    """Put ``domain`` behind all others; the first one is forgotten if they are too many."""
-    domains.pop(domain, None)
-    domains[domain] = None
-    if len(domains) > _MAX_DOMAINS:
-        del domains[next(iter(domains))]
-
-
-@dataclass(slots=True, eq=False)
-class _Document:
+@dataclass(slots=True, eq=False, kw_only=True)
+class _Document(Document):
     """A document on its way to an answer."""
 
     question: Question | RobotsQuestion | TextQuestion
-    domain: str
-    answer: asyncio.Future[bytes | _Unread]
-    is_slow: bool = False
-    deaths: int = 0  # of processes that were reading the document
+    answer: asyncio.Future[Answer]
+    deaths_alone: int = 0  # of processes that were reading the document alone, and exceeded no limit
     sent_at: float = 0.0  # by the clock of the event loop
-    place: Place | None = None  # in the queue of its lane
-
-    @property
-    def is_robots(self) -> bool:
-        return isinstance(self.question, RobotsQuestion)
-
-    @property
-    def bytes(self) -> int:
-        return len(self.question.body)
+    took_s: float | None = None  # to read it
+    is_fast: bool | None = None  # how it was read, when it was
 
     @property
     def max_cpu_s(self) -> float:
         """The processor time that a process may take for the document, in seconds."""
-        return self.question.max_cpu_s if self.is_slow else FAST_CPU_S
+        return self.question.max_cpu_s if self.is_apart else FAST_CPU_S
 
-    @property
-    def cost(self) -> int:
-        """An ordinary document takes time in proportion to its size. The size of a slow one tells nothing."""
-        return 1 if self.is_slow else max(_LEAST_COST, self.bytes)
+    def settle(self, message: bytes, took_s: float) -> None:
+        """The document was read. Raises :class:`msgspec.DecodeError` if the message is no answer."""
+        if self.answer.done():
+            return  # its reader was cancelled
+        self.answer.set_result(self._unpacked(message))
+        self.took_s = took_s
+        self.is_fast = not self.is_apart or took_s < FAST_CPU_S
 
-
-class _Lane:
-    """The documents of one kind, ordinary or slow, that were not answered yet."""
-
-    def __init__(self) -> None:
-        self.documents: set[_Document] = set()
-        self.backlog = Backlog()  # of these
-        self.waiting: FairQueue[_Document] = FairQueue()  # of these, not sent to any process; and cancelled ones
-
-    def enter(self, document: _Document) -> None:
-        """Add a document, which then waits."""
-        self.documents.add(document)
-        self.backlog.add(document.domain, document.bytes)
-        document.place = self.waiting.add(document.domain, document.cost, document)
-
-    def leave(self, document: _Document) -> None:
-        """Remove a document."""
-        self.documents.remove(document)
-        self.backlog.remove(document.domain, document.bytes)
-
-    def next(self) -> _Document | None:
-        """The next document that waits, if any."""
-        while self.waiting:
-            if not (document := self.waiting.peek()).answer.done():
-                return document
-            self.waiting.pop()  # its reader was cancelled
-        return None
+    def _unpacked(self, message: bytes) -> Answer:
+        match self.question:
+            case RobotsQuestion():
+                return unpack_rules(message)
+            case TextQuestion(in_blocks=in_blocks):
+                return unpack_text(message, in_blocks=in_blocks)
+            case Question():
+                return unpack_answer(message)
 
 
-class _Unread(NamedTuple):
-    why: str
+class Stage(Enum):
+    """The stage of a parser process."""
+
+    STARTING = auto()
+    READY = auto()
+    ENDED = auto()
+
+
+class _Parser(asyncio.SubprocessProtocol):
+    """One child process; ``on_answers`` is called when it can take more documents.
+
+    The process that ``is_apart`` is sent one document at a time.
+    """
+
+    def __init__(self, on_answers: Callable[[], None], *, is_apart: bool) -> None:
+        loop = asyncio.get_running_loop()
+        self.is_apart = is_apart
+        self.stage = Stage.STARTING
+        self.ready: asyncio.Future[str] = loop.create_future()
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self.documents: deque[_Document] = deque()  # sent and not answered, in order
+        self._octets = 0  # of these
+        self._answered_at = 0.0  # by the clock of the event loop
+        self._on_answers = on_answers
+        self._unpacker = Unpacker()
+        self._progress = 0  # messages received
+        self._killed_because = ""
+        self._is_trusted = True  # False: it sent what is no answer
+
+    async def start(self) -> None:
+        """Start the process. Raises :class:`OSError` if the system cannot."""
+        loop = asyncio.get_running_loop()
+        await loop.subprocess_exec(
+            lambda: self,
+            *(sys.executable, "-m", _PROCESS),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=None,
+            env=environment(os.environ),
+            start_new_session=True,  # Ctrl-C is sent to the crawler alone, which ends its children
+        )
+
+    def can_take(self, document: _Document) -> bool:
+        """Whether a document may be sent, behind those sent before."""
+        if self.stage is not Stage.READY:
+            return False
+        if not self.documents:
+            return True
+        has_room = len(self.documents) < _DOCUMENTS_AHEAD and self._octets + document.octets <= _OCTETS_AHEAD
+        return has_room and not self.is_apart
+
+    def load(self) -> tuple[int, int]:
+        """The work that the process has ahead: octets, documents."""
+        return self._octets, len(self.documents)
+
+    def send(self, document: _Document) -> None:
+        """Send a document to be read after those sent before."""
+        document.sent_at = asyncio.get_running_loop().time()
+        self.documents.append(document)
+        self._octets += document.octets
+        self._stdin.writelines(framed(*pack_question(document.question, document.max_cpu_s)))
+
+    def kill(self) -> None:
+        """End the process at once."""
+        with suppress(ProcessLookupError):
+            self._transport.kill()
+
+    def is_out_of_time(self) -> bool:
+        """Whether the process has ended because a document took too much processor time."""
+        return self._transport.get_returncode() == _OUT_OF_TIME
+
+    def exceeded_limit(self) -> bool:
+        """Whether the process has ended because of a document: of its time, its memory, or the answer to it."""
+        return self.is_out_of_time() or self._transport.get_returncode() == OUT_OF_MEMORY or not self._is_trusted
+
+    def why_ended(self) -> str:
+        """Why the process has ended, for people."""
+        code = self._transport.get_returncode()
+        if self._killed_because:
+            return self._killed_because
+        if code == OUT_OF_MEMORY:
+            return f"the parser needed more than {MAX_MEMORY_BYTES >> 20} MB of memory"
+        if code == _OUT_OF_TIME:
+            most_s = self.documents[0].max_cpu_s if self.documents else MAX_CPU_S
+            return f"the parser needed more than {most_s:g} s of processor time"
+        if code is not None and code < 0:
+            return f"the parser process was killed by {signal.Signals(-code).name}"
+        return f"the parser process ended with exit code {code}"
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+        self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+        if self.is_apart:
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, self._transport.get_pid(), _NICENESS)
+        # Not in start(): the process may end before start() returns.
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look, 0, 0)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if not self._is_trusted:
+            return
+        try:
+            messages = self._unpacker.feed(data)
+            if messages and self.stage is Stage.STARTING:
+                self.stage = Stage.READY
+                self._progress += 1
+                self.ready.set_result(messages.pop(0).decode(errors="replace"))
+            for message in messages:
+                self._note_answer(message)
+        except MessageTooLong:
+            self._distrust(f"the parser sent more than {MAX_ANSWER_BYTES >> 20} MB")
+        except (IndexError, msgspec.DecodeError):
+            self._distrust("the parser sent what is no answer")
+        self._on_answers()
+
+    def _note_answer(self, message: bytes) -> None:
+        now = asyncio.get_running_loop().time()
+        document = self.documents[0]
+        document.settle(message, now - max(document.sent_at, self._answered_at))
+        self.documents.popleft()
+        self._octets -= document.octets
+        self._answered_at = now
+        self._progress += 1
+
+    def _distrust(self, why: str) -> None:
+        """A page may have taken the process over."""
+        self._is_trusted, self._killed_because = False, why
+        self.stage = Stage.ENDED
+        self.kill()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.stage = Stage.ENDED
+        self._timer.cancel()
+        self.ended.set_result(None)
+
+    def _look(self, progress: int, looks: int) -> None:
+        """Kill the process if it has owed an answer for several looks in a row."""
+        owes = bool(self.documents) or self.stage is Stage.STARTING
+        looks = looks + 1 if owes and self._progress == progress else 0
+        if looks > _LOOKS_WITHOUT_PROGRESS:
+            self._killed_because = f"the parser did not answer within {_LOOK_EVERY_S * _LOOKS_WITHOUT_PROGRESS:g} s"
+            self.kill()
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look, self._progress, looks)
 
 
 def question_about(document: Fetched, options: ReadingOptions) -> Question:
@@ -501,114 +579,6 @@ def _unread(document: Fetched, why: str, options: ReadingOptions) -> PageFacts:
     )
     body = document.body
     return replace(known, body_sha256=sha256(body).digest(), body_bytes=len(body))
-
-
-class _Parser(asyncio.SubprocessProtocol):
-    """One child process; ``on_answers`` is called when it can take more documents."""
-
-    def __init__(self, on_answers: Any) -> None:
-        loop = asyncio.get_running_loop()
-        self.ready: asyncio.Future[None] = loop.create_future()
-        self.ended: asyncio.Future[None] = loop.create_future()
-        self.documents: deque[_Document] = deque()  # sent and not answered, in order
-        self._bytes = 0  # of these
-        self._on_answers = on_answers
-        self._unpacker = Unpacker()
-        self._progress = 0  # messages received
-        self._was_stuck = False
-
-    async def start(self) -> None:
-        """Start the process. Raises :class:`OSError` if the system cannot."""
-        loop = asyncio.get_running_loop()
-        await loop.subprocess_exec(
-            lambda: self,
-            *(sys.executable, "-m", _PROCESS),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=None,
-            env=os.environ | _MALLOC,
-            start_new_session=True,  # Ctrl-C is sent to the crawler alone, which ends its children
-        )
-
-    def is_slow(self) -> bool:
-        """Whether the process is reading a slow document. It has no other then."""
-        return bool(self.documents) and self.documents[0].is_slow
-
-    def can_take(self, document: _Document) -> bool:
-        """Whether a document may be sent, behind those sent before."""
-        if not self.ready.done() or self.ended.done() or self.is_slow():
-            return False
-        has_room = len(self.documents) < _DOCUMENTS_AHEAD and self._bytes + document.bytes <= _BYTES_AHEAD
-        return not self.documents or has_room
-
-    def load(self) -> tuple[int, int]:
-        """The work that the process has ahead: bytes, documents."""
-        return self._bytes, len(self.documents)
-
-    def send(self, document: _Document) -> None:
-        """Send a document to be read after those sent before."""
-        document.sent_at = asyncio.get_running_loop().time()
-        self.documents.append(document)
-        self._bytes += document.bytes
-        self._stdin.write(framed(document.question._replace(max_cpu_s=document.max_cpu_s).packed()))
-
-    def kill(self) -> None:
-        """End the process at once."""
-        with suppress(ProcessLookupError):
-            self._transport.kill()
-
-    def is_out_of_time(self) -> bool:
-        """Whether the process has ended because a document took too much processor time."""
-        return self._transport.get_returncode() == _OUT_OF_TIME
-
-    def exceeded_limit(self) -> bool:
-        """Whether the process has ended because a document took too much processor time or memory."""
-        return self.is_out_of_time() or self._transport.get_returncode() == OUT_OF_MEMORY
-
-    def why_ended(self) -> str:
-        """Why the process has ended, for people."""
-        code = self._transport.get_returncode()
-        if self._was_stuck:
-            return f"the parser did not answer within {_LOOK_EVERY_S * _LOOKS_WITHOUT_PROGRESS:g} s"
-        if code == OUT_OF_MEMORY:
-            return f"the parser needed more than {MAX_MEMORY_BYTES >> 20} MB of memory"
-        if code == _OUT_OF_TIME:
-            most_s = self.documents[0].max_cpu_s if self.documents else MAX_CPU_S
-            return f"the parser needed more than {most_s:g} s of processor time"
-        if code is not None and code < 0:
-            return f"the parser process was killed by {signal.Signals(-code).name}"
-        return f"the parser process ended with exit code {code}"
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.SubprocessTransport", transport)
-        self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
-        # Not in start(): the process may end before start() returns.
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look, 0, 0)
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        for message in self._unpacker.feed(data):
-            self._progress += 1
-            if not self.ready.done():
-                self.ready.set_result(None)
-                continue
-            document = self.documents.popleft()
-            self._bytes -= document.bytes
-            if not document.answer.done():  # else its reader was cancelled
-                document.answer.set_result(message)
-        self._on_answers()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._timer.cancel()
-        self.ended.set_result(None)
-
-    def _look(self, progress: int, looks: int) -> None:
-        """Kill the process if it has owed an answer for several looks in a row."""
-        owes = bool(self.documents) or not self.ready.done()
-        looks = looks + 1 if owes and self._progress == progress else 0
-        if looks > _LOOKS_WITHOUT_PROGRESS:
-            self._was_stuck = True
-            self.kill()
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look, self._progress, looks)
 
 
 class BlockingReader:

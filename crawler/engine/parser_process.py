@@ -1,10 +1,12 @@
 """The child process that reads pages and large robots.txt files: ``python -m crawler.engine.parser_process``.
 
-The process receives one :class:`~crawler.engine.page_messages.Question` for each page, one
-:class:`~crawler.engine.robots_messages.RobotsQuestion` for each robots.txt, and one
-:class:`~crawler.engine.text_messages.TextQuestion` for the text of each stored document, on standard input. It writes
-one answer to standard output, in the order of the questions. Its first message says that it is ready. It ends when
-standard input ends, so it outlives a killed crawler by the time of one document at most.
+The process receives one question for each document on standard input: a
+:class:`~crawler.engine.page_messages.Question` about a page, a
+:class:`~crawler.engine.robots_messages.RobotsQuestion` about a robots.txt, or a
+:class:`~crawler.engine.text_messages.TextQuestion` about the text of a stored document. It writes one answer to
+standard output, in the order of the questions. Its first message says that it is ready, and what confines it
+(:mod:`crawler.engine.sandbox`): it confines itself before it reads anything. It ends when standard input ends, so it
+outlives a killed crawler by the time of one document at most.
 
 Each document is bounded:
 
@@ -28,15 +30,10 @@ from typing import Any
 
 from selectolax.lexbor import SelectolaxError
 
-from crawler.engine.messages import Unpacker, send
-from crawler.engine.page_messages import (
-    MAX_MEMORY_BYTES,
-    OUT_OF_MEMORY,
-    READY,
-    Question,
-    pack_answer,
-)
+from crawler.engine.messages import MAX_ANSWER_BYTES, receive, send
+from crawler.engine.page_messages import MAX_MEMORY_BYTES, OUT_OF_MEMORY, Question, pack_answer
 from crawler.engine.robots_messages import RobotsQuestion, unpack_question
+from crawler.engine.sandbox import confine
 from crawler.engine.text_messages import TextQuestion, load_reader, pack_text, read_text
 from crawler.errors import fault
 from crawler.gunzip import gunzip
@@ -90,7 +87,7 @@ def answer_to(question: Question | RobotsQuestion | TextQuestion) -> bytes:
 
 def main() -> None:
     """Answer questions until standard input ends."""
-    questions, unpacker = sys.stdin.fileno(), Unpacker()
+    questions = open(sys.stdin.fileno(), "rb", buffering=_READ_BYTES, closefd=False)  # noqa: SIM115, for good
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints must not stand among the answers
     limit_memory()
@@ -98,25 +95,26 @@ def main() -> None:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)  # the crawler may have been started with the signal ignored
     gc.freeze()
     gc.set_threshold(50_000)  # pages leave hardly any cycles behind
-    with suppress(BrokenPipeError):
-        send(answers, READY)
-        while received := os.read(questions, _READ_BYTES):
-            for message in unpacker.feed(received):
-                send(answers, _answer(message))
+    with suppress(BrokenPipeError, EOFError):
+        send(answers, str(confine()).encode())
+        while True:
+            send(answers, _answer(receive(questions), receive(questions)))
 
 
-def _answer(message: bytes) -> bytes:
+def _answer(message: bytes, body: bytes) -> bytes:
     """The answer to a question."""
     try:
-        question = unpack_question(message)
+        question = unpack_question(message, body)
         if isinstance(question, TextQuestion):
             load_reader(question.in_blocks, question.content_type)
         limit_time(question.max_cpu_s)
-        return answer_to(question)
+        answer = answer_to(question)
     except (MemoryError, SelectolaxError):
         os._exit(OUT_OF_MEMORY)
     except Exception as error:
         return pack_answer(fault(error))
+    # The limits on what is taken from a page keep each answer below this.
+    return answer if len(answer) <= MAX_ANSWER_BYTES else pack_answer(f"an answer of {len(answer):,} bytes")
 
 
 def limit_time(most_s: float) -> None:

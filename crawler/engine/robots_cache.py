@@ -9,7 +9,6 @@ from typing import Protocol
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
-from crawler.engine.caution import NORMAL, Visit
 from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.gate import Gate, GivenBack, Unsent
 from crawler.engine.main_sites import MainSites
@@ -82,17 +81,15 @@ class RobotsCache:
         self._requests = RobotsRequests(policy, gate, store, clock, reservations, rules_cache, self._current)
         self._unread: OrderedDict[str, ObtainedCopy] = OrderedDict()  # by site, without the texts
 
-    async def in_force(
-        self, site: ClaimedSite, group: str, visit: Visit = NORMAL, siblings: Collection[ClaimedSite] = ()
-    ) -> RobotsCopy:
+    async def in_force(self, site: ClaimedSite, group: str, siblings: Collection[ClaimedSite] = ()) -> RobotsCopy:
         """The copy that applies to ``site`` now, requested if the one known has run out.
 
-        A new copy is processed as a part of ``visit``, until it is committed; then ``site`` heeds it. ``siblings`` are
-        the sites of the claim: one of them that a redirect leads to heeds its new copy too. Cancellation leaves the
-        copy known before in force. Raises :class:`crawler.errors.StoreError` and, for a request to ``site`` itself,
-        :class:`crawler.engine.gate.Blocked` and :class:`crawler.engine.gate.GivenBack`.
+        When a new copy is committed, ``site`` heeds it. ``siblings`` are the sites of the claim: one of them that a
+        redirect leads to heeds its new copy too. Cancellation leaves the copy known before in force. Raises
+        :class:`crawler.errors.StoreError` and, for a request to ``site`` itself, :class:`crawler.engine.gate.Blocked`
+        and :class:`crawler.engine.gate.GivenBack`.
         """
-        return (await self._current(Inquiry(site, {site.name: group}, visit, siblings))).copy
+        return (await self._current(Inquiry(site, {site.name: group}, siblings))).copy
 
     async def _current(self, inquiry: Inquiry) -> CopyInForce:
         """As :meth:`in_force`, for the site that a claim or a redirect leads to."""
@@ -121,7 +118,7 @@ class RobotsCache:
         named = None if rules is None else rules.named_site
         if named is not None and self._main_sites.can_be_confirmed(site.name, named):
             self._main_sites.judge(site.name, named, is_confirmed=await self._is_confirmed(named, inquiry))
-            rules = await self._rules_cache.rules(site.name, copy, inquiry.visit)
+            rules = await self._rules_cache.rules(site.name, copy)
         crawl_delay_s = None if rules is None else rules.crawl_delay_s
         if copy.action is RobotsAction.DEFER:  # the delay of the last robots.txt that was fetched counts
             crawl_delay_s = site.crawl_delay_s
@@ -155,7 +152,7 @@ class RobotsCache:
         if registrable_domain(host_of(inquiry.site.name)) == registrable_domain(host_of(named)):
             return True
         copy = await self._requests.copy_of(named, inquiry, may_ask=self._intake.admits(named))
-        rules = None if copy is None else await self._rules_cache.rules(named, copy, inquiry.visit)
+        rules = None if copy is None else await self._rules_cache.rules(named, copy)
         return rules is not None and rules.says_main
 
     def _valid_after_pause(self, copy: RobotsCopy, group: str) -> RobotsCopy:
@@ -183,7 +180,7 @@ class RobotsCache:
                 if len(self._unread) > _UNREAD_KEPT:
                     self._unread.popitem(last=False)
                 raise
-            rules = await self._rules_cache.rules(site.name, obtained.copy, inquiry.visit)
+            rules = await self._rules_cache.rules(site.name, obtained.copy)
             if rules is not None and rules.unread:
                 note = f"{rules.unread}: the whole site is closed"
                 obtained = obtained._replace(copy=replace(obtained.copy, note=note))

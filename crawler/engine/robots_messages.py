@@ -1,17 +1,16 @@
-"""The question to a parser process about one robots.txt, and the limits on one file."""
+"""The question to a parser process about one robots.txt, the limits on one file, and all questions as messages."""
 
 from __future__ import annotations
 
-import marshal
 from typing import NamedTuple
 
+import msgspec
+
 from crawler.engine.page_messages import Question
-from crawler.engine.text_messages import KIND as _TEXT_KIND
 from crawler.engine.text_messages import TextQuestion
 
 #: Processor time that one file may take, in seconds. The slowest of 4,231 files of real sites takes 0.6.
 MAX_CPU_S = 2.0
-_KIND = "robots.txt"  # the first value of such a question, which tells it from one about a page
 
 
 class RobotsQuestion(NamedTuple):
@@ -32,14 +31,26 @@ class RobotsQuestion(NamedTuple):
     max_bytes: int
     body: bytes
 
-    def packed(self) -> bytes:
-        """The question as one message."""
-        return marshal.dumps((_KIND, *self))
+
+# The first byte of a message with a question tells what the question is about.
+_PAGE, _ROBOTS, _TEXT = b"p", b"r", b"t"
+_ENCODER = msgspec.msgpack.Encoder()
+_PAGE_DECODER = msgspec.msgpack.Decoder(Question)
+_ROBOTS_DECODER = msgspec.msgpack.Decoder(RobotsQuestion)
+_TEXT_DECODER = msgspec.msgpack.Decoder(TextQuestion)
 
 
-def unpack_question(message: bytes) -> Question | RobotsQuestion | TextQuestion:
-    """The question in a message: about a page, a robots.txt, or the text of a stored document."""
-    values = marshal.loads(message)
-    if values[0] == _TEXT_KIND:
-        return TextQuestion(*values[1:])
-    return RobotsQuestion(*values[1:]) if values[0] == _KIND else Question(*values)
+def pack_question(question: Question | RobotsQuestion | TextQuestion, max_cpu_s: float) -> tuple[bytes, bytes]:
+    """A question with another limit of processor time, as two messages. The second is its body, which is not copied."""
+    about = _PAGE if isinstance(question, Question) else _TEXT if isinstance(question, TextQuestion) else _ROBOTS
+    return about + _ENCODER.encode(question._replace(max_cpu_s=max_cpu_s, body=b"")), question.body
+
+
+def unpack_question(message: bytes, body: bytes) -> Question | RobotsQuestion | TextQuestion:
+    """The question in two messages."""
+    encoded = memoryview(message)[1:]
+    if message.startswith(_ROBOTS):
+        return _ROBOTS_DECODER.decode(encoded)._replace(body=body)
+    if message.startswith(_TEXT):
+        return _TEXT_DECODER.decode(encoded)._replace(body=body)
+    return _PAGE_DECODER.decode(encoded)._replace(body=body)

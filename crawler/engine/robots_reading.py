@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import io
-import marshal
-import pickle
-from enum import Enum
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import msgspec
+
+from crawler.engine.messages import MAX_ANSWER_BYTES
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.model import Reading
+from crawler.robots.paths import draft_form, rfc_form, rfc_query_form, rfc_written_form
 from crawler.robots.readings import SiteRules, read, unread_rules
-from crawler.robots.text import parse
+from crawler.robots.rules import Rules
+from crawler.robots.text import Line, parse
 from crawler.url import host_matches
 
 #: The rules of one file that the crawler keeps (:attr:`crawler.robots.readings.SiteRules.size`). The longest of 4,231
 #: files of real sites has 31,853 lines, so some 64,000 rules.
 MAX_RULES = 250_000
-_MODULES = ("crawler.robots.", "crawler.preferences.")
+#: The functions that rules refer to. A message has their names.
+_FORMS: dict[str, Callable[[str], str | None]] = {
+    form.__name__: form for form in (draft_form, rfc_form, rfc_query_form, rfc_written_form)
+}
 
 
 def knows_host(patterns: tuple[str, ...], host: str) -> bool:
@@ -41,41 +47,39 @@ def read_robots(question: RobotsQuestion) -> SiteRules:
 def pack_rules(answer: SiteRules | str) -> bytes:
     """The rules of a file, or the description of a bug that it brought to light, as one message.
 
-    If the rules are more than :data:`MAX_RULES`, the message has those of a closed site.
+    If the rules are more than :data:`MAX_RULES`, or their message too long, the message has those of a closed site.
     """
     if isinstance(answer, str):
-        return marshal.dumps(answer)
+        return _ENCODER.encode(answer)
     if answer.size > MAX_RULES:
-        answer = unread_rules(answer.reading, f"more than {MAX_RULES:,} rules")
-    pickled = io.BytesIO()
-    _Pickler(pickled, pickle.HIGHEST_PROTOCOL).dump(answer)
-    return marshal.dumps(pickled.getvalue())
+        return _ENCODER.encode(unread_rules(answer.reading, f"more than {MAX_RULES:,} rules"))
+    message = _ENCODER.encode(replace(answer, parts=tuple(map(_shown, answer.parts))))
+    if len(message) > MAX_ANSWER_BYTES:
+        return _ENCODER.encode(unread_rules(answer.reading, f"rules of more than {MAX_ANSWER_BYTES >> 20} MB"))
+    return message
 
 
 def unpack_rules(message: bytes) -> SiteRules | str:
-    """The answer in a message. Raises :class:`pickle.UnpicklingError` if it names anything but parts of rules."""
-    answer = marshal.loads(message)
-    if isinstance(answer, str):
-        return answer
-    rules = _Unpickler(io.BytesIO(answer)).load()
-    assert isinstance(rules, SiteRules)
-    return rules
+    """The answer in a message. Raises :class:`msgspec.DecodeError` if there is none."""
+    return _DECODER.decode(message)
 
 
-class _Pickler(pickle.Pickler):
-    """Names a member of an enumeration by its value, as of Python 3.11.4; earlier ones name ``builtins.getattr``."""
-
-    def reducer_override(self, obj: Any) -> Any:
-        return (type(obj), (obj.value,)) if isinstance(obj, Enum) else NotImplemented
+def _shown(part: Rules) -> Rules:
+    """The part with its lines as they are shown. Written lines may hold octets that no message can hold."""
+    return replace(part, lines=tuple(Line(line.number, line.field, "", line.shown) for line in part.lines))
 
 
-class _Unpickler(pickle.Unpickler):
-    """A process that a page has taken over must not run its own code in the crawler by its answer."""
+def _name_of(form: Any) -> str:
+    if form not in _FORMS.values():
+        raise TypeError(f"no part of rules: {form!r}")
+    return str(form.__name__)
 
-    def find_class(self, module: str, name: str) -> Any:
-        found = None
-        if "." not in name and (module == "crawler.model" or module.startswith(_MODULES)):
-            found = super().find_class(module, name)
-        if getattr(found, "__module__", None) != module:
-            raise pickle.UnpicklingError(f"{module}.{name} is no part of rules")
-        return found
+
+def _form_named(expected: object, name: object) -> Callable[[str], str | None]:
+    if not isinstance(name, str) or name not in _FORMS:
+        raise msgspec.ValidationError("no part of rules")
+    return _FORMS[name]
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_name_of)
+_DECODER: msgspec.msgpack.Decoder[SiteRules | str] = msgspec.msgpack.Decoder(SiteRules | str, dec_hook=_form_named)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from crawler.clock import Clock
-from crawler.engine.caution import Visit
 from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.gate import Blocked, FetchPermit, Gate, GivenBack
 from crawler.engine.permission import Closed, permission
@@ -30,7 +29,7 @@ _FIRST_LOOK_S, _LAST_LOOK_S = 0.1, 1.0  # the pauses between looks double
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A request for the copy in force of ``site``, as a part of ``visit``. ``siblings`` are the sites of the claim.
+    """A request for the copy in force of ``site``. ``siblings`` are the sites of the claim.
 
     ``groups`` are the politeness groups that the task works on, by site. The first is that of a site of the claim; each
     further site is the target of a redirect of the one before. ``site`` is the last one.
@@ -38,7 +37,6 @@ class Inquiry:
 
     site: ClaimedSite
     groups: dict[str, str]
-    visit: Visit
     siblings: Collection[ClaimedSite]
 
     @property
@@ -117,7 +115,7 @@ class RobotsRequests:
                 previous=site.copy,
                 hops=len(seen) - 1,
                 seen=tuple(seen),
-                now=answer.finished_at,  # a visit in caution may have waited since
+                now=answer.finished_at,
             )
             if isinstance(meaning, RobotsCopy):
                 return ObtainedCopy(meaning, answer, answer.url)
@@ -164,7 +162,6 @@ class RobotsRequests:
 
     async def _send(self, url: str, inquiry: Inquiry, permit: FetchPermit) -> FetchResult:
         """The answer to a request for the robots.txt of a site. Raises :class:`Busy` if the permit runs out."""
-        await inquiry.visit.end_processing()
         own = permit.for_site_id is None and split(url).path == ROBOTS_PATH
         previous = inquiry.site.copy if own else None
         request = Request(
@@ -179,7 +176,6 @@ class RobotsRequests:
         answer = await self._gate.send(request, permit)
         if answer is None:
             raise Busy(f"{split(url).site} could not be asked in time")
-        await inquiry.visit.begin_processing()
         if isinstance(answer, Failed) and answer.kind is ErrorKind.FAULT:
             raise Fault(answer.detail)
         return answer
@@ -191,7 +187,6 @@ class RobotsRequests:
 
         Raises :class:`NotAsked` if the redirect counts as no answer.
         """
-        await inquiry.visit.end_processing()
         site, groups = inquiry.site, inquiry.groups
         place = split(url)
         if place.site == site.name:
@@ -237,7 +232,7 @@ class RobotsRequests:
         if place.path == ROBOTS_PATH:
             return found
         copy = found.copy
-        rules = await self._rules_cache.rules(target.name, copy, inquiry.visit)
+        rules = await self._rules_cache.rules(target.name, copy)
         allowed = permission(target.name, copy, rules, place.path)
         if isinstance(allowed, Closed):
             raise NotAsked(allowed.why, 0.0 if copy.retry_at is None else copy.retry_at)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 
-from crawler.engine.caution import NORMAL, Visit
 from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.gate import Gate
 from crawler.engine.main_sites import MainSites
@@ -55,8 +54,8 @@ class RulesCache:
         # With their size in bytes, by site, file, and the site whose Host line is ignored.
         self._rules: OrderedDict[tuple[str, bytes, str | None], tuple[SiteRules, int]] = OrderedDict()
 
-    async def rules(self, site: str, copy: RobotsCopy, visit: Visit = NORMAL) -> SiteRules | None:
-        """The rules of a copy that is a file, read as a part of ``visit``; ``None`` if the answer alone decides.
+    async def rules(self, site: str, copy: RobotsCopy) -> SiteRules | None:
+        """The rules of a copy that is a file; ``None`` if the answer alone decides.
 
         Raises :class:`crawler.errors.StoreError`.
         """
@@ -67,7 +66,6 @@ class RulesCache:
             self._rules.move_to_end(key)
             return self._rules[key][0]
         ignored = key[2]
-        await visit.begin_processing()
         if copy.body is not None and len(copy.body) <= SMALL_BYTES:
             rules = read_robots(self._question(site, copy.body, ignored))
             self._keep(key, rules, len(copy.body))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+
+from crawler.model import Purpose
+from crawler.store.protocols import RequestRow
 
 
 @dataclass(slots=True)
@@ -35,11 +38,16 @@ class SamplingFrame:
         return None if self.is_closed else self.depth
 
     @property
-    def closes_at(self) -> float:
-        """When the frame is closed if no page is answered until then; infinite if it waits for nothing."""
-        return math.inf if self.is_closed else self.answered_at + self.patience_s
+    def held_until(self) -> float | None:
+        """When the frame is closed if no page is answered until then; ``None`` if it is closed."""
+        return None if self.is_closed else self.answered_at + self.patience_s
 
-    async def close(self) -> None:
+    def committed(self, requests: Iterable[RequestRow], now: float) -> None:
+        """A commit has stored these requests."""
+        if any(map(_is_answer, requests)):
+            self.answered_at = now
+
+    async def release(self) -> None:
         """Draw the sample and close the frame; if the frame is growing, only wait until it has grown."""
         grows = self._changing.locked()
         async with self._changing:
@@ -54,3 +62,9 @@ class SamplingFrame:
             self.answered_at = now
             self.is_closed = self.draw is None
             yield
+
+
+def _is_answer(request: RequestRow) -> bool:
+    """Whether a page or sitemap was answered by more than a temporary failure."""
+    is_robots = request.purpose is Purpose.ROBOTS
+    return not is_robots and request.status is not None and request.status < 500 and request.status != 429

@@ -22,12 +22,12 @@ class Shutdown:
 
     1. The gate is closed at once: nothing new is sent, tasks that wait at the gate are cancelled, and a request in
        flight may finish.
-    2. The driver is woken. It commits what is finished, waits for requests in flight, and commits once more. Requests
-       still in flight :data:`crawler.engine.scheduler.STOP_GRACE_S` after the request to stop are cancelled then,
-       whatever the driver does. So a request that keeps the loop or the store busy cannot delay its own end.
-    3. The first reason counts. Of failures, the first is raised by the driver after that.
+    2. The loop is woken. It commits what is finished, waits for requests in flight, and commits once more. Requests
+       still in flight :data:`crawler.engine.loop.STOP_GRACE_S` after the request to stop are cancelled then,
+       whatever the loop does. So a request that keeps the event loop or the store busy cannot delay its own end.
+    3. The first reason counts. Of failures, the first is raised by the loop after that.
 
-    A lost lease is no stop: the driver lets go of all groups and joins the run again.
+    A lost lease is no stop: the loop lets go of all groups and joins the run again.
     """
 
     def __init__(self, gate: Gate, alarm: Alarm) -> None:
@@ -56,7 +56,7 @@ class Shutdown:
         await self._requested.wait()
 
     def fail(self, error: BaseException) -> None:
-        """End soon, and let the driver raise ``error``. Only the first failure counts."""
+        """End soon, and let the loop raise ``error``. Only the first failure counts."""
         self._failure = self._failure or error
         self.request(RunEnd(EndCode.BUG))
 
@@ -66,12 +66,12 @@ class Shutdown:
             raise self._failure
 
     def lose_lease(self) -> None:
-        """The lease was lost: let the driver join the run again."""
+        """The lease was lost: let the loop join the run again."""
         self.lease_lost = True
         self._alarm.ring()
 
     def regain_lease(self) -> None:
-        """The driver has let go of all groups: nothing of the lost lease is left."""
+        """The loop has let go of all groups: nothing of the lost lease is left."""
         self.lease_lost = False
 
 

@@ -14,7 +14,7 @@ from crawler.frontier.rup_offer import rupinfo_of
 from crawler.frontier.scope import Scope
 from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
 from crawler.robots.readings import SiteRules
-from crawler.sitemaps.findings import SitemapKind, SitemapLimits
+from crawler.sitemaps.findings import Sitemap, SitemapKind, SitemapLimits
 from crawler.sitemaps.read import read_sitemap
 from crawler.sitemaps.trust import Trust
 from crawler.store.protocols import Overview, RobotsNews
@@ -55,9 +55,18 @@ async def read(
     """
     parse = partial(read_sitemap, url=result.url, content_type=result.content_type, limits=_LIMITS)
     sitemap = await asyncio.to_thread(lambda: parse(result.body))  # the largest ones take most of a second
-    listed = [*(entry.url for entry in sitemap.entries), *sitemap.sitemaps]
-    named = {site: await rules_cache.sitemaps_of(site) for site in {split(url).site for url in listed}}
+    named = {site: await rules_cache.sitemaps_of(site) for site in _sites_to_trust(queued, sitemap, scope)}
     way = await store.way_to(queued.id)  # a robots.txt that names an index also speaks for the sitemaps in the index
     outcome = after_sitemap(queued, result, sitemap, Trust(queued.url, named.get, tuple(way)), scope)
     source = "feed" if sitemap.kind in (SitemapKind.RSS, SitemapKind.ATOM) else "sitemap"
     return replace(outcome, hints=hints_in(outcome.offers, source)) if hinting else outcome
+
+
+def _sites_to_trust(queued: Queued, sitemap: Sitemap, scope: Scope) -> set[str]:
+    """The sites whose robots.txt may let the sitemap speak for them: its own, and those of listed URLs in scope.
+
+    Each costs a query of the store, and a sitemap may list a URL on each of 50,000 sites.
+    """
+    urls = [entry.url for entry in sitemap.entries if scope.refusal(entry.url, queued.depth + 1) is None]
+    urls += [url for url in sitemap.sitemaps if scope.refusal(url, queued.depth, is_seed=True) is None]
+    return {split(url).site for url in (queued.url, *urls)}

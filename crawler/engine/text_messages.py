@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import marshal
 from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
+import msgspec
+
 from crawler.page.blocks import Block, blocks
-from crawler.page.main_text import MainText, Section, main_text
+from crawler.page.main_text import MainText, main_text
 
 #: Processor time that the text of one document may take, in seconds. Nearly all take less than 0.02.
 MAX_CPU_S = 2.0
-#: The first value of such a question, which tells it from others.
-KIND = "text"
 
 
 class TextUnread(Exception):
@@ -34,9 +33,10 @@ class TextQuestion(NamedTuple):
     content_type: str
     body: bytes
 
-    def packed(self) -> bytes:
-        """The question as one message."""
-        return marshal.dumps((KIND, *self))
+
+_ENCODER = msgspec.msgpack.Encoder()
+_TEXT_DECODER: msgspec.msgpack.Decoder[MainText | str] = msgspec.msgpack.Decoder(MainText | str)
+_BLOCKS_DECODER: msgspec.msgpack.Decoder[list[Block] | str] = msgspec.msgpack.Decoder(list[Block] | str)
 
 
 @cache
@@ -52,26 +52,11 @@ def read_text(question: TextQuestion) -> MainText | list[Block]:
     return read(question.body, question.charset, question.content_type)
 
 
-def pack_text(answer: MainText | list[Block] | str) -> bytes:
-    """The text of a document, or the description of a bug that it brought to light, as one message."""
-    if isinstance(answer, str):
-        return marshal.dumps(answer)
-    if isinstance(answer, MainText):
-        sections = [(each.start, each.level, each.heading, each.anchor) for each in answer.sections]
-        return marshal.dumps((answer.headings, answer.text, sections, answer.language))
-    return marshal.dumps([(each.kind, each.text, each.level) for each in answer])
+def pack_text(answer: MainText | list[Block]) -> bytes:
+    """The text of a document as one message."""
+    return _ENCODER.encode(answer)
 
 
-def unpack_main_text(message: bytes) -> MainText | str:
-    """The answer to a question about the text as it is indexed."""
-    answer = marshal.loads(message)
-    if isinstance(answer, str):
-        return answer
-    headings, text, sections, language = answer
-    return MainText(headings, text, tuple(Section(*each) for each in sections), language)
-
-
-def unpack_blocks(message: bytes) -> list[Block] | str:
-    """The answer to a question about blocks."""
-    answer = marshal.loads(message)
-    return answer if isinstance(answer, str) else [Block(*each) for each in answer]
+def unpack_text(message: bytes, *, in_blocks: bool) -> MainText | list[Block] | str:
+    """The answer in a message: the text, or the description of a bug. Raises :class:`msgspec.DecodeError` if none."""
+    return _BLOCKS_DECODER.decode(message) if in_blocks else _TEXT_DECODER.decode(message)

@@ -182,14 +182,16 @@ class _Limiter:
         can: their bookings are laid in circles over a minute.
         """
         self.note_due(now)
-        sharing = len({ticket.domain for ticket in self.queue} | self.booked.keys() | {domain})
+        booked = self.booked.keys() | {domain}
+        sharing = len({ticket.domain for ticket in self.queue} | booked)
         turn_s = self.turn_s(now)
         if turn_s > self.least_turn_s:
             turn_s, longest_s = turn_s / _BOOKED_PER_TURN, _LONGEST_BOOKING_S
         else:
             longest_s = math.inf
         first = now + len(self.queue) * turn_s
-        at = max(self.booked.get(domain, 0.0), first) + sharing * turn_s
+        last = self.booked.get(domain, 0.0)
+        at = last + sharing * turn_s if last > first else first + len(booked) * turn_s
         if at - now > longest_s:
             at = now + (at - now) % longest_s
         self.booked[domain] = at

@@ -2,7 +2,9 @@
 
 A stranger can point a name at a machine that only the crawler can reach. So the guard checks the address just before
 the connection, and never a name. Sources: the IANA registries of special-purpose IPv4 and IPv6 addresses (RFC 6890 and
-its successors), RFC 6052 (``64:ff9b::/96``), RFC 7526 (``192.88.99.0/24``), RFC 3879 (``fec0::/10``).
+its successors), RFC 6052 (``64:ff9b::/96``), RFC 7526 (``192.88.99.0/24``), RFC 3879 (``fec0::/10``). The platform
+address is that of Azure's internal services: any virtual machine there reaches it, and nobody else does
+(https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable, Collection
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from itertools import chain
 
-from crawler.url import is_loopback, literal_address
+from crawler.url import foreign_port, is_loopback, literal_address
 
 Address = IPv4Address | IPv6Address
 
@@ -28,6 +30,7 @@ _SPECIAL = {
     "a carrier-grade NAT": ("100.64.0.0/10",),
     "a 6to4": ("192.88.99.0/24", "2002::/16"),
     "a NAT64": ("64:ff9b::/96", "64:ff9b:1::/48"),
+    "a cloud platform's": ("168.63.129.16/32",),
 }
 _RESERVED_V4 = ("192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4")
 _RESERVED_V6 = ("2001::/23", "2001:db8::/32", "3fff::/20")
@@ -79,6 +82,12 @@ def refusal_behind_proxy(host: str, *, allow_private: bool, loopback_only: bool)
     if is_loopback(host) and not allow_private:
         return f"{host} is a loopback name; fetch.allow_private permits it"
     return None
+
+
+def refusal_of_port(url: str) -> str | None:
+    """Why no request may be sent to the port of ``url``, whatever its address is; ``None`` if it may."""
+    port = foreign_port(url)
+    return None if port is None else f"port {port} is that of another service than the web"
 
 
 def _unmapped(ip: Address) -> Address:

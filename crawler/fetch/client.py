@@ -16,8 +16,8 @@ import aiohttp
 from yarl import URL
 
 from crawler.clock import Clock
-from crawler.errors import fault
-from crawler.fetch.address_guard import refusal, refusal_behind_proxy
+from crawler.errors import CrawlerError, fault
+from crawler.fetch.address_guard import refusal, refusal_behind_proxy, refusal_of_port
 from crawler.fetch.connection import Connection, Transfer, current_transfer, transferring
 from crawler.fetch.connector import Connector
 from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
@@ -190,25 +190,24 @@ class HttpFetcher:
         """Send one request and read its answer.
 
         Failures of the server or the network, and bugs that the answer reveals, are in the result. Raises nothing but
-        :class:`asyncio.CancelledError`.
+        :class:`asyncio.CancelledError`, and :class:`crawler.errors.UsageError` if the system permits no connection.
         """
         request = _with_usable_validators(request)
-        transfer = (
-            Tape(request.max_bytes, knows_address=not self._settings.proxy)
-            if self._settings.keep_exchanges
-            else Transfer(request.max_bytes)
-        )
+        transfer = Tape(knows_address=not self._settings.proxy) if self._settings.keep_exchanges else Transfer()
         transfer.group, transfer.fresh, transfer.address = request.group, request.fresh, request.address
         with transferring(transfer):
             result = await self._ask_safely(request, transfer)
         if isinstance(transfer, Tape):
             result = replace(result, exchange=transfer.exchange())
-        return replace(result, tls=transfer.tls, address="" if self._settings.proxy else transfer.peer)
+        address = "" if self._settings.proxy else transfer.peer
+        return replace(result, tls=transfer.tls, address=address, loop_s=transfer.loop_s)
 
     async def _ask_safely(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()
         try:
             return await self._ask(request, transfer)
+        except CrawlerError:
+            raise
         except Exception as error:
             told = (
                 fault(error) if request.shown_url is None else type(error).__name__
@@ -219,7 +218,7 @@ class HttpFetcher:
     async def _ask(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()
         host = host_of(request.url)
-        refused = self._settings.proxy and self._refusal_by_name(host)
+        refused = refusal_of_port(request.url) or (self._settings.proxy and self._refusal_by_name(host))
         if refused:
             return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.ADDRESS, detail=refused)
         url = URL(request.url, encoded=True)

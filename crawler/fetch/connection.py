@@ -7,14 +7,18 @@ parser. It gives the parser one header section at a time, and the octets after i
 - the header sections of all its answers together: :data:`MAX_HEAD_BYTES`;
 - interim answers (1xx, RFC 9110, 15.2): :data:`MAX_INTERIM`;
 - a header section, from its first octet to its end: :data:`MAX_HEAD_S`;
-- the framing of its body (chunk sizes, chunk extensions, trailers; RFC 9112, 7.1): the limit of the body and
-  :data:`FRAMING_BYTES`.
+- the framing of its body (chunk sizes, chunk extensions, trailers; RFC 9112, 7.1): :data:`FRAMING_BYTES`, and one octet
+  for :data:`BODY_PER_FRAMING` octets of the body. That bounds the number of chunks, each of which costs the parser as
+  much as many octets do.
 
-The reader of the body bounds the body itself. Octets behind a complete answer belong to no request. They close the
+The reader of the body bounds the body itself. An answer that comes in many small pieces is read seldom, so that the
+system collects the pieces: after :data:`FREE_READS` reads of less than :data:`SMALL_READ` octets on average, the
+connection rests for :data:`REST_S` after each. The time of the event loop that the octets of a request took is
+measured (``loop_s`` of :class:`Transfer`). Octets behind a complete answer belong to no request. They close the
 connection and do not change the answer (RFC 9112, 9.2).
 
 The class overrides private parts of the library: ``_drain_tail`` calls ``data_received``, which calls ``feed_data`` for
-each message. Tests fail if the library changes this.
+each message, and ``resume_reading`` calls ``_resume_transport_reading``. Tests fail if the library changes this.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import aiohttp
@@ -43,6 +48,10 @@ MAX_HEAD_BYTES = 262_144
 MAX_INTERIM = 16
 MAX_HEAD_S = 10.0
 FRAMING_BYTES = 262_144
+BODY_PER_FRAMING = 16
+SMALL_READ = 1_024
+FREE_READS = 64
+REST_S = 0.05
 
 _EMPTY_LINES = re.compile(rb"[\r\n]*")
 _KEEP_ALIVE = re.compile(r"\btimeout\s*=\s*([0-9]{1,9})\b", re.IGNORECASE)
@@ -67,9 +76,9 @@ class Attempts:
 
 
 class Transfer:
-    """One request and the octets that have arrived for it. ``max_bytes`` is the limit of its body."""
+    """One request and the octets that have arrived for it."""
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self) -> None:
         self.attempts = Attempts()
         self.key: Hashable = None  # of the connector, for connections to the origin
         self.begun = False  # whether there is a connection for the request
@@ -80,7 +89,8 @@ class Transfer:
         self.address: str | None = None
         self.group = ""
         self.received = 0  # octets, after TLS
-        self.max_framing = max_bytes + FRAMING_BYTES
+        self.reads = 0  # in which these came
+        self.loop_s = 0.0  # of the event loop, for these
 
     def begin(self, *, reused: bool = False, tls: TlsFacts | None = None, peer: str = "") -> None:
         """A connection carries the request now. Forgets what arrived so far: the answer of a proxy to CONNECT."""
@@ -88,7 +98,7 @@ class Transfer:
         self.reused = reused
         self.tls = tls
         self.peer = peer
-        self.received = 0
+        self.received = self.reads = 0
 
     def receive(self, data: bytes) -> None:
         """Count octets that have arrived for the request."""
@@ -139,6 +149,7 @@ class Connection(ResponseHandler):
         self._interim = 0
         self._edge = b""  # the last octets of an incomplete header section
         self._head_timer: PatientTimer | None = None
+        self._rest: asyncio.TimerHandle | None = None  # until reading goes on
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin a connection; its TLS handshake is over."""
@@ -172,20 +183,46 @@ class Connection(ResponseHandler):
             return
         if self._exception is not None or self.transport is None:
             return
+        began = perf_counter()
+        self._receive(data, transfer)
+        transfer.loop_s += perf_counter() - began
+        transfer.reads += 1
+        if transfer.reads > FREE_READS and transfer.received < transfer.reads * SMALL_READ:
+            self._begin_rest()
+
+    def _receive(self, data: bytes, transfer: Transfer) -> None:
         if self._answer is None:
             data = self._receive_head(data, transfer)
             if self._answer is None or not data:
                 return
         if data and self._answer.is_eof():
             self._should_close = True
+            assert self.transport is not None, "data_received has looked"
             self.transport.close()
             return
         transfer.receive(data)
         super().data_received(data)
-        framing = transfer.received - self._head_bytes - self._answer.total_bytes
+        body = self._answer.total_bytes
+        framing, most = transfer.received - self._head_bytes - body, FRAMING_BYTES + body // BODY_PER_FRAMING
         # While reading is paused, the parser holds octets of the body that it has not counted yet.
-        if framing > transfer.max_framing and not self._reading_paused and not self._answer.is_eof():
-            self._refuse(ErrorKind.PROTOCOL, f"the body has more than {transfer.max_framing:,} bytes of framing")
+        if framing > most and not self._reading_paused and not self._answer.is_eof():
+            detail = f"the body has more than {most:,} bytes of framing for its first {body:,} bytes"
+            self._refuse(ErrorKind.PROTOCOL, detail)
+
+    def _begin_rest(self) -> None:
+        """Read nothing for a while: what arrives meanwhile is read at once."""
+        if self._rest is None and self.transport is not None and not self.transport.is_closing():
+            self._pause_transport_reading()
+            self._rest = self._loop.call_later(REST_S, self._end_rest)
+
+    def _end_rest(self) -> None:
+        self._rest = None
+        if not self._reading_paused and not self._buffer_paused:
+            self._resume_transport_reading()
+
+    def _resume_transport_reading(self) -> None:
+        if self._rest is None:
+            super()._resume_transport_reading()
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
         """Take a message from the parser. Only the first final answer reaches the client."""
@@ -226,6 +263,8 @@ class Connection(ResponseHandler):
         later.
         """
         self._stop_head_timer()
+        if self._rest is not None:
+            self._rest.cancel()
         if exc is None:  # the server has closed the connection, and is likely to be asked again
             self.end_tls(resumable=True)
         super().connection_lost(exc)

@@ -16,11 +16,12 @@ from aiohttp.client_proto import ResponseHandler
 from crawler.fetch.connection import Connection, current_transfer
 from crawler.fetch.failures import AddressUnknown
 from crawler.fetch.idle_connections import IdleConnections
+from crawler.fetch.open_files import no_connections
 from crawler.fetch.resolver import numeric
 from crawler.fetch.time_limit import LagNow, time_limit
 
-#: The errors of a process, and of a system, that may not open another file.
-_TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE})
+#: The errors of a process, and of a system, that may not open another file, or has no memory for it.
+_TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 _LOOK_AGAIN_S = 0.1
 #: Seconds in which a server may answer the end of TLS on a connection that is closed.
 _TLS_END_S = 1.0
@@ -39,7 +40,7 @@ class Connector(aiohttp.TCPConnector):
     The private ``_factory`` makes the protocol of each connection.
 
     If the system permits no further file, idle connections are closed, and the connection is tried again until its time
-    is over.
+    is over. Then :class:`crawler.errors.UsageError` is raised: the site has not failed.
     """
 
     def __init__(
@@ -99,15 +100,23 @@ class Connector(aiohttp.TCPConnector):
     async def _wrap_create_connection(self, *args: Any, timeout: aiohttp.ClientTimeout, **options: Any) -> Any:
         if options.get("ssl"):
             options["ssl_shutdown_timeout"] = _TLS_END_S
-        async with time_limit(timeout.sock_connect, self._lag_now_s):
-            while True:
-                try:
-                    return await super()._wrap_create_connection(*args, timeout=aiohttp.ClientTimeout(), **options)
-                except aiohttp.ClientConnectorError as error:
-                    if error.os_error.errno not in _TOO_MANY_FILES:
-                        raise
-                self.idle.close_least_useful()
-                await asyncio.sleep(_LOOK_AGAIN_S)
+        refused: OSError | None = None  # the system has no file for the connection
+        try:
+            async with time_limit(timeout.sock_connect, self._lag_now_s):
+                while True:
+                    try:
+                        refused = None
+                        return await super()._wrap_create_connection(*args, timeout=aiohttp.ClientTimeout(), **options)
+                    except aiohttp.ClientConnectorError as error:
+                        if error.os_error.errno not in _TOO_MANY_FILES:
+                            raise
+                        refused = error.os_error
+                    self.idle.close_least_useful()
+                    await asyncio.sleep(_LOOK_AGAIN_S)
+        except TimeoutError:
+            if refused is None:
+                raise
+            raise no_connections(refused) from None
 
     async def _resolve_host(self, *args: Any, **options: Any) -> Any:
         found = await self._addresses(*args, **options)

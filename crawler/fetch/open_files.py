@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from crawler.errors import Setting, UsageError
+from crawler.formatting import size
+
 try:
     import resource
 except ImportError:  # Windows, which has no such limit
@@ -16,6 +19,11 @@ MOST_FILES = 65_536
 #: Left for the store, parsers, logs, archives and look-ups of names.
 _RESERVED = 96
 _OPEN_BY_GUESS = 32  # if the system does not say it
+
+
+#: With fewer files or less memory, a crawl cannot begin: the store, the event loop and a parser process need them.
+_LEAST_FILES = 48
+_LEAST_MEMORY_BYTES = 450_000_000
 
 
 class Share(NamedTuple):
@@ -37,6 +45,31 @@ def raise_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     except (OSError, ValueError):
         return  # macOS names a hard limit that it does not grant
+
+
+def require_room() -> None:
+    """Raise :class:`UsageError` if the limits of this process are too low for a crawl. To be called after raising."""
+    if resource is None:
+        return
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files != resource.RLIM_INFINITY and files < _LEAST_FILES:
+        raise UsageError(f"this process may open {files} files, and a crawl needs {_LEAST_FILES}: raise `ulimit -n`")
+    memory, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if memory != resource.RLIM_INFINITY and memory < _LEAST_MEMORY_BYTES:
+        raise UsageError(
+            f"this process may use {size(memory)} of memory, and a crawl needs {size(_LEAST_MEMORY_BYTES)}: raise "
+            "`ulimit -v`"
+        )
+
+
+def no_connections(refused: OSError) -> UsageError:
+    """The error of a process that has no file, or no memory, for a single connection."""
+    return UsageError(
+        f"the system permits no further connection ({os.strerror(refused.errno or 0).lower()}): raise `ulimit -n`, or "
+        "lower ",
+        Setting("limits.concurrency"),
+        "; everything committed is kept",
+    )
 
 
 def available() -> int:

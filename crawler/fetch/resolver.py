@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from ipaddress import IPv6Network
 from typing import NamedTuple
 
@@ -35,7 +35,8 @@ class _Found(NamedTuple):
     """The answer of the system for a name: addresses, or a failure. It is used ``until`` then (loop time)."""
 
     until: float
-    addresses: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()  # those that have refused connections are last
+    refused: frozenset[str] = frozenset()
     failed: LookUpFailed | None = None
 
     @property
@@ -97,16 +98,19 @@ class Resolver(AbstractResolver):
         self.counts.add(CACHED)
         return found.first
 
-    def prefer_other(self, host: str, tried: Collection[str]) -> bool:
-        """Let the next requests to ``host`` go to an address that is not among ``tried``; false if there is none.
+    def refused(self, host: str, address: str) -> bool:
+        """No connection to ``address`` was possible: the next requests to ``host`` go to another one.
 
-        Connections to those before it were not possible.
+        False if there is none that has not refused since the host was looked up. Then all may be tried again.
         """
         found = self._kept(host)
-        if found is None or not set(found.addresses).difference(tried):
+        if found is None:
             return False
-        self._found[host] = found._replace(addresses=tuple(sorted(found.addresses, key=lambda text: text in tried)))
-        return True
+        refused = found.refused | {address}
+        has_other = not refused.issuperset(found.addresses)
+        addresses = tuple(sorted(found.addresses, key=lambda text: text in refused))
+        self._found[host] = found._replace(addresses=addresses, refused=refused if has_other else frozenset())
+        return has_other
 
     async def look_up(self, host: str) -> str:
         """As :meth:`cached`, looked up if necessary."""

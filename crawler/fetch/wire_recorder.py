@@ -18,8 +18,8 @@ class Tape(Transfer):
     ``knows_address`` is false behind a proxy: the peer of the connection is not the server.
     """
 
-    def __init__(self, max_bytes: int, *, knows_address: bool) -> None:
-        super().__init__(max_bytes)
+    def __init__(self, *, knows_address: bool) -> None:
+        super().__init__()
         self._knows_address = knows_address
         self._address = ""
         self.complete = False  # whether the answer was received to its end, as HTTP delimits it

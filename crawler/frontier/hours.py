@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from crawler.fields.kinds import Form, ValueKind, read_texts
 from crawler.url import host_matches
 
 _WINDOW = re.compile(r"(?:([^\s=]+)=)?(\d\d?)(?::(\d\d))?-(\d\d?)(?::(\d\d))? +([A-Za-z0-9_+/-]+)")
@@ -51,10 +52,7 @@ def window(text: str) -> Window:
     match = _WINDOW.fullmatch(text.strip())
     if match is None or not _PATTERN.fullmatch(match[1] or "*"):
         raise ValueError(f"{text!r}: write HH-HH ZONE or HOST=HH:MM-HH:MM ZONE, such as '*.de=22-06 Europe/Berlin'")
-    try:
-        begins, ends = time(int(match[2]), int(match[3] or 0)), time(int(match[4]) % 24, int(match[5] or 0))
-    except ValueError:
-        raise ValueError(f"{text!r}: there is no such time of day") from None
+    begins, ends = _time(text, match[2], match[3]), _time(text, match[4], match[5])
     if begins == ends:
         raise ValueError(f"{text!r}: these hours have no length")
     try:
@@ -67,6 +65,24 @@ def window(text: str) -> Window:
     return Window(match[1] or "*", begins, ends, zone)
 
 
+def _time(text: str, hour: str, minute: str | None) -> time:
+    """The time of day in the window ``text``; 24:00 is midnight."""
+    try:
+        return time(0) if (int(hour), int(minute or 0)) == (24, 0) else time(int(hour), int(minute or 0))
+    except ValueError:
+        raise ValueError(f"{text!r}: {hour}:{minute or '00'} is no time of day") from None
+
+
 def window_of(host: str, hours: Sequence[str]) -> Window | None:
     """The first of the windows ``hours`` that is for ``host``; ``None``: the host may be asked at all hours."""
     return next((found for text in hours if (found := window(text)).covers(host)), None)
+
+
+def _hours(value: object) -> tuple[str, ...]:
+    hours = tuple(text.strip() for text in read_texts(value))
+    for text in hours:
+        window(text)
+    return hours
+
+
+HOURS = ValueKind("a list of hours with time zones", Form.LIST, _hours, metavar="[HOST=]HH-HH ZONE")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from crawler.fields.declaration import setting
+from crawler.fields.kinds import FACTOR, MORE_THAN_0_SECONDS, NETWORKS, SECONDS, SECONDS_OR_NO_LIMIT, one_of, whole
+from crawler.frontier.hours import HOURS
 from crawler.model import Failed, FetchResult, Redirected
 from crawler.reasons import NO_WAIT, ErrorKind, WaitCode, WaitReason
 from crawler.robots.http_dates import retry_after_s
@@ -23,16 +27,75 @@ class GroupBy(StrEnum):
 class PolitenessSettings:
     """Pauses in seconds. With ``slow_factor`` k, a pause lasts at least k times as long as the last response took."""
 
-    delay_s: float = 2.0
-    slow_factor: float = 5.0
-    slow_cap_s: float = 30.0
-    crawl_delay_cap_s: float | None = None
-    backoff_first_s: float = 10.0
-    backoff_max_s: float = 3600.0
-    group: GroupBy = GroupBy.HOST
-    per_address: int = 2  # requests in flight to one address
-    hours: tuple[str, ...] = ()  # windows of the day, see crawler.frontier.hours
-    large_hosts: tuple[str, ...] = ()  # addresses and networks without a limit of their own
+    delay_s: float = setting(
+        "delay",
+        2.0,
+        SECONDS,
+        "The least pause between the end of an answer and the next request to the same host.",
+        "Raise it for small servers. Lower it only for servers that are yours.",
+        option="--delay",
+        option_help="The least pause of a host.",
+    )
+    slow_factor: float = setting(
+        "slow_factor",
+        5.0,
+        FACTOR,
+        "Pause at least this many times as long as the last answer took.",
+        "A server under load gets more time in this way.",
+    )
+    slow_cap_s: float = 30.0  # the longest pause that slow answers lead to
+    crawl_delay_cap_s: float | None = setting(
+        "crawl_delay_cap",
+        None,
+        SECONDS_OR_NO_LIMIT,
+        "Cut a longer Crawl-delay of robots.txt to this time; 0 cuts none.",
+        "Cut it only if the owner of the site agrees.",
+    )
+    backoff_first_s: float = setting(
+        "backoff_first",
+        10.0,
+        MORE_THAN_0_SECONDS,
+        "The pause of a server after a first 429, 503, timeout or refused connection.",
+        "Each further one doubles the pause, and each success halves it. The crawler also keeps Retry-After in full.",
+    )
+    backoff_max_s: float = setting(
+        "backoff_max",
+        3600.0,
+        MORE_THAN_0_SECONDS,
+        "The longest that the pause of backoff_first grows to.",
+    )
+    group: GroupBy = setting(
+        "group",
+        GroupBy.HOST,
+        one_of(GroupBy),
+        "What counts as one server.",
+        'Choose "domain" if many hosts of a registrable domain are likely to be one machine.',
+    )
+    per_address: int = setting(
+        "per_address",
+        2,
+        whole(1),
+        "Requests in flight to one IP address, whatever the names of its hosts; of IPv6, to one /64.",
+        "If more than 4 hosts share an address, the starts of requests to it are also `politeness.delay` apart. "
+        "Loopback, and addresses given by `fetch.resolve`, have no limit. Each worker process counts for itself.",
+    )
+    hours: tuple[str, ...] = setting(
+        "hours",
+        (),
+        HOURS,
+        "The hours of the day in which hosts may be asked, such as '22-06 Europe/Berlin'.",
+        "The hours are by the clock of the named time zone; the crawler cannot tell the zone of a site. "
+        "'*.de=22-06 Europe/Berlin' is for the hosts below de; of several, the first that fits a host counts. A "
+        "host that none fits may be asked at all hours.",
+    )
+    large_hosts: tuple[str, ...] = setting(
+        "large_hosts",
+        (),
+        NETWORKS,
+        "IP addresses and networks without the limits of addresses and of registered domains with many hosts.",
+        "List the addresses of a hoster or a content delivery network if you crawl many of its customers, and know "
+        "that its servers can bear it.",
+    )
 
 
 #: The statuses, and the failures below HTTP, of a server in trouble: they lengthen the back-off.
@@ -128,7 +191,11 @@ def _average(before_s: float, took_s: float, weight: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The state of a group between two requests. ``waits_for`` is the rule that set the pause."""
+    """The state of a group between two requests. ``waits_for`` is the rule that set the pause.
+
+    ``next_at`` is at most ``pause_s`` seconds away when it is set, and at most the longest wait of its code beyond that
+    (:func:`within_reason`).
+    """
 
     next_at: float = 0.0
     pause_s: float = 0.0
@@ -224,8 +291,34 @@ def with_crawl_delay(pace: Pace, ended_at: float, crawl_delay_s: float | None, s
 
 def after_crash(pace: Pace, settings: PolitenessSettings, now: float) -> Pace:
     """The pace of a group whose worker died. One of its requests may have ended at ``now``."""
-    next_at = now + max(pace.pause_s, settings.delay_s)
-    return pace if pace.next_at >= next_at else replace(pace, next_at=next_at, waits_for=WaitReason(WaitCode.CRASH))
+    pause_s = max(pace.pause_s, settings.delay_s)
+    if pace.next_at >= now + pause_s:
+        return pace
+    return replace(pace, next_at=now + pause_s, pause_s=pause_s, waits_for=WaitReason(WaitCode.CRASH))
+
+
+#: The clocks of two machines, or of one before and after it was set, may differ by this many seconds unnoticed.
+CLOCKS_DIFFER_S = 60.0
+_DAY_S = 86400.0
+#: The longest wait of each code beyond the pause of its group, in seconds. These waits are the crawler's own. The other
+#: codes are those of pauses, which may have any length: ``Pace.pause_s`` has it, also that of a ``Retry-After``.
+_LONGEST_OWN_WAIT_S: Mapping[WaitCode, float] = {
+    WaitCode.HOURS: _DAY_S,
+    WaitCode.ADDRESS: 7 * _DAY_S,
+    WaitCode.DOMAIN: 7 * _DAY_S,
+    WaitCode.LOOK_UP: _DAY_S,
+    WaitCode.READING: _DAY_S,
+}
+
+
+def within_reason(pace: Pace, now: float) -> Pace:
+    """The stored pace of a group, set right if its time is further away than its own reason allows.
+
+    Only a wrong clock can have set such a time. The pause then begins anew, because nobody knows when its answer ended:
+    it may get longer than it was asked for, but never shorter. A wait of the crawler's own ends, and is decided again.
+    """
+    longest_s = pace.pause_s + _LONGEST_OWN_WAIT_S.get(pace.waits_for.code, 0.0) + CLOCKS_DIFFER_S
+    return pace if pace.next_at <= now + longest_s else replace(pace, next_at=now + pace.pause_s)
 
 
 def capped_crawl_delay_s(crawl_delay_s: float | None, settings: PolitenessSettings) -> float:

@@ -33,6 +33,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from crawler.fields.declaration import setting
+from crawler.fields.kinds import COUNT_OR_NO_LIMIT, FLAG, MORE_THAN_0_SECONDS
 from crawler.model import State
 from crawler.reasons import Reason
 
@@ -53,12 +55,48 @@ _STAMPED_S = 60.0  # a Last-Modified this near to the answer means that the page
 class RevisitSettings:
     """``None`` is no limit. The budgets ``per_day`` (all sites) and ``per_site`` are restored evenly over the day."""
 
-    enabled: bool = False
-    first_s: float = 7 * DAY_S
-    min_interval_s: float = 3600.0
-    max_interval_s: float = 90 * DAY_S
-    per_day: int | None = None
-    per_site: int | None = None
+    enabled: bool = setting(
+        "enabled",
+        False,
+        FLAG,
+        "Visit pages again when they are due, as well as going on with the crawl.",
+        "The run ends when no page is due any more. Start it as often as you like, for instance from cron.",
+        option="--revisit",
+    )
+    first_s: float = setting(
+        "first",
+        7 * DAY_S,
+        MORE_THAN_0_SECONDS,
+        "The time until the second visit of a page about which nothing else is known.",
+        "A page that calls its state DYNAMIC is due after a seventh of this time, and a page that calls it STATIC "
+        "after four times as long. After that, the changes of the page itself decide.",
+    )
+    min_interval_s: float = setting(
+        "min_interval",
+        3600.0,
+        MORE_THAN_0_SECONDS,
+        "The least time between two visits of a page, whatever the page or a sitemap says.",
+    )
+    max_interval_s: float = setting(
+        "max_interval",
+        90 * DAY_S,
+        MORE_THAN_0_SECONDS,
+        "The longest time after which a page is due again.",
+    )
+    per_day: int | None = setting(
+        "per_day",
+        None,
+        COUNT_OR_NO_LIMIT,
+        "The most revisits in a day over all sites; 0 is no limit.",
+        "The pages that are most likely to have changed go first. The budget is restored evenly: an hour gives "
+        "back a 24th of it.",
+    )
+    per_site: int | None = setting(
+        "per_site",
+        None,
+        COUNT_OR_NO_LIMIT,
+        "The most revisits of one site in a day; 0 is no limit.",
+    )
 
 
 class Habits(NamedTuple):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from hashlib import blake2b
@@ -23,10 +23,17 @@ from heapq import heappush, heappushpop
 from math import ceil
 from typing import NamedTuple, Protocol
 
+from crawler.fields.declaration import setting
+from crawler.fields.kinds import COUNT_OR_NO_LIMIT, MORE_THAN_0_SECONDS, SHARE, one_of, whole
 from crawler.url import NotCrawlable, canonicalise
 
 _RANKS = (1_000, 10_000, 100_000, 1_000_000)  # the last rank of each stratum
 _KEYS = 1 << 64  # the number of keys
+
+#: ``None`` is no sample, which TOML writes as 0.
+SAMPLE_SIZE = replace(COUNT_OR_NO_LIMIT, wanted="a whole number; 0 draws none")
+#: ``None`` is all sites, which TOML writes as 0.
+SITES = replace(COUNT_OR_NO_LIMIT, wanted="a whole number; 0 is all sites")
 
 
 class Method(StrEnum):
@@ -61,14 +68,69 @@ class SampleSettings:
     answer, in seconds.
     """
 
-    size: int | None = None
-    per: Per = Per.CRAWL
-    method: Method = Method.UNIFORM
-    seed: int = 1
-    frame_patience_s: float = 86_400.0
-    share: float = 1.0
-    sites: int | None = None
-    sites_by: SitesBy = SitesBy.EQUAL
+    size: int | None = setting(
+        "size",
+        None,
+        SAMPLE_SIZE,
+        "Draw this many URLs as a random sample, and estimate from them what the rest is like.",
+        "Bound the crawl by limits.max_depth: a page at that depth is then fetched only if it is drawn.",
+        option="--sample",
+        option_help="Draw this many URLs as a random sample.",
+    )
+    per: Per = setting(
+        "per",
+        Per.CRAWL,
+        one_of(Per),
+        "Draw that number from the whole crawl, or from each site.",
+        option="--per",
+    )
+    share: float = setting(
+        "share",
+        1.0,
+        SHARE,
+        "Draw no more than this share of the URLs of the crawl, or of each site.",
+        "A part of a URL counts as one. 0.05 is one URL of twenty.",
+        option="--sample-share",
+    )
+    sites: int | None = setting(
+        "sites",
+        None,
+        SITES,
+        "Draw this many of the sites first, and then URLs of these sites alone.",
+        'Needs sample.per = "site". All sites are in the sampling frame, so their nearer pages are requested.',
+        option="--sample-sites",
+    )
+    sites_by: SitesBy = setting(
+        "sites_by",
+        SitesBy.EQUAL,
+        one_of(SitesBy),
+        "The probability with which each site is drawn.",
+        '"equal": the same for all. "size": in proportion to the number of its URLs in the sampling frame.',
+        option="--sample-sites-by",
+    )
+    method: Method = setting(
+        "method",
+        Method.UNIFORM,
+        one_of(Method),
+        "How the sample is drawn.",
+        '"uniform": every URL is equally likely. "random-walk": the URLs that random walks along links come by. '
+        '"stratified": seeds of a list, the same number from each stratum; nothing else is fetched.',
+        option="--method",
+    )
+    seed: int = setting(
+        "seed",
+        1,
+        whole(0),
+        "The seed of the random draw; the same seed draws the same sample of the same web.",
+        option="--seed",
+    )
+    frame_patience_s: float = setting(
+        "frame_patience",
+        86_400.0,
+        MORE_THAN_0_SECONDS,
+        "Draw the sample when no page has been answered for so long, if sites that fail hold it up.",
+        "What was not reached by then is not in the sampling frame; the estimates state how much.",
+    )
 
     @property
     def is_of_list(self) -> bool:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from crawler.fields.declaration import setting
+from crawler.fields.kinds import REGEXES, one_of
 from crawler.frontier.operator import BLOCKED, Blocks
 from crawler.frontier.traps import refusal as trap_in
 from crawler.model import Link
 from crawler.reasons import Reason, ReasonCode
-from crawler.url import host_of, registrable_domain, registrable_domains
+from crawler.url import foreign_port, host_of, registrable_domain, registrable_domains
 
 _LINKS_KEPT = 8_192
 _SITES_KEPT = 10_000
@@ -32,9 +34,33 @@ class ScopeMode(StrEnum):
 class ScopeSettings:
     """``include`` and ``exclude`` are regular expressions searched for in canonical URLs."""
 
-    mode: ScopeMode = ScopeMode.DOMAIN
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
+    mode: ScopeMode = setting(
+        "mode",
+        ScopeMode.DOMAIN,
+        one_of(ScopeMode),
+        "How far the crawl goes from its seeds.",
+        '"host" takes the hosts of the seeds, "domain" their registrable domains (example.co.uk and everything '
+        'below it), "prefix" what is below the directory of a seed, and "any" every site that links lead to.',
+        option="--scope",
+    )
+    include: tuple[str, ...] = setting(
+        "include",
+        (),
+        REGEXES,
+        "Take only URLs in which one of these regular expressions matches.",
+        "Seeds are exempt. An empty list takes every URL.",
+        option="--include",
+        option_help="Take only URLs that match; may be repeated.",
+    )
+    exclude: tuple[str, ...] = setting(
+        "exclude",
+        (),
+        REGEXES,
+        "Leave out URLs in which one of these regular expressions matches.",
+        "This holds for seeds too.",
+        option="--exclude",
+        option_help="Leave out URLs that match; may be repeated.",
+    )
 
 
 class Scope:
@@ -125,6 +151,8 @@ class Scope:
         return None, trap_in(url, self._now) if self._refuses_traps and not is_seed else None
 
     def _refuse_site(self, site: str) -> Reason | None:
+        if (port := foreign_port(site)) is not None:
+            return Reason(ReasonCode.PORT, str(port))
         host = host_of(site)
         mode = self.settings.mode
         if site in self._adopted:

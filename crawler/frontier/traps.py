@@ -25,6 +25,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 
+from crawler.fields.declaration import setting
+from crawler.fields.kinds import FLAG
 from crawler.reasons import Reason, ReasonCode
 from crawler.terminal_text import shown
 
@@ -69,7 +71,17 @@ _MONTH = re.compile(r"[?&;][a-z_.-]{0,20}month=")
 class TrapSettings:
     """Whether the rules are on."""
 
-    enabled: bool = True
+    enabled: bool = setting(
+        "enabled",
+        True,
+        FLAG,
+        "Leave out URLs that look like traps.",
+        "Traps are: a URL of more than 2,048 characters; a path of more than 20 segments, or with the same "
+        "segments three times in a row; a query of more than 1,024 characters or 30 parameters, with more than 12 "
+        "of one name, or with the same parameter three times; a session id; a calendar before 1990 or more than 3 "
+        "years ahead. Turn this off for sites whose real pages look like traps. `crawler why URL` names the rule "
+        "that left a URL out.",
+    )
 
 
 def refusal(url: str, now: float) -> Reason | None:

@@ -35,7 +35,7 @@ _file = click.argument("file", type=click.Path(dir_okay=False, path_type=Path), 
 def new(file: Path) -> int:
     """Make a key in FILE (by default identity.jwks), which only its owner can read.
 
-    `crawler run --signing-key FILE --signature-agent URL` signs every request with it.
+    A crawl signs every request with it if identity.signing_key and identity.signature_agent are set.
     """
     keys = load("keys").create(file, int(SystemClock().now()))
     console.print(f"{file}: the key {keys[0].keyid} signs from now on", soft_wrap=True)
@@ -78,7 +78,7 @@ def show(file: Path, as_json: bool) -> int:
 @identity.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
 @click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings.")
-@setting_options("identity.agent", "identity.contact", "identity.signing_key", "identity.signature_agent")
+@setting_options("identity.agent", "identity.contact")
 def page(folder: Path, config: Path | None, **options: Any) -> int:
     """Write the page about the crawler, its address ranges and its key directory into DIR, to be served.
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from crawler.clock import brief_time
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method
-from crawler.settings.loading import recorded
+from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
@@ -43,7 +44,7 @@ class OpenFrame(NamedTuple):
 
 async def open_frame(store: StoreReader, now: float) -> OpenFrame | None:
     """The sampling frame that the last run left open, or has open now; ``None`` if there is none."""
-    settings = recorded(await store.last_settings() or {})
+    settings = await stored_settings(store) or Settings()
     if settings.sample.size is None or settings.sample.method is Method.STRATIFIED:
         return None
     draw = await store.samples.drawn()

@@ -14,8 +14,8 @@ from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.errors import UsageError
 from crawler.settings.keys import KEYS, Key
 from crawler.settings.loading import load_file
-from crawler.settings.remembered import differing, remembered_by
 from crawler.settings.settings import Settings
+from crawler.settings.stored import differing, stored_settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import shown
 
@@ -63,7 +63,7 @@ def diff(db: str, as_json: bool, config: Path | None) -> int:
 
 async def _remembered(db: str) -> Settings:
     async with existing_store(store_at(db)) as store:
-        kept = await remembered_by(store)
+        kept = await stored_settings(store)
     if kept is None:
         raise UsageError(f"{shown(db)} holds no crawl, so it remembers no settings")
     return kept

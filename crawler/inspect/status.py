@@ -11,6 +11,7 @@ from rich.text import Text
 from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import STATE_STYLES, Fact, facts
 from crawler.clock import brief_time, iso
+from crawler.engine.sandbox import Confinement, available
 from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
@@ -26,7 +27,8 @@ from crawler.model import State
 from crawler.reasons import EndCode, ReasonCode
 from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
-from crawler.settings.loading import recorded
+from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
 from crawler.store.computed import Computed, told_behind
 from crawler.store.location import db_argument
 from crawler.store.protocols import Beat, Counts, StoreReader, Waiting
@@ -66,6 +68,7 @@ class Status(NamedTuple):
     part: PartStatus | None  # None: the store has the whole crawl
     is_held: bool  # whether a process may be crawling into the store
     computed: Mapping[Computed, bool]  # what was computed from the crawl, and whether it is older than the crawl
+    parsers: Confinement  # by which this machine can confine the processes that read pages
 
 
 async def workers(store: StoreReader) -> list[dict[str, Any]]:
@@ -101,7 +104,7 @@ async def look(store: StoreReader, now: float) -> Status:
         excluded_for=await reasons(store, State.EXCLUDED),
         failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
-        robots=recorded(await store.last_settings() or {}).robots,
+        robots=(await stored_settings(store) or Settings()).robots,
         workers=await workers(store),
         revisits=await count_revisits(store, now),
         standing=standing(await store.control.orders()),
@@ -111,6 +114,7 @@ async def look(store: StoreReader, now: float) -> Status:
         part=await part_status(store),
         is_held=store.is_held(),
         computed=await store.computed(),
+        parsers=available(),
     )
 
 
@@ -148,6 +152,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "blocked": dict(status.standing.blocked),
         "heartbeats": [beat._asdict() for beat in status.beats],
         "computed": {name: {"is_behind": is_behind} for name, is_behind in status.computed.items()},
+        "parsers": status.parsers._asdict(),
     }
 
 
@@ -194,6 +199,8 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
     ]
     if status.frame is not None:
         rows.append(("Sample", status.frame.told(status.at)))
+    if missing := status.parsers.missing():
+        rows.append(("Parsers", f"this machine reads pages without {' and '.join(missing)}"))
     if behind := told_behind(status.computed, db):
         rows.append(("Results", behind))
     rows += [("Mirrors", f"{row['site']} of {row['main_site']}") for row in status.sites if row["main_site"]]

@@ -18,7 +18,8 @@ from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.formatting import many
 from crawler.inspect.parts import told_unfinished
-from crawler.settings.loading import recorded
+from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.copy import copy_store
 from crawler.store.location import shown
@@ -101,7 +102,7 @@ def merge(source: str, target: str) -> int:
             stores = [await stack.enter_async_context(existing_store(store_at(dbs[number]))) for number in begun]
             unfinished = await told_unfinished(dict(zip(begun, stores, strict=True)), one.parts)
             # Under the crawl's own pauses: the default would lengthen those that are shorter.
-            politeness = recorded(await one.last_settings() or {}).politeness
+            politeness = (await stored_settings(one) or Settings()).politeness
             merged = await open_store(replace(store_at(target), politeness=politeness), to_copy_into=True)
             stack.push_async_callback(merged.close)
             with progress_line("beginning") as say:

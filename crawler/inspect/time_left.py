@@ -9,8 +9,8 @@ from typing import Any
 from crawler.formatting import duration, many
 from crawler.frontier.scope import ScopeMode
 from crawler.frontier.time_left import DepthCount, GroupBacklog, Limits, TimeLeft, time_left
-from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
+from crawler.settings.stored import recorded
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 

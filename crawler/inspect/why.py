@@ -34,8 +34,8 @@ from crawler.robots.mirrors import Contradiction
 from crawler.robots.text import octets_read, parse
 from crawler.settings.crawl_scope import crawl_scope
 from crawler.settings.keys import terminal_name
-from crawler.settings.loading import recorded
 from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
 from crawler.store.location import db_argument, shown
 from crawler.store.protocols import Overview, StoreReader
 from crawler.store.statements import load_statements
@@ -64,7 +64,7 @@ async def explain(store: StoreReader, url: str, *, now: float) -> dict[str, Any]
     with the settings of the last run; a setting that it did not record has its default.
     """
     site, path = split(url)
-    settings = recorded(await store.last_settings() or {})
+    settings = await stored_settings(store) or Settings()
     known: dict[str, Any] = {"url": url, "known": False, "at": now, "part": requesting_part(store.parts, site)}
     number = await store.find(url)
     if number is not None:

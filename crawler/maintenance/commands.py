@@ -14,6 +14,7 @@ from crawler.cli.output import print_json, tell
 from crawler.cli.shared import db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock, iso
 from crawler.errors import StoreInUse, UsageError
+from crawler.fields.kinds import SECONDS
 from crawler.formatting import many, size
 from crawler.frontier.operator import Command, standing
 from crawler.inspect.store_commands import store as group
@@ -22,7 +23,6 @@ from crawler.maintenance.forgetting import redact as reduce_addresses
 from crawler.reasons import Reason, ReasonCode
 from crawler.search.build_index import empty_index
 from crawler.settings.stores import existing_store, order
-from crawler.settings.values import SECONDS
 from crawler.store.computed import Computed, told_behind
 from crawler.store.location import db_argument, require_own_host, shown
 from crawler.store.protocols import Content, CrawlStore

@@ -41,7 +41,8 @@ def robots_tag(value: str, token: str) -> str:
 def site_robots_tag(values: Iterable[str], token: str) -> str:
     """The rules of all ``Robots-Tag`` lines of a robots.txt that address the agent ``token``, each once, and bounded.
 
-    All :data:`KNOWN_TERMS` without a value have room. Known terms with a value come next, then all others.
+    All :data:`KNOWN_TERMS` without a value have room. Known terms with a value come next, then all others. Octets that
+    are no UTF-8 are replaced: a header of a page has none either.
     """
     ranks: dict[str, int] = {}
     for value in values:
@@ -55,7 +56,7 @@ def site_robots_tag(values: Iterable[str], token: str) -> str:
         if len(kept) < MAX_SITE_RULES and len(term) + 2 <= room:
             kept.append(term)
             room -= len(term) + 2
-    return ", ".join(kept)
+    return ", ".join(kept).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _rules(value: str, token: str) -> list[str]:

@@ -14,6 +14,8 @@ from hashlib import sha256
 from typing import assert_never
 
 from crawler import url
+from crawler.fields.declaration import setting
+from crawler.fields.kinds import FLAG, MORE_THAN_0_SECONDS, SECONDS, one_of
 from crawler.formatting import duration
 from crawler.model import (
     Answer,
@@ -29,7 +31,7 @@ from crawler.model import (
     header,
     header_values,
 )
-from crawler.reasons import ErrorKind
+from crawler.reasons import ErrorKind, ReasonCode
 from crawler.robots.http_dates import MAX_SECONDS, delta_seconds, http_date, retry_after_s
 from crawler.robots.text import cut_note, notes, octets_read, whole_lines
 from crawler.terminal_text import shown
@@ -53,15 +55,59 @@ _LASTING = frozenset({RobotsAction.PARSE, RobotsAction.FREE, RobotsAction.RESTRI
 class RobotsSettings:
     """How robots.txt is read, and how long the crawler waits for it. Times in seconds."""
 
-    reading: Reading = Reading.STRICT
-    tdmrep: bool = False  # request /.well-known/tdmrep.json after robots.txt
-    stale_if_error: bool = False  # keep an earlier copy in force while the site fails
-    give_up_after_s: float = 30 * _DAY_S
-    unknown_host_after_s: float = 3600.0  # name servers are out of step for minutes, not for days
+    reading: Reading = setting(
+        "reading",
+        Reading.STRICT,
+        one_of(Reading),
+        "How robots.txt is read.",
+        '"draft1996": the first matching line decides. "rfc9309": the longest matching line decides. "strict": a '
+        "URL is fetched only if both of these allow it, and if no line clearly meant to close it.",
+        option="--reading",
+    )
+    tdmrep: bool = setting(
+        "tdmrep",
+        False,
+        FLAG,
+        "Ask each site for /.well-known/tdmrep.json after its robots.txt, and record what it says about text and "
+        "data mining.",
+        "It costs a request for each site and each robots.txt. Headers and tags of a page count before it.",
+    )
+    stale_if_error: bool = setting(
+        "stale_if_error",
+        False,
+        FLAG,
+        "While a site's robots.txt cannot be fetched, obey an earlier copy instead of leaving the site alone.",
+    )
+    give_up_after_s: float = setting(
+        "give_up_after",
+        30 * _DAY_S,
+        SECONDS,
+        "Give a site up if its robots.txt could not be fetched for this long.",
+        decides=(ReasonCode.NO_NAME,),
+    )
+    unknown_host_after_s: float = setting(
+        "unknown_host_after",
+        3600.0,
+        SECONDS,
+        "Give a site up if the name servers said for this long that its name does not exist.",
+        "A name that was registered a moment ago may be unknown to some name servers for minutes.",
+        decides=(ReasonCode.NO_NAME,),
+    )
     min_fresh_s: float = 300.0  # without it, "no-cache" would double a site's load
+    retry_first_s: float = setting(
+        "retry_first",
+        60.0,
+        MORE_THAN_0_SECONDS,
+        "The pause after a first failure to fetch robots.txt.",
+        "Each further failure doubles it.",
+    )
+    retry_max_s: float = setting(
+        "retry_max",
+        _DAY_S,
+        MORE_THAN_0_SECONDS,
+        "The longest that the pause of retry_first grows to.",
+    )
     max_redirects: int = 10
-    retry_first_s: float = 60.0  # the pause after the first failure; each failure doubles it
-    retry_max_s: float = _DAY_S
 
     @property
     def max_bytes(self) -> int:

@@ -7,37 +7,61 @@ from typing import Any
 
 import click
 
-from crawler.cli.options import SectionedCommand, config_option, setting_options
+from crawler.cli.options import Command, config_option, setting_options
 from crawler.cli.shared import cli
 from crawler.settings.keys import KEYS
 
-_OPTIONS = tuple(key.name for key in KEYS.values() if key.option)
-
-
-@cli.command(cls=SectionedCommand)
-@click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@setting_options(*_OPTIONS)
-@config_option
-@click.option(
-    "--refresh",
-    is_flag=True,
-    help="Visit again what the crawl has visited: each SITE or URL that is named in place of SEEDs, or all.",
+#: The options that the help lists, the common ones first. The others work, too, and the reference of settings has them.
+_COMMON = (
+    "seeds.file",
+    "identity.contact",
+    "scope.mode",
+    "scope.include",
+    "scope.exclude",
+    "limits.max_pages",
+    "limits.max_pages_per_site",
+    "limits.max_depth",
+    "limits.max_time",
+    "politeness.delay",
+    "limits.concurrency",
+    "workers.count",
+    "output.warc",
+    "sample.size",
+    "identity.agent",
+    "robots.reading",
+    "fetch.resolve",
+    "fetch.allow_private",
+    "seeds.skip_bad",
+    "output.progress",
+    "output.json",
 )
+_RARE = tuple(key.name for key in KEYS.values() if key.option and key.name not in ("store.db", *_COMMON))
+
+
+def _crawl_options(command: Command) -> Command:
+    """Add the options of the settings of a crawl."""
+    command = setting_options(*_COMMON)(setting_options(*_RARE, hidden=True)(command))
+    return setting_options("store.db")(config_option(command))
+
+
+@cli.command()
+@click.argument("seeds", nargs=-1, metavar="[SEED]...")
+@_crawl_options
+@click.option("--refresh", is_flag=True, help="Visit SITEs or URLs again, named as SEEDs; or all.")
 def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: Any) -> int:
     """Start a crawl from SEEDs, or continue the crawl in the store.
 
-    A run that names no seeds goes on with the settings of the last run into its store; `crawler settings show` lists
-    them. Options and the configuration file change them.
+    A run on a store with a crawl adds SEEDS to it, and goes on with its settings; `crawler settings show` lists them.
+    Options and the configuration file change what they name. docs/settings.md has all settings and rarer options.
     """
     from crawler.run import execution
 
     return execution.run(seeds, config, refresh, options)
 
 
-@cli.command(cls=SectionedCommand)
+@cli.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@setting_options(*_OPTIONS)
-@config_option
+@_crawl_options
 def plan(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
     """Tell what a crawl from SEEDs would send, and how long it would take. Nothing is requested or stored."""
     from crawler.run import execution

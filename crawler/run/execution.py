@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+import os
+import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crawler.cli.console import console
+from crawler.cli.console import PrintableConsole, console
 from crawler.cli.logs import set_up_logging
 from crawler.cli.options import configured, given_settings, named_seeds
-from crawler.cli.output import print_json, tell
+from crawler.cli.output import print_json, tell, to_json
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
-from crawler.cli.signals import TEAM_ENDS_WITHIN_S, Signals
+from crawler.cli.signals import END_WITHIN_S, TEAM_ENDS_WITHIN_S, ForcedEnd, Signals
 from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
 from crawler.errors import CrawlerError, Setting, UsageError
 from crawler.fetch import open_files
 from crawler.formatting import many
+from crawler.frontier.parts import Parts
 from crawler.inspect.first_match import told_of_first_matches
 from crawler.inspect.unknown_hosts import told_of_unknown_seeds
 from crawler.model import Reading
-from crawler.reasons import EndCode
+from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
@@ -34,12 +40,14 @@ from crawler.run.session import begun, crawl_session, log_end, look_back, of_lis
 from crawler.run.team import Team, require_shares
 from crawler.sampling import load
 from crawler.settings.keys import Key, terminal_name
-from crawler.settings.remembered import differing, remembered
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
+from crawler.settings.stored import differing, settings_stored_at
+from crawler.settings.stores import open_store
 from crawler.store.location import db_argument, shown
-from crawler.store.protocols import Reconnecting, StoreReader
+from crawler.store.protocols import Counts, Reconnecting, StoreReader
 
+_COUNT_WITHIN_S = 0.7  # at a forced end
 _VALUES_SHOWN = 3  # of a list that an earlier run was given
 
 
@@ -54,31 +62,33 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
     output = first.output
     set_up_logging(output.log_level, output.log_format)
 
-    async def run_crawl() -> int:
-        settings, changes = await _as_begun(with_given, names_seeds=bool(first.seeds.file or (seeds and not refresh)))
+    async def run_crawl(forced_end: ForcedEnd) -> int:
+        settings, changes = await _as_begun(with_given)
         _require_sample_size(settings, given)
         require_login(settings.output.notify)
         if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
             tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
         if refresh:
-            return await _notified(settings, _refresh(settings, seeds, changes))
-        return await _notified(settings, _run(settings, named_seeds(settings, seeds), changes))
+            return await _notified(settings, _refresh(settings, seeds, changes, forced_end))
+        return await _notified(settings, _run(settings, named_seeds(settings, seeds), changes, forced_end))
 
-    return run_async(run_crawl())
+    open_files.raise_limit()
+    open_files.require_room()  # before the event loop, which needs both
+    with ForcedEnd() as forced_end:  # also while the loop waits for its threads
+        return run_async(run_crawl(forced_end))
 
 
-async def _as_begun(with_given: Callable[[Settings], Settings], *, names_seeds: bool) -> tuple[Settings, str]:
+async def _as_begun(with_given: Callable[[Settings], Settings]) -> tuple[Settings, str]:
     """The settings of a run: those that the store remembers, changed by what is given. Prints which are remembered.
 
     Also returns the sentence about what the run changes when it begins, "" if nothing. ``with_given`` puts what is
-    given in place of settings. A command that names seeds states the whole crawl, so its settings are changes of the
-    defaults.
+    given in place of settings. Seeds that a command names are added to the crawl, and change no setting.
     """
     fresh = of_list(with_given(Settings()))
-    before = await remembered(fresh)
+    before = await settings_stored_at(fresh)
     if before is None:
         return fresh, ""
-    settings = fresh if names_seeds else of_list(with_given(before))
+    settings = of_list(with_given(before))
     argument = db_argument(settings.store.db)
     if begun_with := [_told(key, key.value(settings), short=True) for key in differing(settings, fresh)]:
         tell(
@@ -144,7 +154,7 @@ def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]
     return 0
 
 
-async def _refresh(settings: Settings, names: tuple[str, ...], changes: str) -> int:
+async def _refresh(settings: Settings, names: tuple[str, ...], changes: str, forced_end: ForcedEnd) -> int:
     """Visit what is named again, and go on with the crawl."""
     if settings.sample.size is not None:
         raise UsageError(
@@ -154,7 +164,7 @@ async def _refresh(settings: Settings, names: tuple[str, ...], changes: str) -> 
         )
     queued = await queue_refresh(settings, names)
     tell(f"{many(queued, 'visit')} queued by --refresh")
-    return await _run(settings, Seeds([], {}), changes)
+    return await _run(settings, Seeds([], {}), changes, forced_end)
 
 
 def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
@@ -167,22 +177,22 @@ def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
         )
 
 
-async def _run(settings: Settings, seeds: Seeds, changes: str) -> int:
+async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: ForcedEnd) -> int:
     told = _ToldOnceBegun(changes)
     if settings.workers.count > 1:
         require_alone(settings, "run one process, and start no other on this store")
         require_shares(settings)
-        return await _run_team(settings, seeds, told)
-    open_files.raise_limit()
+        return await _run_team(settings, seeds, told, forced_end)
     collect_garbage_seldom()
-    clock, signals = SystemClock(), Signals()
+    clock, signals = SystemClock(), Signals(forced_end=forced_end)
     session = crawl_session(settings, seeds.urls, strata=seeds.strata, domains=seeds.domains, clock=clock, tell=told)
     async with session as (crawl, store):
         told.begun()
         signals.stop_from_now_on(crawl, store)
+        forced_end.last_words = partial(_print_forced_end, settings, crawl, store.parts, clock)
+        signals.end_after(settings.limits.max_time_s)
         async with _shown(settings, crawl, store, store, clock, signals):
-            with signals.ending_within(settings.limits.max_time_s):
-                end = await run_to_end(crawl, store, clock)
+            end = await run_to_end(crawl, store, clock)
         result = summary(crawl, await store.counts(), end, shown(settings.store.db), clock.now(), store.parts)
         draw = await store.samples.drawn() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
@@ -191,8 +201,6 @@ async def _run(settings: Settings, seeds: Seeds, changes: str) -> int:
         nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, clock.now())
     result = result if survey is None else result | {"sample": survey.as_json()}
     _tell_end(settings, nothing, unreached, result)
-    if not signals.came:  # a process that is told to end has no time, and somebody knows of its end
-        await _notify(settings, result)
     if not settings.output.json:
         if survey is not None:
             console.print()
@@ -201,7 +209,9 @@ async def _run(settings: Settings, seeds: Seeds, changes: str) -> int:
             console.print(
                 "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
             )
-    return _exit_code(crawl.progress, settings.store.db, nothing, stopped=stopped)
+    forced_end.code = _exit_code(crawl.progress, settings.store.db, nothing, stopped=stopped)
+    await _notify_of_end(settings, result, signals, forced_end)
+    return forced_end.code
 
 
 async def _notified(settings: Settings, run: Coroutine[Any, Any, int]) -> int:
@@ -218,18 +228,26 @@ async def _notify(settings: Settings, result: dict[str, Any]) -> None:
     await notify(settings.output.notify, result, settings.identity.contact_email, tell)
 
 
-async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun) -> int:
+async def _notify_of_end(settings: Settings, result: dict[str, Any], signals: Signals, forced_end: ForcedEnd) -> None:
+    """Send the summary to ``output.notify``, unless a signal came: then the process has no time, and somebody knows."""
+    if not signals.came:
+        forced_end.cancel()  # a mail server is given longer
+        await _notify(settings, result)
+        forced_end.after(END_WITHIN_S)
+
+
+async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun, forced_end: ForcedEnd) -> int:
     """Run the crawl in several worker processes. This process starts and watches them."""
-    open_files.raise_limit()
-    clock, signals = SystemClock(), Signals()
+    clock, signals = SystemClock(), Signals(forced_end=forced_end)
     beginning = begun(settings, seeds.urls, clock, domains=seeds.domains, at_work=False, tell=told)
     async with beginning as (store, _):
         told.begun()
         team = Team(settings, store, clock, tell)
         signals.stop_from_now_on(team, team, end_within_s=TEAM_ENDS_WITHIN_S)
+        forced_end.last_words = partial(_print_forced_end, settings, team, store.parts, clock)
+        signals.end_after(settings.limits.max_time_s)
         async with _shown(settings, team, team, store, clock, signals):
-            with signals.ending_within(settings.limits.max_time_s):
-                end = await team.run()
+            end = await team.run()
             if not team.stopped:
                 await look_back(team.progress, store, clock)
         log_end(end)
@@ -239,9 +257,39 @@ async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun) -> i
         stopped = signals.came or team.cut_short
         nothing = None if stopped else await why_nothing(store, team.progress, end, settings, clock.now())
     _tell_end(settings, nothing, unreached, result)
-    if not signals.came:
-        await _notify(settings, result)
-    return _exit_code(team.progress, settings.store.db, nothing, stopped=stopped)
+    forced_end.code = _exit_code(team.progress, settings.store.db, nothing, stopped=stopped)
+    await _notify_of_end(settings, result, signals, forced_end)
+    return forced_end.code
+
+
+def _print_forced_end(settings: Settings, crawl: Watched, parts: Parts | None, clock: SystemClock) -> None:
+    """Print the summary of the last commit in a thread of its own, without the event loop and the store of the run.
+
+    Nothing here waits for a lock of another thread, which may be stuck: the text is made first, and written at once.
+    """
+    counts: list[Counts] = []
+
+    async def count() -> None:
+        with suppress(CrawlerError, TimeoutError):
+            async with asyncio.timeout(_COUNT_WITHIN_S):
+                store = await open_store(settings, read_only=True)
+                try:
+                    counts.append(await store.counts())
+                finally:
+                    await store.close()
+
+    counting = threading.Thread(target=asyncio.run, args=(count(),), daemon=True)
+    counting.start()
+    counting.join(_COUNT_WITHIN_S)
+    end = RunEnd(EndCode.FORCED)
+    result = summary(crawl, counts[0] if counts else None, end, shown(settings.store.db), clock.now(), parts)
+    if settings.output.json:
+        text = f"{to_json(result)}\n"
+    else:
+        page = io.StringIO()
+        print_summary(result, PrintableConsole(file=page, width=console.width))
+        text = page.getvalue()
+    os.write(1, text.encode(errors="replace"))
 
 
 def _exit_code(progress: Progress, db: str, nothing: str | None, *, stopped: object) -> int:

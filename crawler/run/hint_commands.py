@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from shlex import quote
 from typing import BinaryIO
 
 import click
 
 from crawler.cli.console import console
-from crawler.cli.output import print_json
+from crawler.cli.output import print_json, tell
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.formatting import many
 from crawler.frontier.hints import Heeded, Hint, HintKind
 from crawler.inspect.why import scope_of
-from crawler.settings.loading import recorded
+from crawler.reasons import Reason
+from crawler.settings.keys import terminal_name
 from crawler.settings.seeds import read_seeds, require_good, seed_lines
+from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import db_argument
 from crawler.store.protocols import CrawlStore
 
 _AT_ONCE = 5000
+_SHOWN = 3  # refused URLs
 
 
 @cli.command()
@@ -57,9 +62,10 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
 
     async def take() -> int:
         async with existing_store(store_at(db), read_only=False) as store:
-            heeded = await take_hints(store, good, HintKind.GONE if gone else HintKind.CHANGED, source)
+            kind = HintKind.GONE if gone else HintKind.CHANGED
+            heeded, refused = await take_hints(store, good, kind, source)
         if as_json:
-            print_json(heeded._asdict())
+            print_json(heeded._asdict() | {"refused": refused})
         else:
             due = f"; `crawler run --revisit{db_argument(db)}` makes them" if heeded.moved or heeded.new else ""
             console.print(
@@ -67,20 +73,37 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
                 f" {heeded.ignored:,} ignored{due}",
                 soft_wrap=True,
             )
+            for url, reason in list(refused.items())[:_SHOWN]:
+                tell(f"{url} is ignored: {reason}; `crawler run {quote(url)}{db_argument(db)}` adds a seed")
+            if len(refused) > _SHOWN:
+                tell(f"{len(refused) - _SHOWN:,} more URLs are ignored: --json names them")
         return 0
 
     return run_async(take())
 
 
-async def take_hints(store: CrawlStore, urls: Iterable[str], kind: HintKind, source: str) -> Heeded:
-    """Give the store hints about ``urls``, under the scope and the settings of the last run."""
-    now, settings = SystemClock().now(), recorded(await store.last_settings() or {})
+async def take_hints(
+    store: CrawlStore, urls: Iterable[str], kind: HintKind, source: str
+) -> tuple[Heeded, dict[str, str]]:
+    """Give the store hints about ``urls``, under the scope and the settings of the last run.
+
+    Also returns the new URLs that the scope refuses, each with the reason.
+    """
+    refused: dict[str, str] = {}
+
+    def refusal(url: str, depth: int) -> Reason | None:
+        found = scope.refusal(url, depth)
+        if found is not None:
+            refused[url] = found.code.told(found.sentence, terminal_name)
+        return found
+
+    now, settings = SystemClock().now(), (await stored_settings(store) or Settings())
     scope, revisit, total = await scope_of(store, settings, now), settings.revisit, Heeded()
     for batch in _batches(urls):
         hints = [Hint(url, kind, now, source) for url in batch]
-        heeded = await store.revisits.take_hints(hints, revisit, now, scope.refusal)
+        heeded = await store.revisits.take_hints(hints, revisit, now, refusal)
         total = total.plus(heeded)
-    return total
+    return total, refused
 
 
 def _batches(urls: Iterable[str]) -> Iterator[list[str]]:

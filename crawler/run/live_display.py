@@ -293,9 +293,12 @@ def _without(wait: Waiting, db: str) -> str:
 
 
 def summary(
-    crawl: Watched, counts: Counts, end: RunEnd, db: str, now: float, parts: Parts | None = None
+    crawl: Watched, counts: Counts | None, end: RunEnd, db: str, now: float, parts: Parts | None = None
 ) -> dict[str, Any]:
-    """The end of a run as one JSON object. ``urls``, ``pages`` and ``links`` count the whole store."""
+    """The end of a run as one JSON object. ``urls``, ``pages``, ``links`` and ``sites`` count the whole store.
+
+    They are ``None`` without ``counts``: the store did not answer in time.
+    """
     progress = crawl.progress
     return {
         "ended_by": end.told(terminal_name),
@@ -303,17 +306,18 @@ def summary(
         "db": db,
         "part": None if parts is None else told_merge(parts),
         "seconds": round(now - progress.started_at, 3),
-        "urls": {state.value: n for state, n in counts.states.items()},
-        "pages": counts.pages,
-        "links": counts.links,
-        "sites": counts.sites,
+        "urls": None if counts is None else {state.value: n for state, n in counts.states.items()},
+        "pages": None if counts is None else counts.pages,
+        "links": None if counts is None else counts.links,
+        "sites": None if counts is None else counts.sites,
         "run": {
             "pages": progress.pages,
             "requests": progress.sent_requests,
             "bytes": progress.wire_bytes,
-            "revisits": {found.value: n for found, n in progress.revisits.items()},
+            # Copies: at a forced end another thread is asking.
+            "revisits": {found.value: n for found, n in dict(progress.revisits).items()},
             "troubles": dict(progress.troubles),
-            "refusals": {code.value: n for code, n in progress.refusals.items()},
+            "refusals": {code.value: n for code, n in dict(progress.refusals).items()},
         },
     }
 
@@ -345,10 +349,14 @@ def print_summary(result: dict[str, Any], console: PrintableConsole) -> None:
         troubles = sorted(run["troubles"].items(), key=lambda item: -item[1])
         more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""
         rows.append(("Trouble", _troubles(troubles[:_TROUBLES]) + more))
-    rows.append(("Store", f"{result['db']}: {many(result['pages'], 'page')}, {many(result['links'], 'link')}"))
+    if urls is None:
+        rows.append(("Store", f"{result['db']}: did not answer in time; `crawler status` counts what it holds"))
+    else:
+        rows.append(("Store", f"{result['db']}: {many(result['pages'], 'page')}, {many(result['links'], 'link')}"))
     if result["part"] is not None:
         rows.append(("Part", result["part"]))
-    rows.append(("URLs", ", ".join(f"{n:,} {state}" for state, n in urls.items())))
+    if urls is not None:
+        rows.append(("URLs", ", ".join(f"{n:,} {state}" for state, n in urls.items())))
     console.print(facts(rows))
 
 

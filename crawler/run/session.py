@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock, boot_s
-from crawler.engine.changed_options import adopt_known, begin, require_same_crawl, wait_for_others
+from crawler.engine.assembly import OnPages, Settled, assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.disk_reserve import DiskReserve
-from crawler.engine.driver import OnPages, Settled
 from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
@@ -42,10 +41,11 @@ from crawler.page.headers import PDF
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import load
 from crawler.sampling.drawable import draw_seeds, require_drawable, without_strata
+from crawler.settings.changes import adopt_known, begin, require_same_crawl, wait_for_others
 from crawler.settings.crawl_scope import crawl_scope, may_contact
 from crawler.settings.keys import KEYS
-from crawler.settings.loading import to_record
 from crawler.settings.settings import Settings
+from crawler.settings.stored import to_record
 from crawler.settings.stores import open_store
 from crawler.store.location import absolute, db_argument, is_url, shown
 from crawler.store.open import is_there
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("crawler.run")
 
 #: The key of a setting, by the field that holds it.
-_KEY_OF = {key.path: key.name for key in KEYS.values()}
 
 
 @asynccontextmanager
@@ -101,7 +100,17 @@ async def crawl_session(
         exchange = await opened.enter_async_context(_exchange(settings, store, clock, tell))
         ends_at = math.inf if max_time_s is None else boot_s() + max_time_s
         async with _fetching(
-            settings, store, scope, clock, on_pages, frame, recorder, hooks, settled, exchange, ends_at
+            settings,
+            store,
+            scope,
+            clock,
+            on_pages=on_pages,
+            settled=settled,
+            hooks=hooks,
+            frame=frame,
+            recorder=recorder,
+            exchange=exchange,
+            ends_at=ends_at,
         ) as crawl:
             yield crawl, store
 
@@ -198,7 +207,7 @@ async def begun(
             else:
                 run_id, under_way = others
                 require_alone(settings, f"others are at work on {shown(db)}; {wait_for_others(db)}")
-                require_same_crawl(under_way, kept, fresh, shown(db), _KEY_OF)
+                require_same_crawl(under_way, kept, fresh, shown(db))
                 await adopt_known(store, scope)
                 await store.take_part(run_id, clock.now(), at_work=at_work)
         _log_start(settings, store.run_id)
@@ -214,11 +223,12 @@ async def _fetching(
     store: EngineStore,
     scope: Scope,
     clock: Clock,
+    *,
     on_pages: OnPages | None = None,
+    settled: Settled | None = None,
+    hooks: Hooks | None = None,
     frame: SamplingFrame | None = None,
     recorder: WarcFolder | None = None,
-    hooks: Hooks | None = None,
-    settled: Settled | None = None,
     exchange: PartExchange | None = None,
     ends_at: float = math.inf,
 ) -> AsyncIterator[Crawl]:
@@ -243,25 +253,26 @@ async def _fetching(
             max_used=settings.limits.max_disk_bytes,
             used=_written_files(settings, store),
         )
-        yield Crawl(
-            store,
-            fetcher,
-            clock,
-            policy,
-            scope,
-            reader,
-            lease,
-            on_pages,
-            frame,
-            recorder,
-            lag,
-            reserve,
-            fetcher.book,
-            fetcher.connections,
-            hooks,
-            settled,
-            exchange,
+        engine = assemble(
+            store=store,
+            fetcher=fetcher,
+            clock=clock,
+            policy=policy,
+            scope=scope,
+            reader=reader,
+            lease=lease,
+            on_pages=on_pages,
+            settled=settled,
+            hooks=hooks,
+            frame=frame,
+            recorder=recorder,
+            exchange=exchange,
+            lag=lag,
+            reserve=reserve,
+            book=fetcher.book,
+            connections=fetcher.connections,
         )
+        yield Crawl(engine)
 
 
 def _written_folders(settings: Settings, store: EngineStore) -> tuple[Path, ...]:
@@ -619,7 +630,7 @@ async def _agree(settings: Settings, parts: Parts, fresh: Collection[str], clock
             last = await other.last_run()
             if last is not None and last["finished_at"] is None and await _is_at_work(other, parts.dbs[number], clock):
                 ours = to_record(settings)
-                require_same_crawl(json.loads(last["settings"]), ours, set(fresh) - known, name, _KEY_OF)
+                require_same_crawl(json.loads(last["settings"]), ours, set(fresh) - known, name)
             seeds |= known
             domains |= set(await other.domains())
         finally:

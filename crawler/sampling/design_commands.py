@@ -8,28 +8,28 @@ from typing import Any
 import click
 
 from crawler.cli.console import console
-from crawler.cli.options import SectionedCommand, config_option, configured, named_seeds, setting_options
+from crawler.cli.options import config_option, configured, named_seeds, setting_options
 from crawler.cli.output import print_json
 from crawler.cli.shared import json_option, run_async, store_at
 from crawler.clock import SystemClock
-from crawler.engine.changed_options import FRAME_KEYS
 from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Method
+from crawler.reasons import ReasonCode
 from crawler.sampling import load
 from crawler.sampling.commands import sample, variable_option
 from crawler.sampling.design_file import design_of
 from crawler.sampling.drawable import draw_seeds, require_drawable
 from crawler.settings.keys import KEYS, Key
-from crawler.settings.remembered import remembered_by
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import shown
 
 
 def is_of_design(key: Key) -> bool:
     """Whether a setting decides which URLs a sample is drawn from, or which are drawn."""
-    return key.name == "seeds.file" or key.path in FRAME_KEYS or key.section in FRAME_KEYS
+    return key.name == "seeds.file" or ReasonCode.FRAME in key.decides
 
 
 _OPTIONS = tuple(
@@ -39,7 +39,7 @@ _OPTIONS = tuple(
 )
 
 
-@sample.command(cls=SectionedCommand)
+@sample.command()
 @setting_options(*_OPTIONS)
 @config_option
 @click.option("--db", metavar="PATH|URL", help="Begin with the design of the crawl in this store.")
@@ -66,7 +66,7 @@ def design(config: Path | None, db: str | None, **options: Any) -> int:
     return run_async(work())
 
 
-@sample.command(cls=SectionedCommand)
+@sample.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @setting_options(*_OPTIONS)
 @config_option
@@ -122,7 +122,7 @@ async def _begun(db: str | None) -> tuple[Settings, list[str]]:
     if db is None:
         return Settings(), []
     async with existing_store(store_at(db)) as store:
-        settings, seeds = await remembered_by(store), await store.seeds()
+        settings, seeds = await stored_settings(store), await store.seeds()
     if settings is None:
         raise UsageError(f"{shown(db)} holds no crawl, so it has no design")
     return settings, seeds

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from crawler.errors import UsageError
 from crawler.sampling.survey import DrawnUrls, drawn_of
 from crawler.sampling.variables import Variable
-from crawler.settings.remembered import remembered_by
 from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
 from crawler.store.location import shown
 from crawler.store.protocols import SampleDraw, StoreReader
 from crawler.store.statements import load_statements
@@ -55,7 +55,7 @@ async def read_pilot(store: StoreReader, variables: Mapping[str, Variable], now:
 
     Raises :class:`UsageError` if the store has no sample, and for a variable that cannot be computed.
     """
-    draw, settings = await store.samples.drawn(), await remembered_by(store)
+    draw, settings = await store.samples.drawn(), await stored_settings(store)
     if draw is None or settings is None:
         raise UsageError(f"{shown(store.name)} holds no sample, so it is no pilot")
     held_from = _NO_LIMIT if draw.held_from is None else draw.held_from

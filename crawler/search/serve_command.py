@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import click
 
 from crawler.cli.console import console
-from crawler.cli.options import log_options
 from crawler.cli.shared import browsable, cli, db_option, listen_address, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, missing_extra
@@ -31,7 +30,6 @@ from crawler.store.location import shown as shown_db
     metavar="URL",
     help="The address at which users reach the page, if a proxy serves it; browsers need it to add the search.",
 )
-@log_options
 def serve_search(db: str, listen: str, title: str, base_url: str | None) -> int:
     """Serve a search page over the index that `crawler index` built; it only reads.
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from difflib import get_close_matches
-from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from crawler.errors import ConfigError, Reference, Setting
 from crawler.settings.keys import KEYS, SECTIONS
 from crawler.settings.settings import Settings
-from crawler.store.location import shown
 
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]")
 _KEY = re.compile(r"\s*([\w.-]+)\s*=")
@@ -97,37 +94,6 @@ def apply(
 
 def _at(lines: Mapping[str, int], name: str) -> str:
     return f"line {lines[name]}: " if name in lines else ""
-
-
-def to_record(settings: Settings) -> dict[str, Any]:
-    """The settings of a run as the store keeps them: without passwords, and without the address of a webhook."""
-    store, output = replace(settings.store, db=shown(settings.store.db)), replace(settings.output, notify="")
-    return asdict(replace(settings, store=store, output=output))
-
-
-def recorded(run: Mapping[str, Any]) -> Settings:
-    """The settings of a run, from what :func:`to_record` made of them, through JSON.
-
-    An unknown key is ignored, and a missing one has its default.
-    """
-    settings = Settings()
-    sections = {section.name: getattr(settings, section.name) for section in fields(settings)}
-    for name, section in sections.items():
-        kept = run.get(name) or {}
-        values = {
-            field.name: _like(getattr(section, field.name), kept[field.name])
-            for field in fields(section)
-            if field.name in kept
-        }
-        settings = replace(settings, **{name: replace(section, **values)})
-    return settings
-
-
-def _like(default: object, value: Any) -> Any:
-    """A value from JSON, in the type that ``default`` has."""
-    if isinstance(value, list):
-        return tuple(tuple(item) if isinstance(item, list) else item for item in value)
-    return type(default)(value) if isinstance(default, StrEnum) else value
 
 
 def _dotted(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -14,9 +14,9 @@ _HEAD = """\
 Every setting of the crawler with its default. Use this file with `crawler run --config FILE`, and keep only the keys \
 that you change: a missing key has its default. An option of the command line wins over the file.
 
-A duration is a number of seconds, or a text such as "90 s", "15 minutes", "2 hours" or "7 days".
+A duration is a number of seconds, or a text such as "90 s", "15 min", "2 hours" or "7 d".
 
-Generated from crawler/settings/keys.py by `python -m tests.docs`."""
+Generated from the fields of the settings by `python -m tests.docs`."""
 
 
 def toml() -> str:
@@ -58,9 +58,12 @@ def _markdown_lines() -> Iterator[str]:
         "[config/crawler.toml](../config/crawler.toml) is a file with all defaults."
     )
     yield ""
-    yield ('A duration is a number of seconds, or a text such as `"90 s"`, `"15 minutes"`, `"2 hours"` or `"7 days"`.')
+    yield (
+        'A duration is a number of seconds, or a text such as `"90 s"`, `"15 min"`, `"2 hours"` or `"7 d"`. A size is '
+        'a number of bytes, or a text such as `"500 MB"` or `"2 GiB"`.'
+    )
     yield ""
-    yield "This page is generated from the table in `crawler/settings/keys.py` by `python -m tests.docs`."
+    yield "This page is generated from the fields of the settings by `python -m tests.docs`."
     for section, about in SECTIONS.items():
         yield from ("", f"## [{section}]", "", about, "")
         yield "| key | option | value | default | meaning |"

@@ -7,6 +7,7 @@ once. This module knows names and octets; :mod:`crawler.store.outside_bodies` sa
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from crawler.atomic_files import sync_folder
-from crawler.errors import StoreError, missing_extra
+from crawler.errors import StoreError, StoreFull, missing_extra
 from crawler.private_files import private
 from crawler.store.location import is_url
 
@@ -130,7 +131,8 @@ class FolderBodies:
         try:
             yield
         except OSError as error:
-            raise StoreError(
+            kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else StoreError
+            raise kind(
                 f"{self._folder}: the folder of the bodies cannot be used: {error.strerror}; "
                 "what was committed is kept, mend it and run the same command again"
             ) from error

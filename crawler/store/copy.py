@@ -26,6 +26,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "site": ("id",),
     "robots_copy": ("id",),
     "body": ("id",),
+    "hash_key": ("id",),
     "url": ("id",),
     "preference_set": ("id",),
     "tls": ("id",),
@@ -188,7 +189,7 @@ async def _checksum(store: Copying, table: str, on_progress: OnProgress) -> tupl
 
 
 def _plain(value: Any) -> Any:
-    """Whole numbers are whole, however a database keeps them; and no text holds a NUL (see ``postgres_dialect``)."""
+    """``value`` as both kinds of store return it: whole numbers as integers, U+FFFD in place of a NUL."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value

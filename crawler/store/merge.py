@@ -1,9 +1,10 @@
 """Merging the parts of a crawl into one store, on which every command works that reads.
 
-Each part has numbers of its own, so rows are numbered anew. The row of a URL or a site is that of the part which
-requests it. Other parts have rows of it only because their pages link to it. The merged store is a crawl on one
-database that can go on: an offer that its part has not taken in yet becomes a queued URL, and so does a URL on a site
-whose robots.txt redirects to a domain of another part. The robots.txt of such a site is requested again.
+Each part has numbers of its own, and a key of its own for hashes, so rows are numbered anew. The row of a URL or a
+site is that of the part which requests it. Other parts have rows of it only because their pages link to it. The merged
+store is a crawl on one database that can go on: an offer that its part has not taken in yet becomes a queued URL, and
+so does a URL on a site whose robots.txt redirects to a domain of another part. The robots.txt of such a site is
+requested again.
 
 Ranks, near duplicates, the search index and the mirrors that were recognised by their pages are not merged: they are
 computed from the whole. The numbers of sites, groups and bodies are kept in memory meanwhile.
@@ -16,11 +17,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Any
 
-from crawler.errors import UsageError
+from crawler.errors import StoreError, UsageError
 from crawler.model import RobotsAction, State
 from crawler.reasons import ReasonCode
 from crawler.store.copy import TABLES, OnProgress
-from crawler.store.keys import number_after, render_keys, same_path_on, site_of
+from crawler.store.keys import PROBES, new_key, numbers_from, render_keys, site_of, url_number
 from crawler.store.protocols import Copying, CrawlStore
 
 _ROWS = 5_000  # in one transaction
@@ -30,7 +31,7 @@ _LIFTED = frozenset({ReasonCode.OTHER_PART.value, ReasonCode.ROBOTS_ELSEWHERE.va
 #: The columns with numbers that are given anew, of each table, and what they number. A table comes after those that it
 #: names. Some tables are merged by methods of their own.
 _NUMBERED: Mapping[str, Mapping[str, str]] = {
-    "worker": {"id": "worker", "run_id": "run", "marked_url": "url"},
+    "worker": {"id": "worker", "run_id": "run"},
     "robots_copy": {"id": "robots_copy", "site_id": "site", "text_id": "robots_text", "run_id": "run"},
     "page": {"url_id": "url", "body_id": "body"},
     "page_version": {"url_id": "url", "body_id": "body"},
@@ -56,7 +57,7 @@ NOT_MERGED = frozenset(
     {
         *("rank", "site_rank", "text_signature", "site_template", "near_duplicate", "computation"),
         *("sample_draw", "sample", "frame_url"),
-        *("unsettled", "revisit_budget", "part", "outgoing"),
+        *("unsettled", "revisit_budget", "part", "outgoing", "hash_key"),
     }
 )
 
@@ -67,12 +68,18 @@ class _Numbers:
 
     maps: dict[str, dict[int, int]] = field(default_factory=dict)
     after: dict[str, int] = field(default_factory=dict)  # what is added to a number
-    urls: dict[int, int] = field(default_factory=dict)  # only those whose path has another number in the target
+    key: int = 0  # of the hashes in the target
+    paths: dict[int, str] = field(default_factory=dict)  # of the URLs that the current rows name
+    urls: dict[int, int] = field(default_factory=dict)  # only those that do not have the number of their hash
 
     def of(self, kind: str, number: int) -> int:
         if kind == "url":
-            return self.urls.get(number) or same_path_on(self.maps["site"][site_of(number)], number)
+            return self.urls.get(number) or self.hashed(number)
         return self.maps[kind][number] if kind in self.maps else number + self.after[kind]
+
+    def hashed(self, number: int) -> int:
+        """The number that the path of a URL has by its hash in the target."""
+        return url_number(self.maps["site"][site_of(number)], self.paths[number], self.key)
 
 
 async def merge_parts(
@@ -118,9 +125,11 @@ class _Merger:
         self._parts = parts
         self._target = target
         self._on_progress = on_progress
-        self._numbers = [_Numbers() for _ in parts]
+        self._key = new_key()
+        self._numbers = [_Numbers(key=self._key) for _ in parts]
 
     async def merge(self) -> None:
+        await self._insert("hash_key", ["id", "key"], [(1, self._key)])
         await self._merge_runs()
         await self._merge_by("robots_text", "sha256")
         await self._merge_by("body", "sha256")
@@ -187,7 +196,9 @@ class _Merger:
                 columns = await part.columns_of(table)
                 places = [(columns.index(column), kind) for column, kind in _NUMBERED[table].items()]
                 where = " WHERE evidence <> 'content'" if table == "mirror" else ""
+                urls = [place for place, kind in places if kind == "url"]
                 async for batch in self._batches(part, table, columns, where):
+                    await self._read_paths(part, numbers, batch, urls)
                     for row in batch:
                         for place, kind in places:
                             if row[place] is not None:
@@ -245,12 +256,8 @@ class _Merger:
                 )
                 async for batch in self._batches(part, "url", columns, render_keys(where)):
                     urls = [dict(zip(columns, row, strict=True)) for row in batch]
-                    if is_own:
-                        await self._insert_urls(
-                            columns, [self._url(url, numbers, numbers.of("url", url["id"])) for url in urls]
-                        )
-                    else:
-                        await self._merge_known(columns, urls, numbers)
+                    await self._read_paths(part, numbers, batch, list(map(columns.index, ("id", "found_on", "target"))))
+                    await self._merge_batch(columns, urls, numbers)
         for part, numbers in zip(self._parts, self._numbers, strict=True):
             await self._correct_targets(part, numbers)
 
@@ -261,19 +268,16 @@ class _Merger:
         }
         return {**url, **mapped, "id": number}
 
-    async def _merge_known(self, columns: Sequence[str], urls: Sequence[dict[str, Any]], numbers: _Numbers) -> None:
-        """Merge URLs of sites that another part requests. That part has most of them."""
-        wanted = {url["id"]: numbers.of("url", url["id"]) for url in urls}
+    async def _merge_batch(self, columns: Sequence[str], urls: Sequence[dict[str, Any]], numbers: _Numbers) -> None:
+        """Merge URLs of a part. Of those on sites that another part requests, that part has most."""
+        wanted = {url["id"]: numbers.hashed(url["id"]) for url in urls}
         known = await self._known(wanted.values())
         new: list[dict[str, Any]] = []
         found: list[tuple[int, int | None, int | None]] = []
         for url in urls:
             number = wanted[url["id"]]
-            while number in known and known[number]["path"] != url["path"]:
-                number = number_after(number)  # the part that requests it has another path with the same hash
-                if number not in known:
-                    known |= await self._known([number])
-            if number != wanted[url["id"]]:
+            if number in known and known[number]["path"] != url["path"]:
+                number = await self._number_apart(number, url["path"], known)
                 numbers.urls[url["id"]] = number
             row = self._url(url, numbers, number)
             if number not in known:
@@ -285,6 +289,30 @@ class _Merger:
         await self._insert_urls(columns, new)
         await self._target.complete_urls(found)
 
+    async def _number_apart(self, hashed: int, path: str, known: dict[int, dict[str, Any]]) -> int:
+        """The number of a path, if another one has the number of its hash. Adds to the ``known`` URLs."""
+        candidates = numbers_from(hashed)
+        known |= await self._known(number for number in candidates if number not in known)
+        for number in candidates:
+            if number not in known or known[number]["path"] == path:
+                return number
+        raise StoreError(
+            f"{self._target.name}: {PROBES} other paths of the site of {path} have the numbers that it may have; the "
+            "same command begins the merge anew, with other numbers"
+        )
+
+    @staticmethod
+    async def _read_paths(
+        part: Copying, numbers: _Numbers, rows: Iterable[Sequence[Any]], places: Sequence[int]
+    ) -> None:
+        """Read the paths of the URLs whose numbers stand at these places of the rows."""
+        named = {row[place] for row in rows for place in places if row[place] is not None}
+        numbers.paths = {}
+        if named:
+            listed = ", ".join(map(str, sorted(named)))
+            found = await part.query(f"SELECT id, path FROM url WHERE id IN ({listed})")
+            numbers.paths = {row["id"]: row["path"] for row in found}
+
     async def _insert_urls(self, columns: Sequence[str], urls: Sequence[dict[str, Any]]) -> None:
         """Insert URLs, and queue those that no part requests."""
         lifted = [url for url in urls if url["reason_code"] in _LIFTED]
@@ -295,14 +323,15 @@ class _Merger:
         await self._insert("frontier", ["site_id", "due_at", "depth", "url_id"], queued)
 
     async def _known(self, numbers: Iterable[int]) -> dict[int, dict[str, Any]]:
-        listed = ", ".join(map(str, numbers))
+        listed = ", ".join(map(str, numbers)) or "NULL"
         rows = await self._target.query(f"SELECT id, path, seed, found_on FROM url WHERE id IN ({listed})")
         return {row["id"]: row for row in rows}
 
     async def _correct_targets(self, part: Copying, numbers: _Numbers) -> None:
         """The targets of redirects that were numbered before the number of their path was known to be another."""
         for old, number in numbers.urls.items():
-            rows = await part.query(f"SELECT id FROM url WHERE target = {old}")
+            rows = await part.query(f"SELECT id, path FROM url WHERE target = {old}")
+            numbers.paths = {row["id"]: row["path"] for row in rows}
             await self._target.complete_urls([(numbers.of("url", row["id"]), None, number) for row in rows])
 
     async def _merge_requests(self) -> None:
@@ -335,6 +364,7 @@ class _Merger:
             columns = await part.columns_of("link")
             source, target = columns.index("source"), columns.index("target")
             async for batch in self._batches(part, "link", columns):
+                await self._read_paths(part, numbers, batch, [source, target])
                 for row in batch:
                     row[source], row[target] = numbers.of("url", row[source]), numbers.of("url", row[target])
                 await self._insert("link", columns, [tuple(row) for row in batch])

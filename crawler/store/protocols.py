@@ -156,7 +156,6 @@ class Claim:
     pace: Pace
     sites: dict[int, ClaimedSite]
     urls: list[Queued]
-    in_caution: bool = False  # workers died with this group: see Frontier.mark_url
 
 
 class PageGrant(NamedTuple):
@@ -733,6 +732,10 @@ class Runs(Overview, Protocol):
         """
         ...
 
+    def wait_for_room(self, waits: Callable[[], bool]) -> None:
+        """Try again what the disk of the store has no room for, as long as ``waits`` returns true."""
+        ...
+
     def on_news(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` when another worker may have stored work for this one."""
         ...
@@ -789,14 +792,6 @@ class Frontier(Overview, Protocol):
         """Log the requests of a worker that has lost its lease, and store its paces and unread answers; nothing else.
 
         If another worker has sent requests to a group since, the longer wait holds.
-        """
-        ...
-
-    async def mark_url(self, url_id: int | None) -> None:
-        """Commit the number of the URL whose answer this worker processes now; ``None``: it processes none.
-
-        If the worker dies before the mark is changed, the death counts against the URL. The third death fails the URL,
-        if no outcome of it was committed in between.
         """
         ...
 

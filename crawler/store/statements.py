@@ -41,13 +41,18 @@ def load_statements(package: str, file: str = "queries.sql") -> Mapping[str, str
     return {name: _COMMENT.sub("", sql).strip() for name, sql in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def render_calls(sql: str, functions: Mapping[str, str]) -> str:
+def render_calls(sql: str, functions: Mapping[str, str | Callable[[str], str]]) -> str:
     """``sql`` with the calls of ``functions`` written out. Their arguments contain no brackets.
 
-    ``functions`` maps the name of a function to its text, in which ``{0}`` stands for the arguments.
+    ``functions`` maps the name of a function to its text, in which ``{0}`` stands for the arguments, or to a function
+    that makes the text from the arguments.
     """
-    call = re.compile(rf"\b({'|'.join(functions)})\(([^()]+)\)")
-    return call.sub(lambda found: functions[found[1]].format(found[2]), sql)
+
+    def written_out(found: re.Match[str]) -> str:
+        text = functions[found[1]]
+        return text.format(found[2]) if isinstance(text, str) else text(found[2])
+
+    return re.sub(rf"\b({'|'.join(functions)})\(([^()]+)\)", written_out, sql)
 
 
 class UserSql(str):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self, cast
 
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
-from crawler.engine.text_messages import MAX_CPU_S, TextQuestion, TextUnread, unpack_blocks, unpack_main_text
+from crawler.engine.text_messages import MAX_CPU_S, TextQuestion, TextUnread
 from crawler.model import Reading
 from crawler.page.blocks import Block
 from crawler.page.main_text import MainText
 
 __all__ = ["ReadsTexts", "TextReader", "TextUnread"]
-
-_T = TypeVar("_T")
 
 
 class ReadsTexts(Protocol):
@@ -39,13 +37,15 @@ class TextReader:
 
     async def main_text(self, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:
         """The text as :func:`crawler.page.main_text.main_text` reads it."""
-        return _sound(unpack_main_text(await self._ask(site, body, charset, content_type, in_blocks=False)))
+        return cast(MainText, await self._read(site, body, charset, content_type, in_blocks=False))
 
     async def blocks(self, site: str, body: bytes, charset: str | None, content_type: str) -> list[Block]:
         """The blocks as :func:`crawler.page.blocks.blocks` reads them; the library for the type must be installed."""
-        return _sound(unpack_blocks(await self._ask(site, body, charset, content_type, in_blocks=True)))
+        return cast(list[Block], await self._read(site, body, charset, content_type, in_blocks=True))
 
-    async def _ask(self, site: str, body: bytes, charset: str | None, content_type: str, *, in_blocks: bool) -> bytes:
+    async def _read(
+        self, site: str, body: bytes, charset: str | None, content_type: str, *, in_blocks: bool
+    ) -> MainText | list[Block]:
         question = TextQuestion(self._max_cpu_s, site, in_blocks, charset, content_type, body)
         return await self._pool.read_text(question)
 
@@ -56,10 +56,3 @@ class TextReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._pool.close()
-
-
-def _sound(answer: _T | str) -> _T:
-    """The answer, unless it is the description of a bug."""
-    if isinstance(answer, str):
-        raise TextUnread(f"a bug in the crawler ({answer})")
-    return answer

@@ -109,8 +109,9 @@ async def _load(store: PostgresStore, sites: int, per_site: int) -> None:
     name = f"'{stores.site_name(0)}'".replace("0", "' || n || '", 1)
     made = {"name": name, "filled_at": stores.FILLED_AT, "valid_s": stores.VALID_S, "robots": stores.ROBOTS.decode()}
     await store._db.execute(_SITES.format(sites=sites, **made))
-    hashes = [url_number(0, stores.path_of(page)) for page in range(per_site)]
+    hashes = [url_number(0, stores.path_of(page), stores.HASH_KEY) for page in range(per_site)]
     rows = [(page, each, stores.path_of(page)) for page, each in enumerate(hashes)]
+    await store.insert_rows("hash_key", ("id", "key"), [(1, stores.HASH_KEY)])
     await store.insert_rows("made_path", ("page", "hash", "path"), rows)
     for turn in range(stores.ROUNDS):
         urls = _URLS.format(sites=sites, start=hashes[0], rounds=stores.ROUNDS, round=turn)

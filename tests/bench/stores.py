@@ -33,6 +33,7 @@ PORT = 8099
 VALID_S = 20 * 366 * 86400.0
 ROBOTS = b"User-agent: *\nDisallow: /private/\nDisallow: /search?\n"
 ROUNDS = 10  # each round adds to every site, which splits the pages of the file as a crawl does
+HASH_KEY = 0  # of the paths in the numbers of URLs
 _DIGEST = hashlib.sha256(ROBOTS).digest()
 
 
@@ -92,7 +93,7 @@ class StoredPage:
     @property
     def url_id(self) -> int:
         """The number of its URL."""
-        return url_number(self.site + 1, self.path)
+        return url_number(self.site + 1, self.path, HASH_KEY)
 
 
 def make_fetched(path: Path, sites: int, pages: Iterable[StoredPage]) -> None:
@@ -108,6 +109,7 @@ def make_fetched(path: Path, sites: int, pages: Iterable[StoredPage]) -> None:
         "INSERT INTO site (id, name, host, registered_domain, group_id) VALUES (?1, ?2, ?3, ?3, 1)",
         [(n + 1, f"http://s{n}.test", f"s{n}.test") for n in range(sites)],
     )
+    db.execute("INSERT INTO hash_key (id, key) VALUES (1, ?)", (HASH_KEY,))
     for number, page in enumerate(pages, 1):
         data = page.html.encode()
         body = (number, hashlib.sha256(data).digest(), compress(data))
@@ -145,6 +147,7 @@ def _make(path: Path, sizes: Sequence[int]) -> None:
     db = sqlite3.connect(path)
     db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -1048576;")
     _add_sites(db, len(sizes))
+    db.execute("INSERT INTO hash_key (id, key) VALUES (1, ?)", (HASH_KEY,))
     sql = load_queries()
     insert = "INSERT OR IGNORE" + sql["insert_url"].removeprefix("INSERT")  # of two with one hash, there is the first
     enqueue = "INSERT OR IGNORE" + sql["enqueue"].removeprefix("INSERT")
@@ -188,8 +191,21 @@ def _add_sites(db: sqlite3.Connection, count: int) -> None:
 
 def _urls(site: int, pages: Sequence[int]) -> Iterator[tuple[object, ...]]:
     """The rows of URLs for ``insert_url``. The start page is a seed, and the other pages have depth 1."""
-    seed = url_number(site, "/")
+    seed = url_number(site, "/", HASH_KEY)
     for page in pages:
         path = path_of(page)
         found_on = seed if page else None
-        yield url_number(site, path), path, "queued", "new", "", min(page, 1), found_on, 0, page == 0, "page", None, 0
+        yield (
+            url_number(site, path, HASH_KEY),
+            path,
+            "queued",
+            "new",
+            "",
+            min(page, 1),
+            found_on,
+            0,
+            page == 0,
+            "page",
+            None,
+            0,
+        )

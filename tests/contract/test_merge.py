@@ -17,6 +17,7 @@ from crawler.store import keys, merge
 from crawler.store.copy import TABLES, copy_store
 from crawler.store.merge import merge_parts
 from crawler.store.postgres.store import PostgresStore
+from crawler.store.sql import offers as stored_offers
 from crawler.store.sql.store import SqlStore
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, request, robots
@@ -70,9 +71,10 @@ async def part(opener: Opener, own: int, seed: str, offers: list[Offer], links: 
 async def test_the_rows_of_a_url_become_one(
     openers: list[Opener], stack: AsyncExitStack, collide: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``collide``: all paths have the same hash, so a path has another number in each part."""
+    """A path has another number in each part: their keys differ, or all paths have the same hash (``collide``)."""
     if collide:
-        monkeypatch.setattr(keys, "xxh3_64_intdigest", lambda path: 7 << 32)
+        monkeypatch.setattr(keys, "xxh3_64_intdigest", lambda path, key: 7 << 32)
+    monkeypatch.setattr(stored_offers, "new_key", iter([0, 1]).__next__)
     first = await part(openers[0], 0, A, [], {A: [f"{B}x", f"{B}late", f"{A}1"]})
     stack.push_async_callback(first.close)
     waiting = await first.outgoing(1, 10)

@@ -153,7 +153,7 @@ async def test_a_full_disk_is_a_store_error_and_keeps_earlier_commits(db_path: P
 
 
 async def test_urls_with_equal_hashes_have_different_numbers(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def colliding(site_id: int, path: str) -> int:
+    def colliding(site_id: int, path: str, key: int) -> int:
         return first_url_of(site_id + 1) - 1 - len(path) % 3  # numbers go on within the site
 
     monkeypatch.setattr(sqlite_offers, "url_number", colliding)

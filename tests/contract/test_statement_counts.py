@@ -124,9 +124,9 @@ async def test_a_link_seen_lately_is_weighed_without_asking_the_database(
     numbered: list[str] = []
     number = sqlite_offers.url_number
 
-    def counting(site_id: int, path: str) -> int:
+    def counting(site_id: int, path: str, key: int) -> int:
         numbered.append(path)
-        return number(site_id, path)
+        return number(site_id, path, key)
 
     monkeypatch.setattr(sqlite_offers, "url_number", counting)
     monkeypatch.setattr(sqlite_offers, "weigh", _unexpected)

@@ -11,8 +11,10 @@ import pytest
 
 import crawler
 from crawler.demo.pages import Handler, Page, Site, plain, redirect
+from crawler.robots.response import RobotsSettings
 from tests.command import Ended
 from tests.command import crawler as command
+from tests.constants import constants
 from tests.web import LoopbackWeb, random_web
 
 HURRIED = {
@@ -106,8 +108,9 @@ async def test_copies_that_hold_for_moments(loopback: LoopbackWeb, db_path: Path
         loopback.sites[host] = {"/robots.txt": answer, "/": Page(links), **{f"/{i}": Page() for i in range(n)}}
         hub += f"<a href='http://{host}:{port}/'>{host}</a>"
     loopback.sites["hub.test"] = {"/": Page(hub), "/hop": redirect("/rules?x"), "/rules": brief}
-    moments = {"robots.min_fresh": 0.2, "robots.retry_first": 0.1, "robots.stale_if_error": True}
-    assert await crawled(db_path, loopback.url("hub.test"), **moments) == 1 + 4 + 4 * 31
+    moments = {"robots.retry_first": 0.1, "robots.stale_if_error": True}
+    with constants(RobotsSettings, min_fresh_s=0.2):
+        assert await crawled(db_path, loopback.url("hub.test"), **moments) == 1 + 4 + 4 * 31
     done = audit(db_path, "--json")
     audited = json.loads(done.out)
     assert (done.code, audited["violations"], audited["limits"]) == (0, [], [])

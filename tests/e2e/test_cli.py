@@ -168,7 +168,7 @@ def test_limits_end_a_crawl_with_0_and_are_named(web: LoopbackWeb, db_path: Path
     assert pages.code == 0
     assert "--max-pages reached (3)" in pages.out
     assert states(db_path)["fetched"] == 3
-    timed = here(*begin, "--max-time", "0.5")
+    timed = here(*begin, "--max-pages", "0", "--max-time", "0.5")
     assert timed.code == 0
     assert "--max-time is over" in timed.out
     per_site = here(*begin, "--max-pages-per-site", str(states(db_path)["fetched"] + 2))
@@ -213,12 +213,13 @@ def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
     changed = 'crawler: changes the crawl: --exclude ["/2$"] (was [])\n'
     told = "crawler: the new options leave out 1 queued URL; the last options bring them back\n"
     assert (narrow.code, narrow.err) == (0, changed + told)
-    whole = ("run", web.url("a.test"), *options)  # takes no option from the last run
+    hasty.write_text(hasty.read_text() + "[scope]\nexclude = []\n")
+    whole = ("run", web.url("a.test"), *options)
     shallow = here(*whole, "--max-depth", "5")
     assert shallow.code == 0
     assert shallow.err.endswith("\ncrawler: queued again under the new options or seeds: 1 URL\n")
     assert states(db_path) == {"fetched": 6, "excluded": 1}
-    assert here(*whole).code == 0
+    assert here(*whole, "--max-depth", "-1").code == 0
     assert states(db_path)["fetched"] == 21
     paths = [hit.path for hit in web.log if hit.path != "/robots.txt"]
     assert len(paths) == len(set(paths)), "nothing was fetched twice"
@@ -504,10 +505,11 @@ def test_a_limit_that_leaves_queued_urls_and_no_page_exits_5(
     web.sites["a.test"] = chain(5)
     run = ("run", web.url("a.test"), "--config", hasty, *LOOPBACK, "--db", db_path)
     assert here(*run, "--max-pages", "2").code == 0
-    ended = here(*run, *limit)
+    without = ("--max-pages", "0", "--max-pages-per-site", "0", "--max-disk", "0")
+    ended = here(*run, *without, *limit)
     assert ended.code == 5
     assert f"crawler: nothing was crawled: {said}" in ended.err
-    assert here(*run).code == 0
+    assert here(*run, *without).code == 0
     assert here(*run, *limit).code == 0, "nothing is left queued"
 
 
@@ -523,7 +525,9 @@ def test_a_run_that_only_completes_a_crawl_exits_0(web: LoopbackWeb, db_path: Pa
     run = ("run", web.url("a.test"), "--scope", "any", "--config", hasty, *LOOPBACK, "--db", db_path)
     assert here(*run, "--max-pages", "1").code == 0
     before = len(web.log)
-    assert (here(*run).code, len(web.log) - before) == (0, 1), "it asks for the robots.txt of b.test, and for no page"
+    assert (here(*run, "--max-pages", "0").code, len(web.log) - before) == (0, 1), (
+        "it asks for the robots.txt of b.test, and for no page"
+    )
 
 
 def test_a_run_that_adds_no_page_to_a_store_exits_5(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:

@@ -10,10 +10,10 @@ from unittest import mock
 import pytest
 
 from crawler.demo.pages import Page, plain
+from crawler.frontier.request_values import TYPES
 from crawler.page.headers import PDF
 from crawler.page.main_text import main_text
 from crawler.page.pdf import MAX_PAGES, read_pdf
-from crawler.settings.values import TYPES
 from tests.command import HASTY, LOOPBACK, crawler, here
 from tests.web import LoopbackWeb
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Page, Site, plain, redirect
-from tests.command import ROOT
+from tests.command import ROOT, forking_python
 from tests.web import LoopbackWeb
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -111,7 +111,7 @@ def _run(kind: str, code: str, port: int, folder: Path) -> str:
     code = re.sub(r"(?<=[a-z])\.example\b(?!\.)", f".example:{port}", code)
     bin_ = folder / ".bin"
     bin_.mkdir(exist_ok=True)
-    (bin_ / "crawler").write_text(_COMMAND.format(python=sys.executable))
+    (bin_ / "crawler").write_text(_COMMAND.format(python=forking_python()))
     (bin_ / "crawler").chmod(0o755)
     path = os.pathsep.join([str(bin_), str(Path(sys.executable).parent), os.environ["PATH"]])
     command = ["sh", "-euc", code] if kind == "sh" else [sys.executable, "-c", code]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from crawler.export import FORMATS
-from tests.command import HASTY, LOOPBACK, ROOT, crawler, finish, here, start, until
+from tests.command import HASTY, LOOPBACK, ROOT, crawler, finish, forking_python, here, start, until
 from tests.web import LoopbackWeb, random_web
 
 
@@ -110,7 +110,7 @@ def test_progress_is_shown_on_a_terminal_and_keeps_out_of_results(
     pty = pytest.importorskip("pty", reason="no pseudo-terminals here")
     ours, theirs = pty.openpty()
     done = subprocess.run(
-        [sys.executable, "-m", "crawler", *command],
+        [forking_python(), "-m", "crawler", *command],
         cwd=crawled,
         check=False,
         stdout=subprocess.PIPE,

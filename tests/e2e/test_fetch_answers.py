@@ -15,6 +15,7 @@ import brotli
 import pytest
 
 from crawler.clock import SystemClock
+from crawler.errors import UsageError
 from crawler.fetch import decoding
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.connection import Connection
@@ -498,3 +499,35 @@ async def test_a_connection_is_reused_only_for_a_request_to_its_address() -> Non
         assert isinstance(result, Failed)
         assert result.unsent
         assert len(server.heads) == 2
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+async def test_the_right_to_send_is_checked_when_the_connection_stands(is_over: bool) -> None:
+    """Connecting may take until the time of the crawl is over: then nothing is written."""
+    received = asyncio.Event()
+    read = list[bytes]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        read.append(await reader.read(1))
+        writer.close()
+        received.set()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with HttpFetcher(SETTINGS, SystemClock(), lambda: not is_over) as fetcher:
+        request = Request(f"http://a.test:{port}/", Purpose.PAGE, 1000)
+        [result] = await asyncio.gather(fetcher.fetch(request), return_exceptions=True)
+    await received.wait()
+    server.close()
+    assert read == [b"" if is_over else b"G"]
+    assert isinstance(result, asyncio.CancelledError if is_over else Failed)
+
+
+async def test_no_file_for_any_connection_is_no_failure_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_socket(fetcher: HttpFetcher, address: Any) -> socket.socket:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(HttpFetcher, "_new_socket", no_socket)
+    async with HttpFetcher(replace(SETTINGS, connect_timeout_s=0.01), SystemClock()) as fetcher:
+        with pytest.raises(UsageError, match="no further connection"):
+            await fetcher.fetch(Request("http://a.test:9/", Purpose.PAGE, 1000))

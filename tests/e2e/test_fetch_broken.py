@@ -193,17 +193,17 @@ BROKEN = {
     "an endless chunk extension": (
         sends(CHUNKED + b"3;" + b"x" * 3_000_000),
         "protocol",
-        "the body has more than 1,262,144 bytes of framing",
+        "the body has more than 262,1",
     ),
     "chunk extensions beside a body": (
         sends(CHUNKED + (b"1;" + b"x" * 1_000 + b"\r\nx\r\n") * 3_000),
         "protocol",
-        "the body has more than 1,262,144 bytes of framing",
+        "the body has more than 262,1",
     ),
     "endless trailers": (
         sends(CHUNKED + b"0\r\n" + LINK * 400),
         "protocol",
-        "the body is garbled: too many headers received",
+        "the body has more than 262,144 bytes of framing",
     ),
     "two lengths": (
         sends(OK + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd"),
@@ -250,7 +250,7 @@ def test_silence_after_an_interim_answer_has_the_bound_of_any_silence(run: Run) 
 
 def test_the_octets_of_a_failed_answer_are_counted(run: Run) -> None:
     result = run(get_from(sends(CHUNKED + b"3;" + b"x" * 3_000_000)))
-    assert 1_262_144 < result.wire_bytes < 2_000_000
+    assert 262_144 < result.wire_bytes < 1_000_000
 
 
 JUNK = {

@@ -85,11 +85,11 @@ def run(
     db: str = "",
     fresh: bool = False,
 ) -> Ended:
-    (folder / "hasty.toml").write_text(f'{HASTY}\n[identity]\nsignature_form = "{form}"\n')
+    signing = f'signing_key = "{key}"\nsignature_agent = "{AGENT}/"\nsignature_form = "{form}"\n'
+    (folder / "hasty.toml").write_text(f"{HASTY}\n[identity]\n{signing}")
     store = ("--db", db or folder / "crawl.db")
     config = ("--config", folder / "hasty.toml", *store, "--scope", "any", "--log-level", "debug")
-    signing = ("--signing-key", key, "--signature-agent", AGENT + "/")
-    return crawler("run", server.url("a.test", "/"), *config, *LOOPBACK, *signing, *options, fresh=fresh)
+    return crawler("run", server.url("a.test", "/"), *config, *LOOPBACK, *options, fresh=fresh)
 
 
 @needs_botgate
@@ -151,21 +151,22 @@ def test_the_private_key_is_nowhere_but_in_its_file(server: Server, tmp_path: Pa
     said = [each.encode() for each in (ended.out, ended.err, shown.out, shown.err)]
     for text in [*texts, *said, *server.processes]:
         assert not any(form in text for form in forms)
-    assert any(b"identity.jwks" in text for text in server.processes)  # the list has the command of this crawl
+    assert any(b"hasty.toml" in text for text in server.processes)  # the list has the command of this crawl
     assert any(re.search(rb"(?m)^Signature: sig1=:", text) for text in texts)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("toml", "told"),
     [
-        (("--signing-key", "none.jwks", "--signature-agent", AGENT), "identity new"),
-        (("--signing-key", "none.jwks"), "--signature-agent"),
-        (("--signature-agent", AGENT), "--signing-key"),
-        (("--signature-agent", "http://crawler.example"), "https"),
+        (f'signing_key = "none.jwks"\nsignature_agent = "{AGENT}"', "identity new"),
+        ('signing_key = "none.jwks"', "identity.signature_agent"),
+        (f'signature_agent = "{AGENT}"', "identity.signing_key"),
+        ('signature_agent = "http://crawler.example"', "https"),
     ],
 )
-def test_what_cannot_be_signed_ends_a_run_before_it_begins(tmp_path: Path, options: tuple[str, ...], told: str) -> None:
-    ended = crawler("run", "http://127.0.0.1:1/", "--db", tmp_path / "c.db", *options)
+def test_what_cannot_be_signed_ends_a_run_before_it_begins(tmp_path: Path, toml: str, told: str) -> None:
+    (tmp_path / "c.toml").write_text(f"[identity]\n{toml}\n")
+    ended = crawler("run", "http://127.0.0.1:1/", "--db", tmp_path / "c.db", "--config", tmp_path / "c.toml")
     assert ended.code == 2
     assert told in ended.err
     assert not (tmp_path / "c.db").exists()

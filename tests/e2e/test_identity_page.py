@@ -76,9 +76,13 @@ def served(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def write_page(folder: Path, *options: str | Path) -> Ended:
-    (folder / "c.toml").write_text(TEXTS)
+def write_page(folder: Path, *options: str | Path, toml: str = "") -> Ended:
+    (folder / "c.toml").write_text(TEXTS + toml)
     return here("identity", "page", folder / "www", "--config", folder / "c.toml", *options)
+
+
+def signing(key: Path, agent: str) -> str:
+    return f'signing_key = "{key}"\nsignature_agent = "{agent}"\n'
 
 
 def text_of_page(folder: Path) -> str:
@@ -165,7 +169,7 @@ def test_draft_key_distribution_and_discovery(tmp_path: Path, served: str, path:
     key = tmp_path / "identity.jwks"
     assert here("identity", "new", key).code == 0
     assert "run `crawler identity page` again" in here("identity", "rotate", key).err
-    assert write_page(tmp_path, "--contact", MAIL, "--signing-key", key, "--signature-agent", served + path).code == 0
+    assert write_page(tmp_path, "--contact", MAIL, toml=signing(key, served + path)).code == 0
     body = (tmp_path / "www" / (path or "/.well-known/http-message-signatures-directory")[1:]).read_bytes()
     shown = here("identity", "show", key, "--json")
     assert json.loads(body) == json.loads(shown.out)
@@ -224,7 +228,7 @@ def test_the_directory_that_nginx_serves_is_valid(tmp_path: Path) -> None:
     key, port = tmp_path / "identity.jwks", reserved_port()
     origin = f"http://127.0.0.1:{port}"
     assert here("identity", "new", key).code == 0
-    assert write_page(tmp_path, "--contact", MAIL, "--signing-key", key, "--signature-agent", origin).code == 0
+    assert write_page(tmp_path, "--contact", MAIL, toml=signing(key, origin)).code == 0
     path = "/.well-known/http-message-signatures-directory"
     with nginx(tmp_path, port):
         with urlopen(Request(origin + path, headers={"Accept-Encoding": "gzip"})) as answer:

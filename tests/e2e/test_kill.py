@@ -1,4 +1,4 @@
-"""The short form of ``python -m tests.kill``: thirty kills, and nothing is lost, doubled or impolite."""
+"""The short form of ``python -m tests.kill``: sixteen kills, and nothing is lost, doubled or impolite."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 from tests import kill
 
 
-def test_thirty_kills(capsys: pytest.CaptureFixture[str]) -> None:
-    assert kill.main(["--rounds", "30", "--seed", "1"]) == 0, capsys.readouterr().out
+def test_sixteen_kills(capsys: pytest.CaptureFixture[str]) -> None:
+    assert kill.main(["--rounds", "16", "--seed", "1"]) == 0, capsys.readouterr().out
     lines = capsys.readouterr().out.splitlines()
-    assert sum(int(line.split()[2]) for line in lines) == 30
+    assert sum(int(line.split()[2]) for line in lines) == 16
     assert len(lines) >= 2, "several webs were crawled to their end"
 
 

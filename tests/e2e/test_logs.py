@@ -43,17 +43,19 @@ def test_by_default_a_run_logs_nothing(loopback: LoopbackWeb, tmp_path: Path) ->
     assert "crawler.robots" not in ended.err
 
 
-LONG_RUNNING = [("run",), ("demo",), ("dashboard",), ("rup", "serve"), ("rup", "register"), ("rup", "sync")]
-
-
-@pytest.mark.parametrize("command", LONG_RUNNING, ids=" ".join)
-def test_each_long_running_command_has_the_options_on_logs(command: tuple[str, ...]) -> None:
-    described = here(*command, "--help").out
+def test_the_options_on_logs_stand_before_any_command(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    described = here("--help").out
     assert ["--log-level" in described, "--log-format" in described] == [True, True]
+    loopback.sites["a.test"] = {"/": Page("<title>A</title>")}
+    (tmp_path / "c.toml").write_text('[output]\nlog_format = "text"\n')
+    options = (*LOOPBACK, "--config", tmp_path / "c.toml", "--db", tmp_path / "c.db")
+    ended = here("--log-level", "info", "--log-format", "json", "run", loopback.url("a.test"), *options)
+    records = [json.loads(line) for line in ended.err.splitlines() if line.startswith("{")]
+    assert "crawler.run" in {record["logger"] for record in records}
 
 
 def test_the_demo_logs_as_a_run_does(tmp_path: Path) -> None:
-    ended = crawler("demo", "--db", tmp_path / "demo.db", "--json", "--log-level", "info", "--log-format", "json")
+    ended = crawler("--log-level", "info", "--log-format", "json", "demo", "--db", tmp_path / "demo.db", "--json")
     loggers = {json.loads(line)["logger"] for line in ended.err.splitlines() if line.startswith("{")}
     assert "crawler.run" in loggers
 
@@ -62,5 +64,5 @@ def test_a_request_of_the_rup_robot_is_logged(loopback: LoopbackWeb, tmp_path: P
     loopback.sites["a.test"] = {"/": Page("<title>A</title>")}
     db = tmp_path / "c.db"
     crawler("run", loopback.url("a.test"), *LOOPBACK, "--db", db)
-    ended = crawler("rup", "info", loopback.url("a.test"), "--db", db, "--log-level", "debug")
+    ended = crawler("--log-level", "debug", "rup", "info", loopback.url("a.test"), "--db", db)
     assert "DEBUG crawler.fetch: " in ended.err

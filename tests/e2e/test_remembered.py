@@ -12,8 +12,8 @@ from crawler.demo.pages import Page
 from crawler.engine.crawl_settings import LimitSettings
 from crawler.run.execution import _told
 from crawler.settings.keys import KEYS
-from crawler.settings.remembered import remembered, remembered_by
 from crawler.settings.settings import Settings
+from crawler.settings.stored import settings_stored_at, stored_settings
 from crawler.store.sqlite.store import SqliteStore
 from tests.command import HASTY, LOOPBACK, Ended, here
 from tests.web import LoopbackWeb
@@ -91,11 +91,25 @@ def test_nothing_is_said_of_options_that_are_repeated(begun: LoopbackWeb, config
     assert here(*again).err == ""
 
 
-def test_a_command_that_names_seeds_states_the_whole_crawl(begun: LoopbackWeb, config: Path, db_path: Path) -> None:
-    ended = here("run", begun.url("a.test"), "--config", config, *LOOPBACK, "--db", db_path)
-    assert '--exclude [] (was ["left-out"])' in ended.err
-    assert "--max-depth -1 (was 0)" in ended.err
-    assert paths(begun) == {"/", "/1", "/2", "/left-out"}
+def test_a_run_with_seeds_adds_them_and_keeps_the_settings(begun: LoopbackWeb, db_path: Path) -> None:
+    begun.sites["b.test"] = {"/": Page("<a href=/b1>1</a>"), "/b1": Page("x")}
+    ended = here("run", begun.url("b.test"), "--no-progress", "--db", db_path)
+    assert ended.code == 0
+    assert "changes the crawl" not in ended.err
+    assert "--max-depth 0" in ended.err
+    assert [hit.path for hit in begun.hits("b.test")] == ["/robots.txt", "/"]
+    ended = here("run", begun.url("b.test"), "--max-depth", "1", "--no-progress", "--db", db_path)
+    assert "changes the crawl: --max-depth 1 (was 0)\n" in ended.err
+    assert paths(begun) == {"/", "/1", "/b1"}
+
+
+def test_a_hint_that_is_ignored_says_why(begun: LoopbackWeb, db_path: Path) -> None:
+    new = begun.url("b.test", "/new")
+    ended = here("hint", new, "--db", db_path)
+    assert "0 URLs new, 1 ignored" in ended.out
+    why = "scope: b.test is not the domain of a seed (--scope domain)"
+    assert ended.err == f"crawler: {new} is ignored: {why}; `crawler run {new} --db {db_path}` adds a seed\n"
+    assert new in json.loads(here("hint", new, "--json", "--db", db_path).out)["refused"]
 
 
 def test_a_flag_is_switched_off_by_its_opposite(begun: LoopbackWeb, db_path: Path) -> None:
@@ -124,7 +138,7 @@ def test_diff_names_what_differs(begun: LoopbackWeb, tmp_path: Path, db_path: Pa
 def test_a_store_without_a_crawl_remembers_nothing(tmp_path: Path) -> None:
     ended = here("settings", "show", "--db", tmp_path / "none.db")
     assert ended.code == 2
-    assert asyncio.run(remembered(Settings())) is None
+    assert asyncio.run(settings_stored_at(Settings())) is None
 
 
 def test_a_crash_while_options_change_forgets_no_settings(begun: LoopbackWeb, db_path: Path) -> None:
@@ -134,7 +148,7 @@ def test_a_crash_while_options_change_forgets_no_settings(begun: LoopbackWeb, db
         store = await SqliteStore.open(db_path)
         try:
             await store.unsettle(0.0)
-            return await remembered_by(store)
+            return await stored_settings(store)
         finally:
             await store.close()
 
@@ -150,3 +164,9 @@ def test_each_key_is_remembered_unless_it_is_about_one_run() -> None:
         "output.notify",
     }
     assert LimitSettings().max_time_s is None
+
+
+def test_a_log_level_of_one_run_does_not_reach_other_commands(begun: LoopbackWeb, db_path: Path) -> None:
+    assert here("run", "--log-level", "debug", "--no-progress", "--db", db_path).code == 0
+    ended = here("rup", "info", begun.url("a.test"), "--db", db_path)
+    assert (ended.code, ended.err.count("\n")) == (1, 1), ended.err

@@ -139,7 +139,9 @@ def test_a_hint_brings_a_visit_forward(web: LoopbackWeb, db_path: Path, tmp_path
     change(web, _5=page(5, 2))
     said = f"{web.url('a.test', '/5')}\n{web.url('a.test', '/new')} # a page nobody links to\nhttp://b.test/\n"
     told = crawler("hint", "--from", "-", "--db", db_path, "--json", stdin=said.encode())
-    assert json.loads(told.out) == {"moved": 1, "new": 1, "ignored": 1, "over": 0}
+    heeded = json.loads(told.out)
+    assert list(heeded.pop("refused")) == ["http://b.test/"]
+    assert heeded == {"moved": 1, "new": 1, "ignored": 1, "over": 0}
     here("run", "--revisit", *options)
     assert [hit.path for hit in web.log[before:]] == ["/new", "/5"]
     assert rows(db_path, "SELECT version FROM pages WHERE url LIKE '%/5'") == [(2,)]
@@ -149,7 +151,9 @@ def test_a_hint_about_a_host_that_needs_a_contact_is_ignored(web: LoopbackWeb, d
     (tmp_path / "c.toml").write_text(HASTY)
     here("run", web.url("a.test"), "--config", tmp_path / "c.toml", *LOOPBACK, "--db", db_path, "--scope", "any")
     told = here("hint", "http://outside.example/", web.url("b.test"), "--db", db_path, "--json")
-    assert json.loads(told.out) == {"moved": 0, "new": 1, "ignored": 1, "over": 0}
+    heeded = json.loads(told.out)
+    assert list(heeded.pop("refused")) == ["http://outside.example/"]
+    assert heeded == {"moved": 0, "new": 1, "ignored": 1, "over": 0}
     assert rows(db_path, "SELECT url FROM urls WHERE url LIKE '%outside%'") == []
 
 

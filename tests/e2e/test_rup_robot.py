@@ -87,8 +87,8 @@ def test_an_offer_that_cannot_be_taken_is_not_taken(
 def test_a_cgi_that_robots_txt_closes_is_not_asked(server: OldServer, tmp_path: Path) -> None:
     server.robots = "User-agent: *\nDisallow: /cgi-bin/\n"
     robot = Robot(server, tmp_path)
-    alone = ("--resolve", "*.test=127.0.0.1", "--allow-private")
-    ended = robot.rup("register", f"{server.base}/any/page", "--email", ME, *alone)
+    robot.config.write_text('[fetch]\nresolve = ["*.test=127.0.0.1"]\nallow_private = true\n')
+    ended = robot.rup("register", f"{server.base}/any/page", "--email", ME, "--config", robot.config)
     assert ended.code == 1
     assert "/robots.txt forbids /cgi-bin/RUP.pl (line 2, Disallow: /cgi-bin/): it is not requested" in ended.err
     assert server.actions() == []
@@ -214,13 +214,14 @@ def test_a_server_that_fails_is_forgotten_only_on_request(robot: Robot, server: 
             ("register", "http://old.test", "--email", ME, "--exclude", "a", "--include-only", "b"),
             "allows only one of them",
         ),
-        (("register", "http://example.org", "--email", ME), "--contact"),
+        (("register", "http://example.org", "--email", ME), "identity.contact"),
         (("register", "old.test", "--email", ME), "old.test"),
-        (("sync", "--agent", "OtherBot"), "the crawl in this store has PoliteCrawler"),
+        (("sync", "--config", "OTHER"), "the crawl in this store has PoliteCrawler"),
     ],
 )
 def test_wrong_options_end_in_one_sentence(refused: Robot, arguments: tuple[str, ...], complaint: str) -> None:
-    ended = refused.rup(*arguments)
+    refused.config.write_text('[identity]\nagent = "OtherBot"\n')
+    ended = refused.rup(*(refused.config if argument == "OTHER" else argument for argument in arguments))
     assert ended.code == 2
     assert complaint in ended.err
     assert ended.err.count("\n") == 1

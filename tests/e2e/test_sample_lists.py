@@ -80,14 +80,16 @@ def test_a_sample_of_a_list_goes_on_without_the_list(web: LoopbackWeb, store: Sa
     options = ("--sample", "2", *STRATIFIED, "--seeds", tmp_path / "list.csv")
     begun = store.run_until(lambda: store.answered().total() == 1, *options, seeds=[])
     assert "1 URL of it not requested yet" in begun.out, begun
-    ended = store.ask("run", "--give-up-after", "0.1", "--max-time", "9")
-    assert "changes the crawl: --give-up-after 0.1" in ended.err, ended
+    (tmp_path / "impatient.toml").write_text("[robots]\ngive_up_after = 0.1\n")
+    ended = store.ask("run", "--config", tmp_path / "impatient.toml", "--max-time", "9")
+    assert "changes the crawl: robots.give_up_after 0.1" in ended.err, ended
     assert "Response: 2 of 2 URLs (1 answered, 1 gave no answer)" in ended.out
     assert "Seeds or settings have changed" not in ended.out
     explained = f"`crawler why {web.url('late.test')} --db {store.db}` explains it"
     assert explained in ended.err, "not the seed that was fetched"
-    again = store.run(*options, "--give-up-after", "0.2", seeds=[])
-    assert "changes the crawl: --give-up-after 0.2" in again.err
+    (tmp_path / "impatient.toml").write_text("[robots]\ngive_up_after = 0.2\n")
+    again = store.ask("run", *options, "--config", tmp_path / "impatient.toml")
+    assert "robots.give_up_after 0.2" in again.err
     assert "--max-depth" not in again.err
 
 
@@ -102,7 +104,8 @@ def test_a_refused_change_of_a_sample_of_a_list_changes_nothing(
         return states + store.query("SELECT settings FROM runs")
 
     before = stored()
-    refused = store.ask("run", "--sample", "3", "--give-up-after", "3600")
+    (tmp_path / "patient.toml").write_text("[robots]\ngive_up_after = 3600\n")
+    refused = store.ask("run", "--sample", "3", "--config", tmp_path / "patient.toml")
     assert (refused.code, "a stratified sample needs seeds with strata" in refused.err) == (2, True)
     assert stored() == before
 

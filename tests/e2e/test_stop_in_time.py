@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import socket
@@ -17,13 +19,17 @@ from unittest import mock
 
 import pytest
 
-from crawler.cli.signals import Signals
+from crawler.cli.signals import ForcedEnd
 from crawler.clock import SystemClock
+from crawler.demo.pages import Page
 from crawler.fetch.connection import Connection
+from crawler.reasons import RunEnd
+from crawler.run import execution
 from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests import kill
-from tests.command import HASTY, LOOPBACK, here, until
+from tests.command import HASTY, LOOPBACK, finish, here, start, until
+from tests.web import LoopbackWeb
 
 TOO_LATE = "could not end in order in time"
 BEGUN = "from now on, nothing ends"
@@ -79,16 +85,16 @@ def dripping(*, ends: bool = False) -> Iterator[Dripping]:
 
 def slow(arguments: list[str], said: Path) -> None:
     """Crawl on a loop that is busy for 10 ms whenever data arrive: all the time. It has long to end in order."""
-    receive, end_after = Connection.data_received, Signals._end_after
+    receive, end_after = Connection.data_received, ForcedEnd.after
 
     def slowly(self: Connection, data: bytes) -> None:
         time.sleep(0.01)
         receive(self, data)
 
-    def late(self: Signals, seconds: float, code: int) -> threading.Timer:
-        return end_after(self, 30 * seconds, code)
+    def late(self: ForcedEnd, seconds: float) -> None:
+        end_after(self, 30 * seconds)
 
-    with mock.patch.object(Connection, "data_received", slowly), mock.patch.object(Signals, "_end_after", late):
+    with mock.patch.object(Connection, "data_received", slowly), mock.patch.object(ForcedEnd, "after", late):
         kill.crawl(arguments, said)
 
 
@@ -115,6 +121,18 @@ def without_store(arguments: list[str], said: Path) -> None:
         return await commit(self, batch)
 
     with mock.patch.object(SqliteStore, "commit", never_ends):
+        kill.crawl(arguments, said)
+
+
+def with_busy_threads(arguments: list[str], said: Path) -> None:
+    """Crawl with a thread that outlasts the crawl: the event loop waits for it when it closes."""
+    end_run = SqliteStore.end_run
+
+    async def late(self: SqliteStore, end: RunEnd, now: float) -> None:
+        await end_run(self, end, now)
+        asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)
+
+    with mock.patch.object(SqliteStore, "end_run", late), mock.patch.object(execution, "END_WITHIN_S", 0.5):
         kill.crawl(arguments, said)
 
 
@@ -179,19 +197,60 @@ def test_a_loop_or_a_store_that_does_not_answer_ends_like_a_kill(
     options: tuple[str, ...], how: Callable[[list[str], Path], None], db_path: Path
 ) -> None:
     with dripping(ends=True) as server:
-        with running(how, server, db_path, *options) as run:
+        with running(how, server, db_path, "--json", *options) as run:
             if not options:
                 until(run.has_begun, "what never ends")
                 run.send(signal.SIGTERM)
             code, said = run.end()
-        assert (code, TOO_LATE in said) == (0 if options else 3, True)
-        assert "--max-time is over" not in said
+        assert (code, TOO_LATE in said) == (3, True)
+        summary = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
+        assert summary["ended_code"] == "forced"
+        assert summary["run"]["pages"] == 0, "nothing was committed"
+        assert summary["urls"]["queued"] == 1, "read by a thread of its own"
         assert states(db_path) == {"queued": 1}
         assert here("run", "--config", db_path.parent / "hasty.toml", *LOOPBACK, "--db", db_path).code == 0
     assert states(db_path) == {"fetched": 1}
+
+
+def test_a_run_that_has_printed_its_end_does_not_wait_for_its_threads(db_path: Path) -> None:
+    with dripping(ends=True) as server, running(with_busy_threads, server, db_path, "--json") as run:
+        code, said = run.end()
+    assert (code, TOO_LATE in said) == (0, False)
+    assert said.count('"ended_code": "done"') == 1
 
 
 def states(db: Path) -> dict[str, int]:
     """The number of URLs in each state."""
     with closing(sqlite3.connect(db)) as connection:
         return dict(connection.execute("SELECT state, count(*) FROM urls GROUP BY state"))
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_nothing_is_sent_after_the_time_though_the_process_was_stopped(
+    workers: str, loopback: LoopbackWeb, db_path: Path
+) -> None:
+    """On SQLite. A process that is continued when its time is over finds requests that are ready to go."""
+    config, max_time_s = db_path.parent / "hasty.toml", 4
+    config.write_text(HASTY)
+    links = "".join(f"<a href=/{number}>" for number in range(1000))
+    for number in range(20):
+        loopback.sites[f"a{number}.test"] = {"/": Page(links), "*": Page("leaf")}
+    seeds = [loopback.url(host) for host in loopback.sites]
+    options = ("--config", config, *LOOPBACK, "--db", db_path, "--workers", workers, "--max-time", str(max_time_s))
+    process = start("run", *seeds, *options, group=0)
+    until(lambda: len(loopback.log) >= 40, "requests")
+    stopped_at = time.monotonic()
+    os.killpg(process.pid, signal.SIGSTOP)
+    for pid in children(process.pid):
+        os.kill(pid, signal.SIGSTOP)
+    until(lambda: time.monotonic() > stopped_at + max_time_s, "the end of the time")
+    sent = len(loopback.log)
+    for pid in children(process.pid):
+        os.kill(pid, signal.SIGCONT)
+    os.killpg(process.pid, signal.SIGCONT)
+    finish(process)
+    assert len(loopback.log) == sent
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -22,7 +22,7 @@ from tests.command import HASTY, LOOPBACK, Started, crawler, finish, here, start
 from tests.postgres import Cluster, cluster
 from tests.web import LoopbackWeb
 
-WORKERS_SETTINGS = HASTY + "total_timeout = 2\n[workers]\nlease_margin = 1\npatience = 2\n"
+WORKERS_SETTINGS = HASTY + "total_timeout = 2\n[workers]\npatience = 2\n"
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +135,8 @@ def test_three_processes_find_what_one_does(
     assert re.fullmatch(r"3 workers ended \(\d+, \d+, \d+\): nothing is left in the frontier", told[head + 4])
 
 
+# ``tests.faults`` kills workers on PostgreSQL.
+@pytest.mark.parametrize("db", ["sqlite"], indirect=True)
 def test_a_worker_that_is_killed_is_reported_and_replaced(
     db: str, options: list[str], seeds: list[str], whole: list[set[tuple[Any, ...]]], loopback: LoopbackWeb
 ) -> None:
@@ -152,7 +154,7 @@ def test_a_worker_that_is_killed_is_reported_and_replaced(
 def test_after_all_were_killed_anyone_goes_on_at_once_and_under_other_settings_too(
     db: str, options: list[str], seeds: list[str], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
-    (tmp_path / "c.toml").write_text(HASTY + "[workers]\nlease_margin = 86400\n")  # leases of a day
+    (tmp_path / "c.toml").write_text(HASTY + "total_timeout = 86400\n")  # leases of a day
     process = start(*options, *seeds, "--db", db, "--workers", "2")
     until(lambda: len(loopback.log) >= 20, "requests")
     kill_all(process)
@@ -187,6 +189,8 @@ def test_a_signal_ends_all_in_order_and_one_process_goes_on(
     assert rude(loopback) == []
 
 
+# Workers inherit the lock of a SQLite file. A PostgreSQL database has no lock.
+@pytest.mark.parametrize("db", ["sqlite"], indirect=True)
 def test_workers_end_when_who_is_above_them_is_killed(
     db: str, options: list[str], seeds: list[str], whole: list[set[tuple[Any, ...]]], loopback: LoopbackWeb
 ) -> None:
@@ -201,6 +205,8 @@ def test_workers_end_when_who_is_above_them_is_killed(
     assert rude(loopback) == []
 
 
+# The commits of several workers overlap on PostgreSQL. A SQLite file has one writer at a time.
+@pytest.mark.parametrize("db", ["postgres"], indirect=True)
 def test_a_limit_on_pages_is_kept_to_the_page(
     db: str, options: list[str], seeds: list[str], loopback: LoopbackWeb
 ) -> None:
@@ -240,12 +246,12 @@ def test_others_join_without_seeds_and_under_the_same_settings_only(
 def test_teams_that_begin_at_once_are_one_run(
     postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb
 ) -> None:
-    kill.serve(loopback, 5, hosts=4, pages_per_host=80)
+    kill.serve(loopback, 5, hosts=4, pages_per_host=40)
     db = postgres.make_database()
-    command = (*options, *seeds, "--db", db, "--workers", "2", "--max-pages", "160")
+    command = (*options, *seeds, "--db", db, "--workers", "2", "--max-pages", "80")
     assert [finish(process).code for process in (start(*command), start(*command))] == [0, 0]
-    assert look(db, "SELECT count(*), min(ended_by) FROM run") == [(1, "limits.max_pages reached (160)")]
-    assert look(db, "SELECT count(*) FROM pages") == [(160,)]
+    assert look(db, "SELECT count(*), min(ended_by) FROM run") == [(1, "limits.max_pages reached (80)")]
+    assert look(db, "SELECT count(*) FROM pages") == [(80,)]
     assert rude(loopback) == []
 
 
@@ -278,7 +284,7 @@ def test_an_auxiliary_run_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_th
     db, site = postgres.make_database(), loopback.url("rup.web.test")
     crawl = start(*options, *seeds, "--db", db)
     until(lambda: len(loopback.log) >= 10, "requests")
-    auxiliary = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), *LOOPBACK[:-1], "--db", db)
+    auxiliary = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), "--db", db)
     until(lambda: len(loopback.hits("rup.web.test")) == 1, "the auxiliary run's first request")
     status = json.loads(here("status", "--db", db, "--json").out)
     assert (status["last_run"]["id"], [worker["pid"] for worker in status["workers"]]) == (1, [crawl.pid])
@@ -289,7 +295,8 @@ def test_an_auxiliary_run_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_th
     assert here("control", "stop", "--db", db).code == 0
     assert finish(crawl).code == 3
     assert "stopped by the operator" in here("status", "--db", db).out
-    other = here("rup", "info", site, *LOOPBACK[:-1], "--agent", "Another", "--db", db)
+    (tmp_path / "other.toml").write_text('[identity]\nagent = "Another"\n')
+    other = here("rup", "info", site, "--config", tmp_path / "other.toml", "--db", db)
     assert (other.code, "the crawl in this store has PoliteCrawler" in other.err) == (2, True)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
-from tests.hostile import catalogue, scenarios
+from tests.hostile import catalogue, scenarios, shared_hosting
 from tests.hostile.attacks import SCENARIOS
 from tests.hostile.behaviour import Crawl
 from tests.hostile.crawl import MAX_TIME_S, crawl
@@ -77,7 +77,13 @@ def main() -> int:
         "--scenario", nargs="+", metavar="NAME", choices=("all", *SCENARIOS),
         help=f"attacks of a zone on one healthy site: all, or {', '.join(SCENARIOS)}",
     )  # fmt: skip
+    parser.add_argument(
+        "--shared-hosting", nargs="*", type=int, metavar="N", choices=tuple(shared_hosting.MOST_STRETCH),
+        help="on virtual time: healthy sites beside so many addresses of 80 names (32, 500)",
+    )  # fmt: skip
     options = parser.parse_args()
+    if options.shared_hosting is not None:
+        return _beside_addresses(options.shared_hosting or shared_hosting.MOST_STRETCH)
     if options.scenario:
         return _scenarios(options.scenario)
     with tempfile.TemporaryDirectory() as temporary:
@@ -85,6 +91,16 @@ def main() -> int:
         verdict = run(options.only, quick=options.quick, folder=folder)
     print(table(verdict))
     return int(bool(wrong_ones(verdict)))
+
+
+def _beside_addresses(numbers: Iterable[int]) -> int:
+    wrong = False
+    for number in numbers:
+        with tempfile.TemporaryDirectory() as folder:
+            stood = shared_hosting.run(number, Path(folder))
+        print(stood, flush=True)
+        wrong = wrong or bool(stood.wrong)
+    return int(wrong)
 
 
 def _scenarios(names: Sequence[str]) -> int:

@@ -31,7 +31,6 @@ STOPS_WITHIN_S = 10.0
 CONFIG = """
 [politeness]
 delay = {delay_s}
-slow_cap = 1
 backoff_first = 0.2
 backoff_max = 1
 [robots]

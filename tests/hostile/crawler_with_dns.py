@@ -1,4 +1,7 @@
-"""The ``crawler`` command, with the DNS server of the hostile web: ``HOSTILE_DNS=ADDRESS:PORT`` in the environment."""
+"""The ``crawler`` command on the hostile web.
+
+The environment names its DNS server: ``HOSTILE_DNS=ADDRESS:PORT``. Slow answers lead to short pauses.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import os
 from crawler.cli import main
 from crawler.fetch import resolver
 from crawler.fetch.name_servers import NameServers
+from crawler.frontier.politeness import PolitenessSettings
+from tests.constants import constants
 
 
 def injected() -> NameServers:
@@ -16,4 +21,5 @@ def injected() -> NameServers:
 
 if __name__ == "__main__":
     resolver.NameServers = injected  # type: ignore[assignment,misc]
-    main()
+    with constants(PolitenessSettings, slow_cap_s=1.0):
+        main()

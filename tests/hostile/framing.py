@@ -42,6 +42,7 @@ _ABOVE = (
     ("chunk-extensions", "sends a chunk extension without end", floods(_CHUNKED + b"3;", b"a=b;"), _BOUND),
     ("chunks-of-one", "sends chunks of one octet with long extensions, without end",
      floods(_CHUNKED, b"1;" + b"x" * 4000 + b"\r\na\r\n"), _BOUND),
+    ("chunks-tiny", "sends chunks of one octet, without end", floods(_CHUNKED, b"1\r\na\r\n"), _BOUND),
     ("trailers", "sends trailers without end", floods(_CHUNKED + _CHUNK + b"0\r\n", b"X-T: y\r\n"), _BOUND),
     ("trailers-few", "sends a page with two trailers", _CHUNKED + _CHUNK + b"0\r\nX-A: b\r\nX-C: d\r\n\r\n", FETCHED),
     ("chunk-cut", "closes between two chunks", _CHUNKED + _CHUNK, failed("truncated")),

@@ -129,7 +129,7 @@ def _run(crawled: Crawled, store: sqlite3.Connection, verdict: Verdict, ends: Cr
         yield f"a traceback: {crawled.output[-2000:]}"
     yield from unprintable("crawler run", crawled.output)
     lag_s, ended = store.execute("SELECT worst_lag_s, ended_code FROM runs").fetchone()
-    (faults,) = store.execute("SELECT count(*) FROM urls WHERE reason_code IN ('fault', 'worker_died')").fetchone()
+    (faults,) = store.execute("SELECT count(*) FROM urls WHERE reason_code = 'fault'").fetchone()
     if ended not in _ENDED[ends]:
         yield f"the run ended by {ended}"
     if faults:

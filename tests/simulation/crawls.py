@@ -12,12 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crawler.engine.changed_options import begin
+from crawler.engine.assembly import OnPages, assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import DiscoverySettings, LimitSettings
 from crawler.engine.disk_reserve import DiskReserve
-from crawler.engine.driver import OnPages
 from crawler.engine.gate import Connections, Fetcher
 from crawler.engine.lease import Lease
 from crawler.engine.parser_pool import PageReader, ReadingOptions
@@ -34,6 +33,7 @@ from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
+from crawler.settings.changes import begin
 from crawler.settings.settings import Identity, StoreSettings
 from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore
@@ -105,22 +105,23 @@ async def session(
         lease = Lease(store, clock, policy.fetch.total_timeout_s)
         made = None if frame is None else frame(store)
         book = fetcher if isinstance(fetcher, SimulatedWeb) else None
-        run = Crawl(
-            store,
-            fetcher,
-            clock,
-            policy,
-            scope,
-            reader or ReaderInProcess(reading),
-            lease,
-            on_pages,
-            made,
-            recorder,
+        engine = assemble(
+            store=store,
+            fetcher=fetcher,
+            clock=clock,
+            policy=policy,
+            scope=scope,
+            reader=reader or ReaderInProcess(reading),
+            lease=lease,
+            on_pages=on_pages,
+            frame=made,
+            recorder=recorder,
+            exchange=exchange,
             reserve=reserve,
             book=book,
             connections=connections,
-            exchange=exchange,
         )
+        run = Crawl(engine)
         if SAMPLER is None:
             yield run, store
         else:

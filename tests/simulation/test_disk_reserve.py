@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+import aiosqlite
 import pytest
 
 from crawler.clock import Clock, SystemClock
@@ -19,8 +20,11 @@ from crawler.engine.crawl import Crawl
 from crawler.engine.disk_reserve import DiskReserve, DiskWatch
 from crawler.engine.gate import Gate
 from crawler.engine.progress import Progress
+from crawler.errors import StoreError, StoreFull
 from crawler.inspect.heartbeats import low_disk
 from crawler.reasons import EndCode, RunEnd
+from crawler.store.protocols import CommitBatch, CommitResult
+from crawler.store.sqlite import store as sqlite_store
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Options, session
 from tests.simulation.web import SimulatedWeb
@@ -178,3 +182,73 @@ async def test_the_event_loop_does_not_wait_for_a_disk() -> None:
     answers.set()
     await beginning
     assert ended == []
+
+
+@pytest.mark.parametrize("pauses", [True, False])
+def test_a_write_that_fails_while_the_crawl_pauses_is_made_when_there_is_room(
+    pauses: bool, db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program takes the rest of the disk: SQLite says so, and the crawl waits if it pauses for the disk."""
+    disk = Disk()
+    make_transaction = sqlite_store.transaction
+
+    @asynccontextmanager
+    async def limited(db: aiosqlite.Connection, path: Path) -> AsyncIterator[None]:
+        full = StoreFull("database or disk is full")
+        async with make_transaction(db, path):
+            yield
+            if not disk.free:
+                raise full
+
+    monkeypatch.setattr(sqlite_store, "transaction", limited)
+
+    async def main(clock: VirtualClock) -> None:
+        links = "".join(f"<a href=/{number}>" for number in range(URLS))
+        pages = {"/robots.txt": plain(""), "/": Page(links, delay_s=20), "*": Page("leaf")}
+        web = SimulatedWeb(clock, {"a.test": pages})
+        reserve = DiskReserve((db_path.parent,), GB if pauses else 0, lambda folder: disk)
+        async with crawl_on(clock, db_path, web, reserve) as (_, task, _):
+            await clock.sleep(10)
+            disk.free = 0  # while a request is in flight
+            await clock.sleep(1000)
+            assert task.done() is not pauses
+            disk.free = 100 * GB
+            if pauses:
+                assert str(await task) == "nothing is left in the frontier"
+                assert len(web.log) == URLS + 2, "nothing was asked for twice"
+            else:
+                with pytest.raises(StoreError, match="full"):
+                    await task
+
+    run_virtual(main)
+
+
+def test_a_stop_does_not_wait_for_room(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def failing(self: SqliteStore, batch: CommitBatch) -> CommitResult:
+        async def attempt() -> CommitResult:
+            raise StoreFull("database or disk is full")
+
+        return await self._retry(attempt)
+
+    monkeypatch.setattr(SqliteStore, "commit", failing)
+
+    async def main(clock: VirtualClock) -> None:
+        reserve = DiskReserve((db_path.parent,), GB, lambda folder: Disk(free=0))
+        async with crawl_on(clock, db_path, web_of(clock), reserve) as (run, task, _):
+            await clock.sleep(100)
+            assert not task.done()
+            run.stop(RunEnd(EndCode.STOPPED))
+            with pytest.raises(StoreFull):
+                await task
+
+    run_virtual(main)
+
+
+async def test_a_full_disk_is_told_from_other_failures(tmp_path: Path) -> None:
+    """``PRAGMA max_page_count`` stands for the disk."""
+    async with aiosqlite.connect(tmp_path / "a.db", isolation_level=None) as db:
+        await db.execute("CREATE TABLE t (x)")
+        await db.execute("PRAGMA max_page_count = 3")
+        with pytest.raises(StoreFull, match="make room"):
+            async with sqlite_store.transaction(db, tmp_path / "a.db"):
+                await db.execute("INSERT INTO t VALUES (zeroblob(100000))")

@@ -13,8 +13,8 @@ import pytest
 from crawler.demo.pages import Fault, Hit, Page, Site, first, plain, redirect
 from crawler.engine import outbox
 from crawler.engine.crawl_settings import LimitSettings
+from crawler.engine.loop import STOP_GRACE_S
 from crawler.engine.outbox import Load
-from crawler.engine.scheduler import STOP_GRACE_S
 from crawler.errors import StoreError
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import PolitenessSettings

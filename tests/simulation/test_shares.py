@@ -7,8 +7,8 @@ crawl has 16 slots and 200 claims here (:data:`SMALL`), so that few hosts could 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -432,17 +432,21 @@ class ManyHomed(SimulatedWeb):
 
     def __init__(self, clock: VirtualClock, sites: Mapping[str, Site], **options: object) -> None:
         super().__init__(clock, sites, **options)  # type: ignore[arg-type]
-        self._orders: dict[str, tuple[str, ...]] = {}
+        self._refused: dict[str, set[str]] = defaultdict(set)
 
     def is_limited(self, host: str) -> bool:
         return True
 
     def cached(self, host: str) -> str | None:
-        return next(iter(self._orders.get(host, self.known)), "")
+        known = (self.known or (SHARED,)) if self._refused[host] else self.known
+        return next((text for text in known if text not in self._refused[host]), "")
 
-    def prefer_other(self, host: str, tried: Collection[str]) -> bool:
-        self._orders[host] = tuple(sorted(self.known or (SHARED,), key=lambda text: text in tried))
-        return self._orders[host][0] not in tried
+    def refused(self, host: str, address: str) -> bool:
+        self._refused[host].add(address)
+        if self._refused[host].issuperset(self.known or (SHARED,)):
+            self._refused[host].clear()
+            return False
+        return True
 
     async def fetch(self, request: Request) -> FetchResult:
         now, address = self._clock.now(), request.address

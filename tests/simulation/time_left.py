@@ -24,7 +24,7 @@ from crawler.errors import CrawlerError
 from crawler.frontier.time_left import End, TimeLeft
 from crawler.inspect.time_left import time_left_under
 from crawler.reasons import EndCode
-from crawler.settings.loading import recorded
+from crawler.settings.stored import recorded
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation import crawls
 from tests.virtual_time import VirtualClock

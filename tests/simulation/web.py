@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -89,7 +89,7 @@ class SimulatedWeb:
             self._looked_up.add(host)
         return self._addresses(host)
 
-    def prefer_other(self, host: str, tried: Collection[str]) -> bool:
+    def refused(self, host: str, address: str) -> bool:
         """Hosts have one address each."""
         return False
 

@@ -31,7 +31,6 @@ MEMBER = re.compile(r"[A-Z]\w+\.[a-z_]\w*")
 #: Names that only look like ours.
 FOREIGN = {
     "audit.json": "a file of a data appendix",
-    "url.deaths": "a column of the store",
     "url.id": "a column of the store",
 }
 

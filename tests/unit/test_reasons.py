@@ -15,7 +15,6 @@ import pytest
 import crawler
 from crawler.audit import totals
 from crawler.dashboard.metrics import _reasons as metric_samples
-from crawler.engine.changed_options import DECIDED_BY
 from crawler.errors import CrawlerError
 from crawler.fetch.address_guard import refusal
 from crawler.frontier.decide import failure_code
@@ -37,7 +36,7 @@ from crawler.reasons import (
     WaitCode,
     WaitReason,
 )
-from crawler.settings.keys import KEYS, terminal_name
+from crawler.settings.keys import DECIDED_BY, KEYS, terminal_name
 from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore
 from tests.listing import require_none
@@ -103,6 +102,7 @@ def test_no_rule_names_an_option_of_the_command_line() -> None:
         ("x = 'raise --max-pages'", [1]),
         ("def f():\n    'Raise --max-pages.'\n    return f'--{x} or --depth'", [3]),
         ("x = 'a--b'", []),
+        ("x: int = setting('pages', 1, N, 'See --pages.', option='--pages')", [1]),
     ],
 )
 def test_an_option_of_the_command_line_is_recognised(source: str, lines: list[int]) -> None:
@@ -110,11 +110,12 @@ def test_an_option_of_the_command_line_is_recognised(source: str, lines: list[in
 
 
 def _options_in(source: str) -> Iterator[tuple[int, str]]:
-    """The line and the text of each string that names an option, without docstrings."""
+    """The line and the text of each string that names an option, without docstrings and the options of settings."""
     tree = ast.parse(source)
-    docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    exempt = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    exempt |= {node.value for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "option"}
     for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in exempt
         if is_text and re.search(r"(?<!\w)--[a-z]", node.value):
             yield node.lineno, node.value
 
@@ -217,17 +218,16 @@ FAILED_FOR_GOOD = [
     "bad_redirect",
     "redirect_circle",
     "fault",
-    "worker_died",
 ]
 #: The codes that no setting decides: a URL keeps its state when settings change.
 NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "forgotten", "no_sitemap", "no_rupinfo"}
-NO_SETTING_DECIDES.add("not_followed")  # by a function of the caller
+NO_SETTING_DECIDES |= {"not_followed", "port"}  # by a function of the caller, and by the URL itself
 NO_SETTING_DECIDES |= {"other_part", "robots_elsewhere"}  # by a setting that never changes
 NO_SETTING_DECIDES.add("other_address")  # another address has been tried since
 #: The codes of exclusions and failures that stand whatever other page offers the URL.
 NO_OFFER_LIFTS = {
     *FAILED_FOR_GOOD,
-    *("other_part", "robots_elsewhere"),
+    *("other_part", "robots_elsewhere", "port"),
     *("robots", "preference", "robots_given_up", "mirror", "mirror_cycle", "forgotten", "frame"),
     *("type", "address", "certificate", "no_name", "too_large", "no_sitemap", "no_rupinfo"),
 }

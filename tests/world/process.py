@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from crawler.engine import disk_reserve, driver, operator, scheduler
-from crawler.engine.changed_options import adopt_known, begin
+from crawler.engine import disk_reserve, loop, operator
+from crawler.engine.assembly import assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import LimitSettings
@@ -28,6 +28,7 @@ from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.reasons import EndCode
 from crawler.run import session
+from crawler.settings.changes import adopt_known, begin
 from crawler.store.open import give_order_to_file
 from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
@@ -219,7 +220,16 @@ class Process:
             policy = CrawlPolicy(limits, plan.politeness, plan.fetch, robots, settings.revisit)
             reader = ReaderInProcess(ReadingOptions(TOKEN, plan.robots.reading))
             self._lease = Lease(store, clock, policy.fetch.total_timeout_s, clock.loop.time)
-            yield Crawl(store, self, clock, policy, scope, reader, self._lease), store
+            engine = assemble(
+                store=store,
+                fetcher=self,
+                clock=clock,
+                policy=policy,
+                scope=scope,
+                reader=reader,
+                lease=self._lease,
+            )
+            yield Crawl(engine), store
         finally:
             await store.close()
 
@@ -348,8 +358,8 @@ def quiet_engine(look_every_s: float) -> Iterator[None]:
         mock.patch.object(operator, "_LOOK_EVERY_S", look_every_s),
         mock.patch.object(operator, "_BEAT_EVERY_S", 10 * look_every_s),
         mock.patch.object(disk_reserve, "_LOOK_EVERY_S", look_every_s),
-        mock.patch.object(scheduler, "LOOK_EVERY_S", 10 * look_every_s),
-        mock.patch.object(driver, "boot_s", _virtual_s),
+        mock.patch.object(loop, "LOOK_EVERY_S", 10 * look_every_s),
+        mock.patch.object(loop, "boot_s", _virtual_s),
         mock.patch("crawler.engine.crawl.loop_lag_measured", no_lag),
     ):
         yield

@@ -177,6 +177,8 @@ TEAM_PLANTS: dict[Plant, str] = {
 
 #: One fault of each kind of check: pauses, one request at a time, states, crashes, blocks, leases.
 _SHORT = (no_pause, two_at_once, outcome_dropped, pause_lost_in_a_crash, block_ignored, lease_ignored)
+#: The first world tried, if the faults of the worlds before it seldom matter. The others follow in their order.
+_FIRST_SEED = {block_ignored: 13, lease_ignored: 22}
 
 
 @pytest.mark.slow
@@ -188,12 +190,14 @@ _SHORT = (no_pause, two_at_once, outcome_dropped, pause_lost_in_a_crash, block_i
 def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     words, workers = {**PLANTS, **TEAM_PLANTS}[plant].split("|"), 2 if plant in TEAM_PLANTS else 1
-    for seed in range(_WORLDS * workers):  # workers seldom lose a lease
+    worlds = _WORLDS * workers  # workers seldom lose a lease
+    for number in range(worlds):
+        seed = (number + _FIRST_SEED.get(plant, 0)) % worlds
         result = run_world(draw_plan(seed, 8, is_quiet=False, workers=workers))
         if result.violations:
             assert any(word in violation for violation in result.violations for word in words)
             return
-    pytest.fail(f"not found in {_WORLDS} worlds")
+    pytest.fail(f"not found in {worlds} worlds")
 
 
 def test_a_world_that_fails_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:

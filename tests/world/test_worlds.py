@@ -12,7 +12,7 @@ from tests.world.plan import draw_plan
 from tests.world.worlds import report, run_world, shrink
 
 _CHUNKS, _WORLDS_PER_CHUNK, _HOSTS = 10, 10, 8
-_SHORT = 3  # chunks; the others are long tests
+_SHORT = 1  # chunks; the others are long tests
 
 
 @pytest.mark.slow

@@ -277,8 +277,11 @@ class Witness:
             and (self._holds(entry[0], seen) or (entry[2] == PAUSE and self._is_early(entry[0], seen)))
         ]
         for before, until, rule in held:
-            if until - seen.wall_began > _TOLERANCE_S:
-                self.complain(f"{rule} cut short by {until - seen.wall_began:.3f} s: {seen}, after {before}")
+            # A new process whose clock is behind the stored times begins the pause anew.
+            anew = before.ended_at + (until - before.wall_ended)
+            rest_s = min(until - seen.wall_began, anew - seen.began_at)
+            if rest_s > _TOLERANCE_S:
+                self.complain(f"{rule} cut short by {rest_s:.3f} s: {seen}, after {before}")
         group.until = [entry for entry in group.until if entry[1] > seen.wall_began]
         lost = [before for before in group.recent if not before.is_known]
         for before in lost:

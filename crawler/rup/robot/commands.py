@@ -13,11 +13,11 @@ from rich.table import Table
 
 from crawler.cli.console import console
 from crawler.cli.logs import set_up_logging
-from crawler.cli.options import given_settings, setting_options
+from crawler.cli.options import config_option, configured
 from crawler.cli.output import print_json, say, tell
-from crawler.cli.shared import canonical, db_option, json_option, run_async
+from crawler.cli.shared import canonical, db_option, json_option, run_async, store_at
 from crawler.clock import iso
-from crawler.errors import UsageError, missing_extra
+from crawler.errors import CrawlerError, Setting, UsageError, missing_extra, python_name
 from crawler.formatting import many
 from crawler.frontier.hints import Heeded
 from crawler.rup.commands import rup
@@ -26,10 +26,11 @@ from crawler.rup.protocol.forms import Preferences, is_address
 from crawler.rup.protocol.info import FoundInfo
 from crawler.rup.protocol.subscription import Subscription
 from crawler.rup.protocol.units import Span, read_span
-from crawler.rup.robot.session import robot, servers, settings_of_crawl
+from crawler.rup.robot.session import robot, servers
 from crawler.rup.robot.subscribe import Mailbox, MailTally, Subscriber
-from crawler.settings.loading import apply, load_file
+from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
+from crawler.settings.stored import settings_stored_at
 from crawler.store.location import db_argument
 from crawler.url import split
 
@@ -38,11 +39,8 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 
 def _requests(command: Command) -> Command:
-    """Add the options of a command that sends requests."""
-    names = ("identity.contact", "identity.agent", "fetch.resolve", "fetch.proxy", "fetch.allow_private")
-    command = setting_options(*names, "output.log_level", "output.log_format")(command)
-    config = click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings.")
-    return db_option(config(command))
+    """Add the options of a command that sends requests: under the settings of the crawl, as a file changes them."""
+    return db_option(config_option(command))
 
 
 def _preferences(command: Command) -> Command:
@@ -83,15 +81,13 @@ def _email(address: str) -> str:
     return address
 
 
-async def _settings(db: str, config: Path | None, options: dict[str, Any]) -> Settings:
-    """The settings of the last crawl into the store, changed by the configuration file and the options.
+async def _settings(db: str, config: Path | None) -> Settings:
+    """The settings of the crawl in the store, changed by the configuration file.
 
     Logging is set up by them.
     """
-    settings = await settings_of_crawl(db)
-    if config is not None:
-        settings = load_file(settings, config)
-    settings = apply(settings, {**given_settings(options), "store.db": db}, source="command line")
+    settings = await settings_stored_at(store_at(db)) or Settings()
+    settings = apply(configured(settings, config, {}), {"store.db": db}, source="command line")
     set_up_logging(settings.output.log_level, settings.output.log_format)
     return settings
 
@@ -101,7 +97,6 @@ def _asked(
     site: str | None,
     db: str,
     config: Path | None,
-    options: dict[str, Any],
     *,
     make: bool = False,
 ) -> T:
@@ -109,12 +104,16 @@ def _asked(
     done: list[T] = []
 
     async def ask() -> int:
-        settings = await _settings(db, config, options)
+        settings = await _settings(db, config)
         async with robot(settings, site, tell, make=make) as subscriber:
             done.append(await work(subscriber))
         return 0
 
-    run_async(ask())
+    try:
+        run_async(ask())
+    except CrawlerError as error:  # these commands have no options for settings: the file and the crawl have them
+        error.args = tuple(python_name(part) if isinstance(part, Setting) else part for part in error.args)
+        raise
     return done[0]
 
 
@@ -122,10 +121,10 @@ def _asked(
 @click.argument("site")
 @_requests
 @json_option
-def info(site: str, db: str, config: Path | None, as_json: bool, **options: Any) -> int:
+def info(site: str, db: str, config: Path | None, as_json: bool) -> int:
     """Ask SITE which updates it offers."""
     name = _site(site)
-    offered = _asked(lambda subscriber: subscriber.info(name), name, db, config, options, make=True)
+    offered = _asked(lambda subscriber: subscriber.info(name), name, db, config, make=True)
     _show_offer(offered, as_json)
     return 0
 
@@ -164,7 +163,6 @@ def register(
     include_only: tuple[str, ...],
     db: str,
     config: Path | None,
-    **options: Any,
 ) -> int:
     """Ask SITE to mail reports of its changes to ADDRESS."""
     name, preferences, address = _site(site), _wanted(latency, exclude, include_only), _email(email)
@@ -172,7 +170,7 @@ def register(
     async def work(subscriber: Subscriber) -> Subscription:
         return await subscriber.register(name, address, preferences)
 
-    done = _asked(work, name, db, config, options, make=True)
+    done = _asked(work, name, db, config, make=True)
     say(f"registered with {name}: a report every {done.server.latency} to {address}")
     return 0
 
@@ -181,10 +179,10 @@ def register(
 @click.argument("site")
 @click.option("--forget", is_flag=True, help="Only delete the registration here, without a request to SITE.")
 @_requests
-def unregister(site: str, forget: bool, db: str, config: Path | None, **options: Any) -> int:
+def unregister(site: str, forget: bool, db: str, config: Path | None) -> int:
     """Ask SITE to send no more reports."""
     name = _site(site)
-    say(_asked(lambda subscriber: subscriber.unregister(name, forget=forget), name, db, config, options))
+    say(_asked(lambda subscriber: subscriber.unregister(name, forget=forget), name, db, config))
     return 0
 
 
@@ -201,7 +199,6 @@ def modify(
     include_only: tuple[str, ...],
     db: str,
     config: Path | None,
-    **options: Any,
 ) -> int:
     """Change the content, latency or address of reports. Options that are not given change nothing."""
     name, preferences = _site(site), _wanted(latency, exclude, include_only)
@@ -212,7 +209,7 @@ def modify(
     async def work(subscriber: Subscriber) -> Subscription:
         return await subscriber.modify(name, address, preferences)
 
-    done = _asked(work, name, db, config, options)
+    done = _asked(work, name, db, config)
     say(f"modified at {name}: a report every {done.server.latency} to {done.server.email}")
     return 0
 
@@ -260,7 +257,6 @@ def sync(
     span: str | None,
     db: str,
     config: Path | None,
-    **options: Any,
 ) -> int:
     """Read new reports, and ask servers for lost ones; `crawler run` then fetches the changes.
 
@@ -292,7 +288,7 @@ def sync(
             busy.append(asked)
         return tally, None if reach is None or name is None else await subscriber.index(name, reach)
 
-    tally, indexed = _asked(work, name, db, config, options)
+    tally, indexed = _asked(work, name, db, config)
     if tally is not None:
         say(
             f"mail: {tally.reports} reports of {tally.changes} changes; "

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from crawler.clock import SystemClock
 from crawler.engine.lease import Lease, kept
 from crawler.engine.parser_pool import ParserPool, ReadingOptions
 from crawler.engine.polite_client import PoliteClient
-from crawler.errors import NoStore, UsageError
+from crawler.errors import UsageError
 from crawler.fetch.client import HttpFetcher
 from crawler.frontier.scope import Scope, adopt_mains
 from crawler.reasons import EndCode, RunEnd, ServerState
@@ -27,29 +26,14 @@ from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
 from crawler.settings.crawl_scope import crawl_scope
 from crawler.settings.keys import KEYS
-from crawler.settings.loading import recorded, to_record
 from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings, to_record
 from crawler.settings.stores import existing_store, open_store
-from crawler.store.location import is_url
 from crawler.store.protocols import CrawlStore, Overview
 from crawler.store.statements import load_statements
 
 #: Settings that decide the reading of robots.txt and the politeness groups: all users of one store must agree on them.
 _FIXED = ("identity.agent", "robots.reading", "politeness.group")
-
-
-async def settings_of_crawl(db: str) -> Settings:
-    """The settings of the last crawl into the store ``db``; the default settings if there was none."""
-    settings = Settings()
-    settings = replace(settings, store=replace(settings.store, db=db))
-    if not is_url(db) and not Path(db).exists():
-        return settings
-    try:
-        async with existing_store(settings) as store:
-            last = await store.last_settings()
-    except NoStore:
-        return settings
-    return settings if last is None else replace(recorded(last), store=settings.store)
 
 
 @asynccontextmanager
@@ -68,9 +52,10 @@ async def robot(
     signer = request_signer(settings)
     if site is not None:
         require_contact(settings, [f"{site}/"])
-    _require_same(await settings_of_crawl(settings.store.db), settings)
     clock = SystemClock()
     async with _store(settings, make) as store:
+        if (last := await stored_settings(store)) is not None:
+            _require_same(last, settings)
         policy = crawl_policy(settings)
         scope = await _scope(store, settings, clock.now())
         await store.start_run({**to_record(settings), "auxiliary_run": "rup"}, clock.now())

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from crawler.cli.options import log_options
 from crawler.cli.output import tell
 from crawler.cli.shared import host_and_port, run_async, smtp_login
 from crawler.cli.signals import Signals
@@ -39,7 +38,6 @@ from crawler.rup.protocol.units import read_span, read_unit
     "--scan-every", default=60.0, show_default=True, type=click.FloatRange(min=0.1), metavar="S",
     help="Seconds between two scans of the tree.",
 )  # fmt: skip
-@log_options
 def serve(
     root: Path,
     base_url: str,

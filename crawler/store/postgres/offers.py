@@ -239,7 +239,7 @@ class Carrier(StoreSection):
                 [
                     {
                         "id": row.id,
-                        "number": None if row.url is None else numbers[row.url],
+                        "number": None if row.url is None else numbers.get(row.url),
                     }
                     for row in left
                 ],

@@ -75,78 +75,12 @@ WHERE u.state = 'queued' ON CONFLICT DO NOTHING;
 DELETE FROM frontier f USING unnest(:id::bigint[]) AS t (id), url u
 WHERE u.id = t.id AND f.site_id = site_of(u.id) AND f.due_at = u.due_at AND f.depth = u.depth AND f.url_id = u.id;
 
--- name: change_url
-UPDATE url u SET depth = t.depth, hops = t.hops, state = t.state, reason_code = t.reason_code, reason = t.reason,
-  found_on = coalesce(t.found_on, u.found_on), seed = greatest(u.seed, t.seed),
-  by_domain = coalesce(t.by_domain, u.by_domain)
-FROM unnest(:depth::bigint[], :hops::int[], :state::text[], :reason_code::text[], :reason::text[],
-  :found_on::bigint[], :seed::int[], :by_domain::int[],
-    :id::bigint[])
-  AS t (depth, hops, state, reason_code, reason, found_on, seed, by_domain, id) WHERE u.id = t.id;
-
--- name: end_url
-UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = t.attempts,
-  target = CASE t.state WHEN 'queued' THEN u.target ELSE t.target END, due_at = t.due_at, kind = t.kind, deaths = 0
-FROM unnest(:state::text[], :reason_code::text[], :reason::text[], :attempts::int[],
-  :target::bigint[], :due_at::float8[], :kind::text[],
-    :id::bigint[])
-  AS t (state, reason_code, reason, attempts, target, due_at, kind, id) WHERE u.id = t.id;
-
--- name: requeue
-UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, deaths = 0,
-  target = NULL
-WHERE id = ANY(:id::bigint[]) AND state IN ('excluded', 'failed');
-
--- name: set_seed
-UPDATE url u SET seed = 1, by_domain = t.by_domain, hops = CASE WHEN t.by_domain = 1 THEN 0 ELSE u.hops END
-FROM unnest(:id::bigint[], :by_domain::int[]) AS t (id, by_domain)
-WHERE u.id = t.id AND u.seed = 0;
-
--- name: exclude
-UPDATE url u SET state = 'excluded', reason_code = t.reason_code, reason = t.reason
-FROM unnest(:reason_code::text[], :reason::text[], :id::bigint[]) AS t (reason_code, reason, id)
-WHERE u.id = t.id AND u.state NOT IN ('fetched', 'redirected');
-
--- name: insert_rank
-INSERT INTO rank SELECT * FROM unnest(:url_id::bigint[], :site_id::bigint[], :pagerank::float8[], :in_links::bigint[],
-  :in_sites::bigint[]);
-
--- name: insert_site_rank
-INSERT INTO site_rank SELECT * FROM unnest(:site_id::bigint[], :pagerank::float8[], :pages::bigint[],
-  :in_links::bigint[], :in_sites::bigint[]);
-
 -- name: insert_main_text
--- A worker may delete a body meanwhile.
+-- A worker may delete a body meanwhile: its row is locked before the text refers to it.
 INSERT INTO main_text (body_id, read_as, data)
 SELECT b.id, t.read_as, t.data FROM unnest(:body_id::bigint[], :read_as::text[], :data::bytea[])
   AS t (body_id, read_as, data) JOIN body b ON b.id = t.body_id ORDER BY b.id FOR KEY SHARE OF b
 ON CONFLICT (body_id) DO UPDATE SET read_as = excluded.read_as, data = excluded.data;
-
--- name: insert_text_signature
-INSERT INTO text_signature (url_id, digest, keys)
-SELECT * FROM unnest(:url_id::bigint[], :digest::bigint[], :keys::bytea[])
-ON CONFLICT (url_id) DO UPDATE SET digest = excluded.digest, keys = excluded.keys;
-
--- name: insert_site_template
-INSERT INTO site_template (site_id, shingles) SELECT * FROM unnest(:site_id::bigint[], :shingles::bytea[])
-ON CONFLICT (site_id) DO UPDATE SET shingles = excluded.shingles;
-
--- name: insert_near_duplicate
-INSERT INTO near_duplicate (url_id, cluster_id, similarity)
-SELECT * FROM unnest(:url_id::bigint[], :cluster_id::bigint[], :similarity::float8[]);
-
--- name: set_lastmod
-UPDATE url u SET lastmod = t.lastmod FROM unnest(:lastmod::float8[], :id::bigint[]) AS t (lastmod, id)
-WHERE u.id = t.id;
-
--- name: make_sitemap
-UPDATE url u SET kind = 'sitemap', found_on = coalesce(t.found_on, u.found_on)
-FROM unnest(:found_on::bigint[], :id::bigint[]) AS t (found_on, id)
-WHERE u.id = t.id AND u.kind = 'page' AND u.state IN ('queued', 'excluded')
-  AND NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = u.id);
-
--- name: main_sites_before
-SELECT id, main_site FROM site WHERE id = ANY(numbers(:sites));
 
 -- name: urls_behind_mirrors
 WITH RECURSIVE behind (site) AS (
@@ -179,16 +113,6 @@ SELECT t.name, t.host, t.registered_domain, g.id, t.other_part
 FROM unnest(:name::text[], :host::text[], :registered_domain::text[], :group_name::text[], :other_part::int[])
   AS t (name, host, registered_domain, group_name, other_part) JOIN politeness_group g ON g.name = t.group_name
 WHERE NOT EXISTS (SELECT 1 FROM site s WHERE s.name = t.name) ORDER BY t.name ON CONFLICT DO NOTHING;
-
--- name: sites_named
-SELECT id, name, group_id FROM site WHERE name = ANY(texts(:names));
-
--- name: groups_of_sites
-SELECT id, group_id FROM site WHERE id = ANY(numbers(:sites));
-
--- name: depths
-SELECT u.id, u.depth, u.kind
-FROM unnest(numbers(:numbers)) AS t (id) JOIN url u ON u.id = t.id;
 
 -- name: insert_body
 -- A new body is to be dropped until a commit names it.
@@ -236,24 +160,12 @@ ON CONFLICT (url_id) DO UPDATE SET status = excluded.status, content_type = excl
   gone_at = NULL, preferences_id = excluded.preferences_id, robots_preferences_id = excluded.robots_preferences_id,
   language = excluded.language, answer_id = excluded.answer_id, resources = excluded.resources;
 
--- name: insert_answer
-INSERT INTO answer (id, headers, address, tls_version)
-SELECT * FROM unnest(:id::bigint[], :headers::text[], :address::text[], :tls_version::text[]) ON CONFLICT DO NOTHING;
-
--- name: insert_preferences
-INSERT INTO preference_set (id, said) SELECT * FROM unnest(:id::bigint[], :said::text[]) ON CONFLICT DO NOTHING;
-
 -- name: insert_link
 INSERT INTO link (source, target, anchor, rel, follow)
 SELECT * FROM unnest(:source::bigint[], :target::bigint[], :anchor::text[], :rel::text[],
   :follow::int[])
 ON CONFLICT (source, target)
 DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.follow;
-
--- name: insert_tls
-INSERT INTO tls (id, version, cipher, certificate_until)
-SELECT * FROM unnest(:id::bigint[], :version::text[], :cipher::text[], :certificate_until::float8[])
-ON CONFLICT DO NOTHING;
 
 -- name: insert_request
 WITH n AS (UPDATE request_number SET last = last + cardinality(:run_id::bigint[])
@@ -274,19 +186,6 @@ FROM n, unnest(:run_id::bigint[], :site_id::bigint[], :path::text[], :purpose::t
     retry_after_s,
   robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address, ordinality);
 
--- name: count_fetched
-UPDATE site s SET fetched = s.fetched + t.n FROM unnest(:pages::bigint[],
-  :site_id::bigint[]) AS t (n, id)
-WHERE s.id = t.id;
-
--- name: insert_robots_text
-INSERT INTO robots_text (sha256, body) SELECT * FROM unnest(:sha256::bytea[], :body::bytea[]) ON CONFLICT DO NOTHING;
-
--- name: close_robots_copy
-UPDATE robots_copy c SET valid_until = least(c.valid_until, t.now)
-FROM unnest(:now::float8[], :site_id::bigint[]) AS t (now, site_id) JOIN site s ON s.id = t.site_id
-WHERE c.id = s.robots_id;
-
 -- name: insert_robots_copy
 INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag,
   last_modified, failures, failing_since, retry_at, note, run_id, answered_by, headers)
@@ -301,28 +200,11 @@ FROM unnest(:site_id::bigint[], :sha256::bytea[], :action::text[], :status::text
   failing_since, retry_at, note, run_id, answered_by, headers)
 RETURNING site_id, id;
 
--- name: set_site_robots
-UPDATE site s SET robots_id = t.robots_id, wait_until = t.wait_until, crawl_delay_s = t.crawl_delay_s,
-  main_site = t.main_site
-FROM unnest(:robots_id::bigint[], :wait_until::float8[], :crawl_delay_s::float8[], :main_site::text[],
-  :site_id::bigint[]) AS t (robots_id, wait_until, crawl_delay_s, main_site, site_id)
-WHERE s.id = t.site_id;
-
--- name: drop_mirror
-DELETE FROM mirror WHERE site = ANY(:site::text[]) AND evidence IN ('host', 'refuted');
-
 -- name: set_mirror
 INSERT INTO mirror (site, main_site, evidence, contradiction, seen_at)
 SELECT * FROM unnest(:site::text[], :main_site::text[], :evidence::text[], :contradiction::text[], :now::float8[])
 ON CONFLICT (site) DO UPDATE SET main_site = excluded.main_site, evidence = excluded.evidence,
   contradiction = excluded.contradiction, seen_at = excluded.seen_at, sample = NULL, confidence = NULL;
-
--- name: drop_agent_servers
-DELETE FROM agent_server WHERE site_id = ANY(:site_id::bigint[]);
-
--- name: insert_agent_server
-INSERT INTO agent_server (site_id, line, path, agent_server)
-SELECT * FROM unnest(:site_id::bigint[], :line::bigint[], :path::text[], :agent_server::text[]);
 
 -- name: put_tdmrep
 INSERT INTO tdmrep_file (site_id, fetched_at, status, body, note)
@@ -330,20 +212,12 @@ SELECT * FROM unnest(:site_id::bigint[], :fetched_at::float8[], :status::text[],
 ON CONFLICT (site_id) DO UPDATE SET fetched_at = excluded.fetched_at, status = excluded.status,
   body = excluded.body, note = excluded.note;
 
--- name: set_pace
--- If two workers have sent requests to the group, the longer wait holds.
-UPDATE politeness_group g SET next_at = t.next_at, pause_s = t.pause_s, backoff_s = t.backoff_s,
-  wait_code = t.wait_code, waits_for = t.waits_for, answers = t.answers, usual_s = t.usual_s, recent_s = t.recent_s
-FROM unnest(:next_at::float8[], :pause_s::float8[], :backoff_s::float8[], :wait_code::text[], :waits_for::text[],
-  :answers::bigint[], :usual_s::float8[], :recent_s::float8[], :name::text[])
-  AS t (next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s, name) WHERE g.name = t.name AND g.next_at <= t.next_at;
-
 -- name: end_reservation
 UPDATE politeness_group SET reserved_by = NULL WHERE name = ANY(:name::text[])
   AND reserved_by = ANY(:worker::bigint[]);
 
 -- name: release_groups
-UPDATE politeness_group SET claimed_by = NULL, deaths = 0 WHERE id = ANY(numbers(:groups));
+UPDATE politeness_group SET claimed_by = NULL WHERE id = ANY(numbers(:groups));
 
 -- name: refresh_ready
 UPDATE politeness_group g SET ready_at = (
@@ -373,13 +247,10 @@ WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 
 -- name: claimable_groups
 -- Skips groups that another worker is claiming.
-SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s, deaths
+SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s
 FROM politeness_group
 WHERE ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
 ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED;
-
--- name: claim_groups
-UPDATE politeness_group SET claimed_by = :worker WHERE id = ANY(numbers(:groups));
 
 -- name: claimed_sites
 WITH able AS (
@@ -437,21 +308,8 @@ WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL)
 ORDER BY g.id FOR NO KEY UPDATE OF g SKIP LOCKED;
 
 -- name: free_group
-UPDATE politeness_group SET claimed_by = NULL, reserved_by = NULL, deaths = deaths + 1
+UPDATE politeness_group SET claimed_by = NULL, reserved_by = NULL
 WHERE id = ANY(:id::bigint[]);
-
--- name: lost_marks
--- Skips marks that another worker is counting.
-SELECT id, marked_url FROM worker WHERE marked_url IS NOT NULL AND ended_at IS NOT NULL
-ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
-
--- name: blame
-UPDATE url SET deaths = deaths + 1
-WHERE id = :id AND state = 'queued' RETURNING deaths;
-
--- name: fail_killer
-UPDATE url SET state = 'failed', reason_code = 'worker_died', reason = :reason, due_at = 0
-WHERE id = :id;
 
 -- name: await_lost_workers
 -- A worker whose lease ran out may have its row locked in an unfinished commit. Waits until it goes on, or until
@@ -477,64 +335,17 @@ WHERE id = :worker AND ended_at IS NULL RETURNING commits;
 -- A worker that wants to end this one waits for the transaction.
 SELECT id FROM worker WHERE id = :worker AND ended_at IS NULL FOR SHARE;
 
--- name: run_under_way
-SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id
-WHERE w.ended_at IS NULL AND w.lease_until > greatest(:now, clock())
-  AND r.settings::json ->> 'auxiliary_run' IS NULL ORDER BY r.id DESC LIMIT 1;
-
--- name: last_run
-SELECT id, finished_at, started_at, ended_code, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
-WHERE settings::json ->> 'auxiliary_run' IS NULL ORDER BY id DESC LIMIT 1;
-
 -- name: others_at_work
 SELECT EXISTS (SELECT 1 FROM politeness_group
   WHERE (claimed_by IS NOT NULL OR reserved_by IS NOT NULL) AND (claimed_by <> :worker OR reserved_by <> :worker))
   OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
   OR EXISTS (SELECT 1 FROM offer) AS any_other;
 
--- name: alike_sites
-WITH twin AS (
-  SELECT body_id, site_of(url_id) AS b, min(site_of(url_id)) OVER (PARTITION BY body_id, path_hash_of(url_id)) AS a
-  FROM page
-  WHERE body_id IN (SELECT body_id FROM page WHERE body_id IS NOT NULL GROUP BY body_id HAVING count(*) > 1)),
-alike AS (
-  SELECT a, b, count(*) AS n FROM twin WHERE b > a GROUP BY a, b HAVING count(DISTINCT body_id) >= :least),
-ranked AS (
-  SELECT s.id AS main_id, t.id AS site_id, s.name AS main_site, t.name AS site, n, t.fetched
-  FROM alike JOIN site s ON s.id IN (a, b) JOIN site t
-    ON (s.id = a AND t.id = b AND s.fetched >= t.fetched) OR (s.id = b AND t.id = a AND s.fetched > t.fetched))
-SELECT site, main_site, n AS alike,
-  (SELECT count(*) FROM page p JOIN page q ON q.url_id = (first_url_of(main_id) | (path_hash_of(p.url_id)))
-   WHERE p.url_id BETWEEN first_url_of(site_id) AND last_url_of(site_id) AND p.body_id IS NOT NULL
-     AND q.body_id IS NOT NULL) AS compared,
-  fetched AS pages
-FROM ranked ORDER BY n DESC, main_id;
-
 -- name: insert_content_mirror
 INSERT INTO mirror (site, main_site, evidence, sample, confidence, seen_at)
 SELECT site, main_site, 'content', sample, confidence, seen_at
 FROM unnest(:site::text[], :main_site::text[], :sample::bigint[], :confidence::float8[], :now::float8[]) WITH ORDINALITY
   AS t (site, main_site, sample, confidence, seen_at, n) ORDER BY n ON CONFLICT DO NOTHING;
-
--- name: expire_robots
-UPDATE robots_copy SET valid_until = least(valid_until, :now), retry_at = NULL
-WHERE valid_until > :now AND id IN (SELECT robots_id FROM site)
-  AND (NOT :unreached::boolean OR (action IN ('unreachable', 'untrusted', 'given_up')
-  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
-
--- name: expire_robots_of
-UPDATE robots_copy SET valid_until = least(valid_until, :now)
-WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted')
-  AND id IN (SELECT robots_id FROM site WHERE name = ANY(texts(:sites)));
-
--- name: end_robots_wait
-UPDATE site SET wait_until = 0
-WHERE NOT :unreached::boolean OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted', 'given_up')
-  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout'));
-
--- name: regroup_site
-UPDATE site s SET group_id = g.id FROM unnest(:group_name::text[], :id::bigint[]) AS t (group_name, id)
-JOIN politeness_group g ON g.name = t.group_name WHERE s.id = t.id;
 
 -- name: counts
 SELECT (SELECT count(*) FROM url) AS urls, (SELECT count(*) FROM frontier) AS queued,
@@ -545,18 +356,11 @@ SELECT (SELECT count(*) FROM url) AS urls, (SELECT count(*) FROM frontier) AS qu
     FROM request) AS requests,
   (SELECT count(*) FROM site) AS sites;
 
--- name: last_settings
-SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END AS settings FROM run
-WHERE id <> :run_id AND settings::json ->> 'auxiliary_run' IS NULL ORDER BY id DESC LIMIT 1;
-
 -- name: insert_sample
 INSERT INTO sample (url_id, stratum, walk, probability, site_probability)
 SELECT url_id, stratum, walk, probability, site_probability FROM unnest(:url_id::bigint[], :stratum::text[],
   :walk::bigint[], :probability::float8[], :site_probability::float8[])
   WITH ORDINALITY AS t (url_id, stratum, walk, probability, site_probability, n) ORDER BY n;
-
--- name: insert_frame_url
-INSERT INTO frame_url (url_id) SELECT unnest(:url_id::bigint[]);
 
 -- name: take_up_pages
 INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
@@ -578,55 +382,13 @@ SELECT id, :now + :first_s * tempo, :now + :min_interval_s, :now, :watched_s * t
 WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = n.id)
 ON CONFLICT DO NOTHING;
 
--- name: due_revisits
-SELECT r.url_id, r.changes, r.watched_s, r.checked_at, r.hint IS NOT NULL AS is_hinted, h.tried, h.changed
-FROM revisit r JOIN url u ON u.id = r.url_id
-LEFT JOIN hint_record h ON h.site_id = site_of(r.url_id) AND h.source = r.hint
-LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.name = t.site
-  WHERE t.silent_at > :now AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = site_of(r.url_id)
-WHERE r.due_at <= :now AND r.not_before < :not_before AND u.state <> 'queued'
-  AND (r.hint IS NOT NULL OR NOT :hinted_only::boolean)
-  AND NOT EXISTS (SELECT 1 FROM sample_draw d WHERE d.stands = 1 AND u.depth >= d.held_from AND u.kind = 'page'
-    AND u.hops = 0 AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id))
-  AND (told.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < greatest(told.registered_at, :all_due_before)
-    OR (r.failures > 0 AND u.state <> 'failed'));
-
 -- name: note_states
 UPDATE revisit r SET state = u.state, reason_code = u.reason_code, reason = u.reason FROM url u
   WHERE u.id = r.url_id AND r.url_id = ANY(numbers(:numbers));
 
--- name: hint_sources
-SELECT url_id, hint FROM revisit WHERE url_id = ANY(numbers(:numbers));
-
 -- name: queue_revisit
 UPDATE url u SET state = 'queued', attempts = 0, due_at = r.due_at, reason_code = :reason_code, reason = :reason
 FROM revisit r WHERE r.url_id = u.id AND u.id = ANY(numbers(:numbers)) AND u.state <> 'queued';
-
--- name: pay
-INSERT INTO revisit_budget (site_id, paid_until) SELECT * FROM unnest(:site_id::bigint[], :paid_until::float8[])
-ON CONFLICT (site_id) DO UPDATE SET paid_until = excluded.paid_until;
-
--- name: end_revisit
-UPDATE revisit r SET due_at = t.due_at, not_before = t.not_before, checked_at = coalesce(t.checked_at, r.checked_at),
-  changes = t.changes, watched_s = t.watched_s, failures = t.failures, why = t.why,
-  hint = CASE WHEN t.checked_at IS NULL THEN r.hint END,
-    hinted_at = CASE WHEN t.checked_at IS NULL THEN r.hinted_at END,
-  etag = CASE WHEN t.checked_at IS NULL THEN r.etag ELSE t.etag END,
-  last_modified = CASE WHEN t.checked_at IS NULL THEN r.last_modified ELSE t.last_modified END,
-  content = CASE WHEN t.checked_at IS NULL THEN r.content ELSE t.content END
-FROM unnest(:due_at::float8[], :not_before::float8[], :checked_at::float8[], :changes::float8[],
-  :watched_s::float8[], :failures::bigint[],
-  :why::text[], :etag::text[], :last_modified::text[], :content::bytea[], :id::bigint[]) AS t (due_at,
-    not_before, checked_at,
-  changes, watched_s, failures, why, etag, last_modified, content, id) WHERE r.url_id = t.id;
-
--- name: record_hint
-INSERT INTO hint_record AS h (site_id, source, tried, changed)
-SELECT site_of(r.url_id), r.hint, count(*), sum(t.was_right)
-FROM unnest(:was_right::int[], :id::bigint[]) AS t (was_right, id)
-JOIN revisit r ON r.url_id = t.id WHERE r.hint IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2
-ON CONFLICT (site_id, source) DO UPDATE SET tried = h.tried + excluded.tried,
-  changed = h.changed + excluded.changed;
 
 -- name: take_hint
 UPDATE revisit SET hint = :source, hinted_at = :at,
@@ -636,63 +398,6 @@ UPDATE revisit SET hint = :source, hinted_at = :at,
   why = CASE WHEN :counts::boolean AND due_at > greatest(:now, CASE WHEN :asked_for::boolean THEN 0 ELSE not_before END)
     THEN :why ELSE why END
 WHERE url_id = :id AND checked_at < :at AND (hinted_at IS NULL OR hinted_at < :at) RETURNING url_id;
-
--- name: failed_for_good
-SELECT id FROM url WHERE id = ANY(numbers(:numbers)) AND state = 'failed'
-  AND NOT EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id)
-  AND (EXISTS (SELECT 1 FROM sample a WHERE a.url_id = url.id)
-    OR NOT EXISTS (SELECT 1 FROM sample_draw WHERE stands = 1 AND held_from IS NOT NULL));
-
--- name: hint_records
-SELECT site_id, source, tried, changed FROM hint_record WHERE site_id = ANY(numbers(:sites));
-
--- name: back_to
-UPDATE url u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = 0, due_at = 0,
-  deaths = 0
-FROM unnest(:state::text[], :reason_code::text[], :reason::text[], :id::bigint[]) AS t (state, reason_code, reason, id)
-WHERE u.id = t.id;
-
--- name: page_seen
-UPDATE page p SET last_seen_at = t.seen_at, etag = t.etag, last_modified = t.last_modified, gone_at = NULL,
-  preferences_id = CASE WHEN t.keeps_preferences = 1 THEN p.preferences_id ELSE t.preferences_id END,
-  robots_preferences_id = t.robots_preferences_id
-FROM unnest(:seen_at::float8[], :etag::text[], :last_modified::text[], :id::bigint[],
-  :keeps_preferences::int[], :preferences_id::bigint[], :robots_preferences_id::bigint[])
-  AS t (seen_at, etag, last_modified, id, keeps_preferences, preferences_id, robots_preferences_id) WHERE p.url_id = t.id;
-
--- name: page_gone
-UPDATE page p SET gone_at = coalesce(p.gone_at, t.gone_at)
-FROM unnest(:gone_at::float8[], :id::bigint[]) AS t (gone_at, id)
-WHERE p.url_id = t.id;
-
--- name: ask_whole
-UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id = ANY(:id::bigint[]);
-
--- name: keep_version
-INSERT INTO page_version (url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
-  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
-  robots_preferences_id, language, answer_id)
-SELECT p.url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at),
-  title, description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
-  robots_preferences_id, language, answer_id
-FROM unnest(:id::bigint[]) AS t (id) JOIN page p ON p.url_id = t.id
-WHERE noindex = 0
-ON CONFLICT (url_id, version) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
-  charset = excluded.charset, fetched_at = excluded.fetched_at, last_seen_at = excluded.last_seen_at,
-  title = excluded.title, description = excluded.description, keywords = excluded.keywords,
-  noindex = excluded.noindex, body_id = excluded.body_id, body_bytes = excluded.body_bytes,
-  text_sha256 = excluded.text_sha256, etag = excluded.etag, last_modified = excluded.last_modified,
-  preferences_id = excluded.preferences_id, robots_preferences_id = excluded.robots_preferences_id,
-  language = excluded.language, answer_id = excluded.answer_id;
-
--- name: bodies_of
-INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page_version
-WHERE url_id = ANY(:id::bigint[]) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;
-
--- name: blank_versions
-UPDATE page_version SET title = NULL, description = NULL, keywords = NULL, body_id = NULL, text_sha256 = NULL,
-  language = NULL, noindex = 1
-WHERE url_id = ANY(:id::bigint[]);
 
 -- name: drop_links
 -- Also the links that are still to be carried over; the URLs that they lead to stay found.
@@ -704,16 +409,10 @@ DELETE FROM body b USING body_to_drop d WHERE b.id = d.body_id
   AND NOT EXISTS (SELECT 1 FROM page WHERE body_id = b.id)
   AND NOT EXISTS (SELECT 1 FROM page_version WHERE body_id = b.id);
 
--- name: delete_object
-INSERT INTO object_to_delete (sha256) SELECT unnest(:sha256::bytea[]) ON CONFLICT DO NOTHING;
-
 -- name: body_of
 SELECT v.body_id FROM (SELECT body_id, version FROM page WHERE url_id = :url_id
   UNION ALL SELECT body_id, version FROM page_version WHERE url_id = :url_id AND :version::bigint IS NOT NULL) v
 WHERE v.body_id IS NOT NULL AND (:version IS NULL OR v.version = :version);
-
--- name: bodies
-SELECT id, sha256, data FROM body WHERE id = ANY(numbers(:numbers));
 
 -- name: queued_on
 SELECT f.url_id FROM ranges(:ranges) r JOIN site s ON s.name BETWEEN r.first AND r.last
@@ -737,24 +436,6 @@ VALUES (:worker, :run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :loo
 ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
   lag_s = excluded.lag_s, low_disk = excluded.low_disk, look_ups = excluded.look_ups;
 
--- name: excluded_of
-SELECT id FROM url WHERE id = ANY(numbers(:numbers)) AND state = 'excluded';
-
--- name: offer_to_parts
-INSERT INTO outgoing (part, url, depth, hops, seed, kind, lastmod, by_domain)
-SELECT s.other_part, s.name || u.path, u.depth, u.hops, u.seed, u.kind, u.lastmod, u.by_domain
-FROM url u JOIN site s ON s.id = site_of(u.id)
-WHERE u.id = ANY(numbers(:numbers)) AND s.other_part IS NOT NULL
-  AND (u.state = 'queued' OR u.reason_code = 'other_part');
-
--- name: leave_to_parts
-UPDATE url u SET state = 'excluded', reason_code = 'other_part', reason = :sentence, target = NULL
-FROM site s WHERE u.id = ANY(numbers(:numbers)) AND u.state = 'queued' AND s.id = site_of(u.id)
-  AND s.other_part IS NOT NULL;
-
--- name: outgoing_taken
-DELETE FROM outgoing WHERE part = :part AND id = ANY(numbers(:numbers));
-
 -- name: part_look
 SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
   (SELECT finished_at FROM run WHERE settings::json ->> 'auxiliary_run' IS NULL ORDER BY id DESC LIMIT 1)
@@ -765,13 +446,6 @@ SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
   (SELECT coalesce(sum(taken), 0) FROM part)::bigint AS taken,
   (SELECT max(seen_at) FROM heartbeat) AS seen_at,
   (SELECT group_concat(part) FROM (SELECT DISTINCT part FROM outgoing) AS o) AS offers_to;
-
--- name: leave_not_drawn
-UPDATE url u SET state = 'excluded', reason_code = 'sample', reason = :sentence, target = NULL
-WHERE u.id = ANY(numbers(:numbers)) AND u.state = 'queued' AND u.kind = 'page' AND u.hops = 0
-  AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id)
-  AND (u.depth >= (SELECT held_from FROM sample_draw)
-    OR NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = u.id));
 
 -- name: offer_left
 SELECT 1 AS n FROM offer LIMIT 1;
@@ -834,54 +508,9 @@ FROM unnest(ARRAY[
   'REVOKE ALL ON %2$I.rup_server FROM %1$I'
 ]) WITH ORDINALITY AS t (template, n) ORDER BY n;
 
--- name: forget_page_bodies
-INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page
-WHERE url_id = ANY(:id::bigint[]) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;
-
--- name: uncount_page
-UPDATE site s SET fetched = greatest(0, s.fetched - n.pages)
-FROM (SELECT site_of(url_id) AS site_id, count(*) AS pages FROM page WHERE url_id = ANY(:id::bigint[]) GROUP BY 1) n
-WHERE s.id = n.site_id;
-
--- name: forget_page
-DELETE FROM page WHERE url_id = ANY(:id::bigint[]);
-
--- name: forget_versions
-DELETE FROM page_version WHERE url_id = ANY(:id::bigint[]);
-
--- name: forget_revisit
-DELETE FROM revisit WHERE url_id = ANY(:id::bigint[]);
-
--- name: forget_rank
-DELETE FROM rank WHERE url_id = ANY(:id::bigint[]);
-
--- name: forget_text_signature
-DELETE FROM text_signature WHERE url_id = ANY(:id::bigint[]);
-
--- name: forget_near_duplicate
-DELETE FROM near_duplicate WHERE url_id = ANY(:id::bigint[]) OR cluster_id = ANY(:id::bigint[]);
-
--- name: forget_url
-UPDATE url u SET state = 'excluded', reason_code = 'forgotten', reason = t.reason, target = NULL, due_at = 0,
-  attempts = 0
-FROM unnest(:reason::text[], :id::bigint[]) AS t (reason, id) WHERE u.id = t.id;
-
--- name: forgettable
-SELECT (SELECT count(*) FROM page WHERE url_id = ANY(numbers(:numbers))) AS pages,
-  (SELECT count(*) FROM page_version WHERE url_id = ANY(numbers(:numbers))) AS versions,
-  (SELECT count(*) FROM link WHERE source = ANY(numbers(:numbers))) AS links;
-
 -- name: redact_requests
 UPDATE request q SET path = '', location = NULL FROM url u
 WHERE q.purpose <> 'robots' AND u.id = ANY(numbers(:numbers)) AND q.site_id = site_of(u.id) AND q.path = u.path;
-
--- name: redact_locations
-UPDATE request SET location = NULL WHERE purpose <> 'robots' AND location IS NOT NULL AND (
-  (site_id, path) IN (SELECT site_of(id), path FROM url
-    WHERE state IN ('redirected', 'excluded', 'failed') AND target = ANY(numbers(:numbers)))
-  OR location IN (SELECT s.name || u.path FROM url u JOIN site s ON s.id = site_of(u.id)
-    WHERE u.id = ANY(numbers(:numbers)))
-  OR (site_id, location) IN (SELECT site_of(id), path FROM url WHERE id = ANY(numbers(:numbers))));
 
 -- name: store_bytes
 SELECT pg_database_size(current_database()) AS n;

@@ -34,7 +34,6 @@ CREATE TABLE worker (
   commits bigint NOT NULL DEFAULT 0,
   pages bigint NOT NULL DEFAULT 0,
   requests bigint NOT NULL DEFAULT 0,
-  marked_url bigint,
   granted bigint NOT NULL DEFAULT 0
 );
 CREATE INDEX worker_run ON worker(run_id);
@@ -78,7 +77,6 @@ CREATE TABLE politeness_group (
   answers bigint NOT NULL DEFAULT 0,     -- whose times are in the averages usual_s and recent_s, in seconds
   usual_s double precision NOT NULL DEFAULT 0,
   recent_s double precision NOT NULL DEFAULT 0,
-  deaths integer NOT NULL DEFAULT 0,
   wait_code text NOT NULL DEFAULT 'none',
   waits_for text NOT NULL DEFAULT '',
   claimed_by bigint,
@@ -182,6 +180,8 @@ CREATE INDEX mirror_seen ON mirror(seen_at);
 
 -- ---- URLs and pages
 
+CREATE TABLE hash_key (id bigint PRIMARY KEY CHECK (id = 1), key bigint NOT NULL);
+
 CREATE TABLE url (
   id bigint NOT NULL,
   path text COLLATE "C" NOT NULL,
@@ -192,7 +192,6 @@ CREATE TABLE url (
   found_on bigint,
   target bigint,
   attempts integer NOT NULL DEFAULT 0,
-  deaths integer NOT NULL DEFAULT 0,
   hops integer NOT NULL DEFAULT 0,
   due_at double precision NOT NULL DEFAULT 0,
   seed integer NOT NULL DEFAULT 0,

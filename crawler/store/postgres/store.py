@@ -180,7 +180,7 @@ class PostgresStore(SqlStore):
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
         if bodies := bodies_of(batch):
-            stored = await self.bodies.stored(bodies)
+            stored = await super()._retry(lambda: self.bodies.stored(bodies))
             await self._put(stored if self.bodies.place is None else dict.fromkeys(stored))
         if preferences := set_rows(batch.outcomes):
             await self._put_preferences(preferences)

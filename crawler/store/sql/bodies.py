@@ -12,7 +12,7 @@ from crawler.errors import StoreError, UsageError
 from crawler.gunzip import BROKEN
 from crawler.model import Body
 from crawler.store.bodies import decompress, stored_form
-from crawler.store.keys import number_after, url_number
+from crawler.store.keys import numbers_from, url_number
 from crawler.store.location import absolute, db_argument
 from crawler.store.outside_bodies import OutsideBodies
 from crawler.store.protocols import Swept
@@ -29,13 +29,11 @@ async def find_url(read: Queries, url: str) -> int | None:
     """The number of a URL, or ``None`` if the store does not know it."""
     site, path = split(url)
     known = await read.fetch_one("site_number", site=site)
-    number = None if known is None else url_number(known.id, path)
-    while number is not None:
-        row = await read.fetch_one("path", id=number)
-        if row is not None and row.path == path:
-            return number
-        number = None if row is None else number_after(number)
-    return None
+    if known is None:
+        return None
+    numbers = json.dumps(numbers_from(url_number(known.id, path, known.key)))
+    row = await read.fetch_one("number_of_path", numbers=numbers, path=path)
+    return None if row is None else int(row.id)
 
 
 class SqlBodies(StoreSection):

@@ -289,6 +289,7 @@ class Committer:
             links += [
                 (number, numbers[link.url], link.anchor, link.rel, int(link.follow))  # SQLite converts a bool slowly
                 for link in outcome.links
+                if link.url in numbers
             ]
         await self._insert_bodies(list(bodies.values()))
         await self._insert_pages(pages)
@@ -465,7 +466,7 @@ class Committer:
             return []
         me, until = self._workers.id, now + limits.horizon_s
         groups = await self._sql.fetch("claimable_groups", until=until, limit=limits.groups)
-        claims = {g.id: Claim(g.id, g.name, pace_of(g), {}, [], in_caution=g.deaths > 0) for g in groups}
+        claims = {g.id: Claim(g.id, g.name, pace_of(g), {}, []) for g in groups}
         if not claims:
             return []
         await self._sql.execute("claim_groups", worker=me, groups=json.dumps(list(claims)))

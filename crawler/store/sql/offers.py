@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -12,9 +14,11 @@ from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode, StoredReason
-from crawler.store.keys import number_after, site_of, url_number
+from crawler.store.keys import PROBES, new_key, numbers_from, site_of, url_number
 from crawler.store.statements import Statements
 from crawler.url import host_of, registrable_domain, split
+
+_LOG = logging.getLogger("crawler.store")
 
 _NEW = Reason(ReasonCode.NEW)
 _GENERATION = 20_000
@@ -108,12 +112,24 @@ class Offers:
         self._group_by = group_by
         self._sites: dict[str, SiteNumbers] = {}  # by name
         self._recent = RecentUrls()
+        self._key: int | None = None
         self.parts: Parts | None = None  # None: the store has the whole crawl
 
     def forget(self) -> None:
         """Forget all numbers, after a transaction was rolled back: numbers given in it do not exist."""
         self._sites.clear()
         self._recent.forget()
+        self._key = None
+
+    async def _hash_key(self) -> int:
+        """The key of the hashes in the numbers of this store. The first writer makes it."""
+        if self._key is None:
+            row = await self._sql.fetch_one("hash_key")
+            if row is None:
+                await self._sql.execute("make_hash_key", key=new_key())
+                row = await self._sql.fetch_one("hash_key")
+            self._key = int(row.key)
+        return self._key
 
     async def sites(self, names: Iterable[str]) -> dict[str, SiteNumbers]:
         """The numbers of sites by name. A site that the store does not know is added."""
@@ -145,14 +161,16 @@ class Offers:
         places = {url: split(url) for url in urls}
         names = json.dumps(list({place.site for place in places.values()}))
         sites = {row.name: row.id for row in await self._sql.fetch("sites_named", names=names)}
-        wanted = {url: url_number(sites[p.site], p.path) for url, p in places.items() if p.site in sites}
+        key = await self._hash_key()
+        hashed = {url: url_number(sites[p.site], p.path, key) for url, p in places.items() if p.site in sites}
+        stored = {row.id: row for row in await self._stored(hashed.values())}
+        apart = {url for url, number in hashed.items() if number in stored and stored[number].path != places[url].path}
+        stored |= await self._stored_after(hashed[url] for url in apart)
         found: dict[str, int] = {}
-        while wanted:  # more than once only if paths have the same hash
-            paths = {row.id: row.path for row in await self._stored(wanted.values())}
-            found |= {url: number for url, number in wanted.items() if paths.get(number) == places[url].path}
-            wanted = {
-                url: number_after(number) for url, number in wanted.items() if number in paths and url not in found
-            }
+        for url, number in hashed.items():
+            for each in numbers_from(number) if url in apart else [number]:
+                if each in stored and stored[each].path == places[url].path:
+                    found[url] = each
         return found
 
     async def take(
@@ -160,7 +178,8 @@ class Offers:
     ) -> tuple[dict[str, int], set[int]]:
         """Store the best offer of each URL. ``ending`` are the URLs that the same transaction ends.
 
-        Returns the number of every offered URL, and the groups that have new work.
+        Returns the numbers of the offered URLs, and the groups that have new work. A URL is left out, and has no
+        number, if other paths of its site have all numbers that it may have.
         """
         numbers: dict[str, int] = {}
         fresh: dict[str, FoundOffer] = {}
@@ -171,6 +190,14 @@ class Offers:
             else:
                 numbers[url] = known.number
         touched = await self._take_fresh(fresh, numbers, max_depth, ending) if fresh or ending else set()
+        if len(numbers) < len(offers):
+            left_out = next(url for url in offers if url not in numbers)
+            _LOG.warning(
+                "%d URLs were left out: %d other paths of the same site have the numbers that each of them may have "
+                "(docs/decisions/0012-number-urls-by-site.md). The first one is %s",
+                *(len(offers) - len(numbers), PROBES, left_out),
+            )
+            offers = {url: found for url, found in offers.items() if url in numbers}
         await self._note_sitemaps(offers, numbers)
         return numbers, touched
 
@@ -191,10 +218,11 @@ class Offers:
             better |= changed
             taken = await self._insert(list(inserts.values()))
             queued += [n for n, row in inserts.items() if row["state"] == State.QUEUED and n not in taken]
-            rest = {url: found for url, found in rest.items() if numbers[url] in taken}
+            rest = {url: found for url, found in rest.items() if numbers.get(url) in taken}
         await self.enqueue(queued)
         for url, (offer, _) in fresh.items():
-            self._recent.put(url, numbers[url], offer.depth if offer.is_good else _REFUSED)
+            if url in numbers:
+                self._recent.put(url, numbers[url], offer.depth if offer.is_good else _REFUSED)
         queued += await self._apply(better, max_depth, ending)
         return await self.groups(queued)
 
@@ -228,26 +256,36 @@ class Offers:
     async def _compare(
         self, fresh: Mapping[str, FoundOffer], numbers: dict[str, int]
     ) -> tuple[dict[int, dict[str, object]], dict[int, FoundOffer]]:
-        """Divide offers into new rows and offers that are better than the stored URL; fills in ``numbers``."""
+        """Divide offers into new rows and offers that are better than the stored URL; fills in ``numbers``.
+
+        Executes at most two statements that read URLs, whatever the paths are.
+        """
         places = {url: split(url) for url in fresh}
         sites = await self.sites(place.site for place in places.values())
-        wanted = {url: url_number(sites[place.site].site, place.path) for url, place in places.items()}
-        stored = {row.id: row for row in await self._stored(wanted.values())}
+        key = await self._hash_key()
+        hashed = {url: url_number(sites[place.site].site, place.path, key) for url, place in places.items()}
+        stored = {row.id: row for row in await self._stored(hashed.values())}
+        shared = {number for number, urls in Counter(hashed.values()).items() if urls > 1}
+        apart = {
+            url
+            for url, number in hashed.items()
+            if number in shared or (number in stored and stored[number].path != places[url].path)
+        }
+        stored |= await self._stored_after(hashed[url] for url in apart)
         inserts: dict[int, dict[str, object]] = {}
         better: dict[int, FoundOffer] = {}
-        taken: dict[int, str] = {}
-        for url, (offer, found_on) in fresh.items():
-            number, path = wanted[url], places[url].path
-            while taken.get(number, path) != path or (number in stored and stored[number].path != path):
-                number = number_after(number)  # another path of this site has the same hash
-                if number not in stored:
-                    stored |= {row.id: row for row in await self._stored([number])}
+        paths = {number: row.path for number, row in stored.items()}
+        for url in sorted(fresh, key=apart.__contains__):  # those that have the number of their hash come first
+            (offer, found_on), path = fresh[url], places[url].path
+            candidates = numbers_from(hashed[url]) if url in apart else [hashed[url]]
+            number = next((each for each in candidates if paths.setdefault(each, path) == path), None)
+            if number is None:
+                continue
             numbers[url] = number
             if number in stored:
                 if weigh(_known(stored[number]), offer) is not None:
                     better[number] = FoundOffer(offer, found_on)
             else:
-                taken[number] = path
                 reason = offer.refusal or _NEW
                 inserts[number] = {
                     "id": number,
@@ -277,6 +315,11 @@ class Offers:
 
     async def _stored(self, numbers: Iterable[int]) -> list[Any]:
         return await self._sql.fetch("known_urls", numbers=json.dumps(list(numbers)))
+
+    async def _stored_after(self, numbers: Iterable[int]) -> dict[int, Any]:
+        """The stored URLs among those numbers that the paths with these hashes may have."""
+        wanted = {each for number in numbers for each in numbers_from(number)}
+        return {row.id: row for row in await self._stored(sorted(wanted))} if wanted else {}
 
     async def lock(self, numbers: Collection[int]) -> None:
         """Keep other workers from changing these URLs until the transaction ends. SQLite has one writer: no-op."""

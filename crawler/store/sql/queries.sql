@@ -1,5 +1,5 @@
--- Named queries that run on SQLite and PostgreSQL alike. A line "-- name: N" starts a query; a comment below it says
--- what the query is for. Parameters are named.
+-- Named queries of both databases; crawler/store/sql/schema.py spells what they write differently. A line "-- name: N"
+-- starts a query; a comment below it says what the query is for. Parameters are named.
 
 -- name: robots_text
 -- The text of a robots.txt by its SHA-256.
@@ -80,6 +80,40 @@ DELETE FROM worker WHERE run_id = :run_id AND ended_at IS NULL AND ended_code = 
 -- name: neighbours
 -- The other workers whose processes can be looked up on this machine.
 SELECT id, pid FROM worker WHERE processes = :processes AND ended_at IS NULL AND id <> :worker;
+
+-- name: workers_ahead
+-- The workers that were seen in the future: their clocks were wrong.
+SELECT id, seen_at FROM worker WHERE seen_at > latest_now(:now) + :differ;
+
+-- name: set_workers_right
+UPDATE worker SET lease_until = lease_until - seen_at + :now, seen_at = :now
+WHERE seen_at > latest_now(:now) + :differ;
+
+-- name: paces_ahead
+-- The groups whose pauses end later than they can if they begin now.
+SELECT id, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s FROM politeness_group
+WHERE next_at - pause_s - :differ > :now;
+
+-- name: set_pace_right
+UPDATE politeness_group SET next_at = :next_at WHERE id = :id;
+
+-- name: set_robots_right
+-- No copy of a robots.txt that was received in the future is in force, because nobody knows its age. The wait for a file
+-- that could not be had begins anew. Returns the groups of the sites.
+UPDATE site SET robots_id = NULL, wait_until = coalesce(r.retry_at - r.fetched_at + :now, 0)
+FROM robots_copy r WHERE r.id = site.robots_id AND r.fetched_at - :differ > :now RETURNING site.group_id;
+
+-- name: retries_ahead
+-- The queued URLs that wait for longer than their groups and than any retry.
+SELECT f.url_id AS id FROM site s JOIN politeness_group g ON g.id = s.group_id
+JOIN frontier f ON f.site_id = s.id AND f.due_at > :latest WHERE f.due_at > g.next_at;
+
+-- name: set_retry_right
+UPDATE url SET due_at = :now WHERE id = :id;
+
+-- name: set_revisits_right
+UPDATE revisit SET due_at = due_at - checked_at + :now, not_before = not_before - checked_at + :now, checked_at = :now
+WHERE checked_at - :differ > :now RETURNING url_id;
 
 -- name: commits
 SELECT commits FROM worker WHERE id = :worker;
@@ -290,11 +324,18 @@ SELECT next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, rece
 -- name: tdmrep_of
 SELECT fetched_at, status, body, note FROM tdmrep_file WHERE site_id = :site_id;
 
--- name: site_number
-SELECT id FROM site WHERE name = :site;
+-- name: hash_key
+SELECT key FROM hash_key;
 
--- name: path
-SELECT path FROM url WHERE id = :id;
+-- name: make_hash_key
+INSERT INTO hash_key (id, key) VALUES (1, :key) ON CONFLICT DO NOTHING;
+
+-- name: site_number
+-- The number of a site, with the key of the hashes of its paths. No row: the store has no URL of the site.
+SELECT s.id, k.key FROM site s CROSS JOIN hash_key k WHERE s.name = :site;
+
+-- name: number_of_path
+SELECT id FROM url WHERE id IN (list_of(:numbers)) AND path = :path;
 
 -- name: fetched_count
 SELECT coalesce(sum(fetched), 0) AS n FROM site;
@@ -437,14 +478,6 @@ DELETE FROM rup_mail WHERE id <= (SELECT max(id) FROM rup_mail) - :kept;
 -- name: is_mail_read
 SELECT 1 AS is_read FROM rup_mail WHERE digest = :digest;
 
--- name: mark_url
--- The URL that a worker processes; NULL: none. A worker that was ended has been blamed already.
-UPDATE worker SET marked_url = :url_id WHERE id = :worker AND ended_at IS NULL;
-
--- name: take_mark
--- Of a worker that was ended.
-UPDATE worker SET marked_url = NULL WHERE id = :worker;
-
 -- name: drop_unused_preferences
 DELETE FROM preference_set
 WHERE id NOT IN (SELECT preferences_id FROM page WHERE preferences_id IS NOT NULL)
@@ -502,3 +535,380 @@ ON CONFLICT DO NOTHING;
 DELETE FROM page_version WHERE (url_id, version) IN (
   SELECT v.url_id, v.version FROM page_version v WHERE v.last_seen_at < :before
     OR (SELECT count(*) FROM page_version n WHERE n.url_id = v.url_id AND n.version > v.version) + 1 >= :kept);
+
+-- name: change_url
+-- Apply a better offer to a known URL.
+UPDATE url AS u SET depth = t.depth, hops = t.hops, state = t.state, reason_code = t.reason_code, reason = t.reason,
+  found_on = coalesce(t.found_on, u.found_on), seed = latest(u.seed, t.seed),
+  by_domain = coalesce(t.by_domain, u.by_domain)
+FROM given(:depth bigint, :hops int, :state text, :reason_code text, :reason text, :found_on bigint, :seed int,
+  :by_domain int, :id bigint) WHERE u.id = t.id;
+
+-- name: end_url
+-- Write how a visit ended. A URL that is retried keeps the target of an earlier visit.
+UPDATE url AS u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = t.attempts,
+  target = CASE t.state WHEN 'queued' THEN u.target ELSE t.target END, due_at = t.due_at, kind = t.kind
+FROM given(:state text, :reason_code text, :reason text, :attempts int, :target bigint, :due_at float8, :kind text,
+  :id bigint) WHERE u.id = t.id;
+
+-- name: requeue
+-- Queue an excluded or failed URL anew, unless another worker has done so. The caller enqueues it.
+UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0,
+  target = NULL
+WHERE id is_each(:id) AND state IN ('excluded', 'failed');
+
+-- name: set_seed
+-- Make a known URL a seed. The addresses of a domain are counted by hops.
+UPDATE url AS u SET seed = 1, by_domain = t.by_domain, hops = CASE WHEN t.by_domain = 1 THEN 0 ELSE u.hops END
+FROM given(:id bigint, :by_domain int)
+WHERE u.id = t.id AND u.seed = 0;
+
+-- name: exclude
+-- A URL that was visited since it was looked up keeps its outcome.
+UPDATE url AS u SET state = 'excluded', reason_code = t.reason_code, reason = t.reason
+FROM given(:reason_code text, :reason text, :id bigint)
+WHERE u.id = t.id AND u.state NOT IN ('fetched', 'redirected');
+
+-- name: insert_rank
+INSERT INTO rank each_row(:url_id bigint, :site_id bigint, :pagerank float8, :in_links bigint, :in_sites bigint);
+
+-- name: insert_site_rank
+INSERT INTO site_rank each_row(:site_id bigint, :pagerank float8, :pages bigint, :in_links bigint, :in_sites bigint);
+
+-- name: insert_text_signature
+INSERT INTO text_signature (url_id, digest, keys)
+each_row(:url_id bigint, :digest bigint, :keys bytea)
+ON CONFLICT (url_id) DO UPDATE SET digest = excluded.digest, keys = excluded.keys;
+
+-- name: insert_site_template
+INSERT INTO site_template (site_id, shingles) each_row(:site_id bigint, :shingles bytea)
+ON CONFLICT (site_id) DO UPDATE SET shingles = excluded.shingles;
+
+-- name: insert_near_duplicate
+INSERT INTO near_duplicate (url_id, cluster_id, similarity) each_row(:url_id bigint, :cluster_id bigint,
+  :similarity float8);
+
+-- name: set_lastmod
+UPDATE url AS u SET lastmod = t.lastmod FROM given(:lastmod float8, :id bigint)
+WHERE u.id = t.id;
+
+-- name: make_sitemap
+-- A URL known as a link is named as a sitemap before it was requested.
+UPDATE url AS u SET kind = 'sitemap', found_on = coalesce(t.found_on, u.found_on)
+FROM given(:found_on bigint, :id bigint)
+WHERE u.id = t.id AND u.kind = 'page' AND u.state IN ('queued', 'excluded')
+  AND NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = u.id);
+
+-- name: main_sites_before
+-- The main sites that a JSON list of sites named last.
+SELECT id, main_site FROM site WHERE id in_numbers(:sites);
+
+-- name: sites_named
+SELECT id, name, group_id FROM site WHERE name in_texts(:names);
+
+-- name: groups_of_sites
+SELECT id, group_id FROM site WHERE id in_numbers(:sites);
+
+-- name: depths
+SELECT id, depth, kind FROM url WHERE id in_numbers(:numbers);
+
+-- name: insert_answer
+INSERT INTO answer (id, headers, address, tls_version) each_row(:id bigint, :headers text, :address text,
+  :tls_version text) ON CONFLICT DO NOTHING;
+
+-- name: insert_preferences
+INSERT INTO preference_set (id, said) each_row(:id bigint, :said text) ON CONFLICT DO NOTHING;
+
+-- name: insert_tls
+INSERT INTO tls (id, version, cipher, certificate_until) each_row(:id bigint, :version text, :cipher text,
+  :certificate_until float8) ON CONFLICT DO NOTHING;
+
+-- name: count_fetched
+UPDATE site AS s SET fetched = s.fetched + t.pages FROM given(:pages bigint, :site_id bigint)
+WHERE s.id = t.site_id;
+
+-- name: insert_robots_text
+INSERT INTO robots_text (sha256, body) each_row(:sha256 bytea, :body bytea) ON CONFLICT DO NOTHING;
+
+-- name: close_robots_copy
+-- A newer copy replaces the copy in force.
+UPDATE robots_copy AS c SET valid_until = earliest(c.valid_until, t.now)
+FROM given(:now float8, :site_id bigint) JOIN site s ON s.id = t.site_id
+WHERE c.id = s.robots_id;
+
+-- name: set_site_robots
+UPDATE site AS s SET robots_id = t.robots_id, wait_until = t.wait_until, crawl_delay_s = t.crawl_delay_s,
+  main_site = t.main_site
+FROM given(:robots_id bigint, :wait_until float8, :crawl_delay_s float8, :main_site text, :site_id bigint)
+WHERE s.id = t.site_id;
+
+-- name: drop_mirror
+DELETE FROM mirror WHERE site is_each_text(:site) AND evidence IN ('host', 'refuted');
+
+-- name: drop_agent_servers
+DELETE FROM agent_server WHERE site_id is_each(:site_id);
+
+-- name: insert_agent_server
+INSERT INTO agent_server (site_id, line, path, agent_server) each_row(:site_id bigint, :line bigint, :path text,
+  :agent_server text);
+
+-- name: set_pace
+-- If two workers have sent requests to the group, the longer wait holds.
+UPDATE politeness_group AS g SET next_at = t.next_at, pause_s = t.pause_s, backoff_s = t.backoff_s,
+  wait_code = t.wait_code, waits_for = t.waits_for, answers = t.answers, usual_s = t.usual_s, recent_s = t.recent_s
+FROM given(:next_at float8, :pause_s float8, :backoff_s float8, :wait_code text, :waits_for text, :answers bigint,
+  :usual_s float8, :recent_s float8, :name text) WHERE g.name = t.name AND g.next_at <= t.next_at;
+
+-- name: claim_groups
+UPDATE politeness_group SET claimed_by = :worker WHERE id in_numbers(:groups);
+
+-- name: run_under_way
+SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id
+WHERE w.ended_at IS NULL AND w.lease_until > latest_now(:now)
+  AND setting(auxiliary_run) IS NULL ORDER BY r.id DESC LIMIT 1;
+
+-- name: last_run
+SELECT id, finished_at, started_at, ended_code, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
+WHERE setting(auxiliary_run) IS NULL ORDER BY id DESC LIMIT 1;
+
+-- name: alike_sites
+-- Sites with the same bodies at the same paths: the site, the site with more pages, the number of equal paths, of paths
+-- compared, and the pages of the smaller site. Each page is compared with the same page of the site with the lowest
+-- number only: a body at one path of ten thousand sites makes ten thousand pairs. The same path has the same path hash on
+-- every site.
+WITH twin AS (
+  SELECT body_id, site_of(url_id) AS b, min(site_of(url_id)) OVER (PARTITION BY body_id, path_hash_of(url_id)) AS a
+  FROM page
+  WHERE body_id IN (SELECT body_id FROM page WHERE body_id IS NOT NULL GROUP BY body_id HAVING count(*) > 1)),
+alike AS (
+  SELECT a, b, count(*) AS n FROM twin WHERE b > a GROUP BY a, b HAVING count(DISTINCT body_id) >= :least),
+ranked AS (
+  SELECT s.id AS main_id, t.id AS site_id, s.name AS main_site, t.name AS site, n, t.fetched
+  FROM alike JOIN site s ON s.id IN (a, b) JOIN site t
+    ON (s.id = a AND t.id = b AND s.fetched >= t.fetched) OR (s.id = b AND t.id = a AND s.fetched > t.fetched))
+SELECT site, main_site, n AS alike,
+  (SELECT count(*) FROM page p JOIN page q ON q.url_id = (first_url_of(main_id) | (path_hash_of(p.url_id)))
+   WHERE p.url_id BETWEEN first_url_of(site_id) AND last_url_of(site_id) AND p.body_id IS NOT NULL
+     AND q.body_id IS NOT NULL) AS compared,
+  fetched AS pages
+FROM ranked ORDER BY n DESC, main_id;
+
+-- name: expire_robots
+-- Expire all copies in force, or only those of sites to which no connection was made, or which were given up.
+UPDATE robots_copy SET valid_until = earliest(valid_until, :now), retry_at = NULL
+WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT flag(:unreached) OR (action IN ('unreachable', 'untrusted', 'given_up')
+  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
+
+-- name: expire_robots_of
+-- Expire the copies in force at a JSON list of sites.
+UPDATE robots_copy SET valid_until = earliest(valid_until, :now)
+WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted')
+  AND id IN (SELECT robots_id FROM site WHERE name in_texts(:sites));
+
+-- name: end_robots_wait
+UPDATE site SET wait_until = 0
+WHERE NOT flag(:unreached) OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted',
+  'given_up')
+  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout'));
+
+-- name: regroup_site
+UPDATE site AS s SET group_id = g.id FROM given(:group_name text, :id bigint)
+JOIN politeness_group g ON g.name = t.group_name WHERE s.id = t.id;
+
+-- name: last_settings
+SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END AS settings FROM run
+WHERE id <> :run_id AND setting(auxiliary_run) IS NULL ORDER BY id DESC LIMIT 1;
+
+-- name: due_revisits
+-- The revisits that are due and were not made in this run. A site that reports its changes is not polled meanwhile,
+-- except for URLs checked before the registration, checked before all_due_before, or unreachable since. A page that the
+-- standing sample did not draw is not visited, if its depth was held back.
+SELECT r.url_id, r.changes, r.watched_s, r.checked_at, r.hint IS NOT NULL AS is_hinted, h.tried, h.changed
+FROM revisit r JOIN url u ON u.id = r.url_id
+LEFT JOIN hint_record h ON h.site_id = site_of(r.url_id) AND h.source = r.hint
+LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.name = t.site
+  WHERE t.silent_at > :now AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = site_of(r.url_id)
+WHERE r.due_at <= :now AND r.not_before < :not_before AND u.state <> 'queued'
+  AND (r.hint IS NOT NULL OR NOT flag(:hinted_only))
+  AND NOT EXISTS (SELECT 1 FROM sample_draw d WHERE d.stands = 1 AND u.depth >= d.held_from AND u.kind = 'page'
+    AND u.hops = 0 AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id))
+  AND (told.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < latest(told.registered_at, :all_due_before)
+    OR (r.failures > 0 AND u.state <> 'failed'));
+
+-- name: hint_sources
+-- The source of the newest hint of each URL of a JSON list; NULL: none.
+SELECT url_id, hint FROM revisit WHERE url_id in_numbers(:numbers);
+
+-- name: pay
+INSERT INTO revisit_budget (site_id, paid_until) each_row(:site_id bigint, :paid_until float8)
+ON CONFLICT (site_id) DO UPDATE SET paid_until = excluded.paid_until;
+
+-- name: end_revisit
+-- Write how a revisit ended; checked_at is NULL if it observed nothing.
+UPDATE revisit AS r SET due_at = t.due_at, not_before = t.not_before, checked_at = coalesce(t.checked_at, r.checked_at),
+  changes = t.changes, watched_s = t.watched_s, failures = t.failures, why = t.why,
+  hint = CASE WHEN t.checked_at IS NULL THEN r.hint END,
+    hinted_at = CASE WHEN t.checked_at IS NULL THEN r.hinted_at END,
+  etag = CASE WHEN t.checked_at IS NULL THEN r.etag ELSE t.etag END,
+  last_modified = CASE WHEN t.checked_at IS NULL THEN r.last_modified ELSE t.last_modified END,
+  content = CASE WHEN t.checked_at IS NULL THEN r.content ELSE t.content END
+FROM given(:due_at float8, :not_before float8, :checked_at float8, :changes float8, :watched_s float8,
+  :failures bigint, :why text, :etag text, :last_modified text, :content bytea, :id bigint) WHERE r.url_id = t.id;
+
+-- name: record_hint
+-- Record whether a hint was right.
+INSERT INTO hint_record AS h (site_id, source, tried, changed)
+SELECT site_of(r.url_id), r.hint, count(*), sum(t.was_right)
+FROM given(:was_right int, :id bigint)
+JOIN revisit r ON r.url_id = t.id WHERE r.hint IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2
+ON CONFLICT (site_id, source) DO UPDATE SET tried = h.tried + excluded.tried,
+  changed = h.changed + excluded.changed;
+
+-- name: failed_for_good
+-- Of a JSON list of URL numbers, those that failed and never were a page, and that a standing sample does not leave
+-- out.
+SELECT id FROM url WHERE id in_numbers(:numbers) AND state = 'failed'
+  AND NOT EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id)
+  AND (EXISTS (SELECT 1 FROM sample a WHERE a.url_id = url.id)
+    OR NOT EXISTS (SELECT 1 FROM sample_draw WHERE stands = 1 AND held_from IS NOT NULL));
+
+-- name: excluded_of
+SELECT id FROM url WHERE id in_numbers(:numbers) AND state = 'excluded';
+
+-- name: hint_records
+SELECT site_id, source, tried, changed FROM hint_record WHERE site_id in_numbers(:sites);
+
+-- name: back_to
+-- A revisit changed nothing: restore the state. The target stays.
+UPDATE url AS u SET state = t.state, reason_code = t.reason_code, reason = t.reason, attempts = 0, due_at = 0
+FROM given(:state text, :reason_code text, :reason text, :id bigint)
+WHERE u.id = t.id;
+
+-- name: page_seen
+UPDATE page AS p SET last_seen_at = t.seen_at, etag = t.etag, last_modified = t.last_modified, gone_at = NULL,
+  preferences_id = CASE WHEN t.keeps_preferences = 1 THEN p.preferences_id ELSE t.preferences_id END,
+  robots_preferences_id = t.robots_preferences_id
+FROM given(:seen_at float8, :etag text, :last_modified text, :id bigint, :keeps_preferences int,
+  :preferences_id bigint, :robots_preferences_id bigint) WHERE p.url_id = t.id;
+
+-- name: page_gone
+UPDATE page AS p SET gone_at = coalesce(p.gone_at, t.gone_at)
+FROM given(:gone_at float8, :id bigint)
+WHERE p.url_id = t.id;
+
+-- name: ask_whole
+UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id is_each(:id);
+
+-- name: keep_version
+-- Keep the version that a page had so far, unless it was NOINDEX.
+INSERT INTO page_version (url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
+  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
+  robots_preferences_id, language, answer_id)
+SELECT p.url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at),
+  title, description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
+  robots_preferences_id, language, answer_id
+FROM given(:id bigint) JOIN page p ON p.url_id = t.id
+WHERE noindex = 0
+ON CONFLICT (url_id, version) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
+  charset = excluded.charset, fetched_at = excluded.fetched_at, last_seen_at = excluded.last_seen_at,
+  title = excluded.title, description = excluded.description, keywords = excluded.keywords,
+  noindex = excluded.noindex, body_id = excluded.body_id, body_bytes = excluded.body_bytes,
+  text_sha256 = excluded.text_sha256, etag = excluded.etag, last_modified = excluded.last_modified,
+  preferences_id = excluded.preferences_id, robots_preferences_id = excluded.robots_preferences_id,
+  language = excluded.language, answer_id = excluded.answer_id;
+
+-- name: bodies_of
+INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page_version
+WHERE url_id is_each(:id) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;
+
+-- name: blank_versions
+-- A page says NOINDEX: remove what its earlier versions said.
+UPDATE page_version SET title = NULL, description = NULL, keywords = NULL, body_id = NULL, text_sha256 = NULL,
+  language = NULL, noindex = 1
+WHERE url_id is_each(:id);
+
+-- name: delete_object
+INSERT INTO object_to_delete (sha256) each_row(:sha256 bytea) ON CONFLICT DO NOTHING;
+
+-- name: bodies
+-- The bodies with the numbers in a JSON array.
+SELECT id, sha256, data FROM body WHERE id in_numbers(:numbers);
+
+-- name: insert_frame_url
+INSERT INTO frame_url (url_id) each_row(:url_id bigint);
+
+-- name: offer_to_parts
+-- Offer, of a JSON list of URLs, those of other parts to their parts: queued ones, and those that were left to them.
+INSERT INTO outgoing (part, url, depth, hops, seed, kind, lastmod, by_domain)
+SELECT s.other_part, s.name || u.path, u.depth, u.hops, u.seed, u.kind, u.lastmod, u.by_domain
+FROM url u JOIN site s ON s.id = site_of(u.id)
+WHERE u.id in_numbers(:numbers) AND s.other_part IS NOT NULL
+  AND (u.state = 'queued' OR u.reason_code = 'other_part');
+
+-- name: leave_to_parts
+-- Exclude, of a JSON list of URLs, the queued ones of other parts.
+UPDATE url AS u SET state = 'excluded', reason_code = 'other_part', reason = :sentence, target = NULL
+FROM site s WHERE u.id in_numbers(:numbers) AND u.state = 'queued' AND s.id = site_of(u.id)
+  AND s.other_part IS NOT NULL;
+
+-- name: outgoing_taken
+-- Numbers are never given twice: an offer that came since stays.
+DELETE FROM outgoing WHERE part = :part AND id in_numbers(:numbers);
+
+-- name: leave_not_drawn
+-- Exclude, of a JSON list of queued URLs, the pages that the standing sample did not draw: those that were held back,
+-- and those found after the draw. The target of a redirect is requested.
+UPDATE url AS u SET state = 'excluded', reason_code = 'sample', reason = :sentence, target = NULL
+WHERE u.id in_numbers(:numbers) AND u.state = 'queued' AND u.kind = 'page' AND u.hops = 0
+  AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id)
+  AND (u.depth >= (SELECT held_from FROM sample_draw)
+    OR NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = u.id));
+
+-- name: forget_page_bodies
+INSERT INTO body_to_drop SELECT DISTINCT body_id FROM page
+WHERE url_id is_each(:id) AND body_id IS NOT NULL ON CONFLICT DO NOTHING;
+
+-- name: uncount_page
+UPDATE site AS s SET fetched = latest(0, s.fetched - n.pages)
+FROM (SELECT site_of(url_id) AS site_id, count(*) AS pages FROM page WHERE url_id is_each(:id) GROUP BY 1) n
+WHERE s.id = n.site_id;
+
+-- name: forget_page
+DELETE FROM page WHERE url_id is_each(:id);
+
+-- name: forget_versions
+DELETE FROM page_version WHERE url_id is_each(:id);
+
+-- name: forget_revisit
+DELETE FROM revisit WHERE url_id is_each(:id);
+
+-- name: forget_rank
+DELETE FROM rank WHERE url_id is_each(:id);
+
+-- name: forget_text_signature
+DELETE FROM text_signature WHERE url_id is_each(:id);
+
+-- name: forget_near_duplicate
+DELETE FROM near_duplicate WHERE url_id is_each(:id) OR cluster_id is_each(:id);
+
+-- name: forget_url
+-- The row of the URL stays: it keeps the page from coming back.
+UPDATE url AS u SET state = 'excluded', reason_code = 'forgotten', reason = t.reason, target = NULL, due_at = 0,
+  attempts = 0
+FROM given(:reason text, :id bigint) WHERE u.id = t.id;
+
+-- name: forgettable
+-- What a JSON list of URLs would take out.
+SELECT (SELECT count(*) FROM page WHERE url_id in_numbers(:numbers)) AS pages,
+  (SELECT count(*) FROM page_version WHERE url_id in_numbers(:numbers)) AS versions,
+  (SELECT count(*) FROM link WHERE source in_numbers(:numbers)) AS links;
+
+-- name: redact_locations
+-- Clear the locations of requests that were redirected to a JSON list of URLs: those of URLs whose target is in the list,
+-- and, for redirects of earlier visits, those that name a URL of the list.
+UPDATE request SET location = NULL WHERE purpose <> 'robots' AND location IS NOT NULL AND (
+  (site_id, path) IN (SELECT site_of(id), path FROM url
+    WHERE state IN ('redirected', 'excluded', 'failed') AND target in_numbers(:numbers))
+  OR location IN (SELECT s.name || u.path FROM url u JOIN site s ON s.id = site_of(u.id)
+    WHERE u.id in_numbers(:numbers))
+  OR (site_id, location) IN (SELECT site_of(id), path FROM url WHERE id in_numbers(:numbers)));

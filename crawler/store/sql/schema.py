@@ -1,8 +1,12 @@
-"""The SQL files of both dialects: the schema, and the named statements."""
+"""The SQL files of both dialects: the schema, and the named statements.
+
+A statement that the databases only spell differently stands once, in ``sql/queries.sql``; the functions below spell it.
+A statement in the folder of a dialect differs by what it does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from shlex import quote
 
@@ -33,10 +37,58 @@ _FUNCTIONS_OF_VIEWS = {
         "whole": "({0})::integer",
     },
 }
-#: As above, for statements.
-_FUNCTIONS_OF_STATEMENTS = {
-    "sqlite": {"list_of": "SELECT value FROM json_each({0})"},
-    "postgres": {"list_of": "SELECT unnest(numbers({0}))"},
+
+
+def _columns(arguments: str) -> list[tuple[str, str]]:
+    """The parameters in ``:id bigint, :path text`` with their types."""
+    pairs = (argument.split() for argument in arguments.split(","))
+    return [(name, kind) for name, kind in pairs]
+
+
+def _arrays(arguments: str) -> str:
+    """The rows of all columns, each of which is an array."""
+    return f"unnest({', '.join(f'{name}::{kind}[]' for name, kind in _columns(arguments))})"
+
+
+#: As above, for statements. Lists are JSON texts.
+#:
+#: - ``list_of(:l)`` is a subquery with the numbers of a list.
+#:   ``x in_numbers(:l)`` and ``x in_texts(:l)`` are conditions.
+#: - A statement for many rows names their columns, with the types of PostgreSQL, where each column is an array:
+#:   ``each_row(:a text, :b int)`` are all rows, and ``given(:a text, :b int)`` is a table ``t`` of them with columns
+#:   ``a`` and ``b``. ``x is_each(:id)`` and ``x is_each_text(:name)`` are conditions on the one column.
+#: - ``latest`` and ``earliest`` are the greatest and the least of several values.
+#: - ``flag(:f)`` is a truth value, and ``setting(s)`` a value at the top of ``settings``.
+#: - ``latest_now`` is the given time, or that of the clock of the database if it is later.
+_FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]] = {
+    "sqlite": {
+        "list_of": "SELECT value FROM json_each({0})",
+        "in_numbers": "IN (SELECT value FROM json_each({0}))",
+        "in_texts": "IN (SELECT value FROM json_each({0}))",
+        "each_row": lambda given: f"VALUES ({', '.join(name for name, _ in _columns(given))})",
+        "given": lambda given: f"(SELECT {', '.join(f'{name} AS {name[1:]}' for name, _ in _columns(given))}) AS t",
+        "is_each": "= {0}",
+        "is_each_text": "= {0}",
+        "latest": "max({0})",
+        "earliest": "min({0})",
+        "flag": "{0}",
+        "setting": "json_extract(settings, '$.{0}')",
+        "latest_now": "{0}",
+    },
+    "postgres": {
+        "list_of": "SELECT unnest(numbers({0}))",
+        "in_numbers": "= ANY(numbers({0}))",
+        "in_texts": "= ANY(texts({0}))",
+        "each_row": lambda given: f"SELECT * FROM {_arrays(given)}",
+        "given": lambda given: f"{_arrays(given)} AS t ({', '.join(name[1:] for name, _ in _columns(given))})",
+        "is_each": "= ANY({0}::bigint[])",
+        "is_each_text": "= ANY({0}::text[])",
+        "latest": "greatest({0})",
+        "earliest": "least({0})",
+        "flag": "{0}::boolean",
+        "setting": "settings::json ->> '{0}'",
+        "latest_now": "greatest({0}, clock())",
+    },
 }
 
 

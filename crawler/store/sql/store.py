@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from abc import ABC, abstractmethod
@@ -10,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crawler.errors import Setting, StoreError, UsageError
+from crawler.errors import Setting, StoreError, StoreFull, UsageError
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.parts import PartLook, Parts, PartTraffic
@@ -46,6 +47,7 @@ from crawler.store.sql.section import Access
 from crawler.store.sql.site_rows import claimed_site, refuted_of
 from crawler.store.sql.unread import answer_of
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
+from crawler.store.sql.wrong_clock import set_right
 from crawler.store.statements import Queries, Statements
 from crawler.version import VERSION
 
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SEEDS_AT_ONCE = 5000
+_LOOK_FOR_ROOM_S = 1.0
 
 
 def _waiting(row: Any) -> Waiting:
@@ -90,6 +93,7 @@ class SqlStore(ABC):
 
     def _make_parts(self) -> None:
         """Make the parts that are the same for both databases."""
+        self._waits_for_room: Callable[[], bool] = lambda: False
         access, offers, readiness = self._access, self._offers, self._readiness
         self.revisits = SqlRevisits(access, offers, readiness, self._revisits)
         self.samples = SqlSamples(access, offers, readiness)
@@ -146,8 +150,18 @@ class SqlStore(ABC):
         """Insert rows of another store into a table, in one transaction."""
 
     async def _retry(self, attempt: Callable[[], Awaitable[T]], /) -> T:
-        """Retry an attempt as long as it may succeed. An error of a file is final."""
-        return await attempt()
+        """Retry an attempt as long as it may succeed. An error of a file is final, but for a disk that gets room."""
+        while True:
+            try:
+                return await attempt()
+            except StoreFull:
+                if not self._waits_for_room():
+                    raise
+            await asyncio.sleep(_LOOK_FOR_ROOM_S)
+
+    def wait_for_room(self, waits: Callable[[], bool]) -> None:
+        """Try again what the disk has no room for, as long as ``waits`` returns true."""
+        self._waits_for_room = waits
 
     async def _count(self, statement: str) -> Any:
         """The row of a statement that may take minutes. The crawl continues at the same time."""
@@ -274,6 +288,7 @@ class SqlStore(ABC):
     @retrying
     async def recover(self, now: float) -> None:
         async with self._writing():
+            await set_right(self._sql, self._offers, self._readiness, now, self.name)
             await self._end_crashed(now)
             await self._release_lost(now)
 
@@ -316,11 +331,6 @@ class SqlStore(ABC):
             result = await self._committer.commit(batch)
         self._workers.commits += 1
         return result
-
-    @retrying
-    async def mark_url(self, url_id: int | None) -> None:
-        async with self._writing():
-            await self._workers.mark_url(url_id)
 
     @retrying
     async def commit_late(self, batch: CommitBatch) -> None:

@@ -272,7 +272,7 @@ CREATE VIEW orders AS SELECT id AS order_id, asked_at, command, name, run_id, do
 
 CREATE VIEW urls_by_id AS
   SELECT id AS url_id, site_of(id) AS site_id, path_hash_of(id) AS path_hash, path, state, reason_code, reason, depth,
-         found_on AS found_on_id, target AS target_id, attempts, deaths, hops, due_at, seed, kind, lastmod
+         found_on AS found_on_id, target AS target_id, attempts, hops, due_at, seed, kind, lastmod
   FROM url;
 
 CREATE VIEW frontier_by_id AS SELECT url_id, site_id, due_at, depth, is_revisit FROM frontier;

@@ -17,14 +17,12 @@ from typing import Any
 
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import AnswerTimes, Pace, PolitenessSettings, after_crash
-from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, StoredWaitReason, WaitCode
+from crawler.reasons import EndCode, RunEnd, StoredWaitReason, WaitCode
 from crawler.store.protocols import CommitBatch
 from crawler.store.statements import Statements
 
 #: The end of a placeholder whose workers never start.
 _PLACEHOLDER = EndCode.NOT_BEGUN
-_MOST_DEATHS = 3  # of workers that had marked a URL; the last one fails the URL
-_DIED = Reason(ReasonCode.WORKER_DIED, str(_MOST_DEATHS))
 
 
 class Workers:
@@ -39,7 +37,6 @@ class Workers:
         self.lease_s = lease_s
         self.id = 0
         self.commits = 0  # as far as this process knows
-        self._has_mark = False  # on a URL
 
     async def join(self, run_id: int, now: float, *, as_placeholder: bool = False) -> None:
         """Register as a worker of a run.
@@ -60,7 +57,6 @@ class Workers:
         )
         self.id = row.id
         self.commits = 0
-        self._has_mark = False
 
     async def renew(self, batch: CommitBatch | None, now: float) -> None:
         """Renew the lease, and count a commit if there is a ``batch``.
@@ -106,7 +102,6 @@ class Workers:
                 await self.end(neighbour.id, RunEnd(EndCode.KILLED), now)
         lost = RunEnd(EndCode.LEASE_RAN_OUT)
         await self._sql.execute("end_lost_workers", now=now, ended_code=lost.code, ended_by=lost.sentence)
-        await self._blame()
         groups = await self._sql.fetch("lost_groups")
         paces = {}
         for group in groups:
@@ -115,24 +110,8 @@ class Workers:
         await self._sql.execute_many("free_group", [{"id": group.id} for group in groups])
         return {group.id for group in groups}
 
-    async def mark_url(self, url_id: int | None) -> None:
-        """Mark the URL that this worker processes; ``None``: none."""
-        self._has_mark = url_id is not None
-        await self._sql.execute("mark_url", url_id=url_id, worker=self.id)
-
-    async def _blame(self) -> None:
-        """Count the deaths of workers against the URLs that they had marked; the third death fails a URL."""
-        for worker in await self._sql.fetch("lost_marks"):
-            await self._sql.execute("take_mark", worker=worker.id)
-            blamed = await self._sql.fetch_one("blame", id=worker.marked_url)
-            if blamed is not None and blamed.deaths >= _MOST_DEATHS:
-                await self._sql.execute_many("dequeue", [{"id": worker.marked_url}])
-                await self._sql.execute("fail_killer", reason=_DIED.sentence, id=worker.marked_url)
-
     async def end(self, worker: int | None, end: RunEnd, now: float) -> None:
         """Note that a worker (``None``: this worker) has ended. :meth:`release_lost` then releases its groups."""
-        if worker is None and self._has_mark:  # it ends in order: no URL is to blame
-            await self.mark_url(None)
         await self._sql.execute(
             "end_worker", now=now, ended_code=end.code, ended_by=end.sentence, worker=worker or self.id
         )

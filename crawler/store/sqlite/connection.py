@@ -23,6 +23,7 @@ from crawler.errors import (
     Setting,
     StatementError,
     StoreError,
+    StoreFull,
     StoreInUse,
     UsageError,
 )
@@ -46,6 +47,8 @@ PRAGMA busy_timeout = 10000;
 PRAGMA temp_store = MEMORY;
 """
 _INTERRUPT_EVERY_S = 0.05
+#: The result codes of a disk without room, in the file, its WAL and the index of that.
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _ROWS_AT_ONCE = 500
 _STEPS_BETWEEN_LOOKS = 20_000  # instructions of SQLite's virtual machine, less than a millisecond
 _MAGIC = b"SQLite format 3\0"  # the first bytes of every SQLite file
@@ -207,7 +210,8 @@ async def transaction(db: aiosqlite.Connection, path: Path) -> AsyncIterator[Non
                 await db.execute("ROLLBACK")
             raise
     except sqlite3.Error as error:
-        raise StoreError(_explain(path, error)) from error
+        kind = StoreFull if getattr(error, "sqlite_errorcode", None) in _NO_ROOM else StoreError
+        raise kind(_explain(path, error)) from error
 
 
 @asynccontextmanager

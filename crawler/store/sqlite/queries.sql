@@ -19,64 +19,10 @@ FROM url WHERE id = :id AND state = 'queued' ON CONFLICT DO NOTHING;
 DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) = (SELECT site_of(id), due_at, depth, id FROM url
   WHERE id = :id);
 
--- name: change_url
--- Apply a better offer to a known URL.
-UPDATE url SET depth = :depth, hops = :hops, state = :state, reason_code = :reason_code, reason = :reason,
-  found_on = coalesce(:found_on, found_on),
-  seed = max(seed, :seed), by_domain = coalesce(:by_domain, by_domain)
-WHERE id = :id;
-
--- name: end_url
--- Write how a visit ended. A URL that is retried keeps the target of an earlier visit.
-UPDATE url SET state = :state, reason_code = :reason_code, reason = :reason, attempts = :attempts,
-  target = CASE :state WHEN 'queued' THEN target ELSE :target END, due_at = :due_at, kind = :kind, deaths = 0 WHERE id = :id;
-
--- name: requeue
--- Queue an excluded or failed URL anew, unless another worker has done so. The caller enqueues it.
-UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0, deaths = 0,
-  target = NULL
-WHERE id = :id AND state IN ('excluded', 'failed');
-
--- name: set_seed
--- Make a known URL a seed. The addresses of a domain are counted by hops.
-UPDATE url SET seed = 1, by_domain = :by_domain, hops = CASE WHEN :by_domain = 1 THEN 0 ELSE hops END
-WHERE id = :id AND seed = 0;
-
--- name: exclude
--- A URL that was visited since it was looked up keeps its outcome.
-UPDATE url SET state = 'excluded', reason_code = :reason_code, reason = :reason WHERE id = :id
-  AND state NOT IN ('fetched', 'redirected');
-
--- name: insert_rank
-INSERT INTO rank VALUES (:url_id, :site_id, :pagerank, :in_links, :in_sites);
-
--- name: insert_site_rank
-INSERT INTO site_rank VALUES (:site_id, :pagerank, :pages, :in_links, :in_sites);
-
 -- name: insert_main_text
+-- Keep the text of a body, unless the body was deleted meanwhile.
 INSERT OR REPLACE INTO main_text (body_id, read_as, data)
 SELECT id, :read_as, :data FROM body WHERE id = :body_id;
-
--- name: insert_text_signature
-INSERT OR REPLACE INTO text_signature (url_id, digest, keys) VALUES (:url_id, :digest, :keys);
-
--- name: insert_site_template
-INSERT OR REPLACE INTO site_template (site_id, shingles) VALUES (:site_id, :shingles);
-
--- name: insert_near_duplicate
-INSERT INTO near_duplicate (url_id, cluster_id, similarity) VALUES (:url_id, :cluster_id, :similarity);
-
--- name: set_lastmod
-UPDATE url SET lastmod = :lastmod WHERE id = :id;
-
--- name: make_sitemap
--- A URL known as a link is named as a sitemap before it was requested.
-UPDATE url SET kind = 'sitemap', found_on = coalesce(:found_on, found_on)
-WHERE id = :id AND kind = 'page' AND state IN ('queued', 'excluded') AND id NOT IN (SELECT url_id FROM revisit);
-
--- name: main_sites_before
--- The main sites that a JSON list of sites named last.
-SELECT id, main_site FROM site WHERE id IN (SELECT value FROM json_each(:sites));
 
 -- name: urls_behind_mirrors
 -- URLs excluded as a mirror's, on a JSON list of sites and on all sites whose Host lines lead there.
@@ -102,15 +48,6 @@ INSERT INTO site (name, host, registered_domain, group_id, other_part)
   SELECT :name, :host, :registered_domain, id, :other_part FROM politeness_group
   WHERE name = :group_name ON CONFLICT DO NOTHING;
 
--- name: sites_named
-SELECT id, name, group_id FROM site WHERE name IN (SELECT value FROM json_each(:names));
-
--- name: groups_of_sites
-SELECT id, group_id FROM site WHERE id IN (SELECT value FROM json_each(:sites));
-
--- name: depths
-SELECT id, depth, kind FROM url WHERE id IN (SELECT value FROM json_each(:numbers));
-
 -- name: insert_body
 -- The body is a gzip member as received, or else plain bytes, which the store compresses. It is kept outside if both
 -- are NULL.
@@ -127,34 +64,15 @@ VALUES (:url_id, :status, :content_type, :charset, :fetched_at, :title, :descrip
     :last_modified, :other_schemes, :directives, :note, :text_sha256, :version, :preferences_id,
     :robots_preferences_id, :language, :answer_id, :resources);
 
--- name: insert_answer
-INSERT OR IGNORE INTO answer (id, headers, address, tls_version) VALUES (:id, :headers, :address, :tls_version);
-
--- name: insert_preferences
-INSERT OR IGNORE INTO preference_set (id, said) VALUES (:id, :said);
-
 -- name: insert_link
 -- By position: SQLite takes half as long to bind a tuple as a mapping, and a page has dozens of links.
 INSERT OR REPLACE INTO link (source, target, anchor, rel, follow) VALUES (?, ?, ?, ?, ?);
-
--- name: insert_tls
-INSERT OR IGNORE INTO tls (id, version, cipher, certificate_until) VALUES (:id, :version, :cipher, :certificate_until);
 
 -- name: insert_request
 INSERT INTO request (run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
   retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address) VALUES (:run_id, :site_id, :path, :purpose,
     :started_at, :finished_at, :status, :error_kind, :error, :bytes, :retry_after_s, :robots_id, :verdict_line,
       :for_site_id, :location, :lag_s, :tls_id, :address);
-
--- name: count_fetched
-UPDATE site SET fetched = fetched + :pages WHERE id = :site_id;
-
--- name: insert_robots_text
-INSERT INTO robots_text (sha256, body) VALUES (:sha256, :body) ON CONFLICT DO NOTHING;
-
--- name: close_robots_copy
--- A newer copy replaces the copy in force.
-UPDATE robots_copy SET valid_until = min(valid_until, :now) WHERE id = (SELECT robots_id FROM site WHERE id = :site_id);
 
 -- name: insert_robots_copy
 INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag, last_modified,
@@ -167,38 +85,19 @@ VALUES (:site_id, (SELECT id FROM robots_text WHERE sha256 = :sha256), :action, 
 -- The newest copies of a JSON list of sites.
 SELECT site_id, max(id) AS id FROM robots_copy WHERE site_id IN (SELECT value FROM json_each(:sites)) GROUP BY site_id;
 
--- name: set_site_robots
-UPDATE site SET robots_id = :robots_id, wait_until = :wait_until, crawl_delay_s = :crawl_delay_s, main_site = :main_site
-WHERE id = :site_id;
-
--- name: drop_mirror
-DELETE FROM mirror WHERE site = :site AND evidence IN ('host', 'refuted');
-
 -- name: set_mirror
 INSERT OR REPLACE INTO mirror (site, main_site, evidence, contradiction, seen_at)
 VALUES (:site, :main_site, :evidence, :contradiction, :now);
-
--- name: drop_agent_servers
-DELETE FROM agent_server WHERE site_id = :site_id;
-
--- name: insert_agent_server
-INSERT INTO agent_server (site_id, line, path, agent_server) VALUES (:site_id, :line, :path, :agent_server);
 
 -- name: put_tdmrep
 INSERT OR REPLACE INTO tdmrep_file (site_id, fetched_at, status, body, note)
 VALUES (:site_id, :fetched_at, :status, :body, :note);
 
--- name: set_pace
--- If two workers have sent requests to the group, the longer wait holds.
-UPDATE politeness_group SET next_at = :next_at, pause_s = :pause_s, backoff_s = :backoff_s,
-  wait_code = :wait_code, waits_for = :waits_for, answers = :answers, usual_s = :usual_s, recent_s = :recent_s
-WHERE name = :name AND next_at <= :next_at;
-
 -- name: end_reservation
 UPDATE politeness_group SET reserved_by = NULL WHERE name = :name AND reserved_by = :worker;
 
 -- name: release_groups
-UPDATE politeness_group SET claimed_by = NULL, deaths = 0
+UPDATE politeness_group SET claimed_by = NULL
 WHERE id IN (SELECT value FROM json_each(:groups));
 
 -- name: refresh_ready
@@ -231,13 +130,10 @@ WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 
 -- name: claimable_groups
 -- The groups that have been ready longest.
-SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s, deaths
+SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s
 FROM politeness_group
 WHERE ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
   ORDER BY ready_at LIMIT :limit;
-
--- name: claim_groups
-UPDATE politeness_group SET claimed_by = :worker WHERE id IN (SELECT value FROM json_each(:groups));
 
 -- name: claimed_sites
 -- The next sites of claimed groups that have a URL to fetch now, each with its next URLs as JSON, nearest to a seed
@@ -300,19 +196,7 @@ WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL)
   AND (w.id IS NULL OR w.ended_at IS NOT NULL);
 
 -- name: free_group
--- The worker of a group died. Until the group is given back, its URLs are visited with caution.
-UPDATE politeness_group SET claimed_by = NULL, reserved_by = NULL, deaths = deaths + 1 WHERE id = :id;
-
--- name: lost_marks
--- The URLs that workers had marked when they died.
-SELECT id, marked_url FROM worker WHERE marked_url IS NOT NULL AND ended_at IS NOT NULL;
-
--- name: blame
--- A worker died while it processed what the visit to a URL had brought.
-UPDATE url SET deaths = deaths + 1 WHERE id = :id AND state = 'queued' RETURNING deaths;
-
--- name: fail_killer
-UPDATE url SET state = 'failed', reason_code = 'worker_died', reason = :reason, due_at = 0 WHERE id = :id;
+UPDATE politeness_group SET claimed_by = NULL, reserved_by = NULL WHERE id = :id;
 
 -- name: end_lost_workers
 UPDATE worker SET ended_at = lease_until, ended_code = :ended_code, ended_by = :ended_by WHERE ended_at IS NULL AND lease_until <= :now;
@@ -331,66 +215,15 @@ WHERE id = :worker AND ended_at IS NULL RETURNING commits;
 -- name: end_all_workers
 UPDATE worker SET ended_at = :now, ended_code = :ended_code, ended_by = :ended_by WHERE ended_at IS NULL;
 
--- name: run_under_way
-SELECT r.id, r.settings FROM run r JOIN worker w ON w.run_id = r.id
-WHERE w.ended_at IS NULL AND w.lease_until > :now
-  AND json_extract(r.settings, '$.auxiliary_run') IS NULL ORDER BY r.id DESC LIMIT 1;
-
--- name: last_run
-SELECT id, finished_at, started_at, ended_code, ended_by, crawler_version, settings, worst_lag_s, pages_before FROM run
-WHERE json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY id DESC LIMIT 1;
-
 -- name: others_at_work
 -- Whether another worker holds a group, or has just released one. One statement, because groups move meanwhile.
 SELECT EXISTS (SELECT 1 FROM politeness_group
   WHERE (claimed_by IS NOT NULL OR reserved_by IS NOT NULL) AND (claimed_by <> :worker OR reserved_by <> :worker))
   OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL) AS any_other;
 
--- name: alike_sites
--- Sites with the same bodies at the same paths: the site, the site with more pages, the number of equal paths, of paths
--- compared, and the pages of the smaller site. Each page is compared with the same page of the site with the lowest
--- number only: a body at one path of ten thousand sites makes ten thousand pairs. The same path has the same path hash on
--- every site.
-WITH twin AS (
-  SELECT body_id, site_of(url_id) AS b, min(site_of(url_id)) OVER (PARTITION BY body_id, path_hash_of(url_id)) AS a
-  FROM page
-  WHERE body_id IN (SELECT body_id FROM page WHERE body_id IS NOT NULL GROUP BY body_id HAVING count(*) > 1)),
-alike AS (
-  SELECT a, b, count(*) AS n FROM twin WHERE b > a GROUP BY a, b HAVING count(DISTINCT body_id) >= :least),
-ranked AS (
-  SELECT s.id AS main_id, t.id AS site_id, s.name AS main_site, t.name AS site, n, t.fetched
-  FROM alike JOIN site s JOIN site t
-    ON (s.id = a AND t.id = b AND s.fetched >= t.fetched) OR (s.id = b AND t.id = a AND s.fetched > t.fetched))
-SELECT site, main_site, n AS alike,
-  (SELECT count(*) FROM page p JOIN page q ON q.url_id = (first_url_of(main_id) | (path_hash_of(p.url_id)))
-   WHERE p.url_id BETWEEN first_url_of(site_id) AND last_url_of(site_id) AND p.body_id NOTNULL
-     AND q.body_id NOTNULL) AS compared,
-  fetched AS pages
-FROM ranked ORDER BY n DESC, main_id;
-
 -- name: insert_content_mirror
 INSERT OR IGNORE INTO mirror (site, main_site, evidence, sample, confidence, seen_at) VALUES (:site, :main_site,
   'content', :sample, :confidence, :now);
-
--- name: expire_robots
--- Expire all copies in force, or only those of sites to which no connection was made, or which were given up.
-UPDATE robots_copy SET valid_until = min(valid_until, :now), retry_at = NULL
-WHERE valid_until > :now AND id IN (SELECT robots_id FROM site) AND (NOT :unreached OR (action IN ('unreachable', 'untrusted', 'given_up')
-  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
-
--- name: expire_robots_of
--- Expire the copies in force at a JSON list of sites.
-UPDATE robots_copy SET valid_until = min(valid_until, :now)
-WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted')
-  AND id IN (SELECT robots_id FROM site WHERE name IN (SELECT value FROM json_each(:sites)));
-
--- name: end_robots_wait
-UPDATE site SET wait_until = 0
-WHERE NOT :unreached OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted', 'given_up')
-  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout'));
-
--- name: regroup_site
-UPDATE site SET group_id = (SELECT id FROM politeness_group WHERE name = :group_name) WHERE id = :id;
 
 -- name: counts
 -- One statement, because a crawl may be running. States are counted by the index url_out: a count of all states would
@@ -401,10 +234,6 @@ SELECT (SELECT count(*) FROM url) AS urls, (SELECT count(*) FROM frontier) AS qu
   (SELECT count(*) FROM page) AS pages, (SELECT count(*) FROM link) AS links, (SELECT count(*)
     FROM request) AS requests,
   (SELECT count(*) FROM site) AS sites;
-
--- name: last_settings
-SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END AS settings FROM run
-WHERE id <> :run_id AND json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: take_up_pages
 -- Add pages that have no row yet. The tempo of a page without document state is 1.
@@ -424,55 +253,16 @@ SELECT id, :now + :first_s * tempo, :now + :min_interval_s, :now, :watched_s * t
   UNION ALL SELECT id, :dynamic_tempo FROM url WHERE kind = 'sitemap' AND state IN ('fetched', 'redirected'))
 WHERE id NOT IN (SELECT url_id FROM revisit);
 
--- name: due_revisits
--- The revisits that are due and were not made in this run. A site that reports its changes is not polled meanwhile, except for URLs
--- checked before the registration, checked before all_due_before, or unreachable since. A page that the standing sample
--- did not draw is not visited, if its depth was held back.
-SELECT r.url_id, r.changes, r.watched_s, r.checked_at, r.hint IS NOT NULL AS is_hinted, h.tried, h.changed
-FROM revisit r JOIN url u ON u.id = r.url_id
-LEFT JOIN hint_record h ON h.site_id = site_of(r.url_id) AND h.source = r.hint
-LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.name = t.site
-  WHERE t.silent_at > :now AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = site_of(r.url_id)
-WHERE r.due_at <= :now AND r.not_before < :not_before AND u.state <> 'queued'
-  AND (r.hint IS NOT NULL OR NOT :hinted_only)
-  AND NOT EXISTS (SELECT 1 FROM sample_draw d WHERE d.stands = 1 AND u.depth >= d.held_from AND u.kind = 'page'
-    AND u.hops = 0 AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id))
-  AND (told.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < max(told.registered_at, :all_due_before)
-    OR (r.failures AND u.state <> 'failed'));
-
 -- name: note_states
 -- Remember the state of a JSON list of URLs before they are queued.
 UPDATE revisit SET (state, reason_code, reason) = (SELECT u.state, u.reason_code, u.reason FROM url u
   WHERE u.id = revisit.url_id)
 WHERE url_id IN (SELECT value FROM json_each(:numbers));
 
--- name: hint_sources
--- The source of the newest hint of each URL of a JSON list; NULL: none.
-SELECT url_id, hint FROM revisit WHERE url_id IN (SELECT value FROM json_each(:numbers));
-
 -- name: queue_revisit
 UPDATE url SET state = 'queued', attempts = 0, (due_at, reason_code, reason) = (
   SELECT r.due_at, :reason_code, :reason FROM revisit r WHERE r.url_id = url.id)
 WHERE id IN (SELECT value FROM json_each(:numbers)) AND state <> 'queued';
-
--- name: pay
-INSERT OR REPLACE INTO revisit_budget (site_id, paid_until) VALUES (:site_id, :paid_until);
-
--- name: end_revisit
--- Write how a revisit ended; checked_at is NULL if it observed nothing.
-UPDATE revisit SET due_at = :due_at, not_before = :not_before, checked_at = coalesce(:checked_at, checked_at),
-  changes = :changes, watched_s = :watched_s,
-  failures = :failures, why = :why, hint = iif(:checked_at IS NULL, hint, NULL), hinted_at = iif(:checked_at IS NULL,
-    hinted_at, NULL),
-  etag = iif(:checked_at IS NULL, etag, :etag), last_modified = iif(:checked_at IS NULL, last_modified, :last_modified),
-  content = iif(:checked_at IS NULL, content, :content)
-WHERE url_id = :id;
-
--- name: record_hint
--- Record whether a hint was right.
-INSERT INTO hint_record (site_id, source, tried, changed)
-SELECT site_of(url_id), hint, 1, :was_right FROM revisit WHERE url_id = :id AND hint IS NOT NULL
-ON CONFLICT DO UPDATE SET tried = tried + 1, changed = changed + excluded.changed;
 
 -- name: take_hint
 -- Bring a revisit forward, unless the URL was checked since the hint. The least interval does not delay a hint that was
@@ -483,54 +273,6 @@ UPDATE revisit SET hint = :source, hinted_at = :at,
     not_before)) THEN :why ELSE why END
 WHERE url_id = :id AND checked_at < :at AND (hinted_at IS NULL OR hinted_at < :at) RETURNING url_id;
 
--- name: failed_for_good
--- Of a JSON list of URL numbers, those that failed and never were a page, and that a standing sample does not leave out.
-SELECT id FROM url WHERE id IN (SELECT value FROM json_each(:numbers)) AND state = 'failed'
-  AND id NOT IN (SELECT url_id FROM revisit)
-  AND (id IN (SELECT url_id FROM sample) OR NOT EXISTS (SELECT 1 FROM sample_draw WHERE stands = 1 AND held_from IS NOT NULL));
-
--- name: excluded_of
-SELECT id FROM url WHERE id IN (SELECT value FROM json_each(:numbers)) AND state = 'excluded';
-
--- name: hint_records
-SELECT site_id, source, tried, changed FROM hint_record WHERE site_id IN (SELECT value FROM json_each(:sites));
-
--- name: back_to
--- A revisit changed nothing: restore the state. The target stays.
-UPDATE url SET state = :state, reason_code = :reason_code, reason = :reason, attempts = 0, due_at = 0, deaths = 0
-WHERE id = :id;
-
--- name: page_seen
-UPDATE page SET last_seen_at = :seen_at, etag = :etag, last_modified = :last_modified, gone_at = NULL,
-  preferences_id = CASE WHEN :keeps_preferences THEN preferences_id ELSE :preferences_id END,
-  robots_preferences_id = :robots_preferences_id
-  WHERE url_id = :id;
-
--- name: page_gone
-UPDATE page SET gone_at = coalesce(gone_at, :gone_at) WHERE url_id = :id;
-
--- name: ask_whole
-UPDATE page SET etag = NULL, last_modified = NULL WHERE url_id = :id;
-
--- name: keep_version
--- Keep the version that a page had so far, unless it was NOINDEX.
-INSERT OR REPLACE INTO page_version (url_id, version, status, content_type, charset, fetched_at, last_seen_at, title,
-  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
-  robots_preferences_id, language, answer_id)
-SELECT url_id, version, status, content_type, charset, fetched_at, coalesce(last_seen_at, fetched_at), title,
-  description, keywords, noindex, body_id, body_bytes, text_sha256, etag, last_modified, preferences_id,
-  robots_preferences_id, language, answer_id
-FROM page WHERE url_id = :id AND NOT noindex;
-
--- name: bodies_of
-INSERT OR IGNORE INTO body_to_drop SELECT body_id FROM page_version WHERE url_id = :id AND body_id IS NOT NULL;
-
--- name: blank_versions
--- A page says NOINDEX: remove what its earlier versions said.
-UPDATE page_version SET title = NULL, description = NULL, keywords = NULL, body_id = NULL, text_sha256 = NULL,
-  language = NULL, noindex = 1
-WHERE url_id = :id;
-
 -- name: drop_links
 DELETE FROM link WHERE source = :id;
 
@@ -539,18 +281,11 @@ DELETE FROM body WHERE id IN (SELECT body_id FROM body_to_drop)
   AND id NOT IN (SELECT body_id FROM page WHERE body_id IN (SELECT body_id FROM body_to_drop))
   AND id NOT IN (SELECT body_id FROM page_version WHERE body_id IN (SELECT body_id FROM body_to_drop));
 
--- name: delete_object
-INSERT INTO object_to_delete (sha256) VALUES (:sha256) ON CONFLICT DO NOTHING;
-
 -- name: body_of
 -- The number of the body of a page, or of one of its versions.
 SELECT v.body_id FROM (SELECT body_id, version FROM page WHERE url_id = :url_id
   UNION ALL SELECT body_id, version FROM page_version WHERE url_id = :url_id AND :version IS NOT NULL) v
 WHERE v.body_id IS NOT NULL AND (:version IS NULL OR v.version = :version);
-
--- name: bodies
--- The bodies with the numbers in a JSON array.
-SELECT id, sha256, data FROM body WHERE id IN (SELECT value FROM json_each(:numbers));
 
 -- name: queued_on
 -- Queued URLs on sites whose names are in a JSON list of ranges.
@@ -578,27 +313,6 @@ VALUES (:run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups);
 INSERT INTO sample (url_id, stratum, walk, probability, site_probability)
 VALUES (:url_id, :stratum, :walk, :probability, :site_probability);
 
--- name: insert_frame_url
-INSERT INTO frame_url (url_id) VALUES (:url_id);
-
--- name: offer_to_parts
--- Offer, of a JSON list of URLs, those of other parts to their parts: queued ones, and those that were left to them.
-INSERT INTO outgoing (part, url, depth, hops, seed, kind, lastmod, by_domain)
-SELECT s.other_part, s.name || u.path, u.depth, u.hops, u.seed, u.kind, u.lastmod, u.by_domain
-FROM url u JOIN site s ON s.id = site_of(u.id)
-WHERE u.id IN (SELECT value FROM json_each(:numbers)) AND s.other_part IS NOT NULL
-  AND (u.state = 'queued' OR u.reason_code = 'other_part');
-
--- name: leave_to_parts
--- Exclude, of a JSON list of URLs, the queued ones of other parts.
-UPDATE url SET state = 'excluded', reason_code = 'other_part', reason = :sentence, target = NULL
-WHERE id IN (SELECT value FROM json_each(:numbers)) AND state = 'queued'
-  AND site_of(id) IN (SELECT id FROM site WHERE other_part IS NOT NULL);
-
--- name: outgoing_taken
--- Numbers are never given twice: an offer that came since stays.
-DELETE FROM outgoing WHERE part = :part AND id IN (SELECT value FROM json_each(:numbers));
-
 -- name: part_look
 -- What other parts need to know of this one, in one statement: it must be one moment.
 SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
@@ -610,69 +324,14 @@ SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
   (SELECT max(seen_at) FROM heartbeat) AS seen_at,
   (SELECT group_concat(part) FROM (SELECT DISTINCT part FROM outgoing) AS o) AS offers_to;
 
--- name: leave_not_drawn
--- Exclude, of a JSON list of queued URLs, the pages that the standing sample did not draw: those that were held back,
--- and those found after the draw. The target of a redirect is requested.
-UPDATE url SET state = 'excluded', reason_code = 'sample', reason = :sentence, target = NULL
-WHERE id IN (SELECT value FROM json_each(:numbers)) AND state = 'queued' AND kind = 'page' AND hops = 0
-  AND id NOT IN (SELECT url_id FROM sample)
-  AND (depth >= (SELECT held_from FROM sample_draw) OR id NOT IN (SELECT url_id FROM revisit));
-
 -- name: erase_deleted
 -- From now on overwrite what this connection deletes.
 PRAGMA secure_delete = ON;
-
--- name: forget_page_bodies
-INSERT OR IGNORE INTO body_to_drop SELECT body_id FROM page WHERE url_id = :id AND body_id IS NOT NULL;
-
--- name: uncount_page
-UPDATE site SET fetched = max(0, fetched - 1) WHERE id = site_of(:id)
-  AND EXISTS (SELECT 1 FROM page WHERE url_id = :id);
-
--- name: forget_page
-DELETE FROM page WHERE url_id = :id;
-
--- name: forget_versions
-DELETE FROM page_version WHERE url_id = :id;
-
--- name: forget_revisit
-DELETE FROM revisit WHERE url_id = :id;
-
--- name: forget_rank
-DELETE FROM rank WHERE url_id = :id;
-
--- name: forget_text_signature
-DELETE FROM text_signature WHERE url_id = :id;
-
--- name: forget_near_duplicate
-DELETE FROM near_duplicate WHERE url_id = :id OR cluster_id = :id;
-
--- name: forget_url
--- The row of the URL stays: it keeps the page from coming back.
-UPDATE url SET state = 'excluded', reason_code = 'forgotten', reason = :reason, target = NULL, due_at = 0, attempts = 0
-WHERE id = :id;
-
--- name: forgettable
--- What a JSON list of URLs would take out.
-SELECT (SELECT count(*) FROM page WHERE url_id IN (SELECT value FROM json_each(:numbers))) AS pages,
-  (SELECT count(*) FROM page_version WHERE url_id IN (SELECT value FROM json_each(:numbers))) AS versions,
-  (SELECT count(*) FROM link WHERE source IN (SELECT value FROM json_each(:numbers))) AS links;
 
 -- name: redact_requests
 -- Reduce the addresses of requests for a JSON list of URLs to their sites.
 UPDATE request SET path = '', location = NULL WHERE purpose <> 'robots' AND (site_id, path) IN (
   SELECT site_of(id), path FROM url WHERE id IN (SELECT value FROM json_each(:numbers)));
-
--- name: redact_locations
--- Clear the locations of requests that were redirected to a JSON list of URLs: those of URLs whose target is in the list,
--- and, for redirects of earlier visits, those that name a URL of the list.
-UPDATE request SET location = NULL WHERE purpose <> 'robots' AND location IS NOT NULL AND (
-  (site_id, path) IN (SELECT site_of(id), path FROM url
-    WHERE state IN ('redirected', 'excluded', 'failed') AND target IN (SELECT value FROM json_each(:numbers)))
-  OR location IN (SELECT s.name || u.path FROM url u JOIN site s ON s.id = site_of(u.id)
-    WHERE u.id IN (SELECT value FROM json_each(:numbers)))
-  OR (site_id, location) IN (
-    SELECT site_of(id), path FROM url WHERE id IN (SELECT value FROM json_each(:numbers))));
 
 -- name: store_bytes
 SELECT page_count * page_size AS n FROM pragma_page_count(), pragma_page_size();

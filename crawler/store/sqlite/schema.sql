@@ -1,8 +1,8 @@
 -- The store in one SQLite file. Times are seconds since the epoch (UTC); 0 and 1 stand for no and yes.
 --
 -- The number of a URL packs the number of its site and a hash of its path (crawler/store/keys.py). All URLs of a site,
--- and most links of a page, therefore stand together in the file. Two paths of one site may have the same hash: the
--- store compares the paths, and the path that came later takes the next free number.
+-- and most links of a page, therefore stand together in the file. The hash has a random key in each store. Two paths of
+-- one site may have the same hash: the store compares the paths, and the path that came later takes the next free number.
 -- site_of(), first_url_of(), last_url_of() and path_hash_of() are rendered by crawler/store/keys.py.
 
 -- ---- runs and workers
@@ -36,7 +36,6 @@ CREATE TABLE worker (                    -- one row per process that has crawled
   commits INTEGER NOT NULL DEFAULT 0,    -- batches committed
   pages INTEGER NOT NULL DEFAULT 0,
   requests INTEGER NOT NULL DEFAULT 0,
-  marked_url INTEGER,                    -- url.id of the URL that it processes, see docs/decisions/0026
   granted INTEGER NOT NULL DEFAULT 0     -- pages set aside for the worker under --max-pages
 );
 CREATE INDEX worker_run ON worker(run_id);
@@ -100,7 +99,6 @@ CREATE TABLE politeness_group (          -- the unit of claiming: sites that sha
   answers INTEGER NOT NULL DEFAULT 0,    -- whose times are in the averages usual_s and recent_s, in seconds
   usual_s REAL NOT NULL DEFAULT 0,
   recent_s REAL NOT NULL DEFAULT 0,
-  deaths INTEGER NOT NULL DEFAULT 0,     -- of workers that held it, since it was given back last
   wait_code TEXT NOT NULL DEFAULT 'none',
   waits_for TEXT NOT NULL DEFAULT '',
   claimed_by INTEGER REFERENCES worker(id),  -- survives a crash: the next run releases the group
@@ -174,6 +172,11 @@ CREATE INDEX mirror_seen ON mirror(seen_at);
 
 -- ---- URLs and pages
 
+CREATE TABLE hash_key (                  -- one row as soon as there is a URL
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  key INTEGER NOT NULL                   -- of the hashes of paths in url.id; random
+);
+
 CREATE TABLE url (
   id INTEGER PRIMARY KEY,
   path TEXT NOT NULL,                    -- with the query
@@ -184,7 +187,6 @@ CREATE TABLE url (
   found_on INTEGER,                      -- url.id; NULL for seeds
   target INTEGER,                        -- url.id: the target of a redirect, the main host's URL, the canonical URL
   attempts INTEGER NOT NULL DEFAULT 0,
-  deaths INTEGER NOT NULL DEFAULT 0,     -- of workers that had marked it, since its last outcome
   hops INTEGER NOT NULL DEFAULT 0,       -- redirects from the URL that a page links to
   due_at REAL NOT NULL DEFAULT 0,        -- of a queued URL: 0 for now, later for a retry
   seed INTEGER NOT NULL DEFAULT 0,

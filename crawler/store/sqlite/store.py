@@ -180,7 +180,7 @@ class SqliteStore(SqlStore):
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
         if self.bodies.place is not None and (bodies := bodies_of(batch)):
-            await self.bodies.stored(bodies)
+            await self._retry(lambda: self.bodies.stored(bodies))
         return await super().commit(batch)
 
     async def _end_crashed(self, now: float) -> None:

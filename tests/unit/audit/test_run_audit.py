@@ -159,7 +159,7 @@ async def test_a_page_that_is_kept_against_its_preference(
     site = doctored.site("http://a.test")
     doctored.robots(site, 1)
     doctored.request(site, 4.1, "/x")
-    number = url_number(site, "/x")
+    number = url_number(site, "/x", 0)
     said = [Preference("noai", "train-ai", "n", source, None, "META robots: noai")._asdict()]
     seen_at = None if visited_at is None else START + visited_at
     doctored.db.execute("INSERT INTO url (id, path, state, depth) VALUES (?, '/x', 'fetched', 0)", (number,))

@@ -15,7 +15,8 @@ import pytest
 
 from crawler.reasons import EndCode, RunEnd
 from crawler.search.build_index import build_index
-from crawler.settings.loading import settings_from, to_record
+from crawler.settings.loading import settings_from
+from crawler.settings.stored import to_record
 from crawler.settings.stores import open_store
 from tests.reading import TextsInProcess
 
@@ -43,8 +44,8 @@ PARSERS = {"selectolax", "crawler.engine.parser_pool", "crawler.page.html"}
 STORES = {"sqlite3", "crawler.store.sql", "crawler.search"}
 #: The commands in the order in which one interpreter runs them, each with what is not loaded yet.
 COMMANDS = {
-    ("--version",): NEVER | PARSERS | STORES | {"rich", "crawler.settings", "crawler.robots"},
-    ("--help",): NEVER | PARSERS | STORES | {"rich", "crawler.settings", "crawler.robots"},
+    ("--version",): NEVER | PARSERS | STORES | {"rich", "crawler.settings.settings", "crawler.robots"},
+    ("--help",): NEVER | PARSERS | STORES | {"rich", "crawler.settings.settings", "crawler.robots"},
     ("run", "--help"): NEVER | PARSERS | STORES | {"rich", "crawler.robots.readings"},
     ("settings", "show"): NEVER | PARSERS | {"rich", "crawler.robots.readings", "crawler.frontier.decide"},
     ("status",): NEVER | PARSERS | {"crawler.robots.readings", "crawler.frontier.decide"},

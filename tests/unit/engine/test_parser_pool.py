@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
-import marshal
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -15,23 +13,21 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from crawler.engine import parser_pool
-from crawler.engine.backlog import Backlog
 from crawler.engine.parser_pool import (
     ParserFailed,
     ParserPool,
     ReadingOptions,
-    _Document,
     default_parsers,
-    question_about,
 )
+from crawler.engine.parser_queue import MAX_DOCUMENTS, Document, Kind
 from crawler.engine.robots_messages import RobotsQuestion
-from crawler.engine.robots_reading import read_robots, unpack_rules
+from crawler.engine.robots_reading import pack_rules, read_robots, unpack_rules
 from crawler.errors import Fault
 from crawler.model import Fetched, Reading
 from crawler.robots.response import RobotsSettings
@@ -90,6 +86,16 @@ def in_each_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[
 def on_trigger(expression: str) -> str:
     """A program for :func:`in_each_parser` that evaluates ``expression`` when the process reads :data:`TRIGGER`."""
     return f"import os\nimport crawler.page.tags\ncrawler.page.tags.refresh_target = lambda content: {expression}\n"
+
+
+#: For :func:`on_trigger`: whether a number is that of an open file that can be written to.
+IS_OPEN = """
+def is_open(number):
+    try:
+        return os.fstat(number) and os.get_blocking(number) is not None and __import__("fcntl").fcntl(number, 3) & 3
+    except OSError:
+        return False
+"""
 
 
 async def test_a_page_is_read_as_it_was_received(pool: ParserPool) -> None:
@@ -191,14 +197,17 @@ async def test_a_robots_txt_beyond_the_limits_closes_its_site(
 
 async def test_a_slow_robots_txt_does_not_make_the_pages_of_its_domain_slow(pool: ParserPool) -> None:
     await pool.read_robots(robots(b"User-agent: *\n" + b"Disallow: /x\n" * 30_000))
-    assert not pool._slow_domains
+    assert pool._queue.kind("a.example") is Kind.UNKNOWN
     assert pool.has_room("a.example")
 
 
-def test_an_answer_names_nothing_but_parts_of_rules() -> None:
-    for evil in (os.system, subprocess.Popen, parser_pool.ParserPool, getattr):
-        with pytest.raises(UnpicklingError, match="is no part of rules"):
-            unpack_rules(marshal.dumps(pickle.dumps(evil)))
+@pytest.mark.parametrize("name", ["system", "__import__", "rfc_form.__globals__", 7])
+def test_an_answer_names_nothing_but_parts_of_rules(name: object) -> None:
+    rules = msgspec.msgpack.decode(pack_rules(read_robots(robots(b"User-agent: *\nDisallow: /a"))))
+    assert rules["parts"][0]["form"] == "draft_form"
+    rules["parts"][0]["form"] = name
+    with pytest.raises(msgspec.DecodeError):
+        unpack_rules(msgspec.msgpack.encode(rules))
 
 
 async def test_slow_pages_do_not_hold_up_the_pages_of_other_domains(
@@ -209,7 +218,7 @@ async def test_slow_pages_do_not_hold_up_the_pages_of_other_domains(
     hostile = [asyncio.create_task(pool.read(document(f"hostile{number}", NESTED))) for number in range(3)]
     healthy = [pool.read(document(f"p{number}")) for number in range(40)]
     assert [facts.title for facts in await asyncio.gather(*healthy)] == [f"p{number}" for number in range(40)]
-    await until(lambda: len(pool._slow.documents) == 3)
+    await until(lambda: len(pool._unanswered) == 3)
     assert (await pool.read(document("p40"))).title == "p40"
     assert len(children() - before) <= 2
     assert not any(task.done() for task in hostile)
@@ -218,22 +227,11 @@ async def test_slow_pages_do_not_hold_up_the_pages_of_other_domains(
 async def test_the_pages_of_a_domain_are_slow_until_one_is_read_fast(
     pool: ParserPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def is_slow(name: str, body: bytes = b"") -> bool:
-        return pool._is_slow(
-            _Document(question_about(document(name, body), OPTIONS), f"{name}.example", loop.create_future())
-        )
-
-    loop = asyncio.get_running_loop()
-    large = b" " * 300_000
-    assert not is_slow("p", large)
     assert not (await pool.read(document("hostile", NESTED))).is_read
-    assert is_slow("hostile")
-    assert not is_slow("p")
-    assert is_slow("p", large), "large pages are slow as long as there are slow ones"
+    assert pool._queue.kind("hostile.example") is Kind.SLOW
     monkeypatch.setattr(parser_pool, "FAST_CPU_S", 3600.0)
     assert (await pool.read(document("hostile"))).title == "hostile"
-    assert not is_slow("hostile")
-    assert not is_slow("p", large)
+    assert pool._queue.kind("hostile.example") is Kind.UNKNOWN
 
 
 async def test_a_slow_page_that_is_read_in_the_end_has_its_facts(
@@ -242,7 +240,7 @@ async def test_a_slow_page_that_is_read_in_the_end_has_its_facts(
     monkeypatch.setattr(parser_pool, "FAST_CPU_S", 0.01)
     monkeypatch.setattr(parser_pool, "MAX_CPU_S", 3600)
     assert (await pool.read(document("slow", SLOW))).title == "slow"
-    assert "slow.example" in pool._slow_domains
+    assert pool._queue.kind("slow.example") is Kind.SLOW
 
 
 async def test_a_process_that_is_killed_costs_no_page(pool: ParserPool) -> None:
@@ -264,10 +262,36 @@ async def test_a_page_that_two_processes_do_not_survive_is_unread(
     assert (deadly.is_read, deadly.note) == (False, "not parsed: the parser process was killed by SIGKILL")
     assert behind.title == "behind"
     ended = "a parser process ended: the parser process was killed by SIGKILL"
-    assert [record.getMessage() for record in caplog.records if record.name == "crawler.parsers"] == [
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [record.getMessage() for record in warnings if record.name == "crawler.parsers"] == [
+        ended,  # beside other documents: nobody knows whose fault it was
         ended,
         f"{ended}; its document is unread",
     ]
+
+
+async def test_a_page_that_two_processes_did_not_survive_alone_is_unread(
+    pool: ParserPool, in_each_parser: Callable[[str], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    in_each_parser(on_trigger("os.kill(os.getpid(), 9)"))
+    assert not (await pool.read(document("deadly", TRIGGER), is_alone=True)).is_read
+    assert sum("a parser process ended" in record.getMessage() for record in caplog.records) == 2
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        ("b'\\x00' * 8 + b'\\x00' * 7 + b'\\x01' + b'\\xff'", "the parser sent what is no answer"),
+        ("b'\\x00\\x00\\x00\\x01' + b'\\x00' * 4", "the parser sent more than 64 MB"),
+    ],
+)
+async def test_a_page_that_has_taken_its_process_over_is_unread(
+    sent: str, why: str, pool: ParserPool, in_each_parser: Callable[[str], None]
+) -> None:
+    in_each_parser(on_trigger(f"[os.write(number, {sent}) for number in range(3, 9) if is_open(number)]") + IS_OPEN)
+    evil = await pool.read(document("evil", TRIGGER))
+    assert (evil.is_read, evil.note) == (False, f"not parsed: {why}")
+    assert (await pool.read(document("next"))).title == "next"
 
 
 async def test_the_answer_to_a_cancelled_reader_is_dropped(pool: ParserPool) -> None:
@@ -312,21 +336,13 @@ async def test_the_first_process_can_be_started_before_the_first_document(pool: 
     assert len(children() - before) == 1
 
 
-async def test_it_is_known_when_the_first_process_is_ready(pool: ParserPool) -> None:
-    before = children()
-    await pool.ready()
-    assert len(children() - before) == 1
-    await pool.ready()
-    assert len(children() - before) == 1
-
-
 async def test_there_is_room_until_many_documents_wait(pool: ParserPool) -> None:
-    reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(64)]
+    reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(MAX_DOCUMENTS)]
     await asyncio.sleep(0)
     assert not pool.has_room("other.example")
     await asyncio.wait_for(pool.room("other.example"), PATIENCE_S)
     await asyncio.gather(*reads)
-    large = asyncio.create_task(pool.read(document("large", b" " * (32 << 20))))
+    large = asyncio.create_task(pool.read(document("large", b" " * (64 << 20))))
     await asyncio.sleep(0)
     assert not pool.has_room("other.example")
     await large
@@ -334,11 +350,12 @@ async def test_there_is_room_until_many_documents_wait(pool: ParserPool) -> None
 
 
 async def test_room_for_one_document_wakes_few_of_the_domains_that_wait(pool: ParserPool) -> None:
-    for number in range(64):
-        pool._ordinary.backlog.add(f"held{number}.example", 9)
+    held = [Document(domain=f"held{number}.example", octets=9) for number in range(MAX_DOCUMENTS * 3 // 4)]
+    for each in held:
+        pool._queue.enter(each)
     waiting = [asyncio.create_task(pool.room(f"waits{number}.example")) for number in range(1000)]
     await asyncio.sleep(0)
-    pool._ordinary.backlog.remove("held0.example", 9)
+    pool._queue.leave(held[0])
     pool._note_room()
     await asyncio.sleep(0)
     assert sum(task.done() for task in waiting) == 4
@@ -350,46 +367,12 @@ async def test_room_for_one_document_wakes_few_of_the_domains_that_wait(pool: Pa
 
 
 async def test_documents_of_one_domain_leave_room_to_others(pool: ParserPool) -> None:
-    reads = [asyncio.create_task(pool.read(document("many"))) for _ in range(16)]
+    reads = [asyncio.create_task(pool.read(document("many"))) for _ in range(MAX_DOCUMENTS // 4)]
     await asyncio.sleep(0)
     assert not pool.has_room("many.example")
     assert pool.has_room("other.example")
     await asyncio.wait_for(pool.room("many.example"), PATIENCE_S)
     await asyncio.gather(*reads)
-
-
-async def test_slow_documents_of_many_domains_leave_room_to_those_whose_pages_were_fast(pool: ParserPool) -> None:
-    await pool.read(document("fast"))
-    for number in range(64):
-        pool._slow.backlog.add(f"slow{number}.example", 9)
-    assert pool.has_room("fast.example")
-    assert not pool.has_room("other.example")
-    for number in range(64, 128):
-        pool._slow.backlog.add(f"slow{number}.example", 9)
-    assert not pool.has_room("fast.example"), "but not without an end"
-
-
-async def test_a_domain_with_a_slow_page_is_no_fast_one_any_more(
-    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parser_pool, "MAX_CPU_S", 3600)
-    await pool.read(document("turns"))
-    assert "turns.example" in pool._fast_domains
-    monkeypatch.setattr(parser_pool, "FAST_CPU_S", 0.01)
-    await pool.read(document("turns", SLOW))
-    assert "turns.example" not in pool._fast_domains
-
-
-@pytest.mark.parametrize(("size", "each"), [(1, 16), (1 << 20, 8), (33 << 20, 1)])
-def test_a_domain_alone_has_a_quarter_of_the_backlog(size: int, each: int) -> None:
-    backlog, added = Backlog(), 0
-    while backlog.has_room("a.test"):
-        backlog.add("a.test", size)
-        added += 1
-    assert added == each
-    for _ in range(each):
-        backlog.remove("a.test", size)
-    assert backlog.has_room("a.test")
 
 
 async def test_closing_ends_the_processes_and_cancels_the_readers() -> None:
@@ -399,7 +382,7 @@ async def test_closing_ends_the_processes_and_cancels_the_readers() -> None:
     (pid,) = children() - before
     os.kill(pid, signal.SIGSTOP)  # it answers none of the readers
     reads = [asyncio.create_task(pool.read(document(f"p{number}"))) for number in range(20)]
-    await until(lambda: len(pool._ordinary.documents) == len(reads))
+    await until(lambda: len(pool._unanswered) == len(reads))
     await pool.close()
     await asyncio.wait(reads)
     assert all(read.cancelled() for read in reads)

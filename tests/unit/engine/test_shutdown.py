@@ -1,4 +1,4 @@
-"""A shutdown closes the gate and wakes the driver; the first reason counts."""
+"""A shutdown closes the gate and wakes the loop; the first reason counts."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def spread(filled: Path, *sites: str) -> None:
             other = site | {"id": site["id"] + n, "name": name, "host": f"{n}"}
             marks = ", ".join("?" * len(other))
             db.execute(f"INSERT INTO site ({', '.join(other)}) VALUES ({marks})", tuple(other.values()))
-            there = url_number(other["id"], f"/{n}")
+            there = url_number(other["id"], f"/{n}", 0)
             db.execute("UPDATE url SET id = ?, path = ? WHERE id = ?", (there, f"/{n}", number))
             db.execute("UPDATE page SET url_id = ?, canonical_url = NULL WHERE url_id = ?", (there, number))
     db.close()

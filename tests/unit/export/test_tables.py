@@ -46,14 +46,11 @@ async def test_every_view_has_its_columns_with_their_kinds(store: SqliteStore) -
     assert in_store == {view: list(known) for view, known in VIEWS.items()}
 
 
-@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
-async def test_every_view_can_be_exported(
-    save: Exporter, store: SqliteStore, tmp_path: Path, view: str, format: str
-) -> None:
-    tally = await save(format, tmp_path / "out", table=view)
-    (count,) = await store.query(f"SELECT count(*) AS n FROM {view}")
-    assert tally.written == count["n"]
+async def test_every_view_can_be_exported(save: Exporter, store: SqliteStore, tmp_path: Path, format: str) -> None:
+    written = {view: (await save(format, tmp_path / view, table=view)).written for view in VIEWS}
+    counts = {view: (await store.query(f"SELECT count(*) AS n FROM {view}"))[0]["n"] for view in VIEWS}
+    assert written == counts
 
 
 async def test_json_lines_equal_the_store(save: Exporter, store: SqliteStore, tmp_path: Path) -> None:

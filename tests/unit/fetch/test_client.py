@@ -101,3 +101,12 @@ async def test_unwanted_types(mocked_web: aioresponses) -> None:
     robots = await fetch(Request(URL, Purpose.ROBOTS, 1000, any_type=True))
     assert isinstance(robots, Fetched)
     assert (robots.content_type, robots.body) == ("image/png", b"\x89PNG")
+
+
+@pytest.mark.parametrize("port", [22, 25, 6379, 27017])
+async def test_no_request_is_sent_to_the_port_of_another_service(mocked_web: aioresponses, port: int) -> None:
+    url = f"http://a.example:{port}/robots.txt"
+    result = await fetch(Request(url, Purpose.ROBOTS, 1000))
+    assert isinstance(result, Failed)
+    assert (result.kind, result.detail) == (ErrorKind.ADDRESS, f"port {port} is that of another service than the web")
+    assert mocked_web.requests == {}

@@ -9,6 +9,7 @@ import pytest
 
 from crawler.fetch.connection import (
     FRAMING_BYTES,
+    FREE_READS,
     MAX_HEAD_BYTES,
     MAX_INTERIM,
     BoundExceeded,
@@ -34,7 +35,7 @@ class Peer:
         self.request()
 
     def request(self) -> None:
-        self.transfer = Transfer(MAX_BODY)
+        self.transfer = Transfer()
         with transferring(self.transfer):
             self.connection.set_response_params(
                 read_until_eof=True,
@@ -120,11 +121,51 @@ async def test_the_bound_on_headers_is_exact(surplus: int, fits: bool) -> None:
             await peer.answer()
 
 
-async def test_a_body_in_chunks_of_one_octet_is_within_the_bound() -> None:
+async def test_a_small_body_in_chunks_of_one_octet_is_within_the_bound() -> None:
     body = b"1\r\nx\r\n" * MAX_BODY + b"0\r\n\r\n"
     peer = Peer()
     peer.send(OK + b"Transfer-Encoding: chunked\r\n\r\n" + body)
     assert await peer.answer() == (200, b"x" * MAX_BODY)
+
+
+@pytest.mark.parametrize(("size", "chunks"), [(1, 53_000), (8, 58_000), (64, 131_000)])
+async def test_the_number_of_chunks_is_bounded_by_their_size(size: int, chunks: int) -> None:
+    """Chunks of 96 octets and more are all read: the body pays for its framing."""
+    peer = Peer()
+    peer.send(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+    _, body = await peer.connection.read()
+    sent, piece = 0, (b"%x\r\n%s\r\n" % (size, b"x" * size)) * 500
+    while peer.connection.exception() is None and sent < 2 * chunks:
+        peer.send(piece)
+        sent += 500
+        if peer.connection.exception() is None:
+            await body.readany()
+    assert chunks * 0.9 < sent < chunks * 1.1
+    with pytest.raises(BoundExceeded, match="bytes of framing for its first"):
+        await body.read()
+
+
+async def test_many_small_pieces_are_collected_by_the_system() -> None:
+    """The transport rests after each small read, until a timer ends the rest or the pieces are no longer small."""
+    peer = Peer()
+    peer.send(OK + b"Content-Length: 1000000\r\n\r\n", *[b"x"] * (FREE_READS - 2))
+    assert not peer.transport.pause_reading.called
+    peer.send(b"x", b"x")
+    assert peer.transport.pause_reading.call_count == 1
+    peer.connection.resume_reading()
+    assert not peer.transport.resume_reading.called, "the reader of the body does not end the rest"
+    resumed = asyncio.Event()
+    peer.transport.resume_reading.side_effect = resumed.set
+    await resumed.wait()
+    peer.send(b"x" * 100_000, b"x")
+    assert peer.transport.pause_reading.call_count == 1, "the pieces are large on average"
+
+
+async def test_the_time_of_the_event_loop_is_measured() -> None:
+    peer = Peer()
+    peer.send(OK + b"Content-Length: 2\r\n\r\nok")
+    assert peer.transfer.loop_s > 0
+    assert peer.transfer.reads == 1
 
 
 async def test_the_bound_on_framing_does_not_count_the_body() -> None:
@@ -146,7 +187,7 @@ async def test_a_bound_in_the_body_reaches_its_reader() -> None:
     peer.send(*[b"x" * 100_000] * 3)
     assert peer.transport.abort.called
     peer.connection.connection_lost(None)
-    with pytest.raises(BoundExceeded, match="263,144 bytes of framing"):
+    with pytest.raises(BoundExceeded, match="262,144 bytes of framing for its first 1 bytes"):
         await reading
     assert message.code == 200
 

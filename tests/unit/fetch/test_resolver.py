@@ -58,10 +58,12 @@ async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_as
         ("192.0.2.1", 81),
         ("2001:db8::1", 81),
     ]
-    assert resolver.prefer_other("a.example", {"192.0.2.1"})
+    assert resolver.refused("a.example", "192.0.2.1")
     assert resolver.cached("a.example") == "2001:db8::1"
-    assert not resolver.prefer_other("a.example", {"192.0.2.1", "2001:db8::1"}), "there is no other"
-    assert not resolver.prefer_other("new.example", {""})
+    assert not resolver.refused("a.example", "2001:db8::1"), "there is no other"
+    assert resolver.refused("a.example", "2001:db8::1"), "all may be tried again"
+    assert resolver.cached("a.example") == "192.0.2.1"
+    assert not resolver.refused("new.example", "")
     assert await resolver.look_up("dead.example") == ""
     with pytest.raises(LookUpFailed, match="does not exist") as failed:
         await resolver.resolve("dead.example", 80)
@@ -71,7 +73,7 @@ async def test_what_the_system_found_is_kept_and_the_first_address_is_the_one_as
     names = ("a.example", "dead.example", "b.test", "192.0.2.9", "new.example")
     assert [resolver.is_limited(name) for name in names] == [True, True, False, True, True]
     counts = {outcome: n for outcome, (n, _) in json.loads(resolver.look_ups()).items()}
-    assert counts == {"found": 1, "dns_no_name": 1, "cached": 2}
+    assert counts == {"found": 1, "dns_no_name": 1, "cached": 3}
     await resolver.close()
 
 

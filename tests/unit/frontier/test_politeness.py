@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from crawler.frontier.politeness import (
@@ -16,6 +18,7 @@ from crawler.frontier.politeness import (
     facts_of,
     group_name,
     with_crawl_delay,
+    within_reason,
 )
 from crawler.model import Failed, Fetched, Redirected
 from crawler.reasons import ErrorKind, WaitCode, WaitReason
@@ -193,6 +196,7 @@ def test_a_crawl_delay_just_read_holds_from_that_answer_on() -> None:
 
 def test_a_crash_counts_as_the_end_of_a_request() -> None:
     assert after_crash(Pace(END - 50, 1.0), DEFAULT, END).next_at == END + 2
+    assert after_crash(Pace(END - 50, 1.0), DEFAULT, END).pause_s == 2
     assert after_crash(Pace(END - 50, 60.0), DEFAULT, END).next_at == END + 60
     waiting = Pace(END + 3600, 60.0, 0.0, WaitReason(WaitCode.RETRY_AFTER, "503"))
     assert after_crash(waiting, DEFAULT, END) is waiting
@@ -210,3 +214,36 @@ def test_a_crash_counts_as_the_end_of_a_request() -> None:
 )
 def test_groups(site: str, by: GroupBy, group: str) -> None:
     assert group_name(site, by) == group
+
+
+AHEAD_S = 400 * 86400.0
+
+
+@pytest.mark.parametrize("code", list(WaitCode))
+def test_a_time_set_by_a_clock_that_was_ahead_is_set_right(code: WaitCode) -> None:
+    stored = Pace(END + AHEAD_S + 7.5, 7.5, 0.0, WaitReason(code))
+    assert within_reason(stored, END) == replace(stored, next_at=END + 7.5), "the whole pause"
+    assert within_reason(stored, END + AHEAD_S) is stored
+
+
+@pytest.mark.parametrize("code", [WaitCode.CRAWL_DELAY, WaitCode.RETRY_AFTER, WaitCode.BACKOFF])
+@pytest.mark.parametrize("pause_s", [1.0, 3600.0, 2 * AHEAD_S])
+def test_a_pause_that_was_asked_for_is_never_set_right_to_less(code: WaitCode, pause_s: float) -> None:
+    asked = Pace(END + pause_s, pause_s, 0.0, WaitReason(code))
+    assert within_reason(asked, END) is asked
+    assert within_reason(asked, END + pause_s / 2) is asked
+    for behind_s in (1.0, 61.0, AHEAD_S):  # this clock is behind the one that set the pause
+        assert within_reason(asked, END - behind_s).next_at >= END - behind_s + pause_s
+
+
+@pytest.mark.parametrize("code", [WaitCode.HOURS, WaitCode.ADDRESS, WaitCode.DOMAIN])
+def test_a_wait_of_the_crawlers_own_may_last_longer_than_the_pause(code: WaitCode) -> None:
+    held = Pace(END + 86_000, 2.0, 0.0, WaitReason(code))
+    assert within_reason(held, END) is held
+
+
+def test_a_pace_after_an_answer_is_within_reason() -> None:
+    for answer in (page(1.0), failure(503, retry_after="1000000000")):
+        pace = after_answer(Pace(), answer, 1e8, DEFAULT)
+        assert within_reason(pace, answer.finished_at) is pace
+    assert within_reason(after_crash(Pace(), DEFAULT, END), END).next_at == END + DEFAULT.delay_s

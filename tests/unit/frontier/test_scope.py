@@ -46,6 +46,28 @@ def test_seeds_are_in_the_scope_they_make(mode: ScopeMode) -> None:
     assert [scope(mode, *seeds).refusal(seed, 0, is_seed=True) for seed in seeds] == [None] * 5
 
 
+@pytest.mark.parametrize("mode", ScopeMode)
+@pytest.mark.parametrize("is_seed", [False, True])
+@pytest.mark.parametrize(
+    "site", ["http://www.example.org:25", "https://www.example.org:6379", "http://[2001:db8::1]:22"]
+)
+def test_ports_of_other_services_are_refused(mode: ScopeMode, is_seed: bool, site: str) -> None:
+    refusal = scope(mode).refusal(f"{site}/", 0, is_seed=is_seed)
+    assert refusal is not None
+    port = site.rpartition(":")[2]
+    assert (refusal.code, refusal.sentence) == (
+        ReasonCode.PORT,
+        f"port: {port} is that of another service than the web",
+    )
+
+
+@pytest.mark.parametrize(
+    "site", ["http://www.example.org", "http://www.example.org:8080", "https://www.example.org:80"]
+)
+def test_other_ports_are_not_refused(site: str) -> None:
+    assert scope().refusal(f"{site}/", 1) is None
+
+
 def test_a_public_suffix_is_no_domain() -> None:
     assert scope(ScopeMode.DOMAIN, "http://a.co.uk/").refusal("http://b.co.uk/", 1) is not None
 

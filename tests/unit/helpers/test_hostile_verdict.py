@@ -87,8 +87,7 @@ def test_the_end_of_the_run(crawled: Crawled) -> None:
     assert "a traceback" in faults_of_run(replace(crawled, output="Traceback (most recent call last):"))[0]
     assert "control character" in faults_of_run(replace(crawled, output="\x1b[2J"))[0]
     assert "ended by max_time" in faults_of_run(crawled, "UPDATE runs SET ended_code = 'max_time'")[0]
-    for code in ("fault", "worker_died"):
-        assert "a bug of the crawler" in faults_of_run(crawled, f"INSERT INTO urls VALUES ('{code}')")[0]
+    assert "a bug of the crawler" in faults_of_run(crawled, "INSERT INTO urls VALUES ('fault')")[0]
 
 
 def test_the_log_of_the_servers(crawled: Crawled) -> None:

@@ -63,7 +63,7 @@ def test_botgate_refuses_a_signature_after_a_minute(path: Path) -> None:
 
 
 def test_draft_generating_http_message_signature(path: Path) -> None:
-    """The parameters that the draft demands, and the values that ``identity.signature_lifetime`` gives them."""
+    """The parameters that the draft demands, and their values."""
     headers = signer(path).headers("example.org", NOW + 0.9)
     assert headers["Signature-Agent"] == f'sig1="{AGENT}"'
     assert re.fullmatch(

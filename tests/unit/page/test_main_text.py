@@ -6,7 +6,7 @@ import pytest
 from selectolax.lexbor import LexborNode
 
 from crawler.page import main_text as page
-from crawler.page.main_text import MAX_HEADINGS, MAX_TEXT_CHARS, clean, main_text
+from crawler.page.main_text import MAX_HEADINGS, clean, main_text
 from crawler.search.tokenizer import as_shown, for_tokenizer
 
 
@@ -64,9 +64,9 @@ def test_the_sections_of_a_page_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.text.count("a") == 3 * MAX_HEADINGS, "the rest is text"
 
 
-@pytest.mark.slow
-def test_a_long_text_is_cut() -> None:
-    assert len(main_text(b"<p>a" * MAX_TEXT_CHARS, None).text) <= MAX_TEXT_CHARS
+def test_a_long_text_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawler.page.main_text.MAX_TEXT_CHARS", 10_000)
+    assert 5_000 < len(main_text(b"<p>a" * 10_000, None).text) <= 10_000
 
 
 @pytest.mark.parametrize(

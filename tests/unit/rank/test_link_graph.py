@@ -33,7 +33,7 @@ async def store_of(
     store = await SqliteStore.open(path)
     urls = dict.fromkeys([url for link in links for url in link[:2]] + [*states, *targets, *targets.values()])
     sites = {site: n for n, site in enumerate(dict.fromkeys(split(url).site for url in urls), 1)}
-    numbers = {url: url_number(sites[split(url).site], split(url).path) for url in urls}
+    numbers = {url: url_number(sites[split(url).site], split(url).path, 0) for url in urls}
     with sqlite3.connect(path) as db:
         db.execute("INSERT INTO politeness_group (id, name) VALUES (1, 'test')")
         db.executemany(

@@ -55,18 +55,17 @@ def test_patterns_found_before_are_not_compared_again() -> None:
     assert index_of(map(rfc_pattern, ["/b", "/ab"])).first("/ab", 1) == 1
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_index_finds_what_a_linear_search_finds(seed: int) -> None:
+def test_the_index_finds_what_a_linear_search_finds() -> None:
     """Enough patterns on a path long enough that their pieces are looked up in it first."""
-    chance = random.Random(seed)
+    chance = random.Random(1)
     path = "/" + "".join(chance.choice("abc") for _ in range(2400))
-    patterns = ["".join(chance.choice("abc*") for _ in range(chance.randint(12, 70))) for _ in range(600)]
-    patterns = [f"/*{pattern}{chance.choice(('', '$'))}" for pattern in patterns]
-    one_by_one = [number for number, pattern in enumerate(patterns) if rfc_pattern(pattern).matches(path)]
+    written = ["".join(chance.choice("abc*") for _ in range(chance.randint(12, 70))) for _ in range(600)]
+    patterns = [rfc_pattern(f"/*{pattern}{chance.choice(('', '$'))}") for pattern in written]
+    one_by_one = [number for number, pattern in enumerate(patterns) if pattern.matches(path)]
     found = []
-    while (number := first(patterns, path)) < len(patterns):
+    while (number := index_of(patterns).first(path, len(patterns))) < len(patterns):
         found.append(number)
-        patterns[number] = "/*d"
+        patterns[number] = rfc_pattern("/*d")
     assert found == one_by_one
     assert len(found) > 10
 

@@ -39,9 +39,9 @@ def test_each_reference_names_a_setting() -> None:
             "--max-pages 5: too many",
         ),
         (
-            UsageError("lower ", Setting("politeness.slow_cap")),
-            "lower politeness.slow_cap",
-            "lower politeness.slow_cap",
+            UsageError("lower ", Setting("politeness.slow_factor")),
+            "lower politeness.slow_factor",
+            "lower politeness.slow_factor",
         ),
         (UsageError(Argument("base_url", "x"), ": no"), "base_url = 'x': no", "--base-url x: no"),
         (UsageError("do ", Action("crawler index", "crawl.index()")), "do crawl.index()", "do `crawler index`"),

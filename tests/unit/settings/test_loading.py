@@ -11,9 +11,11 @@ import pytest
 
 from crawler.errors import ConfigError
 from crawler.frontier.scope import ScopeMode
+from crawler.preferences.purposes import UsePurpose
 from crawler.settings.keys import KEYS, terminal_name
-from crawler.settings.loading import apply, load_file, recorded, settings_from, to_record
+from crawler.settings.loading import apply, load_file, settings_from
 from crawler.settings.settings import Settings
+from crawler.settings.stored import recorded, to_record
 
 CONFIG = Path(__file__).parents[3] / "config"
 
@@ -222,6 +224,12 @@ def test_the_settings_of_a_run_are_read_back_from_the_store() -> None:
     settings = settings_from(values, source="here")
     assert recorded(json.loads(json.dumps(asdict(settings)))) == settings
     assert recorded({}) == Settings()
+
+
+def test_a_list_is_read_back_with_the_type_of_its_items() -> None:
+    settings = settings_from({"identity.purpose": ["search", "archive"]}, source="here")
+    (first, second) = recorded(json.loads(json.dumps(to_record(settings)))).identity.purpose
+    assert (type(first), first.name, second) == (UsePurpose, "SEARCH", UsePurpose.ARCHIVE)
 
 
 def test_a_record_has_no_secrets() -> None:

@@ -7,8 +7,9 @@ import tomllib
 
 import pytest
 
+from crawler.fields.kinds import SECONDS
+from crawler.frontier.request_values import address_override
 from crawler.settings.keys import KEYS
-from crawler.settings.values import SECONDS, address_override
 
 
 @pytest.mark.parametrize(

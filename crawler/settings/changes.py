@@ -1,71 +1,25 @@
-"""Applies changed options: URLs that the old options decided on are decided on again."""
+"""Applies changed settings: URLs that the old settings decided on are decided on again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from crawler.engine.operator import blocked_sites
 from crawler.errors import Setting, UsageError
+from crawler.fields.declaration import Of
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method
 from crawler.frontier.scope import Scope, adopt_mains
-from crawler.reasons import ReasonCode
+from crawler.reasons import FRAME_CODES, ReasonCode
+from crawler.settings.keys import DECIDED_BY, KEYS
 from crawler.store.location import db_argument
 from crawler.store.protocols import EngineStore, Overview
 
 _BATCH = 5000
 
-#: The settings that each worker of a crawl may have of its own.
-_OWN = frozenset(
-    {
-        "output",
-        "seeds",
-        "store.db",
-        "store.parts",
-        "store.bodies",
-        "store.min_free_bytes",
-        "identity.signing_key",
-        "workers.count",
-        "workers.parsers",
-        "limits.concurrency",
-        "limits.claimed_groups",
-        "limits.max_time_s",
-    }
-)
-_SCOPE = ("scope", "limits.max_depth")
-#: The settings that decide which URLs a sample is drawn from.
-FRAME_KEYS = (
-    "sample",
-    *_SCOPE,
-    "traps",
-    "robots",
-    "identity.agent",
-    "identity.contact",
-    "discovery.sitemaps",
-    "limits.max_pages_per_site",
-)
-
-#: Which settings decide on the exclusions and failures with these codes. If one changes, these URLs are judged again.
-DECIDED_BY: Mapping[ReasonCode, tuple[str, ...]] = {
-    ReasonCode.SCOPE: (*_SCOPE, "identity.contact"),
-    ReasonCode.CONTACT: ("identity.contact", "fetch.resolve"),
-    ReasonCode.DEPTH: _SCOPE,
-    ReasonCode.ROBOTS: ("robots", "identity.agent"),
-    ReasonCode.PREFERENCE: ("identity.purpose", "robots", "identity.agent"),
-    ReasonCode.ROBOTS_GIVEN_UP: ("robots", "identity.agent", "fetch.proxy", "fetch.resolve"),
-    ReasonCode.NO_NAME: ("robots.give_up_after_s", "robots.unknown_host_after_s", "fetch.proxy", "fetch.resolve"),
-    ReasonCode.MIRROR: ("robots", "identity.agent", *_SCOPE),
-    ReasonCode.MIRROR_CYCLE: ("robots", "identity.agent", *_SCOPE),
-    ReasonCode.TRAP: ("traps",),
-    ReasonCode.TYPE: ("fetch.types",),
-    ReasonCode.ADDRESS: ("fetch.allow_private", "fetch.proxy", "fetch.resolve", "identity.contact"),
-    ReasonCode.CERTIFICATE: ("fetch.ca_file", "fetch.verify_off"),
-    ReasonCode.REDIRECTS: ("fetch.max_redirects",),
-    ReasonCode.TOO_LARGE: ("fetch.max_body_bytes",),
-    ReasonCode.SAMPLE: FRAME_KEYS,
-    ReasonCode.FRAME: FRAME_KEYS,
-}
+#: The reasons of URLs that the scope refuses before they are requested.
+_OUT_OF_SCOPE = (ReasonCode.SCOPE, ReasonCode.DEPTH, ReasonCode.CONTACT, ReasonCode.TRAP)
 #: The reasons of URLs whose sites could not be asked. If a setting behind them changes, these sites are asked again.
 _UNREACHED = (ReasonCode.ADDRESS, ReasonCode.CERTIFICATE, ReasonCode.NO_NAME)
 #: The reasons of URLs that new seeds may bring back, since the scope widens with them.
@@ -75,8 +29,7 @@ _WIDENED = frozenset(
         ReasonCode.DEPTH,
         ReasonCode.MIRROR,
         ReasonCode.MIRROR_CYCLE,
-        ReasonCode.SAMPLE,
-        ReasonCode.FRAME,
+        *FRAME_CODES,
     }
 )
 
@@ -132,26 +85,18 @@ def wait_for_others(store: str) -> str:
 
 
 def require_same_crawl(
-    theirs: Mapping[str, Any],
-    ours: Mapping[str, Any],
-    new_seeds: Collection[str],
-    store: str,
-    names: Mapping[str, str],
+    theirs: Mapping[str, Any], ours: Mapping[str, Any], new_seeds: Collection[str], store: str
 ) -> None:
     """Raise :class:`UsageError` if the workers on a store crawl with other settings or seeds than this process.
 
-    The scopes would differ. ``names`` gives the key of a setting by its field.
+    The scopes would differ.
     """
     differing = sorted(
-        names.get(key, key)
-        for section, values in plain(ours).items()
-        if section not in _OWN
-        for key in (f"{section}.{name}" for name in values)
-        if key not in _OWN and _at(theirs, key) != _at(plain(ours), key)
+        key.name for key in KEYS.values() if key.of is Of.CRAWL and _at(theirs, key.path) != _at(plain(ours), key.path)
     )
     remedy = wait_for_others(store)
     if differing:
-        parts = [part for key in differing for part in (", ", Setting(key) if key in names.values() else key)]
+        parts = [part for name in differing for part in (", ", Setting(name))]
         raise UsageError(f"{store}: others crawl into it under other settings (", *parts[1:], f"); {remedy}")
     if new_seeds:
         raise UsageError(f"{store}: others crawl into it without {min(new_seeds)} among their seeds; {remedy}")
@@ -177,19 +122,21 @@ async def rescope(
 
     if changed("robots.reading", "identity.agent"):
         await store.expire_robots(now)
-    elif changed(*(key for code in _UNREACHED for key in DECIDED_BY[code])):
+    elif changed(*_deciding(_UNREACHED)):
         await store.expire_robots(now, unreached=True)
     if changed("politeness.group"):
         await store.regroup()
     left_out = 0
-    if changed(*_SCOPE, "traps", "identity.contact", "fetch.resolve"):
+    if changed(*_deciding(_OUT_OF_SCOPE)):
         left_out = await _leave_out(store, scope)
+    codes = {code for code, keys in DECIDED_BY.items() if changed(*keys)}
     # A stratified sample is drawn from a list, so no other setting changes its frame.
-    frame_keys = ("sample",) if _at(settings, "sample.method") == Method.STRATIFIED else FRAME_KEYS
-    codes = {code for code, keys in DECIDED_BY.items() if changed(*(frame_keys if keys is FRAME_KEYS else keys))}
+    if _at(settings, "sample.method") == Method.STRATIFIED and not changed("sample"):
+        codes.difference_update(FRAME_CODES)
+    frame_changed = not codes.isdisjoint(FRAME_CODES)
     if new_seeds:
         codes |= _WIDENED
-    if new_seeds or changed(*frame_keys):
+    if new_seeds or frame_changed:
         await store.samples.reopen()
     if not codes:
         return left_out, 0
@@ -208,6 +155,11 @@ async def rescope(
         await store.exclude(blocked)
         lifted += len(again)
     return left_out, lifted
+
+
+def _deciding(codes: Iterable[ReasonCode]) -> Iterator[str]:
+    """The fields that decide one of ``codes``."""
+    return (key for code in codes for key in DECIDED_BY[code])
 
 
 async def _leave_out(store: EngineStore, scope: Scope) -> int:

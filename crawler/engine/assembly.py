@@ -1,0 +1,152 @@
+"""Puts the parts of the engine together: one frozen record, built in one place for each run of a crawl."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from crawler.clock import Clock
+from crawler.engine.alarm import Alarm
+from crawler.engine.answers import Answers
+from crawler.engine.claim_capacity import ClaimCapacity
+from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.disk_reserve import DiskReserve
+from crawler.engine.gate import AddressBook, Connections, Fetcher, Gate
+from crawler.engine.hooks import Hooks
+from crawler.engine.lease import Lease
+from crawler.engine.loop_lag import LoopLag
+from crawler.engine.main_sites import MainSites
+from crawler.engine.outbox import Outbox
+from crawler.engine.page_budget import Budget, budget_for
+from crawler.engine.parser_pool import PageReader
+from crawler.engine.part_exchange import PartExchange
+from crawler.engine.progress import Progress
+from crawler.engine.recording import Recorder, RecordingFetcher
+from crawler.engine.reservations import Reservations
+from crawler.engine.robots_cache import RobotsCache
+from crawler.engine.robots_intake import CrawlRobotsIntake
+from crawler.engine.rules_cache import RulesCache
+from crawler.engine.sampling_frame import SamplingFrame
+from crawler.engine.shutdown import Shutdown
+from crawler.engine.tdmrep_cache import TdmrepCache
+from crawler.frontier.decide import Outcome
+from crawler.frontier.scope import Scope
+from crawler.store.protocols import EngineStore
+
+#: Takes the pages of a commit that has landed. The crawl waits for it: a slow consumer slows the crawl.
+OnPages = Callable[[list[Outcome]], Awaitable[None]]
+#: Waits until the consumer of pages has handled all that it got; returns whether URLs were added since the last call.
+Settled = Callable[[], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """The parts of one run. The loop, the claim tasks and the operator's tasks share them."""
+
+    # --- from the caller ----------------------------------------------------------------------
+    store: EngineStore
+    clock: Clock
+    policy: CrawlPolicy
+    scope: Scope
+    lease: Lease
+    lag: LoopLag
+    reserve: DiskReserve
+    frame: SamplingFrame | None
+    recorder: Recorder | None
+    on_pages: OnPages | None
+    settled: Settled | None
+    exchange: PartExchange | None
+
+    # --- built here ---------------------------------------------------------------------------
+    alarm: Alarm
+    shutdown: Shutdown
+    progress: Progress
+    budget: Budget
+    capacity: ClaimCapacity
+    outbox: Outbox
+    gate: Gate
+    main_sites: MainSites
+    rules_cache: RulesCache
+    robots_cache: RobotsCache
+    tdmrep: TdmrepCache | None  # None: it is not wanted
+    answers: Answers
+
+
+def assemble(
+    *,
+    store: EngineStore,
+    fetcher: Fetcher,
+    clock: Clock,
+    policy: CrawlPolicy,
+    scope: Scope,
+    reader: PageReader,
+    lease: Lease,
+    on_pages: OnPages | None = None,
+    settled: Settled | None = None,
+    hooks: Hooks | None = None,
+    frame: SamplingFrame | None = None,
+    recorder: Recorder | None = None,
+    exchange: PartExchange | None = None,
+    lag: LoopLag | None = None,
+    reserve: DiskReserve | None = None,
+    book: AddressBook | None = None,
+    connections: Connections | None = None,
+) -> Engine:
+    """The engine of one run over ``store``.
+
+    ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
+    has the functions of the caller; ``settled`` waits until the caller is done with all pages. ``frame`` is closed, and
+    its sample drawn, when nothing is left but the pages that it holds back. ``exchange`` is with the other parts of the
+    crawl. The crawl pauses while a disk has less free space than ``reserve``. ``book`` knows the addresses of hosts,
+    and ``connections`` keeps idle connections; both belong to ``fetcher``.
+    """
+    lag = lag or LoopLag(clock)
+    alarm, progress, capacity = Alarm(), Progress(clock.now()), ClaimCapacity(clock)
+    outbox = Outbox(clock, alarm)
+    if recorder is not None:
+        fetcher = RecordingFetcher(fetcher, outbox)
+    gate = Gate(
+        fetcher,
+        clock,
+        policy.politeness,
+        policy.limits.concurrency,
+        outbox,
+        scope.blocks,
+        lease,
+        reader,
+        lag,
+        book,
+        connections,
+    )
+    intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)
+    reservations = Reservations(gate, store, clock, outbox, capacity.hold_s)
+    main_sites = MainSites(store, clock, outbox)
+    rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader, exchange)
+    return Engine(
+        store=store,
+        clock=clock,
+        policy=policy,
+        scope=scope,
+        lease=lease,
+        lag=lag,
+        reserve=reserve or DiskReserve(()),
+        frame=frame,
+        recorder=recorder,
+        on_pages=on_pages,
+        settled=settled,
+        exchange=exchange,
+        alarm=alarm,
+        shutdown=Shutdown(gate, alarm),
+        progress=progress,
+        budget=budget_for(policy.limits.max_pages, policy.politeness.delay_s, is_shared=store.lease_s is not None),
+        capacity=capacity,
+        outbox=outbox,
+        gate=gate,
+        main_sites=main_sites,
+        rules_cache=rules_cache,
+        robots_cache=RobotsCache(
+            policy.robots, gate, store, clock, intake, progress, main_sites, rules_cache, reservations
+        ),
+        tdmrep=TdmrepCache(gate, store, outbox) if policy.robots.settings.tdmrep else None,
+        answers=Answers(policy, scope, rules_cache, store, reader, None if recorder is None else outbox, hooks),
+    )

@@ -1,0 +1,483 @@
+"""The loop of a crawl: it commits, claims, waits, looks for work, and finds out that the crawl is over.
+
+The loop is :meth:`CrawlLoop._crawl`. Two pure functions decide for it:
+
+* :func:`next_commit`, while there is work: commit now, and claim how many groups, or wait?
+* :func:`when_idle`, when nothing is claimed: wait, look, make work, or conclude?
+
+Invariants of the decisions, each held by ``tests/unit/engine/test_loop.py``:
+
+1. A commit asks for no more groups than are wanted, and for :data:`CLAIMED_AT_ONCE` at most.
+2. While finished work is not committed, no wait is longer than :data:`COMMIT_AGE_S`. While further groups are wanted,
+   they are asked for ``horizon_s`` after the last commit at the latest, however often the alarm rings.
+3. The crawl is concluded only if no group is queued, or if its page limit is reached. Before that, revisits are queued,
+   and pages that are held back are released.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import assert_never
+
+from crawler.clock import boot_s
+from crawler.engine import operator_log
+from crawler.engine.assembly import Engine
+from crawler.engine.claim_task import ClaimTasks
+from crawler.engine.recording import record_all
+from crawler.engine.shutdown import stop_at
+from crawler.engine.tasks import background_task
+from crawler.engine.termination import conclude
+from crawler.errors import ConnectionLost, LeaseLost, StoreError
+from crawler.frontier.scope import adopt_mains
+from crawler.reasons import EndCode, RunEnd
+from crawler.store.protocols import ClaimLimits, Waiting
+
+#: How long finished work waits for its commit, in seconds, if it comes slowly.
+COMMIT_AGE_S = 0.5
+#: How long an urgent commit is delayed, in seconds, if other requests are in flight.
+GATHER_S = 0.02
+#: How many groups one commit claims at most: the first of them need not wait for all.
+CLAIMED_AT_ONCE = 500
+#: How often the store is looked at, in seconds, for work that other workers have made. They also notify.
+LOOK_EVERY_S = 1.0
+#: How long requests in flight get to end after a stop, in seconds.
+STOP_GRACE_S = 6.0
+
+
+# --- while there is work ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The facts that decide when to commit. Times in seconds since the epoch."""
+
+    now: float
+    is_due: bool = False  # the wait for this commit is over
+    groups_wanted: int = 0  # that this worker could work on beside those it holds
+    more_ready: bool = False  # the last commit claimed as many groups as it asked for
+    requests_in_flight: int = 0
+    uncommitted_since: float | None = None  # when the oldest finished work that is not committed was finished
+    commit_urgent: bool = False  # a batch is full, or a task waits for its commit
+    commit_awaited: bool = False  # the task that waits holds others up: the commit does not wait for further work
+    last_commit_at: float = -math.inf  # when the last commit was over
+    horizon_s: float = 1.0  # how long before its time a group may be claimed
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Commit all finished work now, and claim this number of groups at most."""
+
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """A commit is due: let finished work of the next :data:`GATHER_S` join it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait until something happens, and until the time ``until`` at most. ``waiting_for`` is the group that is next."""
+
+    until: float | None
+    waiting_for: Waiting | None = None
+
+
+def next_commit(seen: Work) -> Commit | Gather | Wait:
+    """Whether to commit now, and how many groups to claim.
+
+    A commit with nothing but a claim is due a horizon after the last commit. Counted from now, it would be put off by
+    every ring of the alarm.
+    """
+    if not seen.is_due:
+        if seen.commit_urgent or seen.more_ready:
+            if seen.requests_in_flight and not seen.commit_awaited:
+                return Gather()
+        elif seen.uncommitted_since is not None:
+            if seen.now < (due_at := seen.uncommitted_since + COMMIT_AGE_S):
+                return Wait(due_at)
+        elif not seen.groups_wanted:
+            return Wait(None)
+        elif seen.now < (due_at := seen.last_commit_at + seen.horizon_s):
+            return Wait(due_at)
+    return Commit(min(seen.groups_wanted, CLAIMED_AT_ONCE))
+
+
+# --- when nothing is claimed ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """The frontier as it was looked at: the group that is ready first, and whether others may still queue some."""
+
+    ready: Waiting | None
+    others_at_work: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """The facts that decide what follows when nothing is claimed. Times in seconds since the epoch."""
+
+    now: float
+    frontier: Frontier | None = None  # None: it was not looked at yet
+    page_limit_reached: bool = False
+    pages_with_others: bool = False  # other workers hold all pages that the limit leaves
+    revisits_enabled: bool = False
+    revisits_only: bool = False
+    no_revisit_due: bool = False  # as the store just said
+    held_until: float | None = None  # pages are held back, until then if groups wait; None: none are
+    has_other_workers: bool = False  # other workers may take part in this crawl
+    horizon_s: float = 1.0  # how long before its time a group may be claimed
+
+
+class Step(Enum):
+    """What the loop does when nothing is claimed and it does not wait."""
+
+    LOOK = auto()  # at the frontier
+    ADMIT_REVISITS_ONLY = auto()
+    QUEUE_REVISITS = auto()  # those that are due
+    RELEASE = auto()  # the pages that are held back
+    CONCLUDE = auto()
+
+
+def when_idle(seen: Idle) -> Step | Wait:
+    """What to do when nothing is claimed and everything is committed."""
+    if seen.page_limit_reached and not seen.revisits_enabled:
+        return Step.CONCLUDE
+    if seen.page_limit_reached and not seen.revisits_only:
+        return Step.ADMIT_REVISITS_ONLY
+    look_at = seen.now + LOOK_EVERY_S
+    if seen.pages_with_others:
+        return Wait(look_at)
+    if seen.frontier is None:
+        return Step.LOOK
+    ready = seen.frontier.ready
+    if ready is not None:
+        held_until = math.inf if seen.held_until is None else seen.held_until
+        if ready.until > seen.now >= held_until:
+            return Step.RELEASE
+        until = max(seen.now, min(ready.until - seen.horizon_s, held_until))
+        return Wait(min(until, look_at) if seen.has_other_workers else until, ready)
+    if seen.held_until is not None and seen.now >= seen.held_until:
+        return Step.RELEASE
+    if seen.frontier.others_at_work:
+        return Wait(look_at)
+    if seen.revisits_enabled and not seen.no_revisit_due:
+        return Step.QUEUE_REVISITS
+    return Step.CONCLUDE if seen.held_until is None else Step.RELEASE
+
+
+# --- the loop ---------------------------------------------------------------------------------
+
+
+class CrawlLoop:
+    """Runs a crawl. All commits, and all waiting between them, are here.
+
+    Invariants:
+
+    1. One commit is under way at most, and groups are claimed by commits alone, never after a stop was requested.
+    2. The archive gets the work of a commit before the store does, the consumer of pages after it.
+    3. A crawl ends with a commit of all finished work, or without a lease with the part that holds without one.
+    4. Whatever ends the crawl, all claim tasks have ended when :meth:`run` returns or raises.
+
+    Cancellation and each failure of the loop end the crawl at once. The requests that were sent and the pauses that
+    they ask for are then committed if the store accepts them. Other finished work is dropped: its URLs are queued.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._claim_tasks = ClaimTasks(engine)
+        self._last_commit_at = -math.inf  # when it was over
+
+    async def run(self) -> RunEnd:
+        """Crawl until nothing is left, a limit is reached or a stop is requested; return why it ended.
+
+        Raises :class:`StoreError` if the store fails, the error of the consumer of pages, and the first failure of a
+        task.
+        """
+        engine, fail = self._engine, self._engine.shutdown.fail
+        engine.store.on_news(engine.alarm.ring)
+        end: RunEnd | None = None
+        try:
+            async with (
+                background_task(self._stop_in_time(), fail),
+                background_task(self._end_grace(), fail),
+                background_task(self._receive(), fail),
+            ):
+                while end is None:
+                    try:
+                        async with background_task(self._keep_lease(), fail):
+                            end = await self._crawl()
+                    except LeaseLost:
+                        end = await self._rejoin()
+        except BaseException as error:
+            if not isinstance(error, ConnectionLost):  # a full disk may have room for the requests that were sent
+                with suppress(StoreError):
+                    await self._hand_in_late()
+            raise
+        finally:
+            await self._claim_tasks.cancel()
+        engine.shutdown.raise_failure()
+        return end
+
+    async def _crawl(self) -> RunEnd:
+        """Crawl to the end, with nothing claimed at first. Raises :class:`LeaseLost`."""
+        engine = self._engine
+        await engine.main_sites.remember()
+        await engine.budget.begin(engine.store)
+        await self._queue_revisits()
+        is_due, more_ready = True, False
+        while (stopped_by := engine.shutdown.end) is None:
+            match next_commit(self._work(is_due=is_due, more_ready=more_ready)):
+                case Wait(until):
+                    is_due = not await self._wait(until)
+                case Gather():
+                    await engine.clock.sleep(GATHER_S)
+                    is_due = True
+                case Commit(groups):
+                    claimed = await self._commit(groups)
+                    is_due, more_ready = self._is_idle, claimed == groups > 0
+                    if is_due and (end := await self._find_work()) is not None:
+                        await self._commit(0)
+                        return end
+            if engine.shutdown.lease_lost:
+                raise LeaseLost("the lease of this worker was lost between two commits")
+        if len(self._claim_tasks) and engine.outbox.uncommitted_since is not None:
+            await self._commit(0)  # what is finished need not wait for the requests in flight
+        await self._claim_tasks.drain()
+        await self._commit(0)
+        return stopped_by
+
+    async def _find_work(self) -> RunEnd | None:
+        """Nothing is claimed: wait for work, or make some. Returns why the crawl is over if there is none."""
+        engine = self._engine
+        frontier, no_revisit_due = None, False
+        while True:
+            match when_idle(self._idle(frontier, no_revisit_due=no_revisit_due)):
+                case Wait(until, waiting_for):
+                    held_until = None if engine.frame is None else engine.frame.held_until
+                    engine.progress.note_wait(waiting_for, held_until)
+                    await self._wait(until)
+                    engine.progress.note_wait(None)
+                    return None
+                case Step.LOOK:
+                    ready = await engine.store.next_ready(engine.clock.now())
+                    frontier = Frontier(ready, ready is None and await self._others_may_queue())
+                    if engine.shutdown.lease_lost or engine.shutdown.requested:
+                        return None
+                case Step.ADMIT_REVISITS_ONLY:
+                    engine.budget.restrict_to_revisits()
+                    await engine.store.prepare(0)
+                case Step.QUEUE_REVISITS:
+                    if await self._queue_revisits():
+                        return None
+                    no_revisit_due = True
+                case Step.RELEASE:
+                    assert engine.frame is not None, "it holds the pages back"
+                    await engine.frame.release()
+                    return None
+                case Step.CONCLUDE:
+                    if await self._is_added_to():
+                        return None
+                    return await conclude(engine.store, engine.policy, engine.budget, engine.progress)
+                case other:
+                    assert_never(other)
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing is claimed, everything is committed, and the crawl goes on."""
+        engine = self._engine
+        is_going_on = engine.shutdown.end is None and not engine.shutdown.lease_lost
+        return is_going_on and not len(self._claim_tasks) and engine.outbox.uncommitted_since is None
+
+    # --- what the decisions see ---------------------------------------------------------------
+
+    def _work(self, *, is_due: bool, more_ready: bool) -> Work:
+        engine, limits = self._engine, self._engine.policy.limits
+        room = engine.capacity.room(limits.claimed_groups, limits.concurrency, engine.gate.groups_in_pause())
+        return Work(
+            now=engine.clock.now(),
+            is_due=is_due,
+            groups_wanted=engine.budget.more_groups(room),
+            more_ready=more_ready,
+            requests_in_flight=engine.gate.requests_in_flight,
+            uncommitted_since=engine.outbox.uncommitted_since,
+            commit_urgent=engine.alarm.is_urgent,
+            commit_awaited=engine.alarm.is_awaited,
+            last_commit_at=self._last_commit_at,
+            horizon_s=engine.capacity.horizon_s(),
+        )
+
+    def _idle(self, frontier: Frontier | None, *, no_revisit_due: bool) -> Idle:
+        engine = self._engine
+        return Idle(
+            now=engine.clock.now(),
+            frontier=frontier,
+            page_limit_reached=engine.budget.is_spent,
+            pages_with_others=engine.budget.waits_for_others,
+            revisits_enabled=engine.policy.revisit.enabled,
+            revisits_only=engine.budget.only_revisits,
+            no_revisit_due=no_revisit_due,
+            held_until=None if engine.frame is None else engine.frame.held_until,
+            has_other_workers=engine.store.lease_s is not None,
+            horizon_s=engine.capacity.horizon_s(),
+        )
+
+    # --- the steps ----------------------------------------------------------------------------
+
+    async def _wait(self, until: float | None) -> bool:
+        """Wait for a ring of the alarm, until ``until`` at most; returns whether it rang."""
+        return await self._engine.alarm.wait(None if until is None else until - self._engine.clock.now())
+
+    async def _others_may_queue(self) -> bool:
+        """Whether another worker, or another part of the crawl, may still queue a URL."""
+        if await self._engine.store.others_at_work():
+            return True
+        return self._engine.exchange is not None and await self._engine.exchange.may_bring_work()
+
+    async def _is_added_to(self) -> bool:
+        """Whether the consumer of pages added URLs since the last call. Waits until it is idle, or until a stop."""
+        if self._engine.settled is None:
+            return False
+        settled = asyncio.ensure_future(self._engine.settled())
+        stopped = asyncio.create_task(self._engine.shutdown.wait())
+        try:
+            await asyncio.wait([settled, stopped], return_when=asyncio.FIRST_COMPLETED)
+            return settled.done() and settled.result()
+        finally:
+            settled.cancel()
+            stopped.cancel()
+
+    async def _queue_revisits(self) -> int:
+        """Queue what is due and was not visited by this run, so that the run ends. Returns how many were queued."""
+        engine, revisit = self._engine, self._engine.policy.revisit
+        if not revisit.enabled:
+            return 0
+        now, since = engine.clock.now(), engine.progress.started_at
+        return await engine.store.revisits.queue_due(revisit, now, since, self._pages_per_site())
+
+    def _pages_per_site(self) -> int | None:
+        return 0 if self._engine.budget.only_revisits else self._engine.policy.limits.max_pages_per_site
+
+    async def _commit(self, groups: int) -> int:
+        """Commit what the outbox holds, claim ``groups`` at most, and start a task on each claim.
+
+        Returns how many groups were claimed. The commit is one transaction: all of it lands or nothing. If it fails,
+        the requests and paces go back into the outbox. If the commit landed and only its answer was lost, the error
+        says so (:class:`~crawler.errors.LeaseLost`: ``committed``).
+        """
+        engine = self._engine
+        contents = engine.outbox.take()
+        pages = [outcome for outcome in contents.outcomes if outcome.page is not None]
+        new_pages = sum(outcome.queued.seen is None for outcome in pages)
+        contents.now = now = engine.clock.now()
+        contents.limits, contents.worst_lag_s = self._limits(groups, new_pages), engine.progress.worst_lag_s
+        asked_at = boot_s()
+        try:
+            await record_all(engine.recorder, contents.recorded)
+            result = await engine.store.commit(contents)
+        except BaseException as error:
+            if isinstance(error, LeaseLost) and error.committed:
+                engine.progress.committed(contents.requests, contents.outcomes)
+                engine.outbox.finish(contents)
+            else:
+                engine.outbox.put_back(contents)
+            raise
+        engine.lease.begin(asked_at)
+        operator_log.commit_took(boot_s() - asked_at, len(contents.requests))
+        engine.progress.committed(contents.requests, contents.outcomes)
+        if engine.frame is not None:
+            engine.frame.committed(contents.requests, now)
+        engine.budget.settle(new_pages, result.grant)
+        engine.capacity.learn_share(result.share)
+        adopt_mains(engine.scope, result.mirrors)
+        engine.main_sites.learn(result.mirrors)
+        engine.main_sites.refute(result.refuted)
+        engine.gate.stored(contents.paces)
+        engine.outbox.committed(result.robots_ids)
+        for claim in result.claims:
+            self._claim_tasks.start(claim)
+        engine.capacity.note_claims(len(result.claims), groups, engine.policy.limits.claimed_groups, now)
+        if pages and engine.on_pages is not None:
+            await engine.on_pages(pages)
+        engine.outbox.finish(contents)
+        self._last_commit_at = engine.clock.now()
+        return len(result.claims)
+
+    def _limits(self, groups: int, new_pages: int) -> ClaimLimits:
+        """The bounds of a commit that claims ``groups`` at most and takes in ``new_pages``."""
+        engine, budget, held = self._engine, self._engine.budget, len(self._claim_tasks)
+        is_stopping = engine.shutdown.requested
+        under_way = budget.under_way - new_pages
+        return ClaimLimits(
+            groups=groups,
+            urls_per_group=engine.capacity.urls_per_group(engine.policy.politeness.delay_s),
+            horizon_s=engine.capacity.horizon_s(),
+            pages_per_site=self._pages_per_site(),
+            max_depth=engine.policy.limits.max_depth,
+            below_depth=None if engine.frame is None else engine.frame.held_from,
+            held=held,
+            max_pages=budget.limit,
+            pages_under_way=under_way,
+            pages_kept=under_way + budget.keep(0 if is_stopping else held),
+            pages_per_group=0 if is_stopping else budget.per_group,
+        )
+
+    # --- the lease ----------------------------------------------------------------------------
+
+    async def _rejoin(self) -> RunEnd | None:
+        """The lease was lost: let go of all groups, and join the run again unless a stop was requested.
+
+        Returns why the crawl ends, if it does.
+        """
+        engine = self._engine
+        await self._hand_in_late()
+        if not engine.shutdown.requested:
+            engine.outbox.forget_tasks()
+            engine.budget.drop()
+            engine.gate.forget()
+            engine.shutdown.regain_lease()
+            if not await engine.store.rejoin(engine.clock.now()):
+                engine.shutdown.request(RunEnd(EndCode.SUPERSEDED))
+        return engine.shutdown.end
+
+    async def _hand_in_late(self) -> None:
+        """End all claim tasks, and commit the part that holds without a lease: requests sent and their pauses.
+
+        All other finished work is dropped: its URLs are still queued, and another worker may have claimed them.
+        """
+        engine = self._engine
+        await self._claim_tasks.cancel()
+        contents = engine.outbox.take()
+        try:
+            await record_all(engine.recorder, contents.recorded)
+        finally:  # an archive whose disk is full is no reason to lose what the store has room for
+            await engine.store.commit_late(contents)
+            engine.progress.committed(contents.requests, [])
+
+    # --- in the background --------------------------------------------------------------------
+
+    async def _keep_lease(self) -> None:
+        try:
+            await self._engine.lease.keep()
+        except LeaseLost:
+            self._engine.shutdown.lose_lease()
+
+    async def _stop_in_time(self) -> None:
+        engine = self._engine
+        if (limit_s := engine.policy.limits.max_time_s) is not None:
+            await stop_at(engine.progress.started_at + limit_s, engine.shutdown.request, engine.clock)
+
+    async def _end_grace(self) -> None:
+        """Cancel the requests that are in flight when the grace after a request to stop is over."""
+        await self._engine.shutdown.wait()
+        await self._engine.clock.sleep(STOP_GRACE_S)
+        await self._claim_tasks.cancel()
+
+    async def _receive(self) -> None:
+        if self._engine.exchange is not None:
+            await self._engine.exchange.keep_receiving(self._engine.alarm.ring)

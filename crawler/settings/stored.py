@@ -1,0 +1,88 @@
+"""The settings that a store keeps: those of each run, and those with which the next run goes on.
+
+The store keeps the settings of each run as JSON. Those of the last run stand between the defaults and the configuration
+file, except the settings of one run or process (:attr:`crawler.settings.keys.Key.is_remembered`).
+:func:`stored_settings` is the one way to read them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from crawler.errors import NoStore
+from crawler.settings.keys import KEYS, Key
+from crawler.settings.settings import Settings
+from crawler.settings.stores import existing_store
+from crawler.store.location import is_url, shown
+from crawler.store.protocols import Overview
+
+
+def to_record(settings: Settings) -> dict[str, Any]:
+    """The settings of a run as the store keeps them: without passwords, and without the address of a webhook."""
+    store, output = replace(settings.store, db=shown(settings.store.db)), replace(settings.output, notify="")
+    return asdict(replace(settings, store=store, output=output))
+
+
+def recorded(run: Mapping[str, Any]) -> Settings:
+    """The settings of a run, from what :func:`to_record` made of them, through JSON.
+
+    An unknown key is ignored, and a missing one has its default.
+    """
+    settings = Settings()
+    sections = {section.name: getattr(settings, section.name) for section in fields(settings)}
+    for name, section in sections.items():
+        kept = run.get(name) or {}
+        types = get_type_hints(type(section))
+        values = {field: _typed(kind, kept[field]) for field, kind in types.items() if field in kept}
+        settings = replace(settings, **{name: replace(section, **values)})
+    return settings
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """A value from JSON in the type ``kind``: lists become tuples, and texts become members of enumerations."""
+    if isinstance(value, list) and get_origin(kind) is tuple:
+        items = get_args(kind)
+        kinds = (items[0] for _ in value) if items[-1] is Ellipsis else items
+        return tuple(_typed(each, item) for each, item in zip(kinds, value, strict=True))
+    return kind(value) if isinstance(kind, type) and issubclass(kind, StrEnum) else value
+
+
+async def stored_settings(store: Overview) -> Settings | None:
+    """The settings with which the crawl in ``store`` goes on; ``None`` if no run began in it.
+
+    They are those of the last run. The settings of one run or process have their defaults.
+    """
+    run = await store.last_run()
+    if run is None:
+        return None
+    last, settings = recorded(json.loads(run["settings"])), Settings()
+    for key in KEYS.values():
+        if not key.is_remembered:
+            forgotten = replace(getattr(last, key.section), **{key.field: key.value(settings)})
+            last = replace(last, **{key.section: forgotten})
+    return last
+
+
+async def settings_stored_at(settings: Settings) -> Settings | None:
+    """As :func:`stored_settings`, for the store that ``settings`` name; ``None`` if it does not exist.
+
+    Raises what :func:`crawler.settings.stores.existing_store` raises for any other reason.
+    """
+    db = settings.store.db
+    if not is_url(db) and not Path(db).exists():
+        return None
+    try:
+        async with existing_store(settings) as store:
+            return await stored_settings(store)
+    except NoStore:
+        return None
+
+
+def differing(settings: Settings, others: Settings) -> Iterator[Key]:
+    """The remembered keys that have different values in ``settings`` and ``others``."""
+    return (key for key in KEYS.values() if key.is_remembered and key.value(settings) != key.value(others))

@@ -1,0 +1,192 @@
+"""The two decisions of the loop: examples of each, and their invariants over all situations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from crawler.engine.loop import (
+    CLAIMED_AT_ONCE,
+    COMMIT_AGE_S,
+    LOOK_EVERY_S,
+    Commit,
+    Frontier,
+    Gather,
+    Idle,
+    Step,
+    Wait,
+    Work,
+    next_commit,
+    when_idle,
+)
+from crawler.store.protocols import Waiting
+
+NOW = 1000.0
+LATER = Waiting("b.test", NOW + 60, "")
+READY = Waiting("b.test", NOW, "")
+NOTHING, OTHERS = Frontier(None, others_at_work=False), Frontier(None, others_at_work=True)
+EITHER = (False, True)
+
+
+def works() -> Iterator[Work]:
+    """Every situation in which there is work, with a few values of each number."""
+    for due, wanted, more, flying, since, urgent, awaited, last, horizon_s in product(
+        EITHER, (0, 3, 2 * CLAIMED_AT_ONCE), EITHER, (0, 2), (None, NOW - 2, NOW - 0.5, NOW - 0.1, NOW), EITHER, EITHER,
+        (-math.inf, NOW - 2, NOW - 0.5, NOW), (0.1, 1.0),
+    ):  # fmt: skip
+        yield Work(NOW, due, wanted, more, flying, since, urgent, awaited, last, horizon_s)
+
+
+def idles() -> Iterator[Idle]:
+    """Every situation in which nothing is claimed, with a few values of each number."""
+    frontiers = None, NOTHING, OTHERS, Frontier(LATER, others_at_work=False), Frontier(READY, others_at_work=False)
+    held = None, NOW - 1, NOW, NOW + 5, math.inf
+    for frontier, reached, elsewhere, revisits, only, none_due, until, others, horizon_s in product(
+        frontiers, EITHER, EITHER, EITHER, EITHER, EITHER, held, EITHER, (0.1, 1.0)
+    ):
+        if revisits or not only:
+            yield Idle(NOW, frontier, reached, elsewhere, revisits, only, none_due, until, others, horizon_s)
+
+
+# --- while there is work ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seen", "decision"),
+    [
+        (Work(NOW, is_due=True), Commit(0)),
+        (Work(NOW, is_due=True, groups_wanted=9), Commit(9)),
+        (Work(NOW, is_due=True, groups_wanted=2000), Commit(CLAIMED_AT_ONCE)),
+        (Work(NOW, more_ready=True, groups_wanted=4), Commit(4)),
+        (Work(NOW, more_ready=True, groups_wanted=4, requests_in_flight=1), Gather()),
+        (Work(NOW, commit_urgent=True), Commit(0)),
+        (Work(NOW, commit_urgent=True, requests_in_flight=2), Gather()),
+        (Work(NOW, commit_urgent=True, requests_in_flight=2, is_due=True), Commit(0)),
+        (Work(NOW, commit_urgent=True, commit_awaited=True, requests_in_flight=2), Commit(0)),
+        (Work(NOW, uncommitted_since=NOW - 0.1, groups_wanted=5), Wait(NOW + 0.4)),
+        (Work(NOW, uncommitted_since=NOW - 0.5, groups_wanted=5), Commit(5)),
+        (Work(NOW, groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.25), Wait(NOW + 0.25)),
+        (Work(NOW, groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.5), Commit(2)),
+        (Work(NOW), Wait(None)),
+    ],
+)
+def test_when_the_next_commit_comes(seen: Work, decision: Commit | Gather | Wait) -> None:
+    assert next_commit(seen) == decision
+
+
+def test_a_commit_claims_what_is_wanted_and_not_all_at_once() -> None:
+    for seen in works():
+        if isinstance(decision := next_commit(seen), Commit):
+            assert decision.groups == min(seen.groups_wanted, CLAIMED_AT_ONCE)
+
+
+def test_a_wait_has_not_ended_yet_and_finished_work_does_not_wait_long() -> None:
+    for seen in works():
+        decision = next_commit(seen)
+        assert not seen.is_due or isinstance(decision, Commit)
+        if isinstance(decision, Wait):
+            assert decision.until is None or decision.until > seen.now
+            assert not seen.commit_urgent
+            if seen.uncommitted_since is not None:
+                assert decision.until is not None
+                assert decision.until <= seen.uncommitted_since + COMMIT_AGE_S
+            elif seen.groups_wanted:
+                assert decision.until is not None
+                assert decision.until <= seen.last_commit_at + seen.horizon_s
+
+
+def test_an_urgent_commit_is_delayed_only_for_requests_in_flight() -> None:
+    for seen in works():
+        if next_commit(seen) == Gather():
+            assert seen.commit_urgent or seen.more_ready
+            assert seen.requests_in_flight
+            assert not seen.commit_awaited
+
+
+def test_rings_of_the_alarm_do_not_put_off_a_claim() -> None:
+    seen = Work(NOW, groups_wanted=3, requests_in_flight=1, last_commit_at=NOW)
+    decisions = [next_commit(replace(seen, now=NOW + 0.3 * ring)) for ring in range(5)]
+    assert decisions == [*4 * [Wait(NOW + 1)], Commit(3)]
+
+
+# --- when nothing is claimed --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seen", "decision"),
+    [
+        (Idle(NOW, page_limit_reached=True), Step.CONCLUDE),
+        (Idle(NOW, page_limit_reached=True, revisits_enabled=True), Step.ADMIT_REVISITS_ONLY),
+        (Idle(NOW, page_limit_reached=True, revisits_enabled=True, revisits_only=True), Step.LOOK),
+        (Idle(NOW, pages_with_others=True), Wait(NOW + LOOK_EVERY_S)),
+        (Idle(NOW), Step.LOOK),
+        (Idle(NOW, Frontier(LATER, others_at_work=False)), Wait(NOW + 59, LATER)),
+        (Idle(NOW, Frontier(READY, others_at_work=False)), Wait(NOW, READY)),
+        (Idle(NOW, Frontier(LATER, others_at_work=True), has_other_workers=True), Wait(NOW + LOOK_EVERY_S, LATER)),
+        (Idle(NOW, Frontier(LATER, others_at_work=False), held_until=NOW + 5), Wait(NOW + 5, LATER)),
+        (Idle(NOW, Frontier(LATER, others_at_work=False), held_until=NOW), Step.RELEASE),
+        (Idle(NOW, Frontier(READY, others_at_work=False), held_until=NOW - 5), Wait(NOW, READY)),
+        (Idle(NOW, OTHERS), Wait(NOW + LOOK_EVERY_S)),
+        (Idle(NOW, OTHERS, held_until=NOW), Step.RELEASE),
+        (Idle(NOW, NOTHING, revisits_enabled=True, held_until=math.inf), Step.QUEUE_REVISITS),
+        (Idle(NOW, NOTHING, revisits_enabled=True, no_revisit_due=True, held_until=math.inf), Step.RELEASE),
+        (Idle(NOW, NOTHING, revisits_enabled=True, no_revisit_due=True), Step.CONCLUDE),
+        (Idle(NOW, NOTHING, held_until=NOW + 5), Step.RELEASE),
+        (Idle(NOW, NOTHING), Step.CONCLUDE),
+    ],
+)
+def test_what_follows_when_nothing_is_claimed(seen: Idle, decision: Step | Wait) -> None:
+    assert when_idle(seen) == decision
+
+
+def test_each_step_is_taken_in_some_situation() -> None:
+    assert {step for step in map(when_idle, idles()) if isinstance(step, Step)} == set(Step)
+
+
+def test_a_crawl_is_concluded_only_when_nothing_can_come() -> None:
+    for seen in idles():
+        if when_idle(seen) is Step.CONCLUDE and not (seen.page_limit_reached and not seen.revisits_enabled):
+            assert seen.frontier == NOTHING
+            assert not seen.pages_with_others
+            assert seen.no_revisit_due or not seen.revisits_enabled
+            assert seen.held_until is None
+
+
+def test_pages_that_are_held_back_are_released_in_time_and_not_before_a_group_that_is_ready() -> None:
+    for seen in idles():
+        decision = when_idle(seen)
+        if decision is Step.RELEASE:
+            assert seen.held_until is not None
+            assert seen.frontier is not None
+            assert seen.frontier.ready is not READY
+        if isinstance(decision, Wait) and decision.waiting_for is LATER and seen.held_until is not None:
+            assert decision.until is not None
+            assert decision.until <= seen.held_until
+
+
+def test_every_wait_has_an_end_and_other_workers_are_looked_for_within_a_second() -> None:
+    for seen in idles():
+        if isinstance(decision := when_idle(seen), Wait):
+            assert decision.until is not None
+            assert decision.until >= seen.now
+            if seen.has_other_workers or decision.waiting_for is None:
+                assert decision.until <= seen.now + LOOK_EVERY_S
+
+
+def test_the_steps_come_to_an_end() -> None:
+    for first in idles():
+        seen, taken = first, list[Step]()
+        while not isinstance(decision := when_idle(seen), Wait) and decision not in (Step.RELEASE, Step.CONCLUDE):
+            assert decision not in taken
+            taken.append(decision)
+            match decision:
+                case Step.LOOK:
+                    seen = replace(seen, frontier=NOTHING)
+                case Step.ADMIT_REVISITS_ONLY:
+                    seen = replace(seen, revisits_only=True)
+                case Step.QUEUE_REVISITS:
+                    seen = replace(seen, no_revisit_due=True)

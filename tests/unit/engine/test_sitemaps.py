@@ -1,0 +1,33 @@
+"""The outcome of a sitemap: which sites' robots.txt are looked up for it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from crawler.engine.sitemaps import read
+from crawler.frontier.decide import Queued
+from crawler.frontier.scope import Scope, ScopeSettings
+from crawler.model import Fetched, Kind
+
+
+async def test_a_robots_txt_is_looked_up_only_for_sites_in_scope() -> None:
+    asked = []
+
+    async def sitemaps_of(site: str) -> tuple[str, ...] | None:
+        asked.append(site)
+        return ("http://a.test/s.xml",)
+
+    async def way_to(_: int) -> list[str]:
+        return []
+
+    urls = ["http://a.test/1", "http://b.test/2", *(f"http://h{n}.other/" for n in range(1000))]
+    body = "<urlset>" + "".join(f"<url><loc>{url}</loc></url>" for url in urls) + "</urlset>"
+    queued = Queued(1, "http://a.test/s.xml", 1, 0, kind=Kind.SITEMAP)
+    result = Fetched(queued.url, 0.0, 1.0, content_type="text/xml", plain=body.encode())
+    cache: Any = SimpleNamespace(sitemaps_of=sitemaps_of)
+    store: Any = SimpleNamespace(way_to=way_to)
+    scope = Scope(ScopeSettings(), ["http://a.test/", "http://b.test/"])
+    outcome = await read(queued, result, cache, scope, store)
+    assert [offer.url for offer in outcome.offers] == urls[:2]
+    assert sorted(asked) == ["http://a.test", "http://b.test"]
