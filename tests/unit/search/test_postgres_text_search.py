@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
+from typing import Any
 
 import asyncpg
 import pytest
@@ -72,6 +74,19 @@ class Both:
         )
         return dict(map(tuple, rows))
 
+    async def handled(self, expression: str) -> float:
+        """The number of rows that all steps of the plan handle for an expression."""
+        ((plans,),) = await self.postgres.execute_fetchall(
+            f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) WITH {MATCHING} SELECT url_id, text_score FROM matching",
+            {"match": expression},
+        )
+
+        def rows(plan: dict[str, Any]) -> float:
+            each = plan["Actual Rows"] + plan.get("Rows Removed by Join Filter", 0)
+            return float(each * plan["Actual Loops"] + sum(map(rows, plan.get("Plans", ()))))
+
+        return sum(rows(plan["Plan"]) for plan in json.loads(plans))
+
     async def compare(self, query: Query) -> list[dict[int, float]]:
         """The results with all and with some of the words; both find the same, with the same scores."""
         found = [await self.by_postgres(postgres_text_search.with_all(query))]
@@ -124,6 +139,16 @@ async def test_the_same_pages_with_the_same_scores(both: Both, seed: int) -> Non
             continue
         found += sum(map(len, await both.compare(query)))
     assert found > 500
+
+
+async def test_the_work_grows_with_the_pages_that_match(both: Both) -> None:
+    """PostgreSQL expects one page to match: a join of the scores computed all of them for each of the pages."""
+    asked = [postgres_text_search.with_all(parse_query(typed)) for typed in ("red", "red green", '"red green" -blue')]
+    work = []
+    for pages in (100, 300):
+        await both.fill([texts_of("red green")] * pages)
+        work.append([await both.handled(expression) for expression in asked])
+    assert all(many < 4 * few for few, many in zip(*work, strict=True)), work
 
 
 async def test_no_phrase_goes_from_one_field_to_the_next(both: Both) -> None:
