@@ -30,13 +30,13 @@ def refused(*arguments: str | Path, stdin: bytes = b"", mistakes: int = 1) -> st
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--delay", "-1"], "--delay -1.0: must be a number of seconds, 0 or more"),
+        (["--delay", "-1"], "--delay -1: must be a number of seconds, 0 or more"),
         (["--delay", "nan"], "--delay nan: must be a number of seconds"),
         (["--delay", "soon"], "--delay soon: must be a number of seconds"),
         (["--max-pages", "-5"], "--max-pages -5: must be a whole number, 0 or more"),
         (["--max-pages-per-site", "x"], "'--max-pages-per-site': 'x' is not a valid integer"),
         (["--max-depth", "-2"], "--max-depth -2: must be a whole number"),
-        (["--max-time", "-1"], "--max-time -1.0: must be a number of seconds"),
+        (["--max-time", "-1"], "--max-time -1: must be a number of seconds"),
         (["--concurrency", "0"], "--concurrency 0: must be a whole number, 1 or more"),
         (["--workers", "0"], "--workers 0: must be a whole number, 1 or more"),
         (["--scope", "planet"], "'--scope': 'planet' is not one of 'host', 'domain', 'prefix', 'any'"),

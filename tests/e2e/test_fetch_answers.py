@@ -530,4 +530,4 @@ async def test_no_file_for_any_connection_is_no_failure_of_the_site(monkeypatch:
     monkeypatch.setattr(HttpFetcher, "_new_socket", no_socket)
     async with HttpFetcher(replace(SETTINGS, connect_timeout_s=0.01), SystemClock()) as fetcher:
         with pytest.raises(UsageError, match="no further connection"):
-            await fetcher.fetch(Request("http://a.test:9/", Purpose.PAGE, 1000))
+            await fetcher.fetch(Request("http://a.test:8009/", Purpose.PAGE, 1000))

@@ -100,9 +100,9 @@ def test_a_part_that_has_not_begun_is_named_and_its_refused_start_leaves_no_stor
     run = ["run", "--config", tmp_path / "c.toml", *LOOPBACK, "--part", dbs[0], "--part", dbs[1]]
     nothing = here(*run, "--db", dbs[1])
     assert (nothing.code, "no seeds" in nothing.err) == (2, True), nothing
-    begun = here(*run, "http://b.test:9/", "--db", dbs[0])  # a URL of the second part
+    begun = here(*run, "http://b.test:8009/", "--db", dbs[0])  # a URL of the second part
     assert begun.code == 4, begun
-    other = here(*run, "--part", tmp_path / "3.db", "http://b.test:9/", "--db", dbs[1])
+    other = here(*run, "--part", tmp_path / "3.db", "http://b.test:8009/", "--db", dbs[1])
     assert (other.code, "has a crawl on" in other.err) == (2, True), other
     assert not Path(dbs[1]).exists()
     assert "2.db: not begun, 1 offer to it not taken in yet" in " ".join(here("status", "--db", dbs[0]).out.split())
