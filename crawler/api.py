@@ -309,9 +309,10 @@ class OpenCrawl:
         Raises :class:`UsageError` without a store, and :class:`StoreInUse` during a crawl.
         """
         from crawler.duplicates.find import find_duplicates
+        from crawler.texts.reader import TextReader
 
-        async with self._alone(), self._store(read_only=False) as store:
-            return await find_duplicates(store)
+        async with self._alone(), self._store(read_only=False) as store, TextReader() as reader:
+            return await find_duplicates(store, reader)
 
     @asynccontextmanager
     async def rup(
@@ -332,9 +333,10 @@ class OpenCrawl:
     async def index(self) -> IndexSummary:
         """Build or update the search index. Raises :class:`StoreInUse` while :meth:`run` is under way."""
         from crawler.search.build_index import build_index
+        from crawler.texts.reader import TextReader
 
-        async with self._alone(), self._store(read_only=False) as store:
-            return await build_index(self._settings.store.db, store)
+        async with self._alone(), self._store(read_only=False) as store, TextReader() as reader:
+            return await build_index(self._settings.store.db, store, reader)
 
     async def sample(
         self,

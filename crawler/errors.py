@@ -129,6 +129,10 @@ class StatementError(StoreError):
     """The database rejected a statement."""
 
 
+class QueryInterrupted(StoreError):
+    """A query of the crawler took longer than it may."""
+
+
 class LeaseLost(StoreError):
     """The lease of this worker expired, and its sites passed to other workers. Uncommitted URLs are still queued.
 

@@ -1,13 +1,15 @@
-"""Serve an aiohttp application on an address."""
+"""Serve an aiohttp application on an address, and guard a page for people against other sites in their browsers."""
 
 from __future__ import annotations
 
 import errno
+import ipaddress
 import logging
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -21,6 +23,71 @@ _SHOWN_CHARS = 200
 _BEGUN = web.RequestKey("begun", web.StreamResponse)
 _BUG = "500: a bug in this program kept it from answering. The log of the program names it; please report it.\n"
 _STORE_FAILED = "503: the database of this program failed. The log of the program says how; please try again later.\n"
+
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Server": "crawler",
+}
+
+
+class BrowserGuard:
+    """Guards a page for people against the pages of other sites that their browsers show.
+
+    * A page of another site can make a browser send requests. They are refused by ``Sec-Fetch-Site`` (W3C Fetch
+      Metadata, 2.3), except navigations: a link may lead here, and its site does not see the answer.
+    * Such a page can map its own name to this address (DNS rebinding), and is of the same site then. So a request
+      must name an address or ``localhost``, or one of ``names``. Without ``names``, requests may name any host: then
+      the page needs other protection, such as a token.
+    * No site may frame the page or read it, and sites do not learn its address; ``policy`` is its
+      Content-Security-Policy.
+    """
+
+    def __init__(self, policy: str, names: Iterable[str] | None = None) -> None:
+        self._headers = _HEADERS | {"Content-Security-Policy": policy}
+        self._names = None if names is None else {"localhost", *names}
+
+    def protect(self, app: web.Application) -> None:
+        """Check all requests of an application, and set the headers of its answers."""
+        app.middlewares.insert(0, self._check)
+        app.on_response_prepare.append(self._add_headers)
+
+    @web.middleware
+    async def _check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none") and not _navigates(request):
+            raise web.HTTPForbidden(text="a page of another site sent this request\n")
+        if self._names is not None and not self._is_own(request.headers.get("Host", "")):
+            raise web.HTTPForbidden(text="this page has another name; --base-url tells it by which one it is reached\n")
+        return await handler(request)
+
+    def _is_own(self, host: str) -> bool:
+        name = _name_of(f"//{host}")
+        if name is None or self._names is None or name in self._names:
+            return name is not None
+        try:
+            return bool(ipaddress.ip_address(name))
+        except ValueError:
+            return False
+
+    async def _add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        response.headers.update(self._headers)
+
+
+def _navigates(request: web.Request) -> bool:
+    """Whether the user goes to the page by a link of another site."""
+    return request.method in ("GET", "HEAD") and request.headers.get("Sec-Fetch-Mode") == "navigate"
+
+
+def _name_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
 
 
 @asynccontextmanager

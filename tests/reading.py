@@ -1,4 +1,4 @@
-"""Reads pages in the process of the test, for crawls on virtual time: a child process would not keep its clock."""
+"""Reads pages and texts in the process of the test: a child process would not keep virtual time, and takes longer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from crawler.engine.parser_pool import ReadingOptions, question_about
 from crawler.engine.parser_process import answer_to
 from crawler.engine.robots_messages import RobotsQuestion, pack_question, unpack_question
 from crawler.engine.robots_reading import unpack_rules
+from crawler.engine.text_messages import TextQuestion, unpack_text
 from crawler.model import Fetched, PageFacts, Reading
+from crawler.page.main_text import MainText
 from crawler.robots.readings import SiteRules
 
 
@@ -33,3 +35,17 @@ class ReaderInProcess:
         rules = unpack_rules(answer_to(unpack_question(*pack_question(question, MAX_CPU_S))))
         assert isinstance(rules, SiteRules)
         return rules
+
+
+class TextsInProcess:
+    """A reader of texts. ``sites`` has the site of each document that was read."""
+
+    def __init__(self) -> None:
+        self.sites: list[str] = []
+
+    async def main_text(self, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:
+        self.sites.append(site)
+        question = TextQuestion(1.0, site, False, charset, content_type, body)
+        text = unpack_text(answer_to(unpack_question(*pack_question(question, 1.0))), in_blocks=False)
+        assert isinstance(text, MainText)
+        return text

@@ -1,4 +1,4 @@
-"""Access to the dashboard: the token, and the checks against requests that other sites make in the user's browser."""
+"""Access to the dashboard: the token, and the check that an order comes from the dashboard's own page."""
 
 from __future__ import annotations
 
@@ -9,29 +9,19 @@ from aiohttp import web
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-#: The dashboard's own page, and the user: the address line, a bookmark.
-_OWN_SITES = ("same-origin", "none")
-
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-    "Server": "crawler",
-}
+#: The Content-Security-Policy: the page loads only its own files.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 
 
 class AccessGuard:
-    """Checks every request: it must carry the token, and a browser must not send it for another site.
+    """Checks every request: it must carry the token, and an order must come from the dashboard's own page.
 
-    Other users of the machine can reach a port on loopback, so the token is required there too. A page of another site
-    can make a browser send requests to the dashboard, and can map its own name to the address of the dashboard (DNS
-    rebinding). Against rebinding, the cookie helps, which a browser sends only to the name that set it. Against
-    requests from other sites, ``Sec-Fetch-Site`` (W3C Fetch Metadata, 2.3) and ``Origin`` help.
+    Other users of the machine can reach a port on loopback, so the token is required there too. A browser sends the
+    cookie only to the name that set it, and not with requests of other sites, so any name may lead to the dashboard
+    (:class:`crawler.http_listener.BrowserGuard`).
     """
 
     def __init__(self, token: str) -> None:
@@ -40,8 +30,6 @@ class AccessGuard:
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The aiohttp middleware. It answers 401 or 403 with a line of text if the request is refused."""
-        if request.headers.get("Sec-Fetch-Site", "none") not in _OWN_SITES:
-            return _refused(403, "a page of another site sent this request")
         if (given := request.query.get("token")) is not None and request.method == "GET":
             return self._let_in(request, given)
         if not self._knows(request):
@@ -93,8 +81,3 @@ def _is_own(request: web.Request) -> bool:
 
 def _refused(status: int, why: str) -> web.Response:
     return web.Response(status=status, text=f"{why}\n")
-
-
-async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Add the security headers to every response: the page loads only its own files, and no site may frame it."""
-    response.headers.update(HEADERS)

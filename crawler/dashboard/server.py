@@ -16,12 +16,12 @@ from aiohttp import web
 
 from crawler.clock import Clock
 from crawler.dashboard import metrics
-from crawler.dashboard.access import AccessGuard, Handler, add_headers
+from crawler.dashboard.access import POLICY, AccessGuard, Handler
 from crawler.dashboard.event_stream import MOST_VIEWERS, MOST_VIEWS_EACH, Feed
 from crawler.dashboard.snapshot import SnapshotReader
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.frontier.operator import Command, blockable
-from crawler.http_listener import listening
+from crawler.http_listener import BrowserGuard, listening
 from crawler.inspect.why import explain, told
 from crawler.search.results import search
 from crawler.settings.keys import terminal_name
@@ -47,7 +47,7 @@ async def serving(settings: Settings, host: str, port: int, token: str, clock: C
         feed = Feed(looker, clock)
         pages = _Pages(settings, asked, feed, looker, clock)
         app = web.Application(middlewares=[AccessGuard(token).check, _told], client_max_size=_MAX_REQUEST_BYTES)
-        app.on_response_prepare.append(add_headers)
+        BrowserGuard(POLICY).protect(app)
         app.on_shutdown.append(lambda app: feed.close())
         app.add_routes(pages.routes())
         async with listening(app, host, port, grace_s=2.0, cancel_abandoned=True) as (_, taken), feed.running():

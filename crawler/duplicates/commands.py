@@ -11,6 +11,7 @@ from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.duplicates.find import find_duplicates
 from crawler.formatting import many
 from crawler.settings.stores import existing_store
+from crawler.texts.reader import TextReader
 
 
 @cli.command()
@@ -24,9 +25,11 @@ def duplicates(db: str, as_json: bool) -> int:
     """
 
     async def find() -> int:
-        async with existing_store(store_at(db), read_only=False) as store:
+        async with existing_store(store_at(db), read_only=False) as store, TextReader() as reader:
             with progress_line("looking for changed pages") as say:
-                found = await find_duplicates(store, lambda done, total: say(f"{done:,} of {total:,} pages checked"))
+                found = await find_duplicates(
+                    store, reader, lambda done, total: say(f"{done:,} of {total:,} pages checked")
+                )
         if as_json:
             print_json(asdict(found))
         else:

@@ -17,6 +17,7 @@ from itertools import combinations, islice
 from crawler.duplicates.shingles import ALIKE, BANDS, jaccard
 from crawler.duplicates.texts import KEY_BYTES, SQL, OnProgress, OwnTexts, sign
 from crawler.store.protocols import CrawlStore, NearDuplicate, StoreReader
+from crawler.texts.reader import ReadsTexts
 
 _MOST_COMPARED = 8  # texts of a bucket that are not alike, with which its other texts are compared
 _TEXTS_AT_ONCE = 50
@@ -37,15 +38,19 @@ class DuplicatesSummary:
     duplicates: int
 
 
-async def find_duplicates(store: CrawlStore, on_progress: OnProgress = lambda done, total: None) -> DuplicatesSummary:
+async def find_duplicates(
+    store: CrawlStore, reader: ReadsTexts, on_progress: OnProgress = lambda done, total: None
+) -> DuplicatesSummary:
     """Bring the view ``near_duplicates`` of a store that is open for writing up to date.
+
+    ``reader`` reads the texts that the store does not keep yet.
 
     A cancellation keeps the signatures that were committed, and the old clusters. Raises
     :class:`crawler.errors.StoreError` if the store fails.
     """
     last_request = await store.last_request()
-    pages, read = await sign(store, on_progress)
-    found = [row async for row in _Clustering(store).clusters()]
+    pages, read = await sign(store, reader, on_progress)
+    found = [row async for row in _Clustering(store, reader).clusters()]
     await store.results.replace_near_duplicates(found, last_request)
     return DuplicatesSummary(pages, read, len({row.cluster_id for row in found}), len(found))
 
@@ -73,9 +78,9 @@ class DisjointSets:
 
 
 class _Clustering:
-    def __init__(self, store: StoreReader) -> None:
+    def __init__(self, store: CrawlStore, reader: ReadsTexts) -> None:
         self._store = store
-        self._texts = OwnTexts(store)
+        self._texts = OwnTexts(store, reader)
         self._equal = DisjointSets()  # pages with equal texts
         self._alike = DisjointSets()  # of these, one for each text
         self._compared: dict[tuple[int, int], float] = {}

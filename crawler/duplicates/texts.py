@@ -19,9 +19,11 @@ from typing import Any
 import xxhash
 
 from crawler.duplicates.shingles import LEAST_SHINGLES, VERSION, bands, shingles, template, words
-from crawler.page.main_text import main_text
 from crawler.store.protocols import CrawlStore, SiteTemplate, StoreReader, TextSignature
 from crawler.store.statements import load_statements
+from crawler.texts import kept
+from crawler.texts.kept import StoredDocument
+from crawler.texts.reader import ReadsTexts
 
 KEY_BYTES = 8
 
@@ -60,14 +62,14 @@ class Text:
         return set(self.shingles) - of_site
 
 
-async def sign(store: CrawlStore, on_progress: OnProgress) -> tuple[int, int]:
+async def sign(store: CrawlStore, reader: ReadsTexts, on_progress: OnProgress) -> tuple[int, int]:
     """Bring the signatures up to date. Returns how many pages are compared, and how many were read for that.
 
     A cancellation keeps what was committed, and the next call continues there.
     """
     await store.results.drop_signatures([row["url_id"] for row in await store.query(SQL["outdated"])])
     (counted,) = await store.query(SQL["count_pages"])
-    signing, done = _Signing(store), 0
+    signing, done = _Signing(store, reader), 0
     async for rows, is_sample in _parts(store):
         await signing.sign(rows, is_sample=is_sample)
         done += len(rows)
@@ -79,8 +81,8 @@ async def sign(store: CrawlStore, on_progress: OnProgress) -> tuple[int, int]:
 class _Signing:
     """Signs the pages of one site after the other; ``sample`` and ``template`` are those of the current one."""
 
-    def __init__(self, store: CrawlStore) -> None:
-        self._store = store
+    def __init__(self, store: CrawlStore, reader: ReadsTexts) -> None:
+        self._store, self._reader = store, reader
         self._sample = b""
         self._template: set[int] | None = None
         self._new: list[TextSignature] = []
@@ -97,7 +99,7 @@ class _Signing:
         if not changed:
             return
         site_id = rows[0]["site_id"]
-        texts = await texts_of(self._store, rows if is_sample else [row for row, _ in changed])
+        texts = await texts_of(self._store, self._reader, rows if is_sample else [row for row, _ in changed])
         if is_sample:
             self._template = await asyncio.to_thread(template, [text.shingles for text in texts.values()])
             self._templates.append(SiteTemplate(site_id, array("Q", sorted(self._template)).tobytes()))
@@ -144,17 +146,19 @@ async def _parts(store: StoreReader) -> AsyncIterator[tuple[list[Any], bool]]:
         yield part, is_first
 
 
-async def texts_of(store: StoreReader, rows: Sequence[Any]) -> dict[int, Text]:
+async def texts_of(store: CrawlStore, reader: ReadsTexts, rows: Sequence[Any]) -> dict[int, Text]:
     """The texts of pages by number. A page whose body has been deleted meanwhile is left out."""
     texts: dict[int, Text] = {}
     for batch in _batches(rows):
-        bodies = await store.bodies.get({row["body_id"] for row in batch})
-        texts |= await asyncio.to_thread(_texts, batch, bodies)
+        documents = {row["url_id"]: StoredDocument.of(row) for row in batch}
+        read = await kept.texts_of(store, reader, documents.values())
+        said = {number: read[document].text for number, document in documents.items() if document in read}
+        texts |= await asyncio.to_thread(_texts, said)
     return texts
 
 
-def _texts(rows: Iterable[Any], bodies: Mapping[int, bytes]) -> dict[int, Text]:
-    return {row["url_id"]: _text(bodies[row["body_id"]], row) for row in rows if row["body_id"] in bodies}
+def _texts(said: Mapping[int, str]) -> dict[int, Text]:
+    return {number: _text(text) for number, text in said.items()}
 
 
 def _batches(rows: Iterable[Any]) -> Iterable[list[Any]]:
@@ -169,8 +173,8 @@ def _batches(rows: Iterable[Any]) -> Iterable[list[Any]]:
         yield batch
 
 
-def _text(body: bytes, row: Any) -> Text:
-    said = words(main_text(body, row["charset"], row["content_type"]).text)
+def _text(text: str) -> Text:
+    said = words(text)
     return Text(xxhash.xxh3_64_digest(" ".join(said).encode(errors="replace")), array("Q", sorted(shingles(said))))
 
 
@@ -184,15 +188,15 @@ async def _stored_template(store: StoreReader, site_id: int) -> set[int]:
 class OwnTexts:
     """Reads the texts of pages without the templates of their sites. The last templates stay in memory."""
 
-    def __init__(self, store: StoreReader) -> None:
-        self._store = store
+    def __init__(self, store: CrawlStore, reader: ReadsTexts) -> None:
+        self._store, self._reader = store, reader
         self._templates: OrderedDict[int, set[int]] = OrderedDict()
 
     async def read(self, numbers: Iterable[int]) -> dict[int, set[int]]:
         """The shingles of pages, by the numbers of the pages."""
         rows = await self._store.query(SQL["pages"].format(numbers=", ".join(map(str, numbers))))
         sites = {row["url_id"]: row["site_id"] for row in rows}
-        texts = await texts_of(self._store, rows)
+        texts = await texts_of(self._store, self._reader, rows)
         return {number: text.own(await self._template(sites[number])) for number, text in texts.items()}
 
     async def _template(self, site_id: int) -> set[int]:

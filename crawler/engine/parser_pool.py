@@ -37,9 +37,12 @@ from crawler.engine.parser_queue import Document, ParserQueue, State
 from crawler.engine.robots_messages import RobotsQuestion, pack_question
 from crawler.engine.robots_reading import unpack_rules
 from crawler.engine.sandbox import environment
+from crawler.engine.text_messages import TextQuestion, TextUnread, unpack_text
 from crawler.errors import CrawlerError, Fault
 from crawler.model import Fetched, Headers, PageFacts, Reading
+from crawler.page.blocks import Block
 from crawler.page.headers import HTML_TYPES, PDF, unread_page
+from crawler.page.main_text import MainText
 from crawler.robots.readings import SiteRules, unread_rules
 from crawler.url import host_of, registrable_domain
 
@@ -125,7 +128,7 @@ class _Unread(NamedTuple):
 
 
 #: Text is the description of a bug that the document brought to light.
-Answer = PageFacts | SiteRules | str | _Unread
+Answer = PageFacts | SiteRules | MainText | list[Block] | str | _Unread
 
 
 class ParserPool:
@@ -205,6 +208,19 @@ class ParserPool:
             raise Fault(str(answer))
         return answer
 
+    async def read_text(self, question: TextQuestion) -> MainText | list[Block]:
+        """The text of a stored document, in blocks if the question asks for them.
+
+        Raises :class:`TextUnread` for a document that exceeds the limits or brings a bug to light, and otherwise as
+        :meth:`read`.
+        """
+        answer = await self._ask(question, is_alone=False)
+        if isinstance(answer, _Unread):
+            raise TextUnread(answer.why)
+        if not isinstance(answer, MainText | list):
+            raise TextUnread(f"a bug in the crawler ({answer})")
+        return answer
+
     async def close(self) -> None:
         """Kill the processes and cancel the readers that still wait. No-op if the pool is closed."""
         self._is_closed = True
@@ -223,7 +239,7 @@ class ParserPool:
 
     # --- documents ----------------------------------------------------------------------------
 
-    async def _ask(self, question: Question | RobotsQuestion, *, is_alone: bool) -> Answer:
+    async def _ask(self, question: Question | RobotsQuestion | TextQuestion, *, is_alone: bool) -> Answer:
         if self._is_closed:
             raise asyncio.CancelledError
         document = _Document(
@@ -360,7 +376,7 @@ class ParserPool:
 class _Document(Document):
     """A document on its way to an answer."""
 
-    question: Question | RobotsQuestion
+    question: Question | RobotsQuestion | TextQuestion
     answer: asyncio.Future[Answer]
     deaths_alone: int = 0  # of processes that were reading the document alone, and exceeded no limit
     sent_at: float = 0.0  # by the clock of the event loop
@@ -376,9 +392,18 @@ class _Document(Document):
         """The document was read. Raises :class:`msgspec.DecodeError` if the message is no answer."""
         if self.answer.done():
             return  # its reader was cancelled
-        self.answer.set_result(unpack_rules(message) if self.says_nothing else unpack_answer(message))
+        self.answer.set_result(self._unpacked(message))
         self.took_s = took_s
         self.is_fast = not self.is_apart or took_s < FAST_CPU_S
+
+    def _unpacked(self, message: bytes) -> Answer:
+        match self.question:
+            case RobotsQuestion():
+                return unpack_rules(message)
+            case TextQuestion(in_blocks=in_blocks):
+                return unpack_text(message, in_blocks=in_blocks)
+            case Question():
+                return unpack_answer(message)
 
 
 class Stage(Enum):

@@ -1,7 +1,9 @@
 """The child process that reads pages and large robots.txt files: ``python -m crawler.engine.parser_process``.
 
-The process receives one :class:`~crawler.engine.page_messages.Question` for each page, and one
-:class:`~crawler.engine.robots_messages.RobotsQuestion` for each robots.txt, on standard input. It writes one answer to
+The process receives one question for each document on standard input: a
+:class:`~crawler.engine.page_messages.Question` about a page, a
+:class:`~crawler.engine.robots_messages.RobotsQuestion` about a robots.txt, or a
+:class:`~crawler.engine.text_messages.TextQuestion` about the text of a stored document. It writes one answer to
 standard output, in the order of the questions. Its first message says that it is ready, and what confines it
 (:mod:`crawler.engine.sandbox`): it confines itself before it reads anything. It ends when standard input ends, so it
 outlives a killed crawler by the time of one document at most.
@@ -32,6 +34,7 @@ from crawler.engine.messages import MAX_ANSWER_BYTES, receive, send
 from crawler.engine.page_messages import MAX_MEMORY_BYTES, OUT_OF_MEMORY, Question, pack_answer
 from crawler.engine.robots_messages import RobotsQuestion, unpack_question
 from crawler.engine.sandbox import confine
+from crawler.engine.text_messages import TextQuestion, load_reader, pack_text, read_text
 from crawler.errors import fault
 from crawler.gunzip import gunzip
 from crawler.model import PageFacts, Reading
@@ -71,12 +74,14 @@ def _with_pdf(facts: PageFacts, body: bytes) -> PageFacts:
     return replace(facts, title=read.title if facts.index else None)
 
 
-def answer_to(question: Question | RobotsQuestion) -> bytes:
+def answer_to(question: Question | RobotsQuestion | TextQuestion) -> bytes:
     """The answer to a question, as one message. Raises :class:`MemoryError` if the parser runs out of memory."""
     if isinstance(question, RobotsQuestion):
         from crawler.engine.robots_reading import pack_rules, read_robots  # few sites have a large robots.txt
 
         return pack_rules(read_robots(question))
+    if isinstance(question, TextQuestion):
+        return pack_text(read_text(question))
     return pack_answer(read_document(question))
 
 
@@ -100,6 +105,8 @@ def _answer(message: bytes, body: bytes) -> bytes:
     """The answer to a question."""
     try:
         question = unpack_question(message, body)
+        if isinstance(question, TextQuestion):
+            load_reader(question.in_blocks, question.content_type)
         limit_time(question.max_cpu_s)
         answer = answer_to(question)
     except (MemoryError, SelectolaxError):

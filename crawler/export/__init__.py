@@ -20,12 +20,12 @@ from crawler.export.link_graph import write_edges, write_graphml
 from crawler.export.sitemap import write_sitemap
 from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.text_files import write_markdown, write_text
-from crawler.export.text_reader import TextReader
 from crawler.export.view_columns import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
 from crawler.preferences.purposes import UsePurpose
 from crawler.store.protocols import StoreReader
+from crawler.texts.reader import TextReader
 
 __all__ = ["FORMATS", "VIEWS", "ExportProgress", "Format", "export"]
 
@@ -131,8 +131,8 @@ async def export(
     if uses and not _ABOUT_PAGES & VIEWS[view].keys():
         raise UsageError(Argument("allowed_for"), f": the rows of the table {view} are about no page")
     tally = tally or ExportProgress()
-    with AtomicFiles() as files, TextReader() as texts:
-        async with AsyncExitStack() as readers:
+    with AtomicFiles() as files:
+        async with AsyncExitStack() as readers, TextReader() as texts:
             job = Job(
                 store,
                 view,

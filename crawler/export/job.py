@@ -12,13 +12,14 @@ from typing import Any, BinaryIO
 
 from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
-from crawler.export.main_text import Block
-from crawler.export.text_reader import TextReader, TextUnread
+from crawler.export.main_text import require_library
 from crawler.export.view_columns import VIEWS
+from crawler.page.blocks import Block
 from crawler.page.directives import asked_of
 from crawler.preferences.purposes import UsePurpose, categories_for
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import UserSql, load_statements
+from crawler.texts.reader import TextReader, TextUnread
 
 SQL = load_statements("crawler.export")
 
@@ -135,9 +136,13 @@ class Job:
                 self.tally.left_out_for[reason] += 1
 
     async def main_text_of(self, page: Any, body: bytes) -> list[Block] | None:
-        """The blocks of the main text of a page; ``None`` for a page beyond the bounds."""
+        """The blocks of the main text of a page; ``None`` for a page beyond the bounds.
+
+        Raises :class:`UsageError` if the library that reads it is missing.
+        """
+        require_library(page.content_type)
         try:
-            return await self.texts.read(body, page.charset, page.content_type)
+            return await self.texts.blocks(page.url, body, page.charset, page.content_type)
         except TextUnread as unread:
             self.tally.unread[str(unread)] += 1
             return None
@@ -145,7 +150,8 @@ class Job:
     async def beginning_of(self, page: Any, body: bytes, most_chars: int) -> str | None:
         """The first characters of the text of a page; ``None`` for a page beyond the bounds."""
         try:
-            return await self.texts.beginning(body, page.charset, page.content_type, most_chars)
+            text = await self.texts.main_text(page.url, body, page.charset, page.content_type)
+            return text.text[:most_chars]
         except TextUnread as unread:
             if not self.main_text:  # else main_text_of counts the page
                 self.tally.unread[str(unread)] += 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
@@ -23,6 +24,9 @@ from crawler.page.pdf import read_pdf
 #: The beginning of a longer page is indexed.
 MAX_TEXT_CHARS = 1_000_000
 MAX_HEADINGS_CHARS = 20_000
+#: Of more headings, and of longer fragments, nothing is noted: the rest of the page is text.
+MAX_HEADINGS = 5_000
+_MAX_ANCHOR_CHARS = 500
 
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 _MAIN = "main,[role=main]"
@@ -61,19 +65,23 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class MainText:
-    """The main text of a page. The text includes the headings; ``language`` is the one that the page states."""
+    """The main text of a page. The text includes the headings; ``language`` is the one that the page states.
+
+    ``note`` says why the text was not read, if that took more than a parser process may take.
+    """
 
     headings: str
     text: str
     sections: tuple[Section, ...] = ()
     language: str | None = None
+    note: str = ""
 
 
 def main_text(body: bytes, charset: str | None, content_type: str = "") -> MainText:
     """The main text of a fetched document, on one line. Raises nothing, whatever ``body`` contains.
 
-    ``charset`` is the one that the crawl decoded the page with. The crawl has parsed every stored page within its
-    limits of time and memory, so this can parse it again.
+    ``charset`` is the one that the crawl decoded the page with. Only parser processes call this: it may take a hundred
+    times as long as the crawl's reading of the page.
     """
     if content_type == PDF:
         return _pdf_text(body)
@@ -113,7 +121,7 @@ def _pdf_text(body: bytes) -> MainText:
 def _read(root: LexborNode, left_out: str, language: str | None) -> MainText:
     for node in _outermost(root, left_out):
         node.replace_with(" ")
-    headings = list(_outermost(root, _HEADINGS))
+    headings = list(islice(_outermost(root, _HEADINGS), MAX_HEADINGS))
     anchors = [_anchor(node) for node in headings]
     for node in root.css(_BLOCKS):
         node.insert_before(" ")
@@ -155,7 +163,8 @@ def _anchor(heading: LexborNode) -> str:
 
 def _name(node: LexborNode) -> str:
     """The fragment that leads to an element (HTML Standard, 7.4.6.3)."""
-    return node.attributes.get("id") or (node.attributes.get("name") if node.tag == "a" else None) or ""
+    name = node.attributes.get("id") or (node.attributes.get("name") if node.tag == "a" else None) or ""
+    return name if len(name) <= _MAX_ANCHOR_CHARS else ""
 
 
 def _element_before(node: LexborNode) -> LexborNode | None:

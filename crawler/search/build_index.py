@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from operator import itemgetter
@@ -17,11 +17,13 @@ from typing import Any
 
 import xxhash
 
-from crawler.page.main_text import clean, main_text
+from crawler.page.main_text import MainText, clean
 from crawler.search.deduplicate import plan
 from crawler.search.index_backend import SQL, IndexBackend, IndexEntry, PageFigures
 from crawler.store.location import is_url
-from crawler.store.protocols import StoreReader
+from crawler.store.protocols import CrawlStore
+from crawler.texts.kept import StoredDocument, texts_of
+from crawler.texts.reader import ReadsTexts
 
 _BATCH = 500
 _MAX_BATCH_BYTES = 16_000_000  # of the documents in memory
@@ -37,17 +39,24 @@ _digested = itemgetter("title", "description", "keywords", "body_id", "charset",
 
 @dataclass(frozen=True, slots=True)
 class IndexSummary:
-    """The result of building the index: the number of its pages, of those added or replaced, and of those removed."""
+    """The result of building the index: the number of its pages, of those added or replaced, and of those removed.
+
+    ``unread`` counts those of the pages added or replaced whose text was beyond the bounds; they are found by title,
+    anchors and description.
+    """
 
     pages: int
     changed: int
     removed: int
+    unread: int = 0
 
 
-async def build_index(db: str, store: StoreReader, on_progress: OnProgress = lambda done, total: None) -> IndexSummary:
+async def build_index(
+    db: str, store: CrawlStore, texts: ReadsTexts, on_progress: OnProgress = lambda done, total: None
+) -> IndexSummary:
     """Bring the index of the store at ``db`` (a path or URL) up to date.
 
-    The caller holds ``store``, the same one, open for writing; the bodies are read from it.
+    The caller holds ``store``, the same one, open for writing; ``texts`` reads the texts that it does not keep yet.
 
     A cancellation stops it at once and keeps the committed batches. Raises :class:`crawler.errors.StoreError` if the
     store fails.
@@ -55,14 +64,18 @@ async def build_index(db: str, store: StoreReader, on_progress: OnProgress = lam
     async with _index_of(db) as index:
         await index.begin()
         total = await plan(index)
-        after, done, changed = -1, 0, 0
+        after, done, changed, unread = -1, 0, 0, 0
         while rows := await index.query(SQL["next_pages"], {"after": after, "limit": _BATCH}):
             batch = _Batch(rows)
-            entries = await _entries(store, batch.changed)
+            read = await texts_of(store, texts, (page.document for page in batch.changed))
+            entries = await asyncio.to_thread(_entries, batch.changed, read)
             await index.put(entries, batch.figures)
             after, done, changed = batch.last_url_id, done + batch.size, changed + len(entries)
+            unread += sum(bool(read[page.document].note) for page in batch.changed if page.document in read)
             on_progress(done, total)
-        return IndexSummary(total, changed, await index.end())
+        removed = await index.end()
+        await store.results.drop_old_texts()
+        return IndexSummary(total, changed, removed, unread)
 
 
 async def empty_index(db: str) -> bool:
@@ -92,6 +105,10 @@ class _ChangedPage:
     row: Any
     digest: int
 
+    @property
+    def document(self) -> StoredDocument:
+        return StoredDocument.of(self.row)
+
 
 class _Batch:
     """The first of ``rows`` (of ``next_pages``): as many as fit into memory with their documents, at least one."""
@@ -113,16 +130,12 @@ class _Batch:
             self.last_url_id, self.size = row["url_id"], self.size + 1
 
 
-async def _entries(store: StoreReader, changed: Sequence[_ChangedPage]) -> list[IndexEntry]:
-    bodies = await store.bodies.get(page.row["body_id"] for page in changed)
-    return await asyncio.to_thread(
-        lambda: [_entry(page, bodies[page.row["body_id"]]) for page in changed if page.row["body_id"] in bodies]
-    )
+def _entries(changed: Sequence[_ChangedPage], texts: Mapping[StoredDocument, MainText]) -> list[IndexEntry]:
+    return [_entry(page, texts[page.document]) for page in changed if page.document in texts]
 
 
-def _entry(page: _ChangedPage, body: bytes) -> IndexEntry:
+def _entry(page: _ChangedPage, text: MainText) -> IndexEntry:
     row = page.row
-    text = main_text(body, row["charset"], row["content_type"])
     short = [clean(row[name] or "") for name in ("title", "anchors", "description", "keywords")]
     texts = (*short, text.headings, text.text)
     return IndexEntry(_figures(row), page.digest, row["site_id"], text.language or "", row["anchors"], texts)

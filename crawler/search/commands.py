@@ -21,6 +21,7 @@ from crawler.search.excerpt import Marked
 from crawler.search.results import Filters, SearchResult, search
 from crawler.settings.stores import existing_store
 from crawler.store.location import db_argument
+from crawler.texts.reader import TextReader
 
 
 @cli.command("index")
@@ -30,14 +31,17 @@ def index_command(db: str, as_json: bool) -> int:
     """Build or update the search index; only changed pages are read."""
 
     async def build() -> int:
-        async with existing_store(store_at(db), read_only=False) as store:
+        async with existing_store(store_at(db), read_only=False) as store, TextReader() as reader:
             with progress_line("looking for changed pages") as say:
-                built = await build_index(db, store, lambda done, total: say(f"{done:,} of {total:,} pages checked"))
+                built = await build_index(
+                    db, store, reader, lambda done, total: say(f"{done:,} of {total:,} pages checked")
+                )
         if as_json:
             print_json(asdict(built))
         else:
             console.print(
                 f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} removed"
+                + (f"; the text of {many(built.unread, 'page')} was too costly to read" if built.unread else "")
             )
         return 0
 
@@ -79,7 +83,8 @@ def search_command(
     """Search the pages crawled, after `crawler index`.
 
     WORDS are the words to search for. 'wor*' matches any word that begins so, '"a phrase"' matches these words in this
-    order (the inner quotes are for the crawler, the outer ones for the shell), and -word excludes pages with that word.
+    order (the inner quotes are for the crawler, the outer ones for the shell), and -word excludes pages with that word,
+    unless a page has it with the hyphen, as in 'kill -9'.
     Words that begin with - come after --, or in quotes with other words: 'parser -lexer'.
     Pages with all the words come first. If there are few of them, pages with some of the words follow. Of
     near-duplicates that `crawler duplicates` has found, the best one is shown.
@@ -107,7 +112,11 @@ def search_command(
 def _render(found: SearchResult, console: PrintableConsole, *, one_cluster: bool) -> None:
     """Print results for people: title, address and excerpt, with the matches in bold."""
     console.print(f"{'more than ' if found.is_more else ''}{many(found.total, 'page')} with all the words")
-    if found.suggestion is not None:
+    if found.excluded:
+        console.print(f"without pages that have {' or '.join(found.excluded)}", markup=False)
+    if found.as_typed is not None:
+        console.print(f"Results for {found.suggestion} (to search as typed: {found.as_typed})", markup=False)
+    elif found.suggestion is not None:
         console.print(f"Did you mean: {found.suggestion}", markup=False)
     parted = False
     for position, hit in enumerate(found.hits, 1):

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 from crawler.store.statements import Database, load_statements
 
 #: The version of the index. Increase it when the same page would be indexed differently: the index is then rebuilt.
-VERSION = 4
+VERSION = 5
 #: How many linking pages a linking site counts as, in the popularity of a page.
 SITE_WEIGHT = 10
 

@@ -1,8 +1,8 @@
 """Serves the search page: HTML, JSON and the OpenSearch description at one address. It only reads.
 
-The server does not use the ``Host`` header or any ``Forwarded`` header, and all links to itself are relative, so it may
-be served by a proxy under any name and path. The OpenSearch description must have an absolute address, which is given
-at the start.
+The server uses no ``Forwarded`` header, and the ``Host`` header only to refuse names that are not its own. All links to
+itself are relative, so a proxy may serve it under the name of ``--base-url`` and any path. The OpenSearch description
+must have an absolute address, which is given at the start.
 """
 
 from __future__ import annotations
@@ -11,37 +11,29 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from crawler.clock import Clock
 from crawler.errors import UsageError
-from crawler.http_listener import listening
+from crawler.http_listener import BrowserGuard, listening
 from crawler.search.index_backend import SQL
 from crawler.search.page_view import PAGE_HITS, POLICY, Asked, description, last_page_of, render
+from crawler.search.prefixes import TooWide
 from crawler.search.query import parse_query
-from crawler.search.results import SearchResult, require_index, search
+from crawler.search.results import SearchResult, TookTooLong, search
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.protocols import StoreReader
 
-_HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",  # other sites are not to learn the words
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "X-Robots-Tag": "noindex, nofollow",
-    "Cache-Control": "no-store",
-    "Server": "crawler",
-}
 _ROBOTS = "User-agent: *\nDisallow: /\n"
 _MOST_WAITING = 32  # searches; each takes some hundredths of a second
 _RETRY_AFTER_S = 5
+_RETRY_WITHOUT_INDEX_S = 60
 _MAX_REQUEST_BYTES = 1024
+_UNAVAILABLE = 503
 
 
 @asynccontextmanager
@@ -51,13 +43,13 @@ async def serving_search(
     """Serve the search page of the store in ``settings`` while inside; yields the port (the chosen one for port 0).
 
     ``name`` is the title of the page. ``base_url`` is the address at which users reach the page, if it is not that of
-    this server. Raises :class:`UsageError` if the address cannot be used, or if there is no such store or no index in
-    it.
+    this server. Raises :class:`UsageError` if the address cannot be used, or if there is no such store.
     """
     async with existing_store(settings) as store:
-        await require_index(store)
         page = _SearchPage(store, clock, name)
         app = web.Application(client_max_size=_MAX_REQUEST_BYTES)
+        base_host = None if base_url is None else urlsplit(base_url).hostname
+        BrowserGuard(POLICY, filter(None, (host.lower(), base_host))).protect(app)
         app.on_response_prepare.append(_add_headers)
         app.add_routes([web.get("/robots.txt", _robots), web.get("/", page.answer)])
         if base_url is not None and (path := urlsplit(base_url).path) not in ("", "/"):
@@ -69,7 +61,7 @@ async def serving_search(
 
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    response.headers.update(_HEADERS)
+    response.headers["X-Robots-Tag"] = "noindex, nofollow"
 
 
 async def _robots(request: web.Request) -> web.Response:
@@ -97,26 +89,33 @@ class _SearchPage:
         try:
             async with self._searching:
                 (counted,) = await self._store.query(SQL["count_pages"])
-                result, error = await self._search(asked)
+                result = await self._search(asked)
         finally:
             self._waiting -= 1
-        varies = {"Vary": "Accept"}
+        headers, status, error = {"Vary": "Accept"}, 200, ""
+        if isinstance(result, _Refusal):
+            status, error, result = result.status, result.error, None
+            if status == _UNAVAILABLE:
+                headers["Retry-After"] = str(_RETRY_AFTER_S if counted["pages"] else _RETRY_WITHOUT_INDEX_S)
         if wanted == "json":
-            return web.json_response(_as_json(asked, result, error), status=200 if result else 400, headers=varies)
+            status = status if result or error else 400
+            return web.json_response(_as_json(asked, result, error), status=status, headers=headers)
         html = render(asked, result, name=self._name, pages=counted["pages"], sites=counted["sites"], error=error)
-        return web.Response(text=html, content_type="text/html", status=400 if error else 200, headers=varies)
+        return web.Response(text=html, content_type="text/html", status=status, headers=headers)
 
-    async def _search(self, asked: Asked) -> tuple[SearchResult | None, str]:
-        """The result, or why there is none. The messages of the commands are not shown: they name the store."""
+    async def _search(self, asked: Asked) -> SearchResult | _Refusal | None:
+        """The result; ``None`` without words. The messages of the commands are not shown: they name the store."""
+        if not await self._store.query(SQL["index_state"]):
+            return _Refusal(_UNAVAILABLE, "There is no index at the moment; try again later.")
         if not asked.words:
-            return None, ""
+            return None
         now = self._clock.now()
         try:
             parse_query(asked.words)
         except UsageError as error:
-            return None, str(error)
+            return _Refusal(400, str(error))
         try:
-            found = await search(
+            return await search(
                 self._store,
                 asked.words,
                 now=now,
@@ -125,11 +124,20 @@ class _SearchPage:
                 filters=asked.filters(now),
                 facets=True,
             )
+        except TookTooLong as error:
+            return _Refusal(_UNAVAILABLE, str(error))
+        except TooWide as error:
+            return _Refusal(400, str(error))
         except UsageError:
-            if asked.similar_to:
-                return None, "This site or this page is not in the index."
-            return None, "This site is not in the index." if asked.site else "There is no index at the moment."
-        return found, ""
+            where = "This site or this page" if asked.similar_to else "This site"
+            return _Refusal(400, f"{where} is not in the index.")
+
+
+class _Refusal(NamedTuple):
+    """Why a search has no result, for people, and the status of the answer."""
+
+    status: int
+    error: str
 
 
 def _format(request: web.Request) -> str:

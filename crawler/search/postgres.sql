@@ -3,14 +3,18 @@
 -- name: matching
 -- The pages that match :match, with their BM25 scores. :match is a JSON array of [group, tsquery]. A page must match a
 -- term of each group from 1 up. Terms of group 0 only add to the score. A page must match no term of group -1.
+-- The score of each page is a query of its own (LATERAL). PostgreSQL cannot estimate how many candidates there are: it
+-- expects one, and computed the scores of all of them once for each of them when they were joined.
 term AS MATERIALIZED (
   SELECT row_number() OVER () AS n, (t ->> 0)::int AS term_group, (t ->> 1)::tsquery AS query
   FROM json_array_elements(:match::json) AS t),
 place AS MATERIALIZED (
   SELECT t.n, t.term_group, x.url_id, x.part FROM term t JOIN search_text x ON x.words @@ t.query),
 candidate AS MATERIALIZED (
-  SELECT i.* FROM search_page i JOIN (
-    SELECT url_id FROM place GROUP BY url_id
+  SELECT i.*, p.parts, p.terms FROM search_page i JOIN (
+    SELECT url_id, array_agg(part) FILTER (WHERE term_group >= 0) AS parts,
+      array_agg(n) FILTER (WHERE term_group >= 0) AS terms
+    FROM place GROUP BY url_id
     HAVING count(DISTINCT term_group) FILTER (WHERE term_group > 0) = (SELECT max(term_group) FROM term)
       AND count(*) FILTER (WHERE term_group < 0) = 0) AS p ON p.url_id = i.url_id
   WHERE {filters}),
@@ -18,18 +22,19 @@ collection AS MATERIALIZED (SELECT count(*) AS pages, avg(size)::double precisio
 rarity AS MATERIALIZED (
   SELECT n, greatest(ln((pages - have + 0.5) / (have + 0.5)), 1e-6) AS idf
   FROM (SELECT n, count(DISTINCT url_id)::double precision AS have FROM place GROUP BY n) AS h, collection),
-sought AS (
-  SELECT p.url_id, p.part, array_agg(p.n) AS terms
-  FROM candidate JOIN place p USING (url_id) WHERE p.term_group >= 0 GROUP BY p.url_id, p.part),
-frequency AS (
-  SELECT x.url_id, t.n,
-    {heaviest} * sum(ts_rank_cd('{{0.02, 0.1, 0.4, 1}}', x.words, t.query)::double precision) AS f
-  FROM sought s JOIN search_text x USING (url_id, part) JOIN term t ON t.n = ANY (s.terms) GROUP BY x.url_id, t.n),
-weight AS (
-  SELECT f.url_id, sum(r.idf * f.f * 2.2 / (f.f + 1.2 * (0.25 + 0.75 * s.size / c.size)) ORDER BY f.n) AS text_score
-  FROM frequency f JOIN rarity r USING (n) JOIN candidate s USING (url_id) CROSS JOIN collection c
-  GROUP BY f.url_id),
-matching AS MATERIALIZED (SELECT c.*, w.text_score FROM candidate c JOIN weight w USING (url_id))
+matching AS MATERIALIZED (
+  SELECT c.*, w.text_score FROM candidate c CROSS JOIN collection a CROSS JOIN LATERAL (
+    SELECT sum(r.idf * f.f * 2.2 / (f.f + 1.2 * (0.25 + 0.75 * c.size / a.size)) ORDER BY f.n) AS text_score
+    FROM (
+      SELECT t.n, {heaviest} * sum(
+        ts_rank_cd('{{0.02, 0.1, 0.4, 1}}', x.words, t.query)::double precision ORDER BY x.part) AS f
+      FROM unnest(c.parts, c.terms) AS p (part, n) JOIN term t ON t.n = p.n
+      JOIN search_text x ON x.url_id = c.url_id AND x.part = p.part GROUP BY t.n) AS f
+    JOIN rarity r ON r.n = f.n) AS w)
+
+-- name: knows
+-- One row if a page matches :match.
+SELECT 1 AS known FROM search_text WHERE words @@ CAST(:match AS tsquery) LIMIT 1
 
 -- name: facets
 (SELECT json_agg(json_build_array(facet, value, pages))::text FROM facet)

@@ -55,13 +55,13 @@ def with_some(query: Query) -> str | None:
 
 def _match(query: Query, groups: Iterable[Iterable[Phrase]], optional: Iterable[Phrase]) -> str:
     """The JSON array that the statement ``matching`` reads: [group, tsquery] for each term."""
-    required = [(n, _tsquery(phrase)) for n, group in enumerate(groups, 1) for phrase in group]
-    ranking = [(0, _tsquery(phrase)) for phrase in optional]
-    excluded = [(-1, _tsquery(phrase)) for phrase in query.excluded]
+    required = [(n, tsquery(phrase)) for n, group in enumerate(groups, 1) for phrase in group]
+    ranking = [(0, tsquery(phrase)) for phrase in optional]
+    excluded = [(-1, tsquery(phrase)) for phrase in query.excluded]
     return json.dumps([*required, *ranking, *excluded])
 
 
-def _tsquery(phrase: Phrase) -> str | None:
+def tsquery(phrase: Phrase) -> str | None:
     """The phrase as a ``tsquery``; ``None``, which matches nothing, for a phrase without words."""
     words = tokenize(phrase.text)
     if not words:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from crawler.errors import UsageError
 from crawler.search.index_backend import SQL
 from crawler.search.query import Phrase, Query
 from crawler.search.tokenizer import as_shown, tokenize
@@ -19,18 +20,37 @@ MOST_WORDS = 10
 _LAST = "\U0010ffff"
 
 
+class TooWide(UsageError):
+    """A query leaves out all pages with one of very many words."""
+
+
 async def without_wide_prefixes(store: StoreReader, query: Query) -> Query:
-    """The query with the most frequent words in place of each prefix that stands alone and has too many words."""
-    return replace(query, words=tuple([await _bounded(store, forms) for forms in query.words]))
+    """The query with the most frequent words in place of each prefix that has too many words.
+
+    Raises :class:`TooWide` for such a prefix among the words that no page may have.
+    """
+    for excluded in query.excluded:
+        if await _frequent(store, excluded):
+            raise TooWide(f"-{excluded.text}* leaves out the pages of very many words; write more letters")
+    words = [await _frequent(store, forms[0]) or forms for forms in query.words]
+    narrow = list[Phrase]()
+    for phrase in query.phrases:
+        if forms := await _frequent(store, phrase):
+            words.append(forms)
+        else:
+            narrow.append(phrase)
+    return replace(query, phrases=tuple(narrow), words=tuple(words))
 
 
-async def _bounded(store: StoreReader, forms: tuple[Phrase, ...]) -> tuple[Phrase, ...]:
-    terms = tokenize(forms[0].text)
-    if not forms[0].is_prefix or len(terms) != 1:
-        return forms
-    words = {"prefix": terms[0], "after": terms[0] + _LAST}
+async def _frequent(store: StoreReader, phrase: Phrase) -> tuple[Phrase, ...]:
+    """What stands for a phrase whose last word is a prefix of too many words; empty for any other phrase."""
+    terms = tokenize(phrase.text)
+    if not phrase.is_prefix or not terms:
+        return ()
+    *before, prefix = terms
+    words = {"prefix": prefix, "after": prefix + _LAST}
     (counted,) = await store.query(SQL["words_of_prefix"], words)
     if (counted["pages"] or 0) <= WIDE:
-        return forms
+        return ()
     frequent = await store.query(SQL["frequent_words"], {**words, "most": MOST_WORDS})
-    return tuple(Phrase(as_shown(row["term"])) for row in frequent)
+    return tuple(Phrase(as_shown(" ".join((*before, row["term"])))) for row in frequent)

@@ -92,8 +92,8 @@ SELECT url_id, anchors FROM search_anchors WHERE url_id IN ({pages})
 SELECT count(*) AS pages, count(DISTINCT site_id) AS sites FROM search_page
 
 -- name: word
--- One row if a page has the word.
-SELECT 1 AS known FROM search_word WHERE term = :term LIMIT 1
+-- How many pages have the word; no row if none has it.
+SELECT doc FROM search_word WHERE term = :term
 
 -- name: words_of_prefix
 -- The words that begin with :prefix, counted once for each row that has them.
@@ -182,9 +182,9 @@ ORDER BY 1, 3, 5
 -- A batch of the chosen pages with all that their index entries are made of, and what the index holds for them now.
 SELECT c.url_id, p.title, p.description, p.keywords, p.body_id, p.charset, p.content_type,
   coalesce(i.anchors, '') AS anchors, coalesce(i.in_links, 0) AS in_links, coalesce(i.in_sites, 0) AS in_sites,
-  u.depth, p.fetched_at, c.site_id, e.digest AS indexed_digest, e.in_links AS indexed_in_links,
+  u.depth, p.fetched_at, c.site_id, s.site, e.digest AS indexed_digest, e.in_links AS indexed_in_links,
   e.in_sites AS indexed_in_sites, e.depth AS indexed_depth, e.fetched_at AS indexed_fetched_at, p.body_bytes
-FROM chosen c JOIN urls_by_id u ON u.url_id = c.url_id
+FROM chosen c JOIN urls_by_id u ON u.url_id = c.url_id JOIN sites_by_id s ON s.site_id = c.site_id
 JOIN pages_by_id p ON p.url_id = c.url_id AND p.noindex = 0 AND p.body_id IS NOT NULL
 LEFT JOIN inbound i ON i.url_id = c.url_id LEFT JOIN search_page e ON e.url_id = c.url_id
 WHERE c.url_id > :after ORDER BY c.url_id LIMIT :limit

@@ -2,12 +2,15 @@
 
 A query consists of ``word`` (matches with and without the *s* of a plural), ``wor*``, ``"a phrase"``, ``-word``
 (matches exactly), and ``-"a phrase"``. A word that contains punctuation is a phrase of its parts; C++, C# and .NET are
-words. The expression quotes all input, so none of it is read as syntax.
+words. ``--no-ff``, ``-9``, ``@media`` and ``__init__`` are words with their signs if the index knows them so. Else the
+signs are ignored, and ``-word`` excludes pages if it stands beside other words. The expression quotes all input, so it
+has no syntax of the user.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from crawler.errors import UsageError
@@ -17,7 +20,8 @@ from crawler.search.tokenizer import for_tokenizer
 MAX_QUERY_CHARS = 2_000
 MAX_ITEMS = 64
 
-_ITEM = re.compile(r'(?P<minus>-?)(?:"(?P<phrase>[^"]*)(?:"|$)(?P<star>\*?)|(?P<word>[^\s"]+))')
+_ITEM = re.compile(r'(?P<minus>(?:-(?!-))?)(?:"(?P<phrase>[^"]*)(?:"|$)(?P<star>\*?)|(?P<word>[^\s"]+))')
+_SIGNS = re.compile(r"--?|@|__")
 #: Operators of other search engines.
 _FIELD = re.compile(r"(?:site|title|url|inurl|intitle|filetype):(?=.)", re.IGNORECASE)
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»", '"'))
@@ -79,14 +83,24 @@ def _any(forms: tuple[Phrase, ...]) -> str:
     return str(forms[0]) if len(forms) == 1 else f"({' OR '.join(map(str, forms))})"
 
 
-def parse_query(text: str) -> Query:
-    """Parse the input of a user. Raises :class:`UsageError` if it has no word to search for, or too many."""
+def words_with_signs(text: str) -> list[str]:
+    """The words of a query that begin with signs, with them; the first :data:`MAX_ITEMS`."""
+    items = (item["minus"] + item["word"] for item in _ITEM.finditer(_readable(text)) if item["word"])
+    return [word for word in items if _SIGNS.match(word) and not word.endswith("*")][:MAX_ITEMS]
+
+
+def parse_query(text: str, known: Collection[str] = ()) -> Query:
+    """Parse the input of a user. ``known`` are the :func:`words_with_signs` that the index knows so.
+
+    Raises :class:`UsageError` if it has no word to search for, or too many.
+    """
     if len(text) > MAX_QUERY_CHARS:
         raise UsageError(f"a query of {len(text):,} characters; at most {MAX_QUERY_CHARS:,} are allowed")
     phrases: list[Phrase] = []
     words: list[tuple[Phrase, ...]] = []
     excluded: list[Phrase] = []
     whole: list[str] = []
+    dashed: list[str] = []
     for item in _ITEM.finditer(_readable(text)):
         phrase, word = item["phrase"], item["word"]
         said = phrase if word is None else word
@@ -98,15 +112,25 @@ def parse_query(text: str) -> Query:
             )
         is_prefix = said.endswith("*") if phrase is None else bool(item["star"])
         exactly = Phrase(said.rstrip("*"), is_prefix)
-        if item["minus"]:
+        if item["minus"] and word is not None and not is_prefix and f"-{word}" not in known:
+            dashed.append(word)
+        elif item["minus"] and (phrase is not None or is_prefix):
             excluded.append(exactly)
+        elif item["minus"] or said in known:
+            words.append((Phrase(item["minus"] + said),))
+            whole.append(item["minus"] + said)
         elif phrase is not None:
             phrases.append(exactly)
         elif is_prefix:
             words.append((exactly,))
         else:
-            words.append(_forms(said))
-            whole.append(said)
+            words.append(_forms(_SIGNS.sub("", said, count=1) if _SIGNS.match(said) else said))
+            whole.append(words[-1][0].text)
+    if phrases or words:
+        excluded += map(Phrase, dashed)
+    else:
+        words += map(_forms, dashed)
+        whole += dashed
     if not phrases and not words:
         raise UsageError(f"no word to search for in {text[:100]!r}" + (": it only excludes" if excluded else ""))
     if len(phrases) + len(words) + len(excluded) > MAX_ITEMS:

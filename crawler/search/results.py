@@ -23,20 +23,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from crawler.errors import Action, Argument, UsageError
+from crawler.errors import Action, Argument, QueryInterrupted, UsageError
 from crawler.page.directives import asked_of
-from crawler.page.main_text import MainText, main_text
+from crawler.page.main_text import MainText
 from crawler.search import postgres_text_search
 from crawler.search.anchors import matching_anchors
 from crawler.search.excerpt import Marked, mark, within
 from crawler.search.index_backend import SITE_WEIGHT, SQL
 from crawler.search.prefixes import without_wide_prefixes
-from crawler.search.query import Query, parse_query
+from crawler.search.query import Phrase, Query, parse_query
+from crawler.search.signs import known_with_signs
 from crawler.search.spelling import suggestion
 from crawler.store.computed import told_behind
 from crawler.store.location import db_argument
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
+from crawler.texts.kept import kept_texts
 from crawler.url import NotCrawlable, canonicalise
 
 #: The weights of title, anchors, description, keywords, headings, body.
@@ -52,6 +54,10 @@ CANDIDATES = 200
 #: If more pages match, those are ranked that have the words in the fields of FIELDS, the first ones that few enough
 #: have, and with them so many of the pages with the most links if fewer than CANDIDATES have them there.
 BROAD = 5_000
+#: A query whose words so few pages have may be misspelt.
+FEW = 2
+#: How long a search may take in seconds. A hundred times as long as nearly all take.
+MOST_S = 5.0
 FIELDS = ("title anchors description keywords headings", "title anchors", "title")
 _TEXTS_IN_MEMORY = 20
 _MOST_VALUES = 12  # of a facet
@@ -72,12 +78,15 @@ class _Dialect:
 
     ``facets`` reads the table ``facet`` as JSON. ``count`` counts matches; a database without it ranks all pages that
     match. ``matching`` and ``count`` are given for each table of the index. ``rows_of_site`` bounds the rows of a site.
+    ``knows`` has a row if a page matches the value of ``match`` for a phrase.
     """
 
     matching: Mapping[str, str]
     facets: str
     with_all: _Expression
     with_some: _Expression
+    knows: str
+    match: Callable[[Phrase], str | None]
     count: Mapping[str, str] | None = None
     rows_of_site: str | None = None
 
@@ -96,6 +105,8 @@ def _dialects() -> dict[str, _Dialect]:
             sqlite["facets"],
             Query.with_all,
             Query.with_some,
+            sqlite["knows"],
+            str,
             {table: sqlite["count"].format(table=table, **parts) for table in weights},
             sqlite["rows_of_site"].format(**parts),
         ),
@@ -104,6 +115,8 @@ def _dialects() -> dict[str, _Dialect]:
             postgres["facets"],
             lambda query, fields, in_a_row: postgres_text_search.with_all(query),
             lambda query, fields, in_a_row: postgres_text_search.with_some(query),
+            postgres["knows"],
+            postgres_text_search.tsquery,
         ),
     }
 
@@ -185,7 +198,11 @@ class SearchResult:
     those with the words in title, anchors or headings, or those with the most links. ``some`` counts the pages that
     contain only some of the words, if they were searched for. ``note`` says if the index is incomplete, or what of the
     index, the ranks and the near-duplicates is older than the crawl.
-    ``facets`` are those of the ranked pages, if asked for.
+    ``facets`` are those of the ranked pages, if asked for. ``excluded`` are the words that no page may have.
+
+    ``suggestion`` is the query in another spelling, if no page has all words. If pages have all words of the
+    suggestion, and few or none those of the query, the hits are those of the suggestion. Then ``as_typed`` is a query
+    that searches for the words as they were typed.
     """
 
     total: int
@@ -195,7 +212,17 @@ class SearchResult:
     ranked: int = 0
     some: int = 0
     facets: tuple[Facet, ...] = ()
-    suggestion: str | None = None  # the query in another spelling, if no page has all words
+    suggestion: str | None = None
+    as_typed: str | None = None
+    excluded: tuple[str, ...] = ()
+
+
+class NoIndex(UsageError):
+    """The store has no search index."""
+
+
+class TookTooLong(UsageError):
+    """A search was interrupted."""
 
 
 async def search(
@@ -212,14 +239,41 @@ async def search(
 
     Pages with all words come first. If these are fewer than ``limit``, pages with some of the words follow. ``offset``
     is how many of the best hits are left out. Pages whose ``unavailable_after`` is not later than ``now`` (seconds
-    since the epoch) are omitted. Raises :class:`UsageError` for a query without words, an unknown site, or a store
-    without an index.
+    since the epoch) are omitted. Raises :class:`UsageError` for a query without words or an unknown site,
+    :class:`NoIndex` for a store without an index, and :class:`TookTooLong` after :data:`MOST_S`.
     """
-    query = parse_query(words)
+    try:
+        async with store.deadline(MOST_S):
+            return await _search(store, words, now, limit, offset, filters or Filters(), facets)
+    except QueryInterrupted:
+        raise TookTooLong(f"the search took longer than {MOST_S:g} s; use more words, or rarer ones") from None
+
+
+async def _search(
+    store: StoreReader, words: str, now: float, limit: int, offset: int, filters: Filters, facets: bool
+) -> SearchResult:
+    found = await _answer(store, words, now, limit, offset, filters, facets)
+    if found.is_more or found.total > FEW:
+        return found
+    meant = await suggestion(store, words, few=found.total > 0)
+    if meant is None:
+        return found
+    corrected = await _answer(store, meant.words, now, limit, offset, filters, facets)
+    if corrected.total > found.total:
+        return replace(corrected, suggestion=meant.words, as_typed=meant.as_typed)
+    return found if found.total else replace(found, suggestion=meant.words)
+
+
+async def _answer(
+    store: StoreReader, words: str, now: float, limit: int, offset: int, filters: Filters, facets: bool
+) -> SearchResult:
+    """The result for these words, in this spelling."""
+    parse_query(words)  # a mistake is told before the state of the index
     note = await _state(store)
-    searched = await without_wide_prefixes(store, query)
-    search = _Search(store, searched, await _values(store, filters or Filters()), now, offset + limit)
     dialect = _DIALECTS[store.dialect]
+    query = parse_query(words, await known_with_signs(store, words, dialect.knows, dialect.match))
+    searched = await without_wide_prefixes(store, query)
+    search = _Search(store, searched, await _values(store, filters), now, offset + limit)
     found = await search.find(dialect.with_all, facets=facets)
     hits = await _hits(store, query, found.best[offset:], all_words=True)
     more = 0
@@ -230,8 +284,10 @@ async def search(
         more = max(others.ranked - found.ranked, len(rest))
         start = max(0, offset - len(found.best))
         hits += await _hits(store, query, rest[start : start + limit - len(hits)], all_words=False)
-    meant = None if found.total else await suggestion(store, words)
-    return SearchResult(found.total, found.is_more, tuple(hits), note, found.ranked, more, found.facets, meant)
+    excluded = tuple(phrase.text + "*" * phrase.is_prefix for phrase in query.excluded)
+    return SearchResult(
+        found.total, found.is_more, tuple(hits), note, found.ranked, more, found.facets, excluded=excluded
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,18 +415,13 @@ class _Search:
         return int(row["n"])
 
 
-async def require_index(store: StoreReader) -> None:
-    """Raise :class:`UsageError` if the store has no index."""
-    await _state(store)
-
-
 async def _state(store: StoreReader) -> str:
-    """A note for the user if results may be out of date. Raises :class:`UsageError` if there is no index."""
+    """A note for the user if results may be out of date. Raises :class:`NoIndex` if there is no index."""
     rows = await store.query(SQL["index_state"])
     if not rows:
         command = f"crawler index{db_argument(store.name)}"
         emptied = "or forgetting pages has emptied it"
-        raise UsageError(
+        raise NoIndex(
             f"this store has no search index yet, {emptied}; ", Action(command, "crawl.index()"), " builds it"
         )
     if not rows[0]["complete"]:
@@ -417,9 +468,9 @@ async def _hits(
     hits: list[SearchHit] = []
     for start in range(0, len(rows), _TEXTS_IN_MEMORY):
         batch = rows[start : start + _TEXTS_IN_MEMORY]
-        bodies = await store.bodies.get(row["body_id"] for row in batch)
-        texts = [bodies[row["body_id"]] for row in batch]
-        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, texts)
+        kept = await kept_texts(store, (row["body_id"] for row in batch))
+        pages = [kept.get(row["body_id"], _NO_TEXT) for row in batch]
+        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, pages)
         hits += [
             SearchHit(**parts, all_words=all_words, **{name: row[name] for name in _COPIED})
             for row, parts in zip(batch, shown, strict=True)
@@ -441,12 +492,14 @@ async def _with_anchors(
 _COPIED = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagerank", "language", "depth", "similar")
 
 
-def _shown_texts(match: str, rows: Sequence[dict[str, Any]], bodies: Sequence[bytes]) -> list[dict[str, Any]]:
+_NO_TEXT = MainText("", "")  # of a page that changed since the index was built
+
+
+def _shown_texts(match: str, rows: Sequence[dict[str, Any]], pages: Sequence[MainText]) -> list[dict[str, Any]]:
     """The title, an excerpt and its section of each page: from its text or description; else the beginning of the text.
 
     NOSNIPPET and ``max-snippet`` of the page bound the excerpt; the title is no part of it.
     """
-    pages = [main_text(body, row["charset"], row["content_type"]) for row, body in zip(rows, bodies, strict=True)]
     from_text = mark(match, [(row["title"] or "", page.text) for row, page in zip(rows, pages, strict=True)])
     from_description = mark(match, [("", row["description"] or "") for row in rows])
     shown = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from crawler.search.index_backend import SQL
 from crawler.search.query import plain_words
@@ -18,31 +19,46 @@ _MOST_UNKNOWN = 8  # words of one query that are compared: each takes some hundr
 _LAST = "\U0010ffff"
 
 
-async def suggestion(store: StoreReader, words: str) -> str | None:
+#: A word on so few pages may be misspelt there, if a word like it is on so many times as many.
+_RARE, _MORE_FREQUENT = 2, 20
+
+
+class Suggestion(NamedTuple):
+    """A query in another spelling. ``as_typed`` is the query that searches for the words as they were typed."""
+
+    words: str
+    as_typed: str
+
+
+async def suggestion(store: StoreReader, words: str, *, few: bool) -> Suggestion | None:
     """The query ``words`` with a known word in place of each unknown one; ``None`` if there is nothing to correct.
 
-    A word is compared with those that begin with the same two letters, or with these in the other order.
+    A word is compared with those that begin with the same two letters, or with these in the other order. ``few`` says
+    that pages have all the words, though few: then a rare word is replaced by one that is far more frequent.
     """
     readable, found = plain_words(words)
-    corrected, end, unknown = "", 0, 0
+    corrected, as_typed, end, unknown = "", "", 0, 0
     for start, forms in found:
-        if any([await _is_known(store, form) for form in forms]):
+        pages = max([await _pages_with(store, form) for form in forms])
+        if pages > (_RARE if few else 0):
             continue
         if (unknown := unknown + 1) > _MOST_UNKNOWN:
             break
-        meant = await _nearest(store, forms[0])
+        meant = await _nearest(store, forms[0], _MORE_FREQUENT * pages)
         if meant is not None:
             corrected += readable[end:start] + meant
+            as_typed += f'{readable[end:start]}"{forms[0]}"'
             end = start + len(forms[0])
-    return corrected + readable[end:] if corrected else None
+    return Suggestion(corrected + readable[end:], as_typed + readable[end:]) if corrected else None
 
 
-async def _is_known(store: StoreReader, word: str) -> bool:
-    """Whether pages have all parts of a word; ``std::vector`` has two."""
-    return all([await store.query(SQL["word"], {"term": term}) for term in tokenize(word)])
+async def _pages_with(store: StoreReader, word: str) -> int:
+    """On how many pages the rarest part of a word is; ``std::vector`` has two."""
+    rows = [await store.query(SQL["word"], {"term": term}) for term in tokenize(word)]
+    return min((of_term[0]["doc"] if of_term else 0 for of_term in rows), default=1)
 
 
-async def _nearest(store: StoreReader, word: str) -> str | None:
+async def _nearest(store: StoreReader, word: str, least_pages: int) -> str | None:
     terms = tokenize(word)
     if len(terms) != 1 or not terms[0].isalpha() or len(terms[0]) < _LEAST_LETTERS:
         return None
@@ -58,6 +74,6 @@ async def _nearest(store: StoreReader, word: str) -> str | None:
                 "most": len(term) + _SHORTER_OR_LONGER,
             },
         )
-        pages |= {row["term"]: row["doc"] for row in rows}
+        pages |= {row["term"]: row["doc"] for row in rows if row["term"] != term and row["doc"] >= least_pages}
     near = await asyncio.to_thread(get_close_matches, term, sorted(pages), _COMPARED, _ALIKE)
     return as_shown(max(near, key=lambda other: pages[other])) if near else None

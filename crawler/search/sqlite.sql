@@ -29,6 +29,10 @@ SELECT count(*) AS n FROM (
   WHERE {table} MATCH :match AND {table}.rowid BETWEEN :first_row AND :last_row AND {filters} AND i.place <= :place
   LIMIT :most)
 
+-- name: knows
+-- One row if a page matches :match.
+SELECT 1 AS known FROM search_text WHERE search_text MATCH :match LIMIT 1
+
 -- name: facets
 (SELECT json_group_array(json_array(facet, value, pages)) FROM facet)
 

@@ -15,9 +15,9 @@ else:
 _GZIP = b"\x1f\x8b"
 
 
-def compress(body: bytes) -> bytes:
-    """The stored form of a body that was received without gzip."""
-    return zstd.compress(body, level=1)
+def compress(body: bytes, level: int = 1) -> bytes:
+    """The stored form of a body that was received without gzip, or of a text."""
+    return zstd.compress(body, level=level)
 
 
 def stored_form(body: Body) -> bytes:

@@ -1,9 +1,9 @@
 """Copying a store into another one, of the same kind or the other: table by table in the order of the keys.
 
 What was copied is committed bit by bit, so a copy that was cut off goes on after the last row of each table. In the
-end both stores are read whole, and compared by a checksum of every table. The search index is not copied: it is built
-from what was, by ``crawler index``. Bodies outside the database stay in their place, which both stores name from then
-on.
+end both stores are read whole, and compared by a checksum of every table. The search index and the texts that it
+was made from are not copied: ``crawler index`` makes them anew. Bodies outside the database stay in their place, which
+both stores name from then on.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ TABLES: dict[str, tuple[str, ...]] = {
 NOT_COPIED = frozenset(
     {
         "store_copy",
+        "main_text",
         "body_place",
         "object_to_delete",
         "search_anchors",

@@ -253,6 +253,14 @@ class TextSignature(NamedTuple):
     keys: bytes
 
 
+class KeptText(NamedTuple):
+    """A row of the table ``main_text``: the text of a body, packed, and how it was read."""
+
+    body_id: int
+    read_as: str
+    data: bytes
+
+
 class SiteTemplate(NamedTuple):
     """A row of the table ``site_template``: what the texts of a site have in common."""
 
@@ -444,6 +452,14 @@ class Results(Protocol):
         """Replace all ranks. They cover the crawl up to the request ``last_request``."""
         ...
 
+    async def keep_texts(self, texts: Sequence[KeptText]) -> None:
+        """Insert or replace the texts of bodies. Texts of bodies that were deleted meanwhile are left out."""
+        ...
+
+    async def drop_old_texts(self) -> None:
+        """Delete the texts of bodies that no page has now."""
+        ...
+
     async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
         """Insert or replace the signatures of pages, and the templates of sites."""
         ...
@@ -602,6 +618,13 @@ class StoreReader(Overview, Protocol):
         """
         ...
 
+    def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        """Interrupt the query under way when this time is over, or when the task inside is cancelled.
+
+        The query raises :class:`crawler.errors.QueryInterrupted`, and so does each further one inside.
+        """
+        ...
+
     def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
         """The rows of a query one after the other, as named tuples, in bounded memory.
 
@@ -614,7 +637,7 @@ class StoreReader(Overview, Protocol):
         ...
 
     async def computed(self) -> dict[Computed, bool]:
-        """What was computed from the crawl, and whether a request was sent or a page forgotten since."""
+        """What was computed from the crawl, and whether a page has been requested since, without 304, or forgotten."""
         ...
 
     async def last_request(self) -> int:

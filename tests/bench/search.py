@@ -20,6 +20,7 @@ from pathlib import Path
 from crawler.search.build_index import build_index
 from crawler.search.results import Filters, search
 from crawler.store.sqlite.store import SqliteStore
+from crawler.texts.reader import TextReader
 from tests.bench import stores
 from tests.bench.stores import StoredPage
 from tests.bench.table import Row
@@ -118,7 +119,8 @@ def _make(path: Path, pages: int) -> None:
 async def _index(path: Path) -> None:
     store = await SqliteStore.open(path)
     try:
-        await build_index(str(path), store)
+        async with TextReader() as reader:
+            await build_index(str(path), store, reader)
     finally:
         await store.close()
 

@@ -55,7 +55,12 @@ def unindexed(
 def db(dialect: str, web: LoopbackWeb, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The same crawl with an index. No test writes to it."""
     db = crawled(dialect, web, request, tmp_path_factory)
-    assert json.loads(here("index", "--db", db, "--json").out) == {"pages": 3, "changed": 3, "removed": 0}
+    assert json.loads(here("index", "--db", db, "--json").out) == {
+        "pages": 3,
+        "changed": 3,
+        "removed": 0,
+        "unread": 0,
+    }
     return db
 
 

@@ -73,8 +73,10 @@ def page(db: Path) -> Iterator[SearchPage]:
 
 
 def test_a_page_that_needs_no_script_and_trusts_no_host(page: SearchPage) -> None:
-    status, html, response = page.ask("/?q=needle", Host="evil.example", **{"X-Forwarded-Host": "evil.example"})
+    assert page.ask("/?q=needle", Host="evil.example")[0] == 403
+    status, html, response = page.ask("/?q=needle", Host="search.example", **{"X-Forwarded-Host": "evil.example"})
     assert (status, html.count("<h3>")) == (200, 10)
+    assert "search.example" not in html
     assert "evil.example" not in html
     assert "127.0.0.1" not in html
     assert "<script" not in html
@@ -109,7 +111,7 @@ def test_programs_get_json_at_the_same_address(page: SearchPage) -> None:
 
 
 def test_the_opensearch_description_names_the_address_of_the_users(page: SearchPage) -> None:
-    _, xml, response = page.ask("/?format=opensearch", Host="evil.example")
+    _, xml, response = page.ask("/?format=opensearch", Host="search.example")
     assert response.headers["Content-Type"].startswith("application/opensearchdescription+xml")
     name = "{http://a9.com/-/spec/opensearch/1.1/}"
     root = ET.fromstring(xml)
@@ -142,13 +144,18 @@ def test_texts_of_strangers_stay_texts_in_a_browser(page: SearchPage) -> None:
         assert browser.evaluate("document.documentElement.scrollWidth") <= 320
 
 
-def test_a_store_without_an_index_is_refused_with_the_remedy(db: Path) -> None:
+def test_without_an_index_it_answers_503_until_there_is_one(page: SearchPage, db: Path) -> None:
     with sqlite3.connect(db) as store:
+        rows = store.execute("SELECT * FROM search_state").fetchall()
         store.execute("DELETE FROM search_state")
+    for path in ("/", "/?q=needle", "/?q=needle&format=json"):
+        status, text, response = page.ask(path)
+        assert (status, "There is no index at the moment" in text) == (503, True)
+        assert int(response.headers["Retry-After"]) > 0
+    with sqlite3.connect(db) as store:
+        store.executemany("INSERT INTO search_state VALUES (?, ?, ?, ?, ?)", rows)
     store.close()
-    ended = here("serve-search", "--db", db, "--listen", "127.0.0.1:0")
-    assert ended.code == 2
-    assert f"crawler index --db {db}" in ended.err
+    assert page.ask("/?q=needle")[0] == 200
 
 
 def test_the_base_url_must_be_an_address(db: Path) -> None:

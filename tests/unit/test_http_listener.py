@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from crawler.errors import StoreError
-from crawler.http_listener import listening
+from crawler.http_listener import BrowserGuard, listening
 
 SMUGGLED = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 24\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
 HONEST = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
@@ -101,3 +101,39 @@ async def test_a_malformed_body_is_the_fault_of_the_client(caplog: pytest.LogCap
     assert answer.startswith("HTTP/1.1 400 ")
     assert "malformed" in answer
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ("Host: 127.0.0.1:8788", 200),
+        ("Host: [::1]:8788", 200),
+        ("Host: LOCALHOST:1", 200),
+        ("Host: search.example", 200),
+        ("Host: evil.example", 403),
+        ("Host: 127.0.0.1.evil.example", 403),
+        ("Host: [::1", 403),
+        ("Host: ", 403),
+        ("Host: localhost\r\nSec-Fetch-Site: same-origin", 200),
+        ("Host: localhost\r\nSec-Fetch-Site: cross-site", 403),
+        ("Host: localhost\r\nSec-Fetch-Site: same-site\r\nSec-Fetch-Mode: no-cors", 403),
+        ("Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate", 200),
+        ("Host: evil.example\r\nSec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: navigate", 403),
+    ],
+)
+async def test_other_sites_in_a_browser_are_refused(headers: str, status: int) -> None:
+    """A name of an attacker that leads here, and requests that a page of another site sends."""
+
+    async def fine(request: web.Request) -> web.Response:
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_get("/", fine)
+    BrowserGuard("default-src 'none'", ["search.example"]).protect(app)
+    async with listening(app, "127.0.0.1", 0, grace_s=1.0) as (host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(f"GET / HTTP/1.1\r\n{headers}\r\nConnection: close\r\n\r\n".encode())
+        answer = (await reader.read()).decode()
+        writer.close()
+    assert answer.startswith(f"HTTP/1.1 {status} ")
+    assert "Content-Security-Policy: default-src 'none'" in answer

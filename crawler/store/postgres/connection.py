@@ -12,7 +12,8 @@ from typing import Any
 
 import asyncpg
 
-from crawler.errors import Action, ConnectionLost, NoStore, StatementError, StoreError, UsageError
+from crawler.clock import monotonic_s
+from crawler.errors import Action, ConnectionLost, NoStore, QueryInterrupted, StatementError, StoreError, UsageError
 from crawler.store.location import bad_url, needs_tls, shown
 from crawler.store.postgres.dialect import Translated, columns, storable, translate
 from crawler.store.retrying import TransactionConflict
@@ -25,6 +26,7 @@ from crawler.store.statements import ONLY_READS
 OPENING, PAGES, INDEXING, ENDING = 7_465_401, 7_465_402, 7_465_403, 7_465_404
 
 _CONNECT_S = 10.0
+_LEAST_S = 0.001
 #: Errors of a connection, not of a statement.
 _LOST = (
     OSError,
@@ -78,6 +80,7 @@ class Postgres:
         self._connecting: asyncio.Timeout | None = None
         self._one_at_a_time = asyncio.Lock()
         self.timeout_s: float | None = None
+        self._until: float | None = None  # of the deadline, by the monotonic clock
         self.on_connect: list[Any] = []  # called with each new connection
 
     @property
@@ -163,7 +166,22 @@ class Postgres:
         async with self._one_at_a_time:
             connection = await self.connect()
             with self._errors():
-                return await getattr(connection, how)(translated.sql, *values, timeout=self.timeout_s)
+                if self._until is None:
+                    return await getattr(connection, how)(translated.sql, *values, timeout=self.timeout_s)
+                try:  # at the timeout asyncpg has the server cancel the statement
+                    left_s = max(self._until - monotonic_s(), _LEAST_S)
+                    return await getattr(connection, how)(translated.sql, *values, timeout=left_s)
+                except TimeoutError:
+                    raise QueryInterrupted(f"{self.name}: a query took too long") from None
+
+    @asynccontextmanager
+    async def deadline(self, seconds: float) -> AsyncIterator[None]:
+        """See :meth:`crawler.store.protocols.StoreReader.deadline`."""
+        self._until = monotonic_s() + seconds
+        try:
+            yield
+        finally:
+            self._until = None
 
     def _values(self, translated: Translated, parameters: Any) -> list[Any]:
         try:

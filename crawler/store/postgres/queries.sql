@@ -75,6 +75,13 @@ WHERE u.state = 'queued' ON CONFLICT DO NOTHING;
 DELETE FROM frontier f USING unnest(:id::bigint[]) AS t (id), url u
 WHERE u.id = t.id AND f.site_id = site_of(u.id) AND f.due_at = u.due_at AND f.depth = u.depth AND f.url_id = u.id;
 
+-- name: insert_main_text
+-- A worker may delete a body meanwhile: its row is locked before the text refers to it.
+INSERT INTO main_text (body_id, read_as, data)
+SELECT b.id, t.read_as, t.data FROM unnest(:body_id::bigint[], :read_as::text[], :data::bytea[])
+  AS t (body_id, read_as, data) JOIN body b ON b.id = t.body_id ORDER BY b.id FOR KEY SHARE OF b
+ON CONFLICT (body_id) DO UPDATE SET read_as = excluded.read_as, data = excluded.data;
+
 -- name: urls_behind_mirrors
 WITH RECURSIVE behind (site) AS (
   SELECT unnest(texts(:sites)) COLLATE "C"

@@ -230,6 +230,13 @@ CREATE TABLE body (
 );
 ALTER TABLE body ALTER COLUMN data SET STORAGE EXTERNAL;  -- it is compressed already
 
+CREATE TABLE main_text (
+  body_id bigint PRIMARY KEY REFERENCES body ON DELETE CASCADE,
+  read_as text COLLATE "C" NOT NULL,
+  data bytea NOT NULL
+);
+ALTER TABLE main_text ALTER COLUMN data SET STORAGE EXTERNAL;  -- it is compressed already
+
 CREATE TABLE body_to_drop (body_id bigint PRIMARY KEY);
 
 CREATE TABLE body_place (

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
@@ -293,6 +293,9 @@ class PostgresStore(SqlStore):
         if isinstance(sql, UserSql):
             return [dict(record) for record in await self._user_records(sql, parameters)]
         return [dict(record) for record in await self._records(sql, parameters)]
+
+    def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        return self._reader.deadline(seconds)
 
     async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
         async with self._reading():

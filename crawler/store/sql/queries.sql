@@ -507,6 +507,10 @@ SELECT coalesce(max(id), 0) AS id FROM request;
 INSERT INTO computation (name, last_request) VALUES (:name, :last_request)
 ON CONFLICT (name) DO UPDATE SET last_request = excluded.last_request;
 
+-- name: drop_old_main_texts
+-- The texts of bodies that only earlier versions of pages have.
+DELETE FROM main_text WHERE body_id NOT IN (SELECT body_id FROM page WHERE body_id IS NOT NULL);
+
 -- name: computations_behind
 UPDATE computation SET last_request = -1;
 

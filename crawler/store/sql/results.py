@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from crawler.store.computed import Computed
-from crawler.store.protocols import NearDuplicate, PageRank, SiteRank, SiteTemplate, TextSignature
+from crawler.store.protocols import KeptText, NearDuplicate, PageRank, SiteRank, SiteTemplate, TextSignature
 from crawler.store.sql.section import StoreSection
 
 
@@ -19,6 +19,14 @@ class SqlResults(StoreSection):
             await self._sql.execute_many("insert_rank", (page._asdict() for page in pages))
             await self._sql.execute_many("insert_site_rank", (site._asdict() for site in sites))
             await self._sql.execute("set_computed", name=Computed.RANKS.value, last_request=last_request)
+
+    async def keep_texts(self, texts: Sequence[KeptText]) -> None:
+        async with self._writing():
+            await self._sql.execute_many("insert_main_text", (row._asdict() for row in texts))
+
+    async def drop_old_texts(self) -> None:
+        async with self._writing():
+            await self._sql.execute("drop_old_main_texts")
 
     async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
         async with self._writing():

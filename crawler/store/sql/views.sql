@@ -315,6 +315,8 @@ CREATE VIEW robots_texts_by_id AS SELECT id AS text_id, sha256, body FROM robots
 -- `data` is NULL for a body that is kept outside the database.
 CREATE VIEW bodies_by_id AS SELECT id AS body_id, sha256, data FROM body;
 
+CREATE VIEW main_texts_by_id AS SELECT body_id, read_as, data FROM main_text;
+
 CREATE VIEW revisits_by_id AS
   SELECT url_id, site_of(url_id) AS site_id, due_at, not_before, checked_at, changes, watched_s, failures, hint,
          hinted_at, why, state AS state_before
@@ -328,9 +330,12 @@ CREATE VIEW site_templates_by_id AS SELECT site_id, shingles FROM site_template;
 
 CREATE VIEW near_duplicates_by_id AS SELECT url_id, cluster_id, similarity FROM near_duplicate;
 
--- What was computed from the crawl, and whether the crawl has sent requests since, or pages were forgotten.
+-- What was computed from the crawl, and whether a page was requested since that had changed (304 says that it had not),
+-- or pages were forgotten.
 CREATE VIEW computations_by_id AS
-  SELECT name, last_request, last_request < coalesce((SELECT max(id) FROM request), 0) AS is_behind
+  SELECT name, last_request, last_request < 0 OR EXISTS (
+    SELECT 1 FROM request r
+    WHERE r.id > c.last_request AND r.purpose = 'page' AND coalesce(r.status, 0) <> 304) AS is_behind
   FROM (SELECT name, last_request FROM computation
         UNION ALL SELECT 'index', last_request FROM search_state) AS c;
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import re
 import sqlite3
@@ -14,7 +15,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import aiosqlite
 
-from crawler.errors import Action, NoStore, Setting, StatementError, StoreError, StoreFull, StoreInUse, UsageError
+from crawler.clock import monotonic_s
+from crawler.errors import (
+    Action,
+    NoStore,
+    QueryInterrupted,
+    Setting,
+    StatementError,
+    StoreError,
+    StoreFull,
+    StoreInUse,
+    UsageError,
+)
 from crawler.private_files import PRIVATE, make_private
 from crawler.store.bodies import compress
 from crawler.store.rows import Parameters, named_rows
@@ -38,6 +50,7 @@ _INTERRUPT_EVERY_S = 0.05
 #: The result codes of a disk without room, in the file, its WAL and the index of that.
 _NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _ROWS_AT_ONCE = 500
+_STEPS_BETWEEN_LOOKS = 20_000  # instructions of SQLite's virtual machine, less than a millisecond
 _MAGIC = b"SQLite format 3\0"  # the first bytes of every SQLite file
 
 
@@ -158,6 +171,18 @@ async def rows_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) ->
     await cursor.close()
 
 
+@asynccontextmanager
+async def interrupting(db: aiosqlite.Connection, seconds: float) -> AsyncIterator[None]:
+    """See :meth:`crawler.store.protocols.StoreReader.deadline`."""
+    until = monotonic_s() + seconds
+    await db.set_progress_handler(lambda: monotonic_s() >= until, _STEPS_BETWEEN_LOOKS)
+    try:
+        yield
+    finally:
+        until = -math.inf  # a statement that was cancelled is still being executed
+        await asyncio.shield(asyncio.ensure_future(db.set_progress_handler(cast(Any, None), 0)))
+
+
 def _read_only_uri(path: Path) -> str:
     """The URI to read a store. In a folder that is not writable, and without a writer, SQLite must make no file."""
     alone = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
@@ -195,6 +220,8 @@ async def reading(path: Path) -> AsyncIterator[None]:
     try:
         yield
     except sqlite3.Error as error:
+        if _result_code(error) == sqlite3.SQLITE_INTERRUPT:
+            raise QueryInterrupted(f"{path}: a query took too long") from None
         if _result_code(error) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH):
             raise UsageError(f"{path}: {ONLY_READS}") from None
         kind = StatementError if _result_code(error) == sqlite3.SQLITE_ERROR else StoreError

@@ -19,6 +19,11 @@ FROM url WHERE id = :id AND state = 'queued' ON CONFLICT DO NOTHING;
 DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) = (SELECT site_of(id), due_at, depth, id FROM url
   WHERE id = :id);
 
+-- name: insert_main_text
+-- Keep the text of a body, unless the body was deleted meanwhile.
+INSERT OR REPLACE INTO main_text (body_id, read_as, data)
+SELECT id, :read_as, :data FROM body WHERE id = :body_id;
+
 -- name: urls_behind_mirrors
 -- URLs excluded as a mirror's, on a JSON list of sites and on all sites whose Host lines lead there.
 WITH RECURSIVE behind (site) AS (

@@ -279,6 +279,13 @@ CREATE TABLE body (                      -- one row per distinct content
   data BLOB                              -- gzip as received, or zstd; its first bytes say which; NULL: kept outside
 );
 
+CREATE TABLE main_text (                 -- the text of a body, read once for the search index and for near-duplicates
+  body_id INTEGER PRIMARY KEY,           -- body.id; the row goes with the body
+  read_as TEXT NOT NULL,                 -- the version of the reading, the charset, and the type
+  data BLOB NOT NULL                     -- crawler/texts/kept.py; zstd
+);
+CREATE TRIGGER body_deleted AFTER DELETE ON body BEGIN DELETE FROM main_text WHERE body_id = OLD.id; END;
+
 CREATE TABLE body_to_drop (body_id INTEGER PRIMARY KEY);  -- bodies of pages that turned NOINDEX, not yet deleted
 
 CREATE TABLE body_place (                -- one row if bodies are kept outside the database
@@ -480,8 +487,8 @@ CREATE INDEX sample_url ON sample(url_id);
 
 CREATE TABLE frame_url (url_id INTEGER PRIMARY KEY);  -- the sampling frame of the draw; empty if that was a list
 
--- The search index (crawler/search), as `crawler index` last built it. The index keeps no texts: search reads them from
--- the pages that it shows. Rows are added and never changed or deleted, which would require the old texts; a row that
+-- The search index (crawler/search), as `crawler index` last built it. The index keeps no texts: excerpts are made
+-- from main_text. Rows are added and never changed or deleted, which would require the old texts; a row that
 -- search_page does not name is stale.
 CREATE VIRTUAL TABLE search_text USING fts5(
   title, anchors, description, keywords, headings, body,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -29,6 +29,7 @@ from crawler.store.sqlite.connection import (
     close_with_control,
     fetch_rows,
     fit_cache,
+    interrupting,
     is_held,
     lock_store,
     open_with_control,
@@ -142,6 +143,9 @@ class SqliteStore(SqlStore):
             cursor = await self._db.execute(sql, cast(Any, parameters))
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+
+    def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        return interrupting(self._db, seconds)
 
     async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
         async with reading(self._path), aclosing(rows_of(self._db, sql, parameters)) as found:

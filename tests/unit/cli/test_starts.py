@@ -18,6 +18,7 @@ from crawler.search.build_index import build_index
 from crawler.settings.loading import settings_from
 from crawler.settings.stored import to_record
 from crawler.settings.stores import open_store
+from tests.reading import TextsInProcess
 
 SEED = "http://a.test/"
 #: What no command of this test needs.
@@ -95,7 +96,7 @@ async def db(tmp_path: Path) -> str:
         await store.start_run(to_record(settings), 1.0)
         await store.add_seeds([(SEED, None)])
         await store.end_run(RunEnd(EndCode.SIGNAL, "SIGINT"), 2.0)
-        await build_index(path, store, lambda done, total: None)
+        await build_index(path, store, TextsInProcess())
     finally:
         await store.close()
     return path

@@ -29,7 +29,7 @@ async def clusters(crawl: Crawled) -> set[frozenset[str]]:
 
 
 async def find(crawl: Crawled) -> DuplicatesSummary:
-    return await find_duplicates(crawl.harness.store)
+    return await find_duplicates(crawl.harness.store, crawl.texts)
 
 
 def said(chance: random.Random, count: int = 80) -> list[str]:
@@ -198,7 +198,7 @@ async def test_what_an_interrupted_call_has_committed_is_not_read_again(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await find_duplicates(crawl.harness.store, stop)
+        await find_duplicates(crawl.harness.store, crawl.texts, stop)
     assert (await find(crawl)).read == 20
 
 
@@ -235,10 +235,10 @@ async def test_a_large_bucket_takes_few_comparisons(crawl: Crawled, monkeypatch:
     read = 0
     original = texts._text
 
-    def counted(body: bytes, row: object) -> texts.Text:
+    def counted(text: str) -> texts.Text:
         nonlocal read
         read += 1
-        return original(body, row)
+        return original(text)
 
     monkeypatch.setattr(texts, "_text", counted)
     assert (await find(crawl)).duplicates == 40

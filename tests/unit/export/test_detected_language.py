@@ -11,8 +11,9 @@ import pytest
 
 from crawler.errors import UsageError
 from crawler.export.detected_language import DetectedLanguage, LanguageDetector
-from crawler.export.text_reader import TextReader, TextUnread
+from crawler.page.main_text import MainText, main_text
 from crawler.store.sqlite.store import SqliteStore
+from crawler.texts.reader import TextReader, TextUnread
 from tests.unit.export.conftest import Exporter
 
 GERMAN = "<title>x</title><script>var the = of and</script><main>Wir gehen morgen mit den Kindern in den Wald.</main>"
@@ -23,19 +24,10 @@ def detector() -> LanguageDetector:
     return LanguageDetector()
 
 
-async def test_the_text_is_classified_and_not_the_mark_up(detector: LanguageDetector) -> None:
-    with TextReader() as reader:
-        text = await reader.beginning(GERMAN.encode(), "utf-8", "text/html", 1000)
-        assert await reader.beginning(GERMAN.encode(), "utf-8", "text/html", 9) == "Wir gehen"
-    found = detector.detect(text)
+def test_the_text_of_a_page_is_classified(detector: LanguageDetector) -> None:
+    found = detector.detect(main_text(GERMAN.encode(), "utf-8", "text/html").text)
     assert found.language == "de"
     assert 0.9 < found.confidence <= 1
-
-
-async def test_the_charset_of_the_page_counts(detector: LanguageDetector) -> None:
-    russian = "<p>Мы пойдём завтра с детьми в лес".encode("koi8-r")
-    with TextReader() as reader:
-        assert detector.detect(await reader.beginning(russian, "koi8-r", "text/html", 1000)).language == "ru"
 
 
 def test_a_text_without_letters_has_no_language(detector: LanguageDetector) -> None:
@@ -45,10 +37,10 @@ def test_a_text_without_letters_has_no_language(detector: LanguageDetector) -> N
 async def test_a_page_beyond_the_bounds_has_no_language_and_is_counted(
     save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def beginning(self: TextReader, body: bytes, charset: str | None, content_type: str, most_chars: int) -> str:
+    async def unread(self: TextReader, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:
         raise TextUnread("too long")
 
-    monkeypatch.setattr(TextReader, "beginning", beginning)
+    monkeypatch.setattr(TextReader, "main_text", unread)
     made = await save("jsonl", tmp_path / "pages", detect_language=True)
     rows = [json.loads(line) for line in (tmp_path / "pages").read_text("utf-8").split("\n")[:-1]]
     assert {row["detected_language"] for row in rows} == {None}

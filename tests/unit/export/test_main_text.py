@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from crawler.errors import UsageError
-from crawler.export.main_text import Block, Chunk, as_markdown, as_text, blocks, chunks
-from crawler.export.text_reader import TextReader, TextUnread
+from crawler.export.main_text import Chunk, as_markdown, as_text, chunks, require_library
+from crawler.page.blocks import Block, blocks
+from crawler.texts.reader import TextReader, TextUnread
 from tests.unit.export.conftest import A, Exporter
 from tests.unit.export.test_page_restrictions import filled  # noqa: F401 (pages that ask for something)
 
@@ -116,18 +117,7 @@ async def test_chunks_and_the_column(save: Exporter, tmp_path: Path) -> None:
 def test_a_pdf_file_without_its_reader_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pypdfium2", None)
     with pytest.raises(UsageError, match="documents"):
-        blocks(b"%PDF-1.4", None, "application/pdf")
-
-
-NESTED = b"<div>" * 30_000 + b"text"
-
-
-async def test_a_page_beyond_the_bounds_is_named_and_the_next_one_is_read() -> None:
-    with TextReader(max_cpu_s=0.3) as reader:
-        assert [block.text for block in await reader.read(b"<p>one", None, "text/html")] == ["one"]
-        with pytest.raises(TextUnread, match=r"more than 0\.3 s of processor time"):
-            await reader.read(NESTED, None, "text/html")
-        assert [block.text for block in await reader.read(b"<p>two", None, "text/html")] == ["two"]
+        require_library("application/pdf")
 
 
 async def test_exports_go_on_without_a_page_beyond_the_bounds(
@@ -136,12 +126,12 @@ async def test_exports_go_on_without_a_page_beyond_the_bounds(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def read(self: TextReader, body: bytes, charset: str | None, content_type: str) -> list[Block]:
+    async def read(self: TextReader, site: str, body: bytes, charset: str | None, content_type: str) -> list[Block]:
         if body == b"<p>body":
             raise TextUnread("too long")
         return [Block("text", "x")]
 
-    monkeypatch.setattr(TextReader, "read", read)
+    monkeypatch.setattr(TextReader, "blocks", read)
     whole = await save("jsonl", tmp_path / "table", main_text=True)
     assert whole.unread == {"too long": 1}
     rows = {row["url"]: row["main_text"] for row in map(json.loads, (tmp_path / "table").read_text().splitlines())}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from selectolax.lexbor import LexborNode
 
-from crawler.page.main_text import clean, main_text
+from crawler.page import main_text as page
+from crawler.page.main_text import MAX_HEADINGS, clean, main_text
 from crawler.search.tokenizer import as_shown, for_tokenizer
 
 
@@ -46,12 +48,39 @@ def test_a_deep_nest_ends(nest: bytes) -> None:
     assert main_text(nest * 7_000 + b"x", None).text in ("", "x")
 
 
+def test_the_sections_of_a_page_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """500,000 headings took 5 s. Steps are counted here: each heading costs a few, of any page."""
+    looked = 0
+    original = page._anchor
+
+    def counted(heading: LexborNode) -> str:
+        nonlocal looked
+        looked += 1
+        return original(heading)
+
+    monkeypatch.setattr(page, "_anchor", counted)
+    found = main_text(b"<h1>a" * (3 * MAX_HEADINGS), None)
+    assert looked == len(found.sections) == MAX_HEADINGS
+    assert found.text.count("a") == 3 * MAX_HEADINGS, "the rest is text"
+
+
 def test_a_long_text_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crawler.page.main_text.MAX_TEXT_CHARS", 10_000)
     assert 5_000 < len(main_text(b"<p>a" * 10_000, None).text) <= 10_000
 
 
-@pytest.mark.parametrize("text", ["plain", "C++ and C#, .NET", "Apacheの仮想ホスト", "数据库", "ภาษา", "데이터베이스"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain",
+        "C++ and C#, .NET",
+        "git --no-ff -9 @media __init__ a-b - x@y -- -",
+        "Apacheの仮想ホスト",
+        "数据库",
+        "ภาษา",
+        "데이터베이스",
+    ],
+)
 def test_parted_words_are_joined_again(text: str) -> None:
     assert as_shown(for_tokenizer(text)) == clean(text) == text
 

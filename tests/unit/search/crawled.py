@@ -18,6 +18,7 @@ from crawler.store.location import is_url
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, redirected
+from tests.reading import TextsInProcess
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Crawled:
     """One store, and the commands on it."""
 
     def __init__(self, db: str, harness: Harness) -> None:
-        self.db, self.harness = db, harness
+        self.db, self.harness, self.texts = db, harness, TextsInProcess()
 
     async def visit(self, pages: dict[str, Said | str]) -> None:
         """Fetch these pages; a text is where a URL redirects to. Other URLs that they lead to wait."""
@@ -73,7 +74,7 @@ class Crawled:
         return [tuple(row.values()) for row in await self.harness.store.query(sql)]
 
     async def index(self, on_progress: OnProgress = lambda done, total: None) -> IndexSummary:
-        return await build_index(self.db, self.harness.store, on_progress)
+        return await build_index(self.db, self.harness.store, self.texts, on_progress)
 
     async def search(self, words: str, *, limit: int = 10, site: str | None = None, now: float = NOW) -> SearchResult:
         return await search(self.harness.store, words, now=now, limit=limit, filters=Filters(site))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawler.errors import UsageError
+from crawler.model import Purpose
 from crawler.search import build_index as index_module
 from crawler.search import index_backend, sqlite_index
 from crawler.search.build_index import IndexSummary
@@ -217,3 +218,12 @@ async def test_an_index_behind_the_crawl_says_so(crawl: Crawled) -> None:
     assert (await crawl.search("word")).note == (
         "not up to date with the crawl: search index; run `crawler index" + db_argument(crawl.harness.store.name) + "`"
     )
+
+
+async def test_an_answer_that_nothing_has_changed_leaves_the_index_up_to_date(crawl: Crawled) -> None:
+    await crawl.visit({f"{A}/": Said("word")})
+    await crawl.index()
+    await crawl.harness.commit(
+        requests=[request(1, "/", status=304), request(1, "/robots.txt", purpose=Purpose.ROBOTS)]
+    )
+    assert (await crawl.search("word")).note == ""

@@ -108,3 +108,16 @@ async def test_a_prefix_of_very_many_words_stands_for_the_most_frequent(
     assert len(await crawl.urls("to* -token")) == 0
     monkeypatch.setattr(prefixes, "WIDE", 100)
     assert len(await crawl.urls("to*")) == 10
+
+
+async def test_prefixes_in_phrases_and_exclusions_are_bounded_too(
+    crawl: Crawled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefixes, "WIDE", 8)
+    await crawl.visit({f"{A}/{n}": Said(f"the a{n} word") for n in range(10)})
+    await crawl.index()
+    with pytest.raises(prefixes.TooWide, match=r"-a\* leaves out the pages of very many words"):
+        await crawl.search("word -a*")
+    monkeypatch.setattr(prefixes, "MOST_WORDS", 2)
+    assert set(await crawl.urls('"the a"*')) == {f"{A}/0", f"{A}/1"}, "the first of equally frequent words"
+    assert await crawl.urls('"the a9"*') == [f"{A}/9"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crawler.errors import UsageError
 from crawler.page.main_text import clean
-from crawler.search.query import MAX_ITEMS, MAX_QUERY_CHARS, parse_query
+from crawler.search.query import MAX_ITEMS, MAX_QUERY_CHARS, parse_query, words_with_signs
 from crawler.search.tokenizer import for_tokenizer
 
 TEXTS = {
@@ -91,6 +91,42 @@ def test_pages_with_all_of_it(query: str, pages: set[str]) -> None:
     assert with_all(query) == pages
 
 
+SIGNED = {
+    "git": "Use git merge --no-ff, or kill -9; see /etc/hosts.",
+    "python": "def __init__(self): fs.readFile(@media)",
+    "plain": "No ff here, 9 lives, init of media.",
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "known", "pages"),
+    [
+        ("--no-ff", {"--no-ff"}, {"git"}),
+        ("--no-ff", set(), {"git", "plain"}),
+        ("merge --no-ff", {"--no-ff"}, {"git"}),
+        ("kill -9", {"-9"}, {"git"}),
+        ("kill -9", set(), set()),  # then -9 leaves pages out
+        ("-9", set(), {"git", "plain"}),  # alone it does not
+        ("lives -kill", set(), {"plain"}),
+        ("__init__", {"__init__"}, {"python"}),
+        ("__init__", set(), {"python", "plain"}),
+        ("@media", {"@media"}, {"python"}),
+        ("/etc/hosts", set(), {"git"}),
+        ("fs.readFile", set(), {"python"}),
+        ('"no ff"', set(), {"git", "plain"}),
+    ],
+)
+def test_words_with_signs(query: str, known: set[str], pages: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "TEXTS", SIGNED)
+    assert matching(parse_query(query, known).with_all()) == pages
+
+
+def test_which_words_have_signs() -> None:
+    assert words_with_signs('git -9 --no-ff -"a -b" -x* @media __init__ a-b f_x') == [
+        "-9", "--no-ff", "@media", "__init__",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("query", "pages"),
     [
@@ -116,7 +152,7 @@ def test_nothing_less_can_be_asked_for(query: str) -> None:
     [
         ("", "no word to search for in ''"),
         ('  -- ** ""', "no word to search for"),
-        ("-word", "it only excludes"),
+        ('-"a phrase"', "it only excludes"),
         ("site:a.test word", "site: is no operator"),
         ("a " * (MAX_ITEMS + 1), f"more than {MAX_ITEMS} words"),
         ("a" * (MAX_QUERY_CHARS + 1), "at most 2,000 are allowed"),

@@ -34,7 +34,7 @@ PAGES: dict[str, Said | str] = {
         ("pars* zzzzzz", None),
         ("std::vector", None),
         ("名前ベースス", None),
-        ("-parsre tokens", None),
+        ("tokens -parsre", None),
         ("c++ parsre", "c++ parser"),
     ],
 )
@@ -65,3 +65,35 @@ async def test_an_emptied_index_has_no_words(crawl: Crawled) -> None:
     await crawl.index()
     assert await empty_index(crawl.db)
     assert await crawl.rows("SELECT count(*) FROM search_word") == [(0,)]
+
+
+async def test_a_misspelt_query_is_answered_with_its_correction(crawl: Crawled) -> None:
+    await crawl.visit(PAGES)
+    await crawl.index()
+    found = await crawl.search("parsre trees")
+    assert [hit.url for hit in found.hits if hit.all_words] == [f"{A}/2"]
+    assert (found.suggestion, found.as_typed) == ("parser trees", '"parsre" trees')
+    typed = await crawl.search('"parsre" trees')
+    assert (typed.total, typed.suggestion) == (0, None), "quotes search for what was typed"
+    found = await crawl.search("zz parsre")
+    assert (found.total, found.suggestion, found.as_typed) == (0, "zz parser", None), "it would find nothing either"
+
+
+async def test_a_misspelling_that_few_pages_have_is_corrected_too(crawl: Crawled) -> None:
+    await crawl.visit({f"{A}/{n}": Said(f"reduce {n}") for n in range(40)} | {f"{A}/x": Said("redcue")})
+    await crawl.index()
+    found = await crawl.search("redcue")
+    assert (found.total, found.suggestion, found.as_typed) == (40, "reduce", '"redcue"')
+    assert (await crawl.search('"redcue"')).total == 1
+
+
+async def test_words_with_signs_are_known_from_the_index(crawl: Crawled) -> None:
+    await crawl.visit(
+        {f"{A}/git": Said("git merge --no-ff"), f"{A}/kill": Said("kill -9"), f"{A}/cat": Said("cat 9 ff")}
+    )
+    await crawl.index()
+    assert await crawl.urls("--no-ff") == [f"{A}/git"]
+    assert await crawl.urls("kill -9") == [f"{A}/kill"]
+    found = await crawl.search("9 -kill")
+    assert ([hit.url for hit in found.hits], found.excluded) == ([f"{A}/cat"], ("kill",))
+    assert (await crawl.search("kill -9")).excluded == ()

@@ -1,0 +1,58 @@
+"""Reads the texts of stored documents in parser processes, which bound the time and the memory of each."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Protocol, Self, cast
+
+from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
+from crawler.engine.text_messages import MAX_CPU_S, TextQuestion, TextUnread
+from crawler.model import Reading
+from crawler.page.blocks import Block
+from crawler.page.main_text import MainText
+
+__all__ = ["ReadsTexts", "TextReader", "TextUnread"]
+
+
+class ReadsTexts(Protocol):
+    """Reads the text of a document as it is indexed."""
+
+    async def main_text(self, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:
+        """The text of a document of a site. Raises :class:`TextUnread` for a document beyond the bounds."""
+        ...
+
+
+class TextReader:
+    """Reads several documents at once. An async context manager, which ends the processes.
+
+    The processes are those of a crawl (:class:`crawler.engine.parser_pool.ParserPool`), so a document that takes long
+    does not hold up those of other sites. They are started for the first document. Both methods raise
+    :class:`TextUnread` for a document beyond the bounds, and :class:`crawler.engine.parser_pool.ParserFailed` if no
+    process can be started.
+    """
+
+    def __init__(self, max_cpu_s: float = MAX_CPU_S) -> None:
+        self._max_cpu_s = max_cpu_s
+        self._pool = ParserPool(ReadingOptions("", Reading.STRICT), default_parsers(1))
+
+    async def main_text(self, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:
+        """The text as :func:`crawler.page.main_text.main_text` reads it."""
+        return cast(MainText, await self._read(site, body, charset, content_type, in_blocks=False))
+
+    async def blocks(self, site: str, body: bytes, charset: str | None, content_type: str) -> list[Block]:
+        """The blocks as :func:`crawler.page.blocks.blocks` reads them; the library for the type must be installed."""
+        return cast(list[Block], await self._read(site, body, charset, content_type, in_blocks=True))
+
+    async def _read(
+        self, site: str, body: bytes, charset: str | None, content_type: str, *, in_blocks: bool
+    ) -> MainText | list[Block]:
+        question = TextQuestion(self._max_cpu_s, site, in_blocks, charset, content_type, body)
+        return await self._pool.read_text(question)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._pool.close()
