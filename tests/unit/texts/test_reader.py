@@ -1,0 +1,39 @@
+"""The answers of parser processes about texts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from crawler.engine.text_messages import pack_text, unpack_text
+from crawler.page.blocks import Block
+from crawler.page.main_text import MainText, Section
+from crawler.texts.reader import TextReader, TextUnread
+from tests.command import ROOT
+
+TEXT = MainText("A", "A b", (Section(0, 1, "A", "x"),), "en")
+BLOCKS = [Block("heading", "A", 1), Block("text", "b")]
+#: A program with which a parser process divides by zero when it reads a text.
+BUG = """
+import crawler.page.main_text
+crawler.page.main_text.clean = lambda text: 1 // 0
+"""
+
+
+def test_an_answer_is_unpacked_as_what_was_asked_for() -> None:
+    assert unpack_text(pack_text(TEXT), in_blocks=False) == TEXT
+    assert unpack_text(pack_text(BLOCKS), in_blocks=True) == BLOCKS
+    for answer, in_blocks in ((TEXT, True), (BLOCKS, False)):
+        with pytest.raises(msgspec.DecodeError):
+            unpack_text(pack_text(answer), in_blocks=in_blocks)
+
+
+async def test_a_text_that_brings_a_bug_to_light_is_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BUG)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
+    async with TextReader() as reader:
+        with pytest.raises(TextUnread, match=r"a bug in the crawler \(ZeroDivisionError"):
+            await reader.main_text("http://a.test", b"<p>a", None, "text/html")
