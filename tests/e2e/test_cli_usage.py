@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import sqlite3
 from pathlib import Path
 
@@ -244,3 +245,21 @@ def test_without_a_command_the_help_is_shown() -> None:
     ended = crawler()
     assert ended.code == 2
     assert "Usage: crawler" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "told"),
+    [
+        (resource.RLIMIT_NOFILE, 47, "this process may open 47 files, and a crawl needs 48: raise `ulimit -n`"),
+        (
+            resource.RLIMIT_AS,
+            449_000_000,
+            "this process may use 449 MB of memory, and a crawl needs 450 MB: raise `ulimit -v`",
+        ),
+    ],
+    ids=["files", "memory"],
+)
+def test_a_process_with_too_few_files_or_too_little_memory(limit: int, value: int, told: str, tmp_path: Path) -> None:
+    ended = crawler("run", SEED, *LOOPBACK, cwd=tmp_path, before=lambda: resource.setrlimit(limit, (value, value)))
+    assert (ended.code, ended.out, ended.err) == (2, "", f"crawler: {told}\n")
+    assert list(tmp_path.iterdir()) == []

@@ -155,11 +155,15 @@ def in_image(image: dict[str, str], *command: str) -> subprocess.CompletedProces
     return subprocess.run(entry, env=image, capture_output=True, text=True, timeout=300, check=False)
 
 
-@pytest.mark.parametrize(("code", "seen"), [(0, 0), (1, 1), (2, 0), (3, 0), (4, 4)])
+@pytest.mark.parametrize(("code", "seen"), [(0, 0), (1, 1), (2, 0), (3, 0), (4, 4), (5, 0), (137, 137)])
 def test_only_what_another_start_may_mend_fails_the_container(image: dict[str, str], code: int, seen: int) -> None:
     ended = in_image(image | {"DO": f"exit {code}"}, "run", "--x")
     assert ended.returncode == seen
     assert ended.stdout == f"run --db {image['CRAWLER_DB']} --contact a@example.org --no-progress --x hush\n"
+
+
+def test_a_worker_restarts_only_if_its_entry_point_fails(compose: dict[str, Any]) -> None:
+    assert compose["services"]["worker"]["restart"] == "on-failure"
 
 
 def test_stopping_the_container_stops_the_crawl(image: dict[str, str]) -> None:

@@ -469,7 +469,7 @@ async def test_a_bug_fails_its_page_alone(pool: ParserPool, in_each_parser: Call
     assert (await pool.read(document("next"))).title == "next"
 
 
-def test_no_process_outlives_a_crawler_that_is_killed() -> None:
+async def test_no_process_outlives_a_crawler_that_is_killed() -> None:
     program = """
 import asyncio, os
 from crawler.engine.parser_pool import ParserPool
@@ -484,16 +484,19 @@ async def main():
 
 asyncio.run(main())
 """
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, cwd=ROOT, check=False
+    ended = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=ROOT,
+        check=False,
     )
     assert ended.returncode == -signal.SIGKILL
-    for pid in map(int, ended.stdout.split()):
-        deadline = 6000
-        while is_running(pid) and deadline:
-            deadline -= 1
-            subprocess.run(["sleep", "0.05"], check=True)
-        assert not is_running(pid)
+    parsers = [int(pid) for pid in ended.stdout.split()]
+    assert parsers
+    await until(lambda: not any(map(is_running, parsers)))
 
 
 def is_running(pid: int) -> bool:
