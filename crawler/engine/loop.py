@@ -340,14 +340,14 @@ class CrawlLoop:
         return self._engine.exchange is not None and await self._engine.exchange.may_bring_work()
 
     async def _is_added_to(self) -> bool:
-        """Whether the consumer of pages added URLs since the last call. Waits until it is idle, or until a stop."""
+        """Whether the consumer of pages added URLs since the last call, or may: a stop ends the wait for it."""
         if self._engine.settled is None:
             return False
         settled = asyncio.ensure_future(self._engine.settled())
         stopped = asyncio.create_task(self._engine.shutdown.wait())
         try:
             await asyncio.wait([settled, stopped], return_when=asyncio.FIRST_COMPLETED)
-            return settled.done() and settled.result()
+            return self._engine.shutdown.requested or settled.result()
         finally:
             settled.cancel()
             stopped.cancel()
@@ -453,6 +453,7 @@ class CrawlLoop:
         engine = self._engine
         await self._claim_tasks.cancel()
         contents = engine.outbox.take()
+        contents.unread |= contents.read  # their outcomes are dropped
         try:
             await record_all(engine.recorder, contents.recorded)
         finally:  # an archive whose disk is full is no reason to lose what the store has room for

@@ -39,6 +39,7 @@ class Contents(CommitBatch):
     """The batch of the next commit while it fills. The taker sets the fields that are known at the commit only."""
 
     recorded: list[Recorded] = field(default_factory=list)  # for the archive, which gets it before the store
+    read: dict[int, Fetched] = field(default_factory=dict)  # the answers of the outcomes that may be kept, by URL
     since: float | None = None  # when the first of it was put in, in seconds since the epoch
     links: int = 0  # of outcomes
     bytes: int = 0  # of the bodies of outcomes, and of what is recorded
@@ -58,7 +59,8 @@ class Outbox:
     2. A group is ``released`` in the same contents as its last outcome, or in later ones.
     3. A group is among the ``unreserved`` only while no reservation of it lasts.
     4. An answer that may be kept is put in with its request. If the request is taken out before the outcome of the
-       answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers.
+       answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers. So it
+       is if the commit with its outcome did not land.
     """
 
     def __init__(self, clock: Clock, alarm: Alarm) -> None:
@@ -77,7 +79,9 @@ class Outbox:
     def add_outcome(self, outcome: Outcome) -> None:
         """The outcome of a claimed URL."""
         contents = self._opened()
-        self._forget_unread(outcome.queued.id)
+        answer = self._unread.pop(outcome.queued.id, None)
+        if self._stored_unread.pop(outcome.queued.id, None) is None and answer is not None:
+            contents.read[outcome.queued.id] = answer
         contents.outcomes.append(outcome)
         contents.links += len(outcome.links)
         contents.bytes += 0 if outcome.page is None or outcome.page.body is None else outcome.page.body.held_bytes
@@ -207,6 +211,7 @@ class Outbox:
         self._contents.requests[:0] = contents.requests
         for url_id in contents.unread:
             self._stored_unread.pop(url_id, None)
+        self._unread |= contents.read
         self._contents.paces = contents.paces | self._contents.paces
         contents.is_over.set()
 
@@ -215,10 +220,6 @@ class Outbox:
         self._waiters.clear()
         self._unread.clear()
         self._stored_unread.clear()
-
-    def _forget_unread(self, url_id: int) -> None:
-        self._unread.pop(url_id, None)
-        self._stored_unread.pop(url_id, None)
 
     def _opened(self) -> Contents:
         contents = self._contents

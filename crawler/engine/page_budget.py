@@ -84,8 +84,7 @@ class Budget:
     def _wanted(self) -> float:
         return self._left
 
-        #: The limit of all workers together, if several may take part.
-
+    #: The limit of all workers together, if several may take part.
     limit: int | None = None
     #: How many pages are to be set aside for each group held.
     per_group = 0

@@ -345,7 +345,8 @@ class ParserPool:
             for is_apart in (False, True):
                 while (document := self._queue.first(apart=is_apart)) is not None:
                     self._queue.take(document)
-                    document.answer.set_exception(error)
+                    if not document.answer.done():  # else its reader was cancelled
+                        document.answer.set_exception(error)
 
     def _ended(self, parser: _Parser) -> None:
         """A process has ended. What becomes of its documents is told in the description of the class."""

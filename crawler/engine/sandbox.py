@@ -174,14 +174,20 @@ def _permit(libc: _Libc, rules: int, path: str) -> None:
 
 class _Architecture(NamedTuple):
     audit: int  # as linux/audit.h names it
-    #: socket, execve, execveat, ptrace, process_vm_readv, process_vm_writev, pidfd_getfd, io_uring_setup, openat2
+    #: The calls that reach other processes and the network, and those that change a folder or file by its path.
     refused: tuple[int, ...]
     opening: dict[int, int]  # open and openat, with the number of the argument that has the flags
 
 
+# socket, execve, execveat, ptrace, process_vm_readv, process_vm_writev, pidfd_getfd, io_uring_setup, openat2; creat
+_X86_64 = (41, 59, 322, 101, 310, 311, 438, 425, 437, 85)
+_AARCH64 = (198, 221, 281, 117, 270, 271, 438, 425, 437)
+# truncate, rename, mkdir, rmdir, link, unlink, symlink, chmod, mknod, and their forms that begin at a folder
+_CHANGING_X86_64 = (76, 82, 83, 84, 86, 87, 88, 90, 133, 258, 259, 263, 264, 265, 266, 268, 316)
+_CHANGING_AARCH64 = (33, 34, 35, 36, 37, 38, 45, 53, 276)
 _ARCHITECTURES = {
-    "x86_64": _Architecture(0xC000003E, (41, 59, 322, 101, 310, 311, 438, 425, 437, 85), {2: 1, 257: 2}),  # 85: creat
-    "aarch64": _Architecture(0xC00000B7, (198, 221, 281, 117, 270, 271, 438, 425, 437), {56: 2}),
+    "x86_64": _Architecture(0xC000003E, (*_X86_64, *_CHANGING_X86_64), {2: 1, 257: 2}),
+    "aarch64": _Architecture(0xC00000B7, (*_AARCH64, *_CHANGING_AARCH64), {56: 2}),
 }
 _X32_CALLS = 1 << 30  # the calls of x32 on x86_64 have numbers from this one on
 

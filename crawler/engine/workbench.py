@@ -617,7 +617,10 @@ class Workbench:
         if ticket.holds is self._slots:
             return _GO
         if address is None:
-            return LookUp() if ticket.holds else self._share(self._look_ups, ticket, group, now, LookUp())
+            if ticket.holds:
+                return LookUp()
+            ticket.address = None  # a look-up needs no place at the address that was known before
+            return self._share(self._look_ups, ticket, group, now, LookUp())
         self.put_back(ticket, now)  # a slot for a look-up that another request has made
         ticket.target, ticket.address = address, self.address(address, ticket.group, now)
         known = ticket.address

@@ -30,6 +30,7 @@ from crawler.store.protocols import StoreReader
 
 _ROBOTS = "User-agent: *\nDisallow: /\n"
 _MOST_WAITING = 32  # searches; each takes some hundredths of a second
+_LONGEST_WAIT_S = 5.0  # of a search for those before it, each of which may take as long
 _RETRY_AFTER_S = 5
 _RETRY_WITHOUT_INDEX_S = 60
 _MAX_REQUEST_BYTES = 1024
@@ -68,6 +69,12 @@ async def _robots(request: web.Request) -> web.Response:
     return web.Response(text=_ROBOTS)
 
 
+def _too_many() -> web.HTTPServiceUnavailable:
+    return web.HTTPServiceUnavailable(
+        text="too many searches at once; try again in a moment\n", headers={"Retry-After": str(_RETRY_AFTER_S)}
+    )
+
+
 class _SearchPage:
     def __init__(self, store: StoreReader, clock: Clock, name: str) -> None:
         self._store, self._clock, self._name = store, clock, name
@@ -81,15 +88,16 @@ class _SearchPage:
             text = description(self._name, self.base_url)
             return web.Response(text=text, content_type="application/opensearchdescription+xml")
         if self._waiting >= _MOST_WAITING:
-            raise web.HTTPServiceUnavailable(
-                text="too many searches at once; try again in a moment\n", headers={"Retry-After": str(_RETRY_AFTER_S)}
-            )
+            raise _too_many()
         asked = Asked.of(request.query)
         self._waiting += 1
         try:
-            async with self._searching:
+            async with asyncio.timeout(_LONGEST_WAIT_S) as waiting, self._searching:
+                waiting.reschedule(None)
                 (counted,) = await self._store.query(SQL["count_pages"])
                 result = await self._search(asked)
+        except TimeoutError:
+            raise _too_many() from None
         finally:
             self._waiting -= 1
         headers, status, error = {"Vary": "Accept"}, 200, ""

@@ -8,7 +8,7 @@ from crawler.engine.alarm import Alarm
 from crawler.engine.outbox import FULL, OVERFULL, Contents, Outbox
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
-from crawler.model import Kind, Purpose, RobotsAction, RobotsCopy, State
+from crawler.model import Fetched, Kind, Purpose, RobotsAction, RobotsCopy, State
 from crawler.store.protocols import RequestRow, RobotsNews
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -81,6 +81,22 @@ def test_put_back_keeps_requests_and_the_latest_paces_only() -> None:
         again: Contents = box.take()
         assert (again.outcomes, len(again.requests)) == ([], 3)
         assert again.paces == {"a.test": Pace(next_at=2.0), "b.test": Pace(next_at=1.0)}
+
+    run_virtual(main)
+
+
+def test_an_answer_is_unread_again_if_the_commit_of_its_outcome_fails() -> None:
+    async def main(clock: VirtualClock) -> None:
+        box, _ = outbox(clock)
+        answer = Fetched("http://a.test/", 0.0, 1.0, plain=b"hello")
+        box.add_request(ROW, "a.test", Pace())
+        box.add_unread(1, answer)
+        box.add_outcome(OUTCOME)
+        failed = box.take()
+        assert (failed.unread, failed.outcomes) == ({}, [OUTCOME])
+        box.put_back(failed)
+        late = box.take()
+        assert (late.requests, late.outcomes, late.unread) == ([ROW], [], {1: answer})
 
     run_virtual(main)
 

@@ -356,3 +356,19 @@ def test_a_request_goes_to_the_address_with_which_it_began_to_wait() -> None:
     answered(bench, first, NOW)
     assert bench.ask(second, NOW, None) == Go(), "although its answer has expired meanwhile"
     assert second.target == SHARED
+
+
+def test_a_look_up_waits_for_no_place_at_the_address_known_before() -> None:
+    bench = Bench(PolitenessSettings(delay_s=0.0, per_address=1), slots=8)
+    held, reply = bench.asked("a.test", SHARED)
+    assert reply == Go()
+    waiting, reply = bench.asked("b.test", SHARED)
+    assert reply == Wait()
+    bench.hold(True)
+    answered(bench, held, NOW)
+    assert bench.woken(NOW) == [waiting]
+    assert bench.ask(waiting, NOW, SHARED) == Wait(), "the crawl is held"
+    bench.hold(False)
+    assert bench.woken(NOW) == [waiting]
+    assert bench.asked("c.test", SHARED)[1] == Go()
+    assert bench.ask(waiting, NOW + 100.0, None) == LookUp(), "the answer for its name has run out"
