@@ -202,7 +202,7 @@ _CONSISTENT = (
     "SELECT id FROM offer",
     "SELECT name FROM site GROUP BY name HAVING count(*) > 1",
     "SELECT url_id FROM page WHERE body_id NOT IN (SELECT id FROM body)",
-    "SELECT name FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL",
+    "SELECT name FROM politeness_group WHERE claimed_by IS NOT NULL",
     "SELECT max(id) AS last, count(*) AS n FROM request HAVING max(id) <> count(*)",
 )
 

@@ -10,9 +10,8 @@ Nouns:
 * :class:`~crawler.engine.gate.Gate`: every request passes it, and it keeps politeness.
 * :class:`~crawler.engine.lease.Lease`: the right to send requests, if other processes work on the same crawl.
 * :class:`~crawler.engine.robots_cache.RobotsCache`: the robots copy in force of each site, renewed before its pages are
-  requested. :class:`~crawler.engine.robots_requests.RobotsRequests` requests it and follows its redirects,
-  :class:`~crawler.engine.rules_cache.RulesCache` has its rules in memory, and
-  :class:`~crawler.engine.main_sites.MainSites` has the main sites that ``Host`` lines name.
+  requested, also behind redirects to other sites. :class:`~crawler.engine.rules_cache.RulesCache` has its rules in
+  memory, and :class:`~crawler.engine.main_sites.MainSites` has the main sites that ``Host`` lines name.
 * :class:`~crawler.engine.parser_pool.ParserPool`: reads pages in child processes.
 * :class:`~crawler.engine.page_budget.Budget` and :class:`~crawler.engine.claim_capacity.ClaimCapacity`: how many pages
   and how many groups this process takes.

@@ -22,7 +22,6 @@ from crawler.engine.parser_pool import PageReader
 from crawler.engine.part_exchange import PartExchange
 from crawler.engine.progress import Progress
 from crawler.engine.recording import Recorder, RecordingFetcher
-from crawler.engine.reservations import Reservations
 from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.robots_intake import CrawlRobotsIntake
 from crawler.engine.rules_cache import RulesCache
@@ -119,7 +118,6 @@ def assemble(
         connections,
     )
     intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)
-    reservations = Reservations(gate, store, clock, outbox, capacity.hold_s)
     main_sites = MainSites(store, clock, outbox)
     rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader, exchange)
     return Engine(
@@ -144,9 +142,7 @@ def assemble(
         gate=gate,
         main_sites=main_sites,
         rules_cache=rules_cache,
-        robots_cache=RobotsCache(
-            policy.robots, gate, store, clock, intake, progress, main_sites, rules_cache, reservations
-        ),
+        robots_cache=RobotsCache(policy.robots, gate, store, clock, intake, progress, main_sites, rules_cache, outbox),
         tdmrep=TdmrepCache(gate, store, outbox) if policy.robots.settings.tdmrep else None,
         answers=Answers(policy, scope, rules_cache, store, reader, None if recorder is None else outbox, hooks),
     )

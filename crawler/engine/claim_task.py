@@ -14,7 +14,7 @@ from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction
 from crawler.robots.readings import SiteRules
-from crawler.store.protocols import Claim, ClaimedSite
+from crawler.store.protocols import Claim, ClaimedSite, RobotsTarget
 from crawler.url import split
 
 
@@ -37,6 +37,7 @@ class ClaimTask:
     def __init__(self, claim: Claim, context: Engine) -> None:
         self._claim = claim
         self._context = context
+        self._sites = {site.name: site for site in claim.sites.values()}
         self._deferred: set[int] = set()  # sites whose robots.txt cannot be fetched now
 
     async def run(self) -> None:
@@ -51,6 +52,8 @@ class ClaimTask:
     async def _finish(self) -> bool:
         """Work through the batch. Returns false if the group should be given back before its end."""
         context = self._context
+        if not await self._answer_targets():
+            return False
         for queued in self._claim.urls:
             if not context.outbox.has_room:
                 await context.gate.wait_while_open(context.outbox.wait_for_room())
@@ -66,6 +69,24 @@ class ClaimTask:
                 continue  # the next claim excludes the URL
             except GivenBack:
                 return False  # the pace of the group says when it is to be claimed again
+        return True
+
+    async def _answer_targets(self) -> bool:
+        """Get the URLs that the robots.txt of other sites wait for. Returns false if the group should be given back.
+
+        No limit on pages counts them.
+        """
+        context, claim, sites = self._context, self._claim, self._sites
+        for target in claim.targets:
+            is_long = context.gate.wait_s(claim.group) > context.capacity.hold_s()
+            if context.shutdown.requested or context.capacity.exceeds_share or is_long:
+                return False
+            if target.site not in sites:
+                sites[target.site] = await context.robots_cache.store_site(target.site)
+            try:
+                await context.robots_cache.answer(target, sites[target.site], claim.group, sites.values())
+            except GivenBack:
+                return False
         return True
 
     def _is_better_given_back(self) -> bool:
@@ -84,7 +105,10 @@ class ClaimTask:
         if (ended := before_robots(queued, context.scope)) is not None:
             self._refuse(ended)
             return
-        copy = await context.robots_cache.in_force(site, self._claim.group, self._claim.sites.values())
+        copy = await context.robots_cache.in_force(site, self._claim.group, self._sites.values())
+        if isinstance(copy, RobotsTarget):
+            self._deferred.add(queued.site_id)
+            return
         # A group with a new copy is kept longer: the copy might have expired when the group is claimed again.
         hold_s = context.capacity.hold_s() if copy is known else HOLD_S
         if (ended := without_answer(queued, copy, context.scope)) is not None:

@@ -269,6 +269,10 @@ class Gate:
         finally:
             self._idle.discard(task)
 
+    def is_blocked(self, url: str) -> bool:
+        """Whether the operator has blocked the site of a URL."""
+        return self._blocks.covers(url)
+
     # --- groups -------------------------------------------------------------------------------
 
     def enter(self, group: str, pace: Pace) -> None:
@@ -368,7 +372,7 @@ class Gate:
         refusals: list[Failed] = []
         while True:
             address = await self._wait_to_send(ticket)
-            if self._blocks.covers(request.url):
+            if self.is_blocked(request.url):
                 raise Blocked
             if self._clock.now() >= permit.valid_until:
                 return None

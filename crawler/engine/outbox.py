@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from crawler.frontier.politeness import Pace
 from crawler.model import Fetched, Recorded
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.tdmrep import TdmrepFile
-from crawler.store.protocols import CommitBatch, Refuted, RequestRow, RobotsNews
+from crawler.store.protocols import CommitBatch, Refuted, RequestRow, RobotsNews, RobotsTarget, RobotsWait
 
 
 class Load(NamedTuple):
@@ -57,8 +56,7 @@ class Outbox:
 
     1. What is put in is taken out once, by one :meth:`take`; requests and paces again after :meth:`put_back`.
     2. A group is ``released`` in the same contents as its last outcome, or in later ones.
-    3. A group is among the ``unreserved`` only while no reservation of it lasts.
-    4. An answer that may be kept is put in with its request. If the request is taken out before the outcome of the
+    3. An answer that may be kept is put in with its request. If the request is taken out before the outcome of the
        answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers. So it
        is if the commit with its outcome did not land.
     """
@@ -70,7 +68,6 @@ class Outbox:
         self._room = asyncio.Event()
         self._room.set()
         self._waiters: dict[int, asyncio.Future[int]] = {}  # by site, for the number of its robots copy
-        self._reservations: Counter[str] = Counter()  # under way, by group
         self._unread: dict[int, Fetched] = {}  # answers without an outcome, by URL
         self._stored_unread: dict[int, int] = {}  # the octets of those that were taken out, by URL
 
@@ -113,6 +110,19 @@ class Outbox:
         waiter = self._waiters[news.site_id] = asyncio.get_running_loop().create_future()
         return waiter
 
+    def add_robots_elsewhere(self, news: RobotsNews) -> None:
+        """A robots copy of a site that no task works on."""
+        self._opened().robots.append(news)
+        self._alarm.hurry()
+
+    def add_robots_wait(self, wait: RobotsWait) -> None:
+        """A site that waits for a URL of another site."""
+        self._opened().robots_waits.append(wait)
+
+    def add_target_answered(self, target: RobotsTarget) -> None:
+        """A URL that sites have waited for. Their copies are added before."""
+        self._opened().targets_answered.append(target)
+
     def add_tdmrep(self, site_id: int, file: TdmrepFile) -> None:
         """The last answer for a site's tdmrep.json."""
         self._opened().tdmrep[site_id] = file
@@ -140,18 +150,6 @@ class Outbox:
         contents.paces[group] = pace
         contents.released.append(group_id)
         self._alarm.hurry()
-
-    def begin_reservation(self, group: str) -> None:
-        """Reserve a group that is not claimed for a request (:meth:`crawler.store.protocols.Frontier.reserve`)."""
-        self._reservations[group] += 1
-        self._contents.unreserved.discard(group)
-
-    def end_reservation(self, group: str) -> None:
-        """A reservation ends: the store may give the group to others if no further reservation of it lasts."""
-        self._reservations[group] -= 1
-        if not self._reservations[group]:
-            del self._reservations[group]
-            self._opened().unreserved.add(group)
 
     # --- waiting ------------------------------------------------------------------------------
 

@@ -1,12 +1,13 @@
 """Single requests outside a crawl, on its store: after robots.txt, at the pace that the store remembers, logged.
 
 Every request is committed before the next one is sent, with the pause that it asks for. A crash in between keeps the
-pause, too (``politeness_group.reserved_by``).
+pause, too: its group is claimed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from crawler.clock import Clock
@@ -19,17 +20,17 @@ from crawler.engine.outbox import Outbox
 from crawler.engine.parser_pool import RobotsReader
 from crawler.engine.permission import Closed, permission
 from crawler.engine.progress import Progress
-from crawler.engine.reservations import Reservations
 from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.rules_cache import RulesCache
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.model import FetchResult, Request
 from crawler.robots.readings import SiteRules
-from crawler.store.protocols import ClaimedSite, Frontier, RobotsNews
+from crawler.store.protocols import ClaimedSite, Frontier, RobotsNews, RobotsTarget
 from crawler.url import split
 
 _LOOK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
+_LOOKS = 30  # at a site that a robots.txt waits for
 
 
 class PoliteClient:
@@ -73,7 +74,7 @@ class PoliteClient:
             Progress(clock.now()),
             self._main_sites,
             self._rules_cache,
-            Reservations(self._gate, store, clock, outbox),
+            outbox,
         )
 
     async def send(self, request: Request) -> FetchResult | Closed:
@@ -81,38 +82,57 @@ class PoliteClient:
 
         Raises :class:`crawler.errors.StoreError`. What was sent is logged even if the lease was lost.
         """
-        place = split(request.url)
-        group = group_name(place.site, self._group_by)
         await self._main_sites.remember()
-        site = await self._site(place.site)
-        self._gate.enter(group, await self._store.group_pace(group))
-        self._outbox.begin_reservation(group)
-        try:
-            while True:
-                copy = await self._robots_cache.in_force(site, group)
-                rules = await self._rules_cache.rules(site.name, copy)
-                allowed = permission(site.name, copy, rules, place.path)
-                if isinstance(allowed, Closed):
-                    return allowed
-                await self._reserve(place.site)
-                permit = FetchPermit.under(site, group, copy, rules, allowed)
-                result = await self._gate.send(request, permit)
-                if result is not None:  # else the robots copy ran out while the request waited
-                    return result
-        finally:
-            self._outbox.end_reservation(group)
-            await self._commits.all_of({group: self._gate.leave(group)})
+        while True:
+            name = split(request.url).site
+            while (number := await self._store.claim_group(name)) is None:
+                await self._clock.sleep(_LOOK_EVERY_S)
+            async with self._claimed(number, name) as (site, group):
+                said = await self._sent(request, site, group)
+            if not isinstance(said, RobotsTarget):
+                return said
+            await self._answer(said)
 
-    async def _reserve(self, site: str) -> None:
-        """Reserve the group of a site for a request, once no worker of a crawl has claimed it."""
-        while await self._store.reserve(site) is None:
+    async def _sent(self, request: Request, site: ClaimedSite, group: str) -> FetchResult | Closed | RobotsTarget:
+        """As :meth:`send`, or the URL of another site that the robots.txt of ``site`` waits for."""
+        path = split(request.url).path
+        while True:
+            copy = await self._robots_cache.in_force(site, group)
+            if isinstance(copy, RobotsTarget):
+                return copy
+            rules = await self._rules_cache.rules(site.name, copy)
+            allowed = permission(site.name, copy, rules, path)
+            if isinstance(allowed, Closed):
+                return allowed
+            permit = FetchPermit.under(site, group, copy, rules, allowed)
+            result = await self._gate.send(request, permit)
+            if result is not None:  # else the robots copy ran out while the request waited
+                return result
+
+    async def _answer(self, target: RobotsTarget) -> None:
+        """Get a URL that a robots.txt waits for, and before it those that its own robots.txt waits for.
+
+        If a worker of a crawl has claimed the site for long, the robots.txt has waited in vain.
+        """
+        for _ in range(_LOOKS):
+            if (number := await self._store.claim_group(target.site)) is not None:
+                async with self._claimed(number, target.site) as (site, group):
+                    further = await self._robots_cache.answer(target, site, group)
+                if further is None:
+                    return
+                await self._answer(further)
             await self._clock.sleep(_LOOK_EVERY_S)
 
-    async def _site(self, name: str) -> ClaimedSite:
-        await self._reserve(name)
-        site = await self._store.site(name)
-        assert site is not None, "the store knows a site that is reserved"
-        return site
+    @asynccontextmanager
+    async def _claimed(self, number: int, name: str) -> AsyncIterator[tuple[ClaimedSite, str]]:
+        """A context in which a site is worked on. Its group is claimed, and released at the end."""
+        group = group_name(name, self._group_by)
+        site = await self._robots_cache.store_site(name)
+        self._gate.enter(group, await self._store.group_pace(group))
+        try:
+            yield site, group
+        finally:
+            await self._commits.all_of({group: self._gate.leave(group)}, [number])
 
 
 class _Commits:
@@ -134,10 +154,18 @@ class _Commits:
         robots_ids = await self.all_of({})
         return robots_ids[news.site_id]
 
-    async def all_of(self, paces: Mapping[str, Pace]) -> Mapping[int, int]:
-        """Commit the contents of the outbox, and ``paces``. Returns the numbers of robots copies, by site."""
+    def hand_in(self, news: RobotsNews, rules: SiteRules | None) -> None:
+        """Leave a robots copy to the next commit."""
+        self._outbox.add_robots_elsewhere(news)
+
+    async def all_of(self, paces: Mapping[str, Pace], released: Sequence[int] = ()) -> Mapping[int, int]:
+        """Commit the contents of the outbox, ``paces``, and the release of groups.
+
+        Returns the numbers of robots copies, by site.
+        """
         contents = self._outbox.take()
         contents.paces |= paces
+        contents.released += released
         contents.now = self._clock.now()
         try:
             result = await self._store.commit(contents)

@@ -36,11 +36,18 @@ class CrawlRobotsIntake:
 
     async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
         """Put the copy into the outbox and wait for the commit; the task is cancelled if the gate closes."""
+        news = self._with_sitemaps(news, rules)
+        return await self._gate.wait_while_open(self._outbox.add_robots(news, group, self._gate.pace(group)))
+
+    def hand_in(self, news: RobotsNews, rules: SiteRules | None) -> None:
+        """Put the copy into the outbox."""
+        self._outbox.add_robots_elsewhere(self._with_sitemaps(news, rules))
+
+    def _with_sitemaps(self, news: RobotsNews, rules: SiteRules | None) -> RobotsNews:
         adopt_mains(self._scope, [(news.site, news.main_site)])
         offers = list(news.sitemaps)
         if self._policy.discovery.sitemaps and not (self._frame is not None and self._frame.is_closed):
             offers += sitemaps.to_ask_for(news, rules, self._scope)
         if self._policy.updates.rup:
             offers += sitemaps.rupinfo_to_ask_for(news, self._scope)
-        news = news._replace(sitemaps=tuple(offers))
-        return await self._gate.wait_while_open(self._outbox.add_robots(news, group, self._gate.pace(group)))
+        return news._replace(sitemaps=tuple(offers))

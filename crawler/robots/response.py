@@ -124,7 +124,7 @@ class RobotsSettings:
 class Follow:
     """Fetch this canonical URL next. The file found there applies to the site first asked.
 
-    On another site, :class:`crawler.engine.robots_requests.RobotsRequests` decides whether the URL may be requested.
+    On another site, :class:`crawler.engine.robots_cache.RobotsCache` decides whether the URL may be requested.
     """
 
     url: str

@@ -79,6 +79,7 @@ NOT_COPIED = frozenset(
         "request_number",
         "offer",
         "unread_answer",
+        "robots_wait",
     }
 )
 _ROWS, _BYTES = 5_000, 16 << 20  # in one transaction, at most

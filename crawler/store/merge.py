@@ -226,7 +226,7 @@ class _Merger:
                         is_new = group["name"] not in groups
                         mine[group["id"]] = group["id"] = groups.setdefault(group["name"], len(groups) + 1)
                         if is_new:
-                            new.append(tuple((group | {"claimed_by": None, "reserved_by": None}).values()))
+                            new.append(tuple((group | {"claimed_by": None}).values()))
                     await self._insert("politeness_group", group_columns, new)
                 async for batch in self._batches(part, "site", columns, where):
                     new = []

@@ -90,6 +90,32 @@ class RobotsNews(NamedTuple):
     headers: Headers = ()  # the headers that decide how long the answer is valid, and if it is complete
     sitemaps: tuple[Offer, ...] = ()
     refuted: Refuted | None = None  # the Host line that is contradicted; ``main_site`` is None then
+    # For a site that waited for the copy, and not if it waits no longer: no request before this time (epoch seconds).
+    not_before: float | None = None
+
+
+class RobotsTarget(NamedTuple):
+    """A URL that the robots.txt of other sites waits for: the path ``path`` of a site, ``hops`` sites on their way."""
+
+    site: str
+    path: str
+    hops: int = 1
+
+
+class RobotsWait(NamedTuple):
+    """A site whose robots.txt waits for ``target``, until the time ``until`` (epoch seconds) at most.
+
+    A site in a circle of waits does not wait: the commit that closes the circle makes it ready at once.
+
+    ``seen`` are the URLs that redirected there, with the target. It is empty if the copy of the target's site decides
+    only whether the ``Host`` line of the site is heeded.
+    """
+
+    site_id: int
+    site: str
+    target: RobotsTarget
+    seen: tuple[str, ...]
+    until: float = 0.0
 
 
 #: A worker may claim a group this many seconds before it is ready, and waits.
@@ -123,7 +149,8 @@ class CommitBatch:
     robots: list[RobotsNews] = field(default_factory=list)
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
     released: list[int] = field(default_factory=list)  # group numbers
-    unreserved: set[str] = field(default_factory=set)  # groups whose reservations (Frontier.reserve) have ended
+    robots_waits: list[RobotsWait] = field(default_factory=list)  # they begin after ``robots`` are stored
+    targets_answered: list[RobotsTarget] = field(default_factory=list)  # after these; sites that still wait are woken
     worst_lag_s: float = 0.0  # the longest delay of the event loop in this run
     refuted: list[Refuted] = field(default_factory=list)  # Host lines that an answer has contradicted
     # Main sites that may be none: they are judged after the outcomes are stored.
@@ -141,10 +168,12 @@ class ClaimedSite:
     copy: RobotsCopy | None
     robots_id: int | None
     crawl_delay_s: float | None = None  # from the last robots.txt that was received
+    is_waiting: bool = False  # its robots.txt waited for another site in vain
+    target: RobotsTarget | None = None  # the URL that its robots.txt waits for since it was claimed
 
     def heed(self, copy: RobotsCopy, robots_id: int | None, crawl_delay_s: float | None) -> None:
         """``copy`` is committed as number ``robots_id``: from now on it is in force."""
-        self.copy, self.robots_id, self.crawl_delay_s = copy, robots_id, crawl_delay_s
+        self.copy, self.robots_id, self.crawl_delay_s, self.is_waiting = copy, robots_id, crawl_delay_s, False
 
 
 @dataclass(slots=True)
@@ -156,6 +185,8 @@ class Claim:
     pace: Pace
     sites: dict[int, ClaimedSite]
     urls: list[Queued]
+    # URLs that other sites wait for: the /robots.txt of its sites, or one other path if it has no URLs.
+    targets: list[RobotsTarget] = field(default_factory=list)
 
 
 class PageGrant(NamedTuple):
@@ -837,13 +868,19 @@ class Frontier(Overview, Protocol):
         """Put every site into its politeness group under another rule than before; pauses are kept."""
         ...
 
-    async def reserve(self, site: str, idle_at: float | None = None) -> int | None:
-        """Reserve the group of a site that is not claimed, for one request. A reserved group is not claimed.
+    async def claim_group(self, site: str) -> int | None:
+        """Claim the group of a site, which the store then knows, whether it has a URL to request or not.
 
-        If the worker dies, the reservation keeps the pause of the group. Returns the number of the site, or ``None``
-        while another worker holds the group. With ``idle_at`` (epoch seconds) also ``None`` if this worker has claimed
-        the group, or if a URL of the group is ready at that time or when the pause is over.
+        Returns the number of the group; ``None`` while another worker holds it. :meth:`commit` releases it.
         """
+        ...
+
+    async def robots_waits(self, target: RobotsTarget) -> list[RobotsWait]:
+        """The sites that wait for ``target``."""
+        ...
+
+    async def robots_copy_from(self, url: str, now: float) -> RobotsCopy | None:
+        """The copy that came from ``url``, behind a redirect to a path of another site, if it has not run out."""
         ...
 
     async def fail_circles(self) -> None:

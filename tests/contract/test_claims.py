@@ -300,26 +300,6 @@ async def test_a_url_visited_since_its_lookup_is_neither_excluded_nor_requeued(h
     assert await harness.store.query("SELECT url_id FROM frontier") == [{"url_id": left_out}]
 
 
-async def test_another_site_reserves_only_an_idle_group(harness: Harness) -> None:
-    """A reservation never stands before the URLs of the group, and a reserved group is not claimed."""
-    site, store = "http://a.test", harness.store
-    number = await store.reserve(site, NOW)
-    assert number is not None
-    await harness.seed(A)
-    assert await harness.claim() == [], "it is reserved"
-    await harness.commit(unreserved={"a.test"})
-    assert await store.reserve(site, NOW) is None, "its own URL is ready"
-    await harness.commit(paces={"a.test": Pace(NOW + 5, 5.0)})
-    await store.prepare(None)
-    assert await store.reserve(site, NOW) is None, "its own URL is ready when the pause is over"
-    harness.now = NOW + 5
-    (claim,) = await harness.claim()
-    assert await store.reserve(site, NOW) is None, "it is claimed"
-    assert await store.reserve(site) == number, "the worker that has claimed it may send a request"
-    await harness.finish(claim, retried(claim.urls[0], NOW + 60))
-    assert await store.reserve(site, NOW) == number, "its URL is due a while after the pause"
-
-
 async def test_the_addresses_of_a_domain_follow_one_another(harness: Harness) -> None:
     """The mark goes to the next address, in another group too, and back to the first; a redirect takes it away."""
     first, other = "https://d.test/", "https://www.d.test/"

@@ -20,7 +20,7 @@ async def claims(harness: Harness, **main_sites: str) -> None:
     """Host lines: ``a=B`` has a.test name b.test as its main host."""
     for name, main_site in main_sites.items():
         site = f"http://{name}.test"
-        await harness.news(await harness.store.reserve(site), site, robots(), main_site=main_site)
+        await harness.news(await harness.site_number(site), site, robots(), main_site=main_site)
 
 
 async def visit(
@@ -181,7 +181,7 @@ async def test_a_declared_mirror_takes_precedence_over_a_found_one(harness: Harn
 
 
 async def test_agent_servers_are_those_of_the_robots_txt_in_force(harness: Harness) -> None:
-    site = await harness.store.reserve(A)
+    site = await harness.site_number(A)
     lines = (AgentLine(2, "/", "atp://fict.org:831"), AgentLine(3, "/home/", None))
 
     async def take(news: RobotsNews) -> list[tuple[object, ...]]:

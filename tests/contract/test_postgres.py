@@ -315,7 +315,7 @@ async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_bac
         lambda store, number, order: store.prepare(None),
         lambda store, number, order: store.query("SELECT 1"),
         lambda store, number, order: store.renew(NOW),
-        lambda store, number, order: store.reserve("http://c.test"),
+        lambda store, number, order: store.claim_group("http://c.test"),
     ],
     ids=["exclude", "requeue", "done", "orders", "prepare", "query", "renew", "reserve"],
 )

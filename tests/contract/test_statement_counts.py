@@ -63,7 +63,7 @@ async def _calls_for_robots(folder: Path, sites: int, calls: Counter[str]) -> in
     await harness.reopen()
     try:
         names = [f"http://{n}.test" for n in range(sites)]
-        numbers = [await harness.store.reserve(name) for name in names]
+        numbers = [await harness.site_number(name) for name in names]
         lines = (AgentLine(2, "/", None),)
         news = [
             RobotsNews(number, name, robots(name.encode()), None, A if number % 2 else None, agent_servers=lines)

@@ -90,7 +90,7 @@ async def test_a_body_is_kept_once_for_all_pages_that_have_it(harness: Harness) 
 
 
 async def test_a_robots_version_has_the_status_and_the_note_of_its_last_answer(harness: Harness) -> None:
-    site = await harness.store.reserve("http://a.test")
+    site = await harness.site_number("http://a.test")
     for number, (status, note) in enumerate((("200", "first"), ("304", "second"), ("200 elsewhere", "third"))):
         copy = replace(robots(at=NOW + number, note=note), status=status)
         await harness.news(site, "http://a.test", copy)
@@ -99,7 +99,7 @@ async def test_a_robots_version_has_the_status_and_the_note_of_its_last_answer(h
 
 
 async def test_robots_versions_follow_each_other_in_time(harness: Harness) -> None:
-    site = await harness.store.reserve("http://a.test")
+    site = await harness.site_number("http://a.test")
     first = await harness.news(site, "http://a.test", robots(b"one", until=NOW + 100))
     harness.now += 100
     renewed = await harness.news(site, "http://a.test", robots(b"one", at=NOW + 100, until=NOW + 200))
@@ -123,7 +123,7 @@ async def test_robots_versions_follow_each_other_in_time(harness: Harness) -> No
 
 async def test_one_commit_takes_the_robots_copies_of_many_sites(harness: Harness) -> None:
     names = [f"http://{letter}.test" for letter in "abc"]
-    a, b, c = [await harness.store.reserve(name) for name in names]
+    a, b, c = [await harness.site_number(name) for name in names]
     await harness.news(a, names[0], robots(b"old"), main_site="http://m.test")
     news = [
         RobotsNews(a, names[0], robots(b"new", at=NOW + 10), 3.0, None),
@@ -154,7 +154,7 @@ async def test_one_commit_takes_the_robots_copies_of_many_sites(harness: Harness
 
 
 async def test_failures_of_robots_txt_in_a_row_are_one_version(harness: Harness) -> None:
-    site = await harness.store.reserve("http://a.test")
+    site = await harness.site_number("http://a.test")
     for n in range(3):
         await harness.news(site, "http://a.test", deferred(NOW + 60 * n, NOW + 60 * n + 60))
     rows = await harness.store.query("SELECT valid_from, valid_until FROM robots_versions")
@@ -173,7 +173,7 @@ async def test_answers_without_a_file_are_versions_too(harness: Harness, action:
 
 
 async def test_mirrors_come_and_go(harness: Harness) -> None:
-    site = await harness.store.reserve("http://a.test")
+    site = await harness.site_number("http://a.test")
     await harness.news(site, "http://a.test", robots(), main_site="http://b.test")
     assert await harness.store.query("SELECT site, main_site, evidence FROM mirrors") == [
         {"site": "http://a.test", "main_site": "http://b.test", "evidence": "host"}

@@ -9,7 +9,7 @@ A = "http://a.test"
 
 
 async def test_the_last_answer_of_a_site_is_kept(harness: Harness) -> None:
-    site = await harness.store.reserve(A)
+    site = await harness.site_number(A)
     assert site is not None
     assert await harness.store.tdmrep_file(site) is None
     for file in (TdmrepFile(NOW, "200", b"[]"), TdmrepFile(NOW + 1, "404", b"", "404 Not Found")):

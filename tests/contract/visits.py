@@ -12,7 +12,6 @@ from crawler.frontier.politeness import Pace
 from crawler.model import Body, Link, PageFacts, Purpose, RobotsAction, RobotsCopy, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
 from crawler.store.protocols import Claim, ClaimLimits, CommitBatch, CommitResult, CrawlStore, RequestRow, RobotsNews
-from crawler.url import host_of
 from tests.reasons import reason, refusal
 
 NOW = 1_800_000_000.0
@@ -141,10 +140,19 @@ class Harness:
         rows = await self.store.query(f"SELECT url, {columns} FROM urls")
         return {row.pop("url"): next(iter(row.values())) if len(row) == 1 else tuple(row.values()) for row in rows}
 
+    async def site_number(self, name: str) -> int:
+        """The number of a site, which the store then knows."""
+        group = await self.store.claim_group(name)
+        assert group is not None
+        await self.commit(released=[group])
+        site = await self.store.site(name)
+        assert site is not None
+        return site.id
+
     async def news(self, site_id: int, site: str, copy: RobotsCopy, **more: Any) -> int:
-        """Hand in a robots copy of a site, and end the reservation of its host."""
+        """Hand in a robots copy of a site."""
         news = RobotsNews(site_id, site, copy, more.get("crawl_delay_s"), more.get("main_site"))
-        return (await self.commit(robots=[news], unreserved={host_of(site)})).robots_ids[site_id]
+        return (await self.commit(robots=[news])).robots_ids[site_id]
 
 
 def queued_urls(claims: Iterable[Claim]) -> list[str]:

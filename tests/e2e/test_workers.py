@@ -9,12 +9,13 @@ import re
 import signal
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crawler.demo.pages import Page, plain
+from crawler.demo.pages import Page, plain, redirect
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sql.workers import is_alive
 from tests import faults, judge, kill
@@ -133,6 +134,23 @@ def test_three_processes_find_what_one_does(
     (head,) = [number for number, line in enumerate(told) if line.startswith("Worker")]
     assert all(line.endswith("ended") for line in told[head + 1 : head + 4])
     assert re.fullmatch(r"3 workers ended \(\d+, \d+, \d+\): nothing is left in the frontier", told[head + 4])
+
+
+@pytest.mark.parametrize("db", ["postgres"], indirect=True)
+def test_one_request_serves_the_sites_of_all_workers_whose_robots_txt_redirects_there(
+    db: str, loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    there = redirect(loopback.url("rules.test", "/rules"))
+    hosts = [f"s{n}.test" for n in range(8)]
+    loopback.sites.update({host: {"/robots.txt": there, "/": Page("x")} for host in hosts})
+    loopback.sites["rules.test"] = {"/robots.txt": plain(""), "/rules": replace(plain(""), delay_s=0.5)}
+    (tmp_path / "c.toml").write_text(WORKERS_SETTINGS)
+    command = ["run", *map(loopback.url, hosts), "--config", tmp_path / "c.toml", *LOOPBACK, "--db", db]
+    ended = crawler(*command, "--workers", "2", fresh=True)
+    assert (ended.code, ended.err) == (0, "")
+    assert look(db, "SELECT count(*) FROM urls WHERE state = 'fetched'") == [(8,)]
+    assert [hit.path for hit in loopback.hits("rules.test")] == ["/robots.txt", "/rules"]
+    assert here("audit", "--db", db).code == 0
 
 
 # ``tests.faults`` kills workers on PostgreSQL.

@@ -16,7 +16,6 @@ from crawler.engine.gate import Gate
 from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
 from crawler.engine.progress import Progress
-from crawler.engine.reservations import Reservations
 from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.rules_cache import RulesCache
 from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
@@ -80,10 +79,7 @@ def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
         policy = RobotsPolicy(RobotsSettings(reading), "fig", GroupBy.HOST)
         main_sites = MainSites(None, clock, outbox)
         rules_cache = RulesCache(policy, gate, None, clock, main_sites, ReaderInProcess())
-        reservations = Reservations(gate, None, clock, outbox)
-        robots_cache = RobotsCache(
-            policy, gate, None, clock, Intake(), Progress(0.0), main_sites, rules_cache, reservations
-        )
+        robots_cache = RobotsCache(policy, gate, None, clock, Intake(), Progress(0.0), main_sites, rules_cache, outbox)
         await robots_cache.in_force(ClaimedSite(1, SITE, None, None), "a.test")
 
     run_virtual(main)

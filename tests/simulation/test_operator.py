@@ -16,6 +16,7 @@ from crawler.engine.crawl import Crawl
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.operator import BLOCKED, Command
+from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.sample_design import Per, SampleSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import draw as survey_draw
@@ -61,10 +62,14 @@ class Operator:
 
     @asynccontextmanager
     async def crawl(
-        self, web: SimulatedWeb, seeds: Sequence[str] = (), frame: Callable[[CrawlStore], SamplingFrame] | None = None
+        self,
+        web: SimulatedWeb,
+        seeds: Sequence[str] = (),
+        frame: Callable[[CrawlStore], SamplingFrame] | None = None,
+        options: Options | None = None,
     ) -> AsyncIterator[tuple[Crawl, asyncio.Task[RunEnd]]]:
         """A crawl that obeys this operator, in a task that is awaited on exit."""
-        async with session(self.clock, self.path, web, seeds, Options(), frame=frame) as (run, self.store):
+        async with session(self.clock, self.path, web, seeds, options or Options(), frame=frame) as (run, self.store):
             async with run.obeying_operator():
                 task = asyncio.create_task(run.run())
                 try:
@@ -227,6 +232,37 @@ def test_a_robots_txt_that_redirects_to_a_blocked_site_defers_its_site(db_path: 
     assert 1 <= asked <= 12
     assert abroad == 0
     assert urls["http://a.test/"][0] == "fetched"
+
+
+@pytest.mark.parametrize("blocked_after_s", [0.5, 2.5])
+def test_a_site_that_is_blocked_while_a_robots_txt_waits_for_it_gets_no_further_request(
+    db_path: Path, blocked_after_s: float
+) -> None:
+    """The block comes with the request for robots.txt in flight, or in the pause before the path."""
+
+    async def main(clock: VirtualClock) -> tuple[list[str], dict[str, tuple[str, str]]]:
+        operator = Operator(db_path, clock)
+        sites: dict[str, Site] = {
+            "a.test": {"/robots.txt": redirect("http://rules.test/r"), "/": Page("x")},
+            "rules.test": {"/robots.txt": Page(status=404, delay_s=1.0), "/r": plain("")},
+        }
+        web = SimulatedWeb(clock, sites)
+        options = Options(politeness=PolitenessSettings(delay_s=5.0))
+        async with operator.crawl(web, ["http://a.test/"], options=options) as (run, _):
+            while not web.web.hits("rules.test"):
+                await clock.sleep(0.1)
+            await clock.sleep(blocked_after_s - 0.5)
+            await operator.ask(Command.BLOCK, "rules.test")
+            await clock.sleep(1000)
+            asked = [hit.path for hit in web.web.hits("rules.test")]
+            run.stop(RunEnd(EndCode.CALLER))
+        return asked, await states(db_path)
+
+    asked, urls = run_virtual(main)
+    assert asked == ["/robots.txt"]
+    assert urls["http://a.test/"][0] == "queued"
+    notes = asyncio.run(rows(db_path, "SELECT DISTINCT note FROM robots_answers WHERE site = 'http://a.test'"))
+    assert notes == [(f"http://rules.test is {BLOCKED}",)]
 
 
 def test_an_unblock_wakes_a_waiting_crawl(db_path: Path) -> None:

@@ -24,7 +24,6 @@ from crawler.model import FetchResult, Purpose, Redirected, Request, RobotsActio
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.settings.loading import settings_from
-from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
 from tests.simulation.crawls import Options, crawl_for, rows, session, states
@@ -38,42 +37,39 @@ SITES: dict[str, Site] = {
 }
 
 
-def at_work(store: CrawlStore, site: str, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Another worker holds a site until the event is set."""
-    visit, over = store.reserve, asyncio.Event()
+def hold(db_path: Path, group: str, *, held: bool) -> None:
+    """Another worker claims a group, or releases it."""
+    with sqlite3.connect(db_path) as db:
+        db.execute(
+            "INSERT OR IGNORE INTO worker (id, run_id, host, pid, started_at, seen_at) VALUES (99, 1, '', 1, 0, 0)"
+        )
+        db.execute("INSERT INTO politeness_group (name) VALUES (?) ON CONFLICT DO NOTHING", (group,))
+        db.execute("UPDATE politeness_group SET claimed_by = ? WHERE name = ?", (99 if held else None, group))
 
-    async def held(name: str, idle_at: float | None = None) -> int | None:
-        return None if name == site and not over.is_set() else await visit(name, idle_at)
 
-    monkeypatch.setattr(store, "reserve", held)
-    return over
-
-
-def test_a_robots_txt_on_a_site_of_another_worker_is_requested_less_and_less(
-    db_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_robots_txt_on_a_site_of_another_worker_is_requested_less_and_less(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> list[float]:
         web = SimulatedWeb(clock, SITES)
         async with session(clock, db_path, web, ["http://a.test/"], Options()) as (run, store):
-            over = at_work(store, "http://www.test", monkeypatch)
+            hold(db_path, "www.test", held=True)
             task = asyncio.create_task(run.run())
             await clock.sleep(3600)
             asked = [hit.started_at for hit in web.web.hits("a.test")]
-            over.set()
+            hold(db_path, "www.test", held=False)
             assert str(await task) == "nothing is left in the frontier"
             await store.end_run(RunEnd(EndCode.DONE), clock.now())
         return asked
 
     asked = run_virtual(main)
     pauses = [after - before for before, after in pairwise(asked)]
-    assert [round(pause / 60) for pause in pauses] == [1, 2, 4, 8, 16]
+    assert [round(pause / 60) for pause in pauses] == [11, 12, 14, 18]
     assert asyncio.run(states(db_path))["http://a.test/"] == ("fetched", "200")
     notes = asyncio.run(rows(db_path, "SELECT note FROM robots_answers WHERE action = ?", [RobotsAction.DEFER]))
-    assert set(notes) == {("http://www.test is held by another worker",)}
+    assert set(notes) == {("it redirects in a circle, or to a URL that was not requested in time",)}
     assert asyncio.run(violations(db_path, RobotsSettings())) == []
 
 
-def test_an_earlier_robots_copy_stays_in_force_if_configured(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_earlier_robots_copy_stays_in_force_if_configured(db_path: Path) -> None:
     robots = RobotsSettings(stale_if_error=True)
     rules = replace(plain("User-agent: *\nDisallow: /x\n"), headers=(("Cache-Control", "max-age=300"),))
     links = Page("".join(f"<a href='/{number}'>n</a>" for number in range(600)))
@@ -87,11 +83,11 @@ def test_an_earlier_robots_copy_stays_in_force_if_configured(db_path: Path, monk
             run,
             store,
         ):
-            over = at_work(store, "http://www.test", monkeypatch)
-            over.set()
             task = asyncio.create_task(run.run())
             await clock.sleep(60)
-            over.clear()
+            hold(db_path, "www.test", held=True)
+            await clock.sleep(4000)
+            hold(db_path, "www.test", held=False)
             assert str(await task) == "nothing is left in the frontier"
             await store.end_run(RunEnd(EndCode.DONE), clock.now())
 
@@ -120,16 +116,14 @@ async def violations(db_path: Path, robots: RobotsSettings) -> list[Violation]:
         await store.close()
 
 
-def test_an_auxiliary_run_reports_that_nothing_can_be_requested_now(
-    db_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_auxiliary_run_reports_that_nothing_can_be_requested_now(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> None:
         options = Options()
         policy = RobotsPolicy(options.robots, "SimulatedBot", options.politeness.group)
         store = await SqliteStore.open(db_path)
         try:
             await store.start_run({"auxiliary_run": "rup"}, clock.now())
-            at_work(store, "http://www.test", monkeypatch)
+            hold(db_path, "www.test", held=True)
             lease = Lease(store, clock, 60.0)
             web = SimulatedWeb(clock, SITES)
             client = PoliteClient(store, web, clock, options.politeness, policy, lease, web, ReaderInProcess())
@@ -325,6 +319,36 @@ def test_redirects_over_several_sites_and_in_a_circle(db_path: Path) -> None:
     assert {hit.host for hit in web.log if hit.path == "/"} == {"c5.test"}
 
 
+def test_two_sites_that_redirect_to_each_other_do_not_wait(db_path: Path) -> None:
+    circle: dict[str, Site] = {
+        f"{a}.test": {"/robots.txt": redirect(f"http://{b}.test/robots.txt"), "/": Page("x")} for a, b in ("ab", "ba")
+    }
+    crawled(db_path, circle, [f"http://{host}/" for host in circle], 20.0)
+    answers = asyncio.run(rows(db_path, "SELECT DISTINCT site, action FROM robots_answers ORDER BY site"))
+    assert answers == [(f"http://{host}", RobotsAction.DEFER) for host in circle]
+
+
+def test_a_kill_between_two_hops_loses_nothing(db_path: Path) -> None:
+    """a.test waits for b.test, and b.test for c.test, whose answer is on its way."""
+    sites: dict[str, Site] = {
+        "a.test": {"/robots.txt": redirect("http://b.test/robots.txt"), "/": Page("x")},
+        "b.test": {"/robots.txt": redirect("http://c.test/robots.txt")},
+        "c.test": {"/robots.txt": replace(plain(""), delay_s=9.0)},
+    }
+
+    async def main(clock: VirtualClock) -> SimulatedWeb:
+        web = SimulatedWeb(clock, sites)
+        await crawl_for(clock, db_path, web, ["http://a.test/"], Options(), 6.0, crash=True)
+        assert [hit.host for hit in web.log] == ["a.test", "b.test", "c.test"]
+        await crawl_for(clock, db_path, web, [], Options(), 60.0, crash=False)
+        return web
+
+    web = run_virtual(main)
+    assert paths(web, "a.test") == ["/robots.txt", "/robots.txt", "/"]
+    assert asyncio.run(states(db_path)) == {"http://a.test/": ("fetched", "200")}
+    assert asyncio.run(violations(db_path, RobotsSettings())) == []
+
+
 def test_the_pause_of_a_site_does_not_prolong_the_copy_of_another_site(db_path: Path) -> None:
     """The copy of www.test is 298 s old when a.test is found, and runs out in the 100 s before the page of a.test."""
     rules = plain("User-agent: *\nCrawl-delay: 100\n")
@@ -390,9 +414,11 @@ def test_sites_that_redirect_to_a_crawled_host_do_not_stand_before_its_pages(db_
     }
     sites["healthy.test"] = {**healthy(50), "/rules": plain("")}
     web = crawled(db_path, sites, [f"http://{host}/" for host in sites], 58.0)
-    asked = web.web.hits("healthy.test")[:51]
-    assert sorted(hit.path for hit in asked) == sorted(["/robots.txt", "/", *(f"/{n}" for n in range(1, 50))])
-    assert asked[-1].started_at < 56, "at its own pace"
+    asked = web.web.hits("healthy.test")[:52]
+    own = ["/robots.txt", "/", *(f"/{n}" for n in range(1, 50))]
+    assert sorted(hit.path for hit in asked) == sorted([*own, "/rules"]), "one request serves all of them"
+    assert asked[1].path == "/"
+    assert asked[-1].started_at < 57, "at its own pace"
 
 
 def test_a_site_that_redirects_on_itself_and_asks_to_wait_gives_its_claim_back(db_path: Path) -> None:

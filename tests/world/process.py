@@ -30,7 +30,7 @@ from crawler.reasons import EndCode
 from crawler.run import session
 from crawler.settings.changes import adopt_known, begin
 from crawler.store.open import give_order_to_file
-from crawler.store.protocols import CommitBatch, CommitResult
+from crawler.store.protocols import ClaimedSite, CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
 from tests.virtual_time import EPOCH_S, VirtualClock
@@ -268,11 +268,6 @@ class Process:
                 self.know({site.id: site.name for site in claim.sites.values()})
                 self._witness.acquired(self.life, claim.group, asked_at)
 
-    def reserved(self, number: int, site: str, asked_at: float) -> None:
-        """This process may send requests to a site, at whose group nobody else is at work."""
-        self.know({number: site})
-        self._witness.acquired(self.life, self._web.group_of(self._hosts[number]), asked_at)
-
     def now(self) -> float:
         """Virtual time."""
         return self._clock.loop.time()
@@ -310,12 +305,11 @@ class WatchedStore(SqliteStore):
         await super().commit_late(batch)
         self.process.committed(CommitBatch(requests=list(batch.requests)), None, self.process.now())
 
-    async def reserve(self, site: str, *more: Any) -> int | None:
-        asked_at = self.process.now()
-        number = await super().reserve(site, *more)
-        if number is not None:
-            self.process.reserved(number, site, asked_at)
-        return number
+    async def site(self, name: str) -> ClaimedSite | None:
+        site = await super().site(name)
+        if site is not None:
+            self.process.know({site.id: site.name})
+        return site
 
 
 def own_tasks(loop: asyncio.AbstractEventLoop) -> None:

@@ -201,7 +201,7 @@ class World:
 
     def _judge_store(self, db: sqlite3.Connection) -> None:
         witness = self.witness
-        busy = _count(db, "FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL")
+        busy = _count(db, "FROM politeness_group WHERE claimed_by IS NOT NULL")
         if busy:
             witness.complain(f"{busy} groups are still claimed")
         sound = db.execute("PRAGMA integrity_check").fetchone()[0]

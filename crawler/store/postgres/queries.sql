@@ -212,13 +212,6 @@ SELECT * FROM unnest(:site_id::bigint[], :fetched_at::float8[], :status::text[],
 ON CONFLICT (site_id) DO UPDATE SET fetched_at = excluded.fetched_at, status = excluded.status,
   body = excluded.body, note = excluded.note;
 
--- name: end_reservation
-UPDATE politeness_group SET reserved_by = NULL WHERE name = ANY(:name::text[])
-  AND reserved_by = ANY(:worker::bigint[]);
-
--- name: release_groups
-UPDATE politeness_group SET claimed_by = NULL WHERE id = ANY(numbers(:groups));
-
 -- name: refresh_ready
 UPDATE politeness_group g SET ready_at = (
   SELECT min(greatest(g.next_at, s.wait_until, f.due_at))
@@ -229,7 +222,8 @@ UPDATE politeness_group g SET ready_at = (
     UNION ALL
     (SELECT due_at FROM frontier WHERE site_id = s.id AND is_revisit = 1
       AND s.fetched >= :pages_per_site
-     ORDER BY due_at LIMIT 1)) f
+     ORDER BY due_at LIMIT 1)
+    UNION ALL (SELECT 0::float8 FROM robots_wait WHERE target_id = s.id LIMIT 1)) f
   WHERE s.group_id = g.id)
 WHERE id = ANY(numbers(:groups));
 
@@ -241,7 +235,8 @@ SELECT g.id FROM politeness_group g LEFT JOIN (
     (SELECT due_at FROM frontier WHERE site_id = s.id AND s.fetched < :pages_per_site ORDER BY due_at LIMIT 1)
     UNION ALL
     (SELECT due_at FROM frontier WHERE site_id = s.id AND is_revisit = 1 AND s.fetched >= :pages_per_site
-      ORDER BY due_at LIMIT 1)) f
+      ORDER BY due_at LIMIT 1)
+    UNION ALL (SELECT 0::float8 FROM robots_wait WHERE target_id = s.id LIMIT 1)) f
   GROUP BY s.group_id) n ON n.group_id = g.id
 WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 
@@ -249,7 +244,7 @@ WHERE n.ready_at IS DISTINCT FROM g.ready_at;
 -- Skips groups that another worker is claiming.
 SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s
 FROM politeness_group
-WHERE ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
+WHERE ready_at <= :until AND claimed_by IS NULL
 ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- name: claimed_sites
@@ -293,7 +288,8 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
     LEFT JOIN page p ON p.url_id = v.url_id) AS urls,
   r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
   r.etag, r.last_modified,
-  r.failures, r.failing_since, r.retry_at, r.note
+  r.failures, r.failing_since, r.retry_at, r.note,
+  EXISTS (SELECT 1 FROM robots_wait WHERE site_id = s.id) AS is_waiting
 FROM chosen c JOIN site s ON s.id = c.id
 LEFT JOIN robots_copy r ON r.id = s.robots_id
 LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;
@@ -302,14 +298,10 @@ LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;
 -- Skips groups that another worker is releasing.
 SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for,
   g.answers, g.usual_s, g.recent_s
-FROM politeness_group g JOIN worker w ON w.id = coalesce(g.claimed_by, g.reserved_by)
-WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL)
+FROM politeness_group g JOIN worker w ON w.id = g.claimed_by
+WHERE g.claimed_by IS NOT NULL
   AND w.ended_at IS NOT NULL
 ORDER BY g.id FOR NO KEY UPDATE OF g SKIP LOCKED;
-
--- name: free_group
-UPDATE politeness_group SET claimed_by = NULL, reserved_by = NULL
-WHERE id = ANY(:id::bigint[]);
 
 -- name: await_lost_workers
 -- A worker whose lease ran out may have its row locked in an unfinished commit. Waits until it goes on, or until
@@ -336,8 +328,7 @@ WHERE id = :worker AND ended_at IS NULL RETURNING commits;
 SELECT id FROM worker WHERE id = :worker AND ended_at IS NULL FOR SHARE;
 
 -- name: others_at_work
-SELECT EXISTS (SELECT 1 FROM politeness_group
-  WHERE (claimed_by IS NOT NULL OR reserved_by IS NOT NULL) AND (claimed_by <> :worker OR reserved_by <> :worker))
+SELECT EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by <> :worker)
   OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
   OR EXISTS (SELECT 1 FROM offer) AS any_other;
 
@@ -441,7 +432,7 @@ SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
   (SELECT finished_at FROM run WHERE settings::json ->> 'auxiliary_run' IS NULL ORDER BY id DESC LIMIT 1)
     AS finished_at,
   EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
-    OR EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by IS NOT NULL)
     OR EXISTS (SELECT 1 FROM offer) AS has_work,
   (SELECT coalesce(sum(taken), 0) FROM part)::bigint AS taken,
   (SELECT max(seen_at) FROM heartbeat) AS seen_at,

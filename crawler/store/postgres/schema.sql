@@ -79,12 +79,11 @@ CREATE TABLE politeness_group (
   recent_s double precision NOT NULL DEFAULT 0,
   wait_code text NOT NULL DEFAULT 'none',
   waits_for text NOT NULL DEFAULT '',
-  claimed_by bigint,
-  reserved_by bigint
+  claimed_by bigint
 ) WITH (fillfactor = 70);                -- every claim updates the row: leave room for the next version on its page
 CREATE INDEX group_name ON politeness_group(name);
 CREATE INDEX group_ready ON politeness_group(ready_at) WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
-CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL;
+CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL;
 
 CREATE TABLE part (
   number integer PRIMARY KEY,
@@ -149,6 +148,16 @@ CREATE TABLE robots_copy (
   PRIMARY KEY (id)
 );
 CREATE INDEX robots_copy_site ON robots_copy(site_id);
+CREATE INDEX robots_copy_answered ON robots_copy(answered_by);
+
+CREATE TABLE robots_wait (
+  site_id bigint PRIMARY KEY,
+  target_id bigint NOT NULL,
+  path text COLLATE "C" NOT NULL,
+  seen text,
+  hops integer NOT NULL
+);
+CREATE INDEX robots_wait_target ON robots_wait(target_id, path);
 
 CREATE TABLE agent_server (
   site_id bigint NOT NULL,

@@ -25,6 +25,7 @@ from crawler.store.protocols import (
     Refuted,
     RequestRow,
     RobotsNews,
+    RobotsTarget,
 )
 from crawler.store.sql.answers import answer_id, answer_rows
 from crawler.store.sql.bodies import SqlBodies
@@ -37,7 +38,7 @@ from crawler.store.sql.tls import tls_id, tls_rows
 from crawler.store.sql.unread import unread_row
 from crawler.store.sql.workers import Workers, pace_of, pace_row
 from crawler.store.statements import Statements
-from crawler.url import registrable_domain, split
+from crawler.url import ROBOTS_PATH, registrable_domain, split
 
 if TYPE_CHECKING:
     from crawler.rup.protocol.info import FoundInfo
@@ -79,12 +80,14 @@ class Committer:
         """Store a batch; see :meth:`crawler.store.protocols.Frontier.commit`."""
         limits = batch.limits
         touched = set(batch.released)
-        moved = await self._moved(batch.robots)
-        robots_ids = await self._store_robots(batch.robots, batch.now)
+        robots, woken = await self._end_waits(batch.robots)
+        moved = await self._moved(robots)
+        robots_ids = await self._store_robots(robots, batch.now)
+        touched |= await self._groups_of(woken | await self._store_waits(batch))
         await self._sql.execute_many(
             "put_tdmrep", [{"site_id": site_id} | file._asdict() for site_id, file in batch.tdmrep.items()]
         )
-        sitemaps = {offer.url: FoundOffer(offer, None) for news in batch.robots for offer in news.sitemaps}
+        sitemaps = {offer.url: FoundOffer(offer, None) for news in robots for offer in news.sitemaps}
         touched |= (await self._offers.take(sitemaps, limits.max_depth))[1]
         if batch.outcomes:
             touched |= await self._store_outcomes(batch.outcomes, limits.max_depth)
@@ -101,14 +104,10 @@ class Committer:
         moved += await self._decided_under_refuted(batch.outcomes)
         if moved:  # after the outcomes, which were decided under the old main site
             touched |= await self._requeue_behind_mirrors(moved)
-        await self._readiness.lock(touched, {*batch.paces, *batch.unreserved})
+        await self._readiness.lock(touched, batch.paces)
         await self._store_paces(batch.paces)
         if batch.released:
             await self._sql.execute("release_groups", groups=json.dumps(batch.released))
-        me = self._workers.id
-        await self._sql.execute_many(
-            "end_reservation", [{"name": name, "worker": me} for name in sorted(batch.unreserved)]
-        )
         if batch.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = batch.worst_lag_s
             await self._sql.execute("set_worst_lag", lag_s=batch.worst_lag_s, run_id=self._run_id)
@@ -401,7 +400,7 @@ class Committer:
             [
                 {
                     "robots_id": ids[news.site_id],
-                    "wait_until": news.copy.retry_at if _is_deferred(news) and news.copy.retry_at else 0.0,
+                    "wait_until": (news.copy.retry_at if _is_deferred(news) else news.not_before) or 0.0,
                     "crawl_delay_s": news.crawl_delay_s,
                     "main_site": news.main_site,
                     "site_id": news.site_id,
@@ -421,6 +420,50 @@ class Committer:
             ],
         )
         return ids
+
+    async def _end_waits(self, robots: Sequence[RobotsNews]) -> tuple[list[RobotsNews], set[int]]:
+        """End the waits of sites that get a copy. Returns the copies to store, and the sites whose groups may be ready.
+
+        A copy for a site that waited is not stored if the site waits no longer: it has asked by itself meanwhile.
+        """
+        if not robots:
+            return [], set()
+        ended = await self._sql.fetch("end_robots_waits", sites=json.dumps([news.site_id for news in robots]))
+        waited = {row.site_id for row in ended} - {news.site_id for news in robots if news.not_before is None}
+        kept = [news for news in robots if news.not_before is None or news.site_id in waited]
+        return kept, {number for row in ended for number in (row.site_id, row.target_id)}
+
+    async def _store_waits(self, batch: CommitBatch) -> set[int]:
+        """Begin waits for robots.txt of other sites, and end those that are over. Returns the sites as above."""
+        touched: set[int] = set()
+        if batch.robots_waits:
+            sites = await self._offers.sites([wait.target.site for wait in batch.robots_waits])
+            for wait in batch.robots_waits:
+                target = sites[wait.target.site].site
+                touched |= {wait.site_id, target}
+                await self._sql.execute(
+                    "put_robots_wait",
+                    site_id=wait.site_id,
+                    target_id=target,
+                    path=wait.target.path,
+                    seen=json.dumps(wait.seen),
+                    hops=wait.target.hops,
+                )
+                circle = await self._sql.fetch_one("waits_for_itself", site_id=wait.site_id)
+                until = 0.0 if circle.is_circle else wait.until
+                await self._sql.execute("set_wait_until", until=until, sites=json.dumps([wait.site_id]))
+        for answered in batch.targets_answered:
+            rows = await self._sql.fetch("robots_waits", site=answered.site, path=answered.path)
+            if woken := [row.site_id for row in rows if row.seen == "[]"]:
+                for row in await self._sql.fetch("end_robots_waits", sites=json.dumps(woken)):
+                    touched |= {row.site_id, row.target_id}
+                await self._sql.execute("set_wait_until", until=0.0, sites=json.dumps(woken))
+        return touched
+
+    async def _groups_of(self, sites: set[int]) -> set[int]:
+        if not sites:
+            return set()
+        return {row.group_id for row in await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))}
 
     async def _insert_robots(self, rows: Sequence[Row]) -> dict[int, int]:
         """Insert robots copies; returns their numbers by site."""
@@ -486,6 +529,11 @@ class Committer:
             batches[site.group_id].append(_within(urls, pages_per_site - site.fetched))
         for group, claim in claims.items():
             claim.urls = _interleaved(batches[group])[: limits.urls_per_group]
+        targets = await self._sql.fetch("robots_targets", groups=json.dumps(list(claims)), until=until)
+        for row in sorted(targets, key=lambda row: row.path != ROBOTS_PATH):
+            claim = claims[row.group_id]
+            if row.path == ROBOTS_PATH or not (claim.urls or claim.targets):
+                claim.targets.append(RobotsTarget(row.name, row.path, row.hops))
         await self._name_unread(claims.values())
         return list(claims.values())
 

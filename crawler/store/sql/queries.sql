@@ -51,7 +51,7 @@ SELECT site, main_site, contradiction FROM mirror WHERE evidence = 'refuted' AND
 -- The number of groups that have work or a worker, counted up to a limit, and the number of workers.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL
   AND claimed_by IS NULL LIMIT :limit) AS r)
-    + (SELECT count(*) FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL) AS groups,
+    + (SELECT count(*) FROM politeness_group WHERE claimed_by IS NOT NULL) AS groups,
   (SELECT count(*) FROM worker WHERE ended_at IS NULL AND lease_until > :now) AS workers;
 
 -- name: next_ready
@@ -180,9 +180,53 @@ WHERE u.id > :after AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT :l
 SELECT s.id, s.name, s.robots_id, s.crawl_delay_s,
   r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
   r.etag, r.last_modified,
-  r.failures, r.failing_since, r.retry_at, r.note
+  r.failures, r.failing_since, r.retry_at, r.note,
+  EXISTS (SELECT 1 FROM robots_wait WHERE site_id = s.id) AS is_waiting
 FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
 WHERE s.name = :name;
+
+-- name: robots_copy_from
+-- The newest copy that came from a URL behind a redirect, and that has not run out.
+SELECT r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body,
+  t.sha256, r.etag, r.last_modified, r.failures, r.failing_since, r.retry_at, r.note
+FROM robots_copy r LEFT JOIN robots_text t ON t.id = r.text_id
+WHERE r.answered_by = :url AND (r.valid_until > :now OR r.retry_at > :now) ORDER BY r.id DESC LIMIT 1;
+
+-- name: claim_group
+-- Claim a group by its name, whether it has a URL or not.
+UPDATE politeness_group SET claimed_by = :worker WHERE name = :group_name
+  AND (claimed_by IS NULL OR claimed_by = :worker) RETURNING id;
+
+-- name: put_robots_wait
+INSERT INTO robots_wait (site_id, target_id, path, seen, hops) VALUES (:site_id, :target_id, :path, :seen, :hops)
+ON CONFLICT (site_id) DO UPDATE SET target_id = excluded.target_id, path = excluded.path, seen = excluded.seen,
+  hops = excluded.hops;
+
+-- name: set_wait_until
+UPDATE site SET wait_until = :until WHERE id in_numbers(:sites);
+
+-- name: end_robots_waits
+DELETE FROM robots_wait WHERE site_id in_numbers(:sites) RETURNING site_id, target_id;
+
+-- name: robots_targets
+-- The URLs on the sites of claimed groups that other sites wait for.
+SELECT s.group_id, s.name, w.path, min(w.hops) AS hops FROM robots_wait w JOIN site s ON s.id = w.target_id
+WHERE s.group_id in_numbers(:groups) AND s.wait_until <= :until GROUP BY s.group_id, s.name, w.path;
+
+-- name: robots_waits
+-- The sites that wait for a URL; those that wait for the copy of the site alone, without a redirect, have no seen URLs.
+SELECT w.site_id, s.name, s.group_id, w.seen, w.hops FROM robots_wait w JOIN site s ON s.id = w.site_id
+WHERE w.target_id = (SELECT id FROM site WHERE name = :site) AND w.path = :path ORDER BY w.hops, w.site_id;
+
+-- name: waits_for_itself
+-- Whether a site waits for a site that waits for it, over any number of others.
+WITH RECURSIVE way (site_id) AS (SELECT target_id FROM robots_wait WHERE site_id = :site_id
+  UNION SELECT w.target_id FROM way JOIN robots_wait w ON w.site_id = way.site_id)
+SELECT EXISTS (SELECT 1 FROM way WHERE site_id = :site_id) AS is_circle;
+
+-- name: abandon_robots_waits
+-- What waits came from are answers that an earlier run has received: its sites are asked again.
+DELETE FROM robots_wait WHERE NOT EXISTS (SELECT 1 FROM worker WHERE ended_at IS NULL) RETURNING site_id, target_id;
 
 -- name: seed_states
 -- The states of the seeds with their reasons, most frequent first; without the seeds of other parts.
@@ -239,17 +283,6 @@ FROM site s JOIN politeness_group g ON g.id = s.group_id;
 SELECT u.id, s.name || u.path AS url, u.depth, u.seed = 1 OR u.kind <> 'page' AS is_asked_for FROM url u
   JOIN site s ON s.id = site_of(u.id)
 WHERE u.id > :after AND u.state = 'queued' ORDER BY u.id LIMIT :limit;
-
--- name: reserve_group
--- Mark that this worker sends one request to a group that no other worker holds.
-UPDATE politeness_group SET reserved_by = :worker WHERE name = :group_name
-  AND (claimed_by IS NULL OR claimed_by = :worker) AND (reserved_by IS NULL OR reserved_by = :worker) RETURNING id;
-
--- name: reserve_idle_group
--- The same for a group that nobody has claimed, and that has no URL of its own to fetch now or after its pause.
-UPDATE politeness_group SET reserved_by = :worker WHERE name = :group_name AND claimed_by IS NULL
-  AND (reserved_by IS NULL OR reserved_by = :worker)
-  AND (ready_at IS NULL OR (ready_at > next_at AND ready_at > :idle_at)) RETURNING id;
 
 -- name: keep_longer_pauses
 -- Lengthen pauses that are shorter than the new minimum.
@@ -658,6 +691,12 @@ UPDATE politeness_group AS g SET next_at = t.next_at, pause_s = t.pause_s, backo
   wait_code = t.wait_code, waits_for = t.waits_for, answers = t.answers, usual_s = t.usual_s, recent_s = t.recent_s
 FROM given(:next_at float8, :pause_s float8, :backoff_s float8, :wait_code text, :waits_for text, :answers bigint,
   :usual_s float8, :recent_s float8, :name text) WHERE g.name = t.name AND g.next_at <= t.next_at;
+
+-- name: free_group
+UPDATE politeness_group SET claimed_by = NULL WHERE id is_each(:id);
+
+-- name: release_groups
+UPDATE politeness_group SET claimed_by = NULL WHERE id in_numbers(:groups);
 
 -- name: claim_groups
 UPDATE politeness_group SET claimed_by = :worker WHERE id in_numbers(:groups);

@@ -16,10 +16,11 @@ def refuted_of(row: Any) -> Refuted:
 
 def claimed_site(row: Any) -> ClaimedSite:
     """The site in a row of ``claimed_sites`` or ``site_named``."""
-    return ClaimedSite(row.id, row.name, _robots_copy(row), row.robots_id, row.crawl_delay_s)
+    return ClaimedSite(row.id, row.name, robots_copy(row), row.robots_id, row.crawl_delay_s, bool(row.is_waiting))
 
 
-def _robots_copy(row: Any) -> RobotsCopy | None:
+def robots_copy(row: Any) -> RobotsCopy | None:
+    """The robots copy in a row; ``None`` if it has none."""
     if row.action is None:
         return None
     return RobotsCopy(

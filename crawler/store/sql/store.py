@@ -16,7 +16,7 @@ from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.parts import PartLook, Parts, PartTraffic
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
-from crawler.model import Body, Fetched, Kind, State
+from crawler.model import Body, Fetched, Kind, RobotsCopy, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.robots.tdmrep import TdmrepFile
@@ -30,6 +30,8 @@ from crawler.store.protocols import (
     Counts,
     OutgoingOffer,
     Refuted,
+    RobotsTarget,
+    RobotsWait,
     Waiting,
 )
 from crawler.store.retrying import retrying
@@ -44,7 +46,7 @@ from crawler.store.sql.revisits import Revisits, SqlRevisits
 from crawler.store.sql.samples import SqlSamples
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.section import Access
-from crawler.store.sql.site_rows import claimed_site, refuted_of
+from crawler.store.sql.site_rows import claimed_site, refuted_of, robots_copy
 from crawler.store.sql.unread import answer_of
 from crawler.store.sql.workers import Workers, is_alive, pace_of, pace_row, processes
 from crawler.store.sql.wrong_clock import set_right
@@ -203,10 +205,20 @@ class SqlStore(ABC):
                 await self._sql.execute("settle")
             await self._revisits.sweep()
             await self._sql.execute("sweep_unread")
+            await self._abandon_robots_waits()
             run = await self._sql.fetch_one("insert_run", now=now, version=VERSION, settings=json.dumps(settings))
         await self.bodies.delete_dropped()
         await self.take_part(int(run.id), now, at_work=at_work)
         return self._run_id
+
+    async def _abandon_robots_waits(self) -> None:
+        """Let the sites ask again that have waited for another site since an earlier run, within a transaction."""
+        rows = await self._sql.fetch("abandon_robots_waits")
+        if rows:
+            await self._sql.execute("set_wait_until", until=0.0, sites=json.dumps([row.site_id for row in rows]))
+            sites = {number for row in rows for number in (row.site_id, row.target_id)}
+            groups = await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))
+            await self._readiness.refresh({row.group_id for row in groups})
 
     async def take_part(self, run_id: int, now: float, *, at_work: bool) -> None:
         """Register for a run, as a worker or as a supervisor of workers that are about to start."""
@@ -427,15 +439,23 @@ class SqlStore(ABC):
             self._offers.forget()
 
     @retrying
-    async def reserve(self, site: str, idle_at: float | None = None) -> int | None:
+    async def claim_group(self, site: str) -> int | None:
         async with self._writing():
-            number = (await self._offers.sites([site]))[site].site
-            group, me = group_name(site, self._politeness.group), self._workers.id
-            if idle_at is None:
-                reserved = await self._sql.fetch("reserve_group", worker=me, group_name=group)
-            else:
-                reserved = await self._sql.fetch("reserve_idle_group", worker=me, group_name=group, idle_at=idle_at)
-            return number if reserved else None
+            await self._offers.sites([site])
+            name = group_name(site, self._politeness.group)
+            row = await self._sql.fetch_one("claim_group", worker=self._workers.id, group_name=name)
+            return None if row is None else int(row.id)
+
+    async def robots_waits(self, target: RobotsTarget) -> list[RobotsWait]:
+        rows = await self._read.fetch("robots_waits", site=target.site, path=target.path)
+        return [
+            RobotsWait(row.site_id, row.name, target._replace(hops=row.hops), tuple(json.loads(row.seen or "[]")))
+            for row in rows
+        ]
+
+    async def robots_copy_from(self, url: str, now: float) -> RobotsCopy | None:
+        row = await self._read.fetch_one("robots_copy_from", url=url, now=now, small=SMALL_BYTES)
+        return None if row is None else robots_copy(row)
 
     @retrying
     async def fail_circles(self) -> None:

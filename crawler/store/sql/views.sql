@@ -259,7 +259,7 @@ CREATE VIEW workers AS
   SELECT w.id AS worker, w.run_id, w.host, w.pid, w.started_at, w.seen_at, w.lease_until, w.ended_at,
          w.ended_code, w.ended_by, w.pages, w.requests,
          (SELECT count(*) FROM politeness_group g
-          WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL) AND g.claimed_by = w.id) AS groups_held
+          WHERE g.claimed_by = w.id) AS groups_held
   FROM worker w;
 
 CREATE VIEW orders AS SELECT id AS order_id, asked_at, command, name, run_id, done_at, because FROM control;
@@ -302,7 +302,7 @@ CREATE VIEW sites_by_id AS
 
 CREATE VIEW groups_by_id AS
   SELECT id AS group_id, name AS politeness_group, ready_at, next_at, pause_s, backoff_s, usual_s, wait_code, waits_for,
-         claimed_by, reserved_by
+         claimed_by
   FROM politeness_group;
 
 CREATE VIEW robots_by_id AS

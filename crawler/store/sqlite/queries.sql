@@ -93,19 +93,15 @@ VALUES (:site, :main_site, :evidence, :contradiction, :now);
 INSERT OR REPLACE INTO tdmrep_file (site_id, fetched_at, status, body, note)
 VALUES (:site_id, :fetched_at, :status, :body, :note);
 
--- name: end_reservation
-UPDATE politeness_group SET reserved_by = NULL WHERE name = :name AND reserved_by = :worker;
-
--- name: release_groups
-UPDATE politeness_group SET claimed_by = NULL
-WHERE id IN (SELECT value FROM json_each(:groups));
-
 -- name: refresh_ready
 -- Recompute when the earliest URL of each group of a JSON list may be fetched. URLs as deep as below_depth are held
--- back. A site that has all its pages is only revisited. Almost all held back URLs have due_at 0 and stand last, ordered
--- by depth: two lookups, for due_at 0 and for later, avoid a walk over them.
+-- back. A site that has all its pages is only revisited; a URL that other sites wait for is outside the limits. Almost
+-- all held back URLs have due_at 0 and stand last, ordered by depth: two lookups, for due_at 0 and for later, avoid a
+-- walk over them.
 UPDATE politeness_group SET ready_at = (
-  SELECT max(politeness_group.next_at, min(max(s.wait_until, CASE WHEN s.fetched < :pages_per_site
+  SELECT max(politeness_group.next_at, min(max(s.wait_until, CASE
+    WHEN EXISTS (SELECT 1 FROM robots_wait WHERE target_id = s.id) THEN 0
+    WHEN s.fetched < :pages_per_site
     THEN coalesce(
       (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.due_at = 0 AND f.depth < :below_depth LIMIT 1),
       (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.due_at > 0 AND f.depth < :below_depth
@@ -119,7 +115,9 @@ WHERE id IN (SELECT value FROM json_each(:groups));
 -- The same for every group with nothing held back. Rows that do not change are not written.
 WITH now AS MATERIALIZED (
   SELECT g.id, g.ready_at AS before, (
-    SELECT max(g.next_at, min(max(s.wait_until, CASE WHEN s.fetched < :pages_per_site
+    SELECT max(g.next_at, min(max(s.wait_until, CASE
+      WHEN EXISTS (SELECT 1 FROM robots_wait WHERE target_id = s.id) THEN 0
+      WHEN s.fetched < :pages_per_site
       THEN (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1)
       ELSE (SELECT f.due_at FROM frontier f INDEXED BY frontier_revisit WHERE f.site_id = s.id AND f.is_revisit
         ORDER BY f.due_at LIMIT 1) END)))
@@ -132,7 +130,7 @@ WHERE now.id = politeness_group.id AND now.ready_at IS NOT now.before;
 -- The groups that have been ready longest.
 SELECT id, name, next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s
 FROM politeness_group
-WHERE ready_at <= :until AND claimed_by IS NULL AND reserved_by IS NULL
+WHERE ready_at <= :until AND claimed_by IS NULL
   ORDER BY ready_at LIMIT :limit;
 
 -- name: claimed_sites
@@ -183,7 +181,8 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
       JOIN page p ON p.url_id = v.url_id) AS urls,
   r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
   r.etag, r.last_modified,
-  r.failures, r.failing_since, r.retry_at, r.note
+  r.failures, r.failing_since, r.retry_at, r.note,
+  EXISTS (SELECT 1 FROM robots_wait WHERE site_id = s.id) AS is_waiting
 FROM chosen c CROSS JOIN site s ON s.id = c.id
 LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;
 
@@ -191,12 +190,9 @@ LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = 
 -- Groups held by workers that have ended.
 SELECT g.id, g.name, coalesce(w.ended_at, w.lease_until) AS lost_at, g.next_at, g.pause_s, g.backoff_s, g.wait_code, g.waits_for,
   g.answers, g.usual_s, g.recent_s
-FROM politeness_group g LEFT JOIN worker w ON w.id = coalesce(g.claimed_by, g.reserved_by)
-WHERE (g.claimed_by IS NOT NULL OR g.reserved_by IS NOT NULL)
+FROM politeness_group g LEFT JOIN worker w ON w.id = g.claimed_by
+WHERE g.claimed_by IS NOT NULL
   AND (w.id IS NULL OR w.ended_at IS NOT NULL);
-
--- name: free_group
-UPDATE politeness_group SET claimed_by = NULL, reserved_by = NULL WHERE id = :id;
 
 -- name: end_lost_workers
 UPDATE worker SET ended_at = lease_until, ended_code = :ended_code, ended_by = :ended_by WHERE ended_at IS NULL AND lease_until <= :now;
@@ -217,8 +213,7 @@ UPDATE worker SET ended_at = :now, ended_code = :ended_code, ended_by = :ended_b
 
 -- name: others_at_work
 -- Whether another worker holds a group, or has just released one. One statement, because groups move meanwhile.
-SELECT EXISTS (SELECT 1 FROM politeness_group
-  WHERE (claimed_by IS NOT NULL OR reserved_by IS NOT NULL) AND (claimed_by <> :worker OR reserved_by <> :worker))
+SELECT EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by <> :worker)
   OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL) AS any_other;
 
 -- name: insert_content_mirror
@@ -319,7 +314,7 @@ SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
   (SELECT finished_at FROM run WHERE json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY id DESC LIMIT 1)
     AS finished_at,
   EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
-    OR EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL) AS has_work,
+    OR EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by IS NOT NULL) AS has_work,
   (SELECT coalesce(sum(taken), 0) FROM part) AS taken,
   (SELECT max(seen_at) FROM heartbeat) AS seen_at,
   (SELECT group_concat(part) FROM (SELECT DISTINCT part FROM outgoing) AS o) AS offers_to;

@@ -101,11 +101,10 @@ CREATE TABLE politeness_group (          -- the unit of claiming: sites that sha
   recent_s REAL NOT NULL DEFAULT 0,
   wait_code TEXT NOT NULL DEFAULT 'none',
   waits_for TEXT NOT NULL DEFAULT '',
-  claimed_by INTEGER REFERENCES worker(id),  -- survives a crash: the next run releases the group
-  reserved_by INTEGER REFERENCES worker(id)   -- the same for one hop of a redirected robots.txt
+  claimed_by INTEGER REFERENCES worker(id)   -- survives a crash: the next run releases the group
 );
 CREATE INDEX group_ready ON politeness_group(ready_at) WHERE ready_at IS NOT NULL AND claimed_by IS NULL;
-CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL OR reserved_by IS NOT NULL;
+CREATE INDEX group_held ON politeness_group(id) WHERE claimed_by IS NOT NULL;
 
 CREATE TABLE site (                      -- scheme + host + port
   id INTEGER PRIMARY KEY,
@@ -142,6 +141,16 @@ CREATE TABLE robots_copy (               -- one row per answer to /robots.txt
   headers TEXT                           -- JSON: the headers that decide how long the answer is valid
 );
 CREATE INDEX robots_copy_site ON robots_copy(site_id);
+CREATE INDEX robots_copy_answered ON robots_copy(answered_by);
+
+CREATE TABLE robots_wait (               -- sites whose robots.txt waits for a URL of another site: for the engine alone
+  site_id INTEGER PRIMARY KEY,           -- the site that waits
+  target_id INTEGER NOT NULL,            -- the site of the URL
+  path TEXT NOT NULL,                    -- of the URL
+  seen TEXT,                             -- JSON: the URLs that redirected there; NULL: the copy there decides a Host line
+  hops INTEGER NOT NULL                  -- the sites on the way to the URL
+);
+CREATE INDEX robots_wait_target ON robots_wait(target_id, path);
 
 CREATE TABLE agent_server (              -- Mobile-agent-server lines in force; the last line that matches a path wins
   site_id INTEGER NOT NULL,

@@ -114,22 +114,6 @@ def test_a_robots_copy_is_urgent_and_its_number_comes_with_the_commit() -> None:
     run_virtual(main)
 
 
-def test_a_group_is_reserved_until_its_last_reservation_ends() -> None:
-    async def main(clock: VirtualClock) -> None:
-        box, _ = outbox(clock)
-        for _ in range(2):
-            box.begin_reservation("a.test")
-        box.end_reservation("a.test")
-        assert box.take().unreserved == set()
-        box.end_reservation("a.test")
-        box.begin_reservation("a.test")
-        assert box.take().unreserved == set(), "another reservation has begun"
-        box.end_reservation("a.test")
-        assert box.take().unreserved == {"a.test"}
-
-    run_virtual(main)
-
-
 def test_a_flush_waits_for_the_end_of_the_next_commit() -> None:
     async def main(clock: VirtualClock) -> None:
         box, alarm = outbox(clock)

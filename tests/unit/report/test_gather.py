@@ -189,7 +189,7 @@ async def test_closed_urls_are_counted_by_site(harness: Harness) -> None:
 
 
 async def test_mirrors_have_their_evidence(harness: Harness) -> None:
-    site = await harness.store.reserve("http://a.test")
+    site = await harness.site_number("http://a.test")
     await harness.news(site, "http://a.test", robots(), main_site="http://b.test")
     facts = await gathered(harness)
     assert [(m.site, m.main_site, m.evidence, m.leads_to) for m in facts.mirrors] == [
@@ -201,7 +201,7 @@ async def test_mirrors_have_their_evidence(harness: Harness) -> None:
 async def test_classes_and_quantiles_are_exact(harness: Harness) -> None:
     chance = random.Random(5)
     took = [chance.lognormvariate(-3, 1.5) for _ in range(999)]
-    site = await harness.store.reserve("http://a.test")
+    site = await harness.site_number("http://a.test")
     rows = [request(site, f"/{n}", NOW, finished_at=NOW + span) for n, span in enumerate(took)]
     rows += [request(site, "/robots.txt", NOW, purpose=Purpose.ROBOTS, finished_at=NOW + 900)]
     rows += [
@@ -228,7 +228,7 @@ async def test_classes_and_quantiles_are_exact(harness: Harness) -> None:
 
 async def test_the_timeline_has_few_slots_and_none_for_a_gap(harness: Harness) -> None:
     """Two periods of a hundred seconds, a year apart."""
-    site = await harness.store.reserve("http://a.test")
+    site = await harness.site_number("http://a.test")
     year_s = 365 * 86400
     times = [NOW + at for at in range(100)] + [NOW + year_s + at for at in range(100)]
     statuses = [200, 301, 404, 503, None]
@@ -243,7 +243,7 @@ async def test_the_timeline_has_few_slots_and_none_for_a_gap(harness: Harness) -
 
 
 async def test_a_gap_is_one_dashed_line(harness: Harness) -> None:
-    site = await harness.store.reserve("http://a.test")
+    site = await harness.site_number("http://a.test")
     await harness.commit(requests=[request(site, "/", NOW), request(site, "/", NOW + 7200)])
     page = render(await gathered(harness)).decode()
     assert page.count('class="gap"') == 2  # of pages, of requests

@@ -84,7 +84,7 @@ async def test_pages_of_a_mirror_are_those_of_its_main_host(crawl: Crawled) -> N
         f"{A}/x": Said("word of a mirror"), f"{A}/only": Said("word of its own"), f"{B}/x": Said("word"),
         f"{C}/": Said("links", links={f"{A}/x": "pointing"}),
     })  # fmt: skip
-    site = await crawl.harness.store.reserve(A)
+    site = await crawl.harness.site_number(A)
     await crawl.harness.news(site, A, robots(), main_site=B)
     await crawl.index()
     assert set(await crawl.urls("word")) == {f"{B}/x", f"{A}/only"}
