@@ -9,7 +9,7 @@ from crawler.engine.robots_messages import RobotsQuestion, pack_question, unpack
 from crawler.engine.robots_reading import unpack_rules
 from crawler.engine.text_messages import TextQuestion, unpack_text
 from crawler.model import Fetched, PageFacts, Reading
-from crawler.page.main_text import MainText
+from crawler.page.texts import MainText
 from crawler.robots.readings import SiteRules
 
 

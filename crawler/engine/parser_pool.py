@@ -40,9 +40,8 @@ from crawler.engine.sandbox import environment
 from crawler.engine.text_messages import TextQuestion, TextUnread, unpack_text
 from crawler.errors import CrawlerError, Fault
 from crawler.model import Fetched, Headers, PageFacts, Reading
-from crawler.page.blocks import Block
 from crawler.page.headers import HTML_TYPES, PDF, unread_page
-from crawler.page.main_text import MainText
+from crawler.page.texts import Block, MainText
 from crawler.robots.readings import SiteRules, unread_rules
 from crawler.url import host_of, registrable_domain
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
 import msgspec
 
-from crawler.page.blocks import Block, blocks
-from crawler.page.main_text import MainText, main_text
+from crawler.page.texts import Block, MainText
 
 #: Processor time that the text of one document may take, in seconds. Nearly all take less than 0.02.
 MAX_CPU_S = 2.0
@@ -43,13 +43,23 @@ _BLOCKS_DECODER: msgspec.msgpack.Decoder[list[Block] | str] = msgspec.msgpack.De
 def load_reader(in_blocks: bool, content_type: str) -> None:
     """Load the library that reads such documents, which takes longer than to read one."""
     with suppress(ModuleNotFoundError):
-        (blocks if in_blocks else main_text)(b"", None, content_type)
+        _reader(in_blocks)(b"", None, content_type)
 
 
 def read_text(question: TextQuestion) -> MainText | list[Block]:
     """The text of a document. Raises :class:`MemoryError` if the parser runs out of memory."""
-    read = blocks if question.in_blocks else main_text
-    return read(question.body, question.charset, question.content_type)
+    return _reader(question.in_blocks)(question.body, question.charset, question.content_type)
+
+
+def _reader(in_blocks: bool) -> Callable[[bytes, str | None, str], MainText | list[Block]]:
+    """The function that reads such texts. Only a process that reads one loads its parser."""
+    if in_blocks:
+        from crawler.page.blocks import blocks
+
+        return blocks
+    from crawler.page.main_text import main_text
+
+    return main_text
 
 
 def pack_text(answer: MainText | list[Block]) -> bytes:

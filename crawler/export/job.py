@@ -14,8 +14,8 @@ from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
 from crawler.export.main_text import require_library
 from crawler.export.view_columns import VIEWS
-from crawler.page.blocks import Block
 from crawler.page.directives import asked_of
+from crawler.page.texts import Block
 from crawler.preferences.purposes import UsePurpose, categories_for
 from crawler.store.protocols import StoreReader
 from crawler.store.statements import UserSql, load_statements

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from crawler.export.optional_libraries import load
-from crawler.page.blocks import EXTRACTOR, Block
+from crawler.page.blocks import EXTRACTOR
 from crawler.page.headers import HTML_TYPES, PDF
+from crawler.page.texts import Block
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])")
 # A line that begins so would be read as another block of Markdown (CommonMark 0.31, 4 and 5).

@@ -14,7 +14,7 @@ import xxhash
 from crawler.errors import UsageError
 from crawler.export.job import Job
 from crawler.export.main_text import as_markdown, as_text
-from crawler.page.blocks import Block
+from crawler.page.texts import Block
 
 #: The list of the files, one JSON object a line.
 LIST = "pages.jsonl"

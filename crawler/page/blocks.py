@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -19,6 +18,7 @@ from crawler.page.charset import to_utf8
 from crawler.page.headers import HTML_TYPES, PDF
 from crawler.page.main_text import MAX_TEXT_CHARS, is_text
 from crawler.page.pdf import read_pdf
+from crawler.page.texts import Block
 
 #: The module of the extra ``text`` that finds the main content.
 EXTRACTOR = "resiliparse.extract.html2text"
@@ -29,18 +29,6 @@ _MOST_LINKED, _LEAST_ITEM_CHARS = 0.5, 40
 _BESIDE, _ELEMENTS_AROUND = ("p", "pre", "dl", "blockquote"), 3
 _NOT_IN_ITEMS = "h1,h2,h3,h4,h5,h6,img,svg,figure,article,iframe,form,button,input,time"
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A part of a page: ``kind`` is ``heading``, ``text``, ``item`` or ``pre``.
-
-    ``level`` is that of a heading, or the depth of an item.
-    """
-
-    kind: str
-    text: str
-    level: int = 0
 
 
 def blocks(body: bytes, charset: str | None, content_type: str) -> list[Block]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
@@ -20,6 +19,7 @@ from crawler.page.charset import to_utf8
 from crawler.page.headers import HTML_TYPES, PDF
 from crawler.page.language import language_of
 from crawler.page.pdf import read_pdf
+from crawler.page.texts import MainText, Section
 
 #: The beginning of a longer page is indexed.
 MAX_TEXT_CHARS = 1_000_000
@@ -47,34 +47,6 @@ _UNSEEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-
 _SECTION = "\x1e"  # stands before each heading while the text is collected
 _LINK_SIGNS = "¶🔗 "  # the text of the links that manuals put behind a heading
 _LEVELS_UP = 4  # from a heading to the element of its section: DocBook puts three between them
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A heading and what follows it, up to the next heading.
-
-    ``start`` is the position of the heading in the text of the page, in characters. ``level`` is 1 to 6. ``anchor`` is
-    the fragment that leads there, empty if the page names no element near the heading.
-    """
-
-    start: int
-    level: int
-    heading: str
-    anchor: str
-
-
-@dataclass(frozen=True, slots=True)
-class MainText:
-    """The main text of a page. The text includes the headings; ``language`` is the one that the page states.
-
-    ``note`` says why the text was not read, if that took more than a parser process may take.
-    """
-
-    headings: str
-    text: str
-    sections: tuple[Section, ...] = ()
-    language: str | None = None
-    note: str = ""
 
 
 def main_text(body: bytes, charset: str | None, content_type: str = "") -> MainText:

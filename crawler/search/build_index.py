@@ -17,7 +17,8 @@ from typing import Any
 
 import xxhash
 
-from crawler.page.main_text import MainText, clean
+from crawler.page.main_text import clean
+from crawler.page.texts import MainText
 from crawler.search.deduplicate import plan
 from crawler.search.index_backend import SQL, IndexBackend, IndexEntry, PageFigures
 from crawler.store.location import is_url

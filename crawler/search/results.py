@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 from crawler.errors import Action, Argument, QueryInterrupted, UsageError
 from crawler.page.directives import asked_of
-from crawler.page.main_text import MainText
+from crawler.page.texts import MainText
 from crawler.search import postgres_text_search
 from crawler.search.anchors import matching_anchors
 from crawler.search.excerpt import Marked, mark, within

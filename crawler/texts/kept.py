@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crawler.page.main_text import MainText, Section
+from crawler.page.texts import MainText, Section
 from crawler.store.bodies import compress, decompress
 from crawler.store.protocols import CrawlStore, KeptText, StoreReader
 from crawler.store.statements import load_statements

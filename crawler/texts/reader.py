@@ -8,8 +8,7 @@ from typing import Protocol, Self, cast
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
 from crawler.engine.text_messages import MAX_CPU_S, TextQuestion, TextUnread
 from crawler.model import Reading
-from crawler.page.blocks import Block
-from crawler.page.main_text import MainText
+from crawler.page.texts import Block, MainText
 
 __all__ = ["ReadsTexts", "TextReader", "TextUnread"]
 

@@ -11,7 +11,8 @@ import pytest
 
 from crawler.errors import UsageError
 from crawler.export.detected_language import DetectedLanguage, LanguageDetector
-from crawler.page.main_text import MainText, main_text
+from crawler.page.main_text import main_text
+from crawler.page.texts import MainText
 from crawler.store.sqlite.store import SqliteStore
 from crawler.texts.reader import TextReader, TextUnread
 from tests.unit.export.conftest import Exporter

@@ -10,7 +10,8 @@ import pytest
 
 from crawler.errors import UsageError
 from crawler.export.main_text import Chunk, as_markdown, as_text, chunks, require_library
-from crawler.page.blocks import Block, blocks
+from crawler.page.blocks import blocks
+from crawler.page.texts import Block
 from crawler.texts.reader import TextReader, TextUnread
 from tests.unit.export.conftest import A, Exporter
 from tests.unit.export.test_page_restrictions import filled  # noqa: F401 (pages that ask for something)

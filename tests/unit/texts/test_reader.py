@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from crawler.engine.text_messages import pack_text, unpack_text
-from crawler.page.blocks import Block
-from crawler.page.main_text import MainText, Section
+from crawler.page.texts import Block, MainText, Section
 from crawler.texts.reader import TextReader, TextUnread
 from tests.command import ROOT
 
