@@ -48,8 +48,9 @@ async def why_nothing(
         return None
     seeds = await store.seeds()
     reason = await _reason(store, end, settings, now, has_one_seed=len(seeds) == 1)
-    if end.code in _PAGE_LIMITS:  # which explain themselves; the seeds may be fetched
-        return f"nothing was crawled: {reason}"
+    if end.code in _PAGE_LIMITS:  # the seeds may be fetched
+        queued = many(await store.queued_count(), "queued URL")
+        return f"nothing was crawled: {reason}; pages of all runs count, and a higher limit continues with {queued}"
     named = await store.unfetched_seed() or seeds[0]
     return f"nothing was crawled: {reason}; `crawler why {quote(named)}{db_argument(settings.store.db)}` explains it"
 

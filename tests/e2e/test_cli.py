@@ -509,6 +509,8 @@ def test_a_limit_that_leaves_queued_urls_and_no_page_exits_5(
     ended = here(*run, *without, *limit)
     assert ended.code == 5
     assert f"crawler: nothing was crawled: {said}" in ended.err
+    if limit[0] != "--max-disk":
+        assert "pages of all runs count, and a higher limit continues with 1 queued URL" in ended.err
     assert here(*run, *without).code == 0
     assert here(*run, *limit).code == 0, "nothing is left queued"
 
