@@ -55,11 +55,14 @@ def same_hash_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(optionalhook=True)  # pytest also runs without pytest-xdist
 def pytest_xdist_auto_num_workers() -> int | None:
-    """The processes of ``-n auto``: three for each processor, because most tests wait, as far as memory is free."""
+    """The processes of ``-n auto``: two for each processor, because many tests wait, as far as memory is free.
+
+    Each process collects all tests, so with three for each processor the tests took longer.
+    """
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None  # pytest-xdist reads it
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(3 * processors, _free_bytes() // _PROCESS_BYTES))
+    return max(1, min(2 * processors, _free_bytes() // _PROCESS_BYTES))
 
 
 def _free_bytes() -> int:
