@@ -340,14 +340,14 @@ class CrawlLoop:
         return self._engine.exchange is not None and await self._engine.exchange.may_bring_work()
 
     async def _is_added_to(self) -> bool:
-        """Whether the consumer of pages added URLs since the last call, or may: a stop ends the wait for it."""
+        """Whether the consumer of pages added URLs since the last call. True also if a stop ended the wait for it."""
         if self._engine.settled is None:
             return False
         settled = asyncio.ensure_future(self._engine.settled())
         stopped = asyncio.create_task(self._engine.shutdown.wait())
         try:
             await asyncio.wait([settled, stopped], return_when=asyncio.FIRST_COMPLETED)
-            return self._engine.shutdown.requested or settled.result()
+            return settled.result() if settled.done() else True
         finally:
             settled.cancel()
             stopped.cancel()

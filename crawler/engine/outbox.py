@@ -57,8 +57,8 @@ class Outbox:
     1. What is put in is taken out once, by one :meth:`take`; requests and paces again after :meth:`put_back`.
     2. A group is ``released`` in the same contents as its last outcome, or in later ones.
     3. An answer that may be kept is put in with its request. If the request is taken out before the outcome of the
-       answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers. So it
-       is if the commit with its outcome did not land.
+       answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers. An
+       outcome whose commit did not land does not count.
     """
 
     def __init__(self, clock: Clock, alarm: Alarm) -> None:

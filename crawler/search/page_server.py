@@ -92,12 +92,12 @@ class _SearchPage:
         asked = Asked.of(request.query)
         self._waiting += 1
         try:
-            async with asyncio.timeout(_LONGEST_WAIT_S) as waiting, self._searching:
-                waiting.reschedule(None)
+            await self._wait_for_turn()
+            try:
                 (counted,) = await self._store.query(SQL["count_pages"])
                 result = await self._search(asked)
-        except TimeoutError:
-            raise _too_many() from None
+            finally:
+                self._searching.release()
         finally:
             self._waiting -= 1
         headers, status, error = {"Vary": "Accept"}, 200, ""
@@ -110,6 +110,14 @@ class _SearchPage:
             return web.json_response(_as_json(asked, result, error), status=status, headers=headers)
         html = render(asked, result, name=self._name, pages=counted["pages"], sites=counted["sites"], error=error)
         return web.Response(text=html, content_type="text/html", status=status, headers=headers)
+
+    async def _wait_for_turn(self) -> None:
+        """Take the lock of the store. Raises 503 if the searches before this one take long."""
+        try:
+            async with asyncio.timeout(_LONGEST_WAIT_S):
+                await self._searching.acquire()
+        except TimeoutError:
+            raise _too_many() from None
 
     async def _search(self, asked: Asked) -> SearchResult | _Refusal | None:
         """The result; ``None`` without words. The messages of the commands are not shown: they name the store."""

@@ -13,12 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 from unittest import mock
 
-from crawler.demo.pages import Hit, Page, Site, plain
+from crawler.demo.pages import Hit, Site
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Options, crawl_for
-from tests.simulation.web import SimulatedWeb
+from tests.simulation.web import SimulatedWeb, healthy
 from tests.virtual_time import VirtualClock, run_virtual
 
 SITES, PAGES = 300, 6
@@ -57,7 +57,7 @@ class Stood:
 def run(addresses: int, folder: Path) -> Stood:
     """Crawl the healthy sites alone and beside the names, and judge the log of the web."""
     alone_s = _end(_crawled(folder / "alone.db", _healthy(), _own_address)[0])
-    sites = {**{f"n{n}.zone{n}.test": _site(4) for n in range(addresses * NAMES)}, **_healthy()}
+    sites = {**{f"n{n}.zone{n}.test": healthy(4) for n in range(addresses * NAMES)}, **_healthy()}
 
     def address(host: str) -> str:
         if host.startswith("good"):
@@ -87,13 +87,8 @@ def run(addresses: int, folder: Path) -> Stood:
     return Stood(addresses, alone_s, took_s, use, len(log), idle, wrong)
 
 
-def _site(pages: int) -> Site:
-    links = "".join(f"<a href='/{n}'>{n}</a>" for n in range(1, pages))
-    return {"/robots.txt": plain(""), "/": Page(links), **{f"/{n}": Page("x") for n in range(1, pages)}}
-
-
 def _healthy() -> dict[str, Site]:
-    return {f"good{n}.test": _site(PAGES) for n in range(SITES)}
+    return {f"good{n}.test": healthy(PAGES) for n in range(SITES)}
 
 
 def _own_address(host: str) -> str:

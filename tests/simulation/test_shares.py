@@ -32,7 +32,7 @@ from crawler.url import host_of
 from tests.judge import Manners, violations
 from tests.reading import ReaderInProcess
 from tests.simulation.crawls import Options, crawl_for, rows
-from tests.simulation.web import SimulatedWeb
+from tests.simulation.web import SimulatedWeb, healthy
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 
 SMALL = LimitSettings(concurrency=16, claimed_groups=200)
@@ -47,12 +47,6 @@ ONE_PAGE: Site = {"/robots.txt": plain(""), "/": Page("x")}
 ENDLESS: Site = {"/robots.txt": plain(""), "*": Page("<a href='/1'>1</a><a href='/2'>2</a>", delay_s=0.09)}
 #: The address of many hosts, and that of others.
 SHARED, OTHER = "203.0.113.1", "203.0.113.2"
-
-
-def healthy(pages: int) -> Site:
-    """A site whose start page links to all others."""
-    links = "".join(f"<a href='/{n}'>{n}</a>" for n in range(1, pages))
-    return {"/robots.txt": plain(""), "/": Page(links), **{f"/{n}": Page("x") for n in range(1, pages)}}
 
 
 def undisturbed_s(requests: int) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
-from crawler.demo.pages import Fault, FictionalWeb, Hit, Page, Site, retry_after_s, status_of
+from crawler.demo.pages import Fault, FictionalWeb, Hit, Page, Site, plain, retry_after_s, status_of
 from crawler.model import Failed, Fetched, FetchResult, Headers, NotModified, Redirected, Request, header
 from crawler.reasons import ErrorKind
 from crawler.url import host_of, split
@@ -21,6 +21,12 @@ _FAULTS = {
     Fault.CUT: ErrorKind.TRUNCATED,
     Fault.RAW: ErrorKind.PROTOCOL,
 }
+
+
+def healthy(pages: int) -> Site:
+    """A site whose start page links to all others."""
+    links = "".join(f"<a href='/{n}'>{n}</a>" for n in range(1, pages))
+    return {"/robots.txt": plain(""), "/": Page(links), **{f"/{n}": Page("x") for n in range(1, pages)}}
 
 
 class SimulatedWeb:
