@@ -150,7 +150,7 @@ class ReasonCode(Code):
         ("identity.purpose",),
     )
     MIRROR = "mirror", "mirror of {}", "on a mirror; requested from its main site instead"
-    MIRROR_CYCLE = "mirror_cycle", "mirror cycle: {}", "on sites that name each other as main hosts"
+    MIRROR_CYCLE = "mirror_cycle", "mirror cycle: {}", "on sites that name each other as main sites"
     OTHER_ADDRESS = (
         "other_address",
         "no answer: {}",

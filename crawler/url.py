@@ -1,4 +1,4 @@
-"""Canonical URLs and their parts: site, path, host, registrable domain.
+"""Canonical URLs and their parts: site, path, host, registered domain.
 
 The canonical form of an http(s) URL is the output of the WHATWG URL Standard's parser and serialiser without the
 fragment (https://url.spec.whatwg.org/): the host is in lower case, the default port is dropped, dot segments are
@@ -202,8 +202,8 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 @lru_cache(maxsize=16384)  # more than the hosts that are worked on at once
-def registrable_domain(host: str) -> str:
-    """The registrable domain (``b.co.uk`` for ``a.b.co.uk``) by the Public Suffix List.
+def registered_domain(host: str) -> str:
+    """The registered domain (``b.co.uk`` for ``a.b.co.uk``) by the Public Suffix List.
 
     A host without one (an IP address, a bare name, a public suffix) is returned unchanged.
     """
@@ -212,6 +212,6 @@ def registrable_domain(host: str) -> str:
     return _suffixes().privatesuffix(host) or host
 
 
-def registrable_domains(hosts: Iterable[str]) -> set[str]:
-    """The registrable domains of many hosts, without the cache of :func:`registrable_domain`: they would overrun it."""
-    return set(map(registrable_domain.__wrapped__, hosts))
+def registered_domains(hosts: Iterable[str]) -> set[str]:
+    """The registered domains of many hosts, without the cache of :func:`registered_domain`: they would overrun it."""
+    return set(map(registered_domain.__wrapped__, hosts))

@@ -1,7 +1,7 @@
 """Reads what an audit judges: the request log, the robots.txt versions, and the settings of each run.
 
 The log is read in slices, ordered by replay unit and time, so memory does not grow with the log. A replay unit is a set
-of sites that contains every politeness group whole: a host, or a registrable domain. The order is kept in temporary
+of sites that contains every politeness group whole: a host, or a registered domain. The order is kept in temporary
 tables of the reading connection; the store itself is not written.
 """
 

@@ -32,7 +32,7 @@ _READINGS = {
 _SCOPES = {
     ScopeMode.PREFIX: "below the folders of its seeds",
     ScopeMode.HOST: "on the hosts of its seeds",
-    ScopeMode.DOMAIN: "on the registrable domains of its seeds",
+    ScopeMode.DOMAIN: "on the registered domains of its seeds",
     ScopeMode.ANY: "to any site",
 }
 

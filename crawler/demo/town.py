@@ -116,14 +116,14 @@ def _library_pages() -> _SiteBuilder:
 
 def _library(url: Url) -> TownSite:
     site = _library_pages()
-    site.put("/robots.txt", _main_host(url))
-    return TownSite(LIBRARY, "the main host of a mirror; a page in latin-1", site.pages, site.expected())
+    site.put("/robots.txt", _main_site(url))
+    return TownSite(LIBRARY, "the main site of a mirror; a page in latin-1", site.pages, site.expected())
 
 
 def _mirror(url: Url) -> TownSite:
     site = _library_pages()
     site.closed.update(site.pages)
-    site.put("/robots.txt", _main_host(url))
+    site.put("/robots.txt", _main_site(url))
     promise = Promise("a mirror: its pages are asked of the library instead", re.compile(r"/(?!robots\.txt$)"))
     return TownSite(MIRROR, "a mirror, by its Host line", site.pages, site.expected(), (promise,))
 
@@ -290,7 +290,7 @@ def _list(heading: str, links: Iterable[tuple[str, str]]) -> str:
     return f"<h2>{escape(heading, quote=False)}</h2>\n<ul>\n{rows}\n</ul>"
 
 
-def _main_host(url: Url) -> Page:
+def _main_site(url: Url) -> Page:
     host = url(LIBRARY, "").partition("://")[2]
     return plain(f"User-agent: *\nDisallow: /cgi-bin/\nHost: {host}\n")
 

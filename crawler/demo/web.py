@@ -39,7 +39,7 @@ class DemoWeb(LoopbackServer):
     """Serve the town inside ``async with``. Afterwards ``log`` and ``kept()`` describe the requests.
 
     The crawler needs ``resolve`` beside ``seeds``, because the town's host names exist nowhere else. Every host is
-    within the seeds' registrable domain.
+    within the seeds' registered domain.
     """
 
     resolve = (("*.demo.test", ADDRESS),)

@@ -43,7 +43,7 @@ from crawler.model import Fetched, Headers, PageFacts, Reading
 from crawler.page.headers import HTML_TYPES, PDF, unread_page
 from crawler.page.texts import Block, MainText
 from crawler.robots.readings import SiteRules, unread_rules
-from crawler.url import host_of, registrable_domain
+from crawler.url import host_of, registered_domain
 
 _PROCESS = "crawler.engine.parser_process"
 _MOST_PARSERS = 4
@@ -242,7 +242,7 @@ class ParserPool:
         if self._is_closed:
             raise asyncio.CancelledError
         document = _Document(
-            domain=registrable_domain(host_of(question.url)),
+            domain=registered_domain(host_of(question.url)),
             octets=len(question.body),
             is_alone=is_alone,
             says_nothing=isinstance(question, RobotsQuestion),

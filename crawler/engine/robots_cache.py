@@ -37,7 +37,7 @@ from crawler.store.protocols import (
     RobotsTarget,
     RobotsWait,
 )
-from crawler.url import ROBOTS_PATH, host_of, registrable_domain, split
+from crawler.url import ROBOTS_PATH, host_of, registered_domain, split
 
 #: The headers that say how long an answer holds, and whether it is whole. An audit judges the answer by them again.
 _KEPT = frozenset(("cache-control", "expires", "date", "age", "retry-after", "content-range"))
@@ -452,7 +452,7 @@ class RobotsCache:
         if ``named`` is within the scope.
         """
         site = inquiry.site
-        if registrable_domain(host_of(site.name)) == registrable_domain(host_of(named)):
+        if registered_domain(host_of(site.name)) == registered_domain(host_of(named)):
             return True
         known = await self._site(named, inquiry.siblings)
         copy = None if known is None else known.copy

@@ -26,7 +26,7 @@ from typing import TypeVar
 from crawler.frontier.hours import window, window_of
 from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings, after_answer, with_crawl_delay
 from crawler.reasons import WaitCode, WaitReason
-from crawler.url import registrable_domain
+from crawler.url import registered_domain
 
 #: A domain may take a slot while it holds fewer than the free slots divided by this number. If a domain is alone, that
 #: ends at a quarter of all slots.
@@ -734,7 +734,7 @@ class Workbench:
     def enter(self, group: str, pace: Pace) -> None:
         """Begin to work on a group whose stored pace is ``pace``. Every ``enter`` needs a ``leave``."""
         if group not in self._groups:
-            self._groups[group] = _Group(pace, registrable_domain(group))
+            self._groups[group] = _Group(pace, registered_domain(group))
         self._groups[group].users += 1
         self.keep(group, pace)
 

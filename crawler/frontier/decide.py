@@ -112,7 +112,7 @@ class Outcome:
     page: FetchedPage | None = None
     links: tuple[Link, ...] = ()
     offers: tuple[Offer, ...] = ()
-    target: str | None = None  # the target of a redirect, or the URL on a mirror's main host
+    target: str | None = None  # the target of a redirect, or the URL on a mirror's main site
     retry_at: float | None = None  # if the state is queued
     revisit: RevisitRecord | None = None  # the outcome of a revisit
     hints: tuple[Hint, ...] = ()
@@ -212,10 +212,10 @@ def _forbidden(verdict: Verdict) -> Reason:
 
 
 def _use_main_site(queued: Queued, rules: SiteRules, main: Main | Cycle, path: str, scope: Scope) -> Outcome:
-    """The outcome of a URL on a mirror: excluded, and the same path on the main host is offered instead.
+    """The outcome of a URL on a mirror: excluded, and the same path on the main site is offered instead.
 
     A robots.txt must not lead the crawl out of its scope, so the scope decides on that offer. The scope has adopted a
-    main host with the registrable domain of the mirror (:func:`~crawler.frontier.scope.may_adopt`).
+    main site with the registered domain of the mirror (:func:`~crawler.frontier.scope.may_adopt`).
     """
     if isinstance(main, Cycle):
         cycle = " → ".join([*main.members, main.members[0]])

@@ -7,7 +7,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from crawler.url import host_of, registrable_domain
+from crawler.url import host_of, registered_domain
 
 
 def part_of(domain: str, parts: int) -> int:
@@ -84,4 +84,4 @@ def is_quiet(looks: Mapping[int, PartLook]) -> bool:
 
 @lru_cache(10_000)
 def _part_of_host(host: str, parts: int) -> int:
-    return part_of(registrable_domain(host).removesuffix("."), parts)
+    return part_of(registered_domain(host).removesuffix("."), parts)

@@ -13,7 +13,7 @@ from crawler.frontier.hours import HOURS
 from crawler.model import Failed, FetchResult, Redirected
 from crawler.reasons import NO_WAIT, ErrorKind, WaitCode, WaitReason
 from crawler.robots.http_dates import retry_after_s
-from crawler.url import host_of, registrable_domain
+from crawler.url import host_of, registered_domain
 
 
 class GroupBy(StrEnum):
@@ -69,7 +69,7 @@ class PolitenessSettings:
         GroupBy.HOST,
         one_of(GroupBy),
         "What counts as one server.",
-        'Choose "domain" if many hosts of a registrable domain are likely to be one machine.',
+        'Choose "domain" if many hosts of a registered domain are likely to be one machine.',
     )
     per_address: int = setting(
         "per_address",
@@ -117,7 +117,7 @@ _TROUBLE: dict[str, str] = {
 def group_name(site: str, by: GroupBy) -> str:
     """The politeness group of a site (``http://a.example:8080``). ``a.example.`` is the server of ``a.example``."""
     host = host_of(site).removesuffix(".")
-    return registrable_domain(host) if by is GroupBy.DOMAIN else host
+    return registered_domain(host) if by is GroupBy.DOMAIN else host
 
 
 class PauseFacts(NamedTuple):

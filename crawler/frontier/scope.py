@@ -14,7 +14,7 @@ from crawler.frontier.operator import BLOCKED, Blocks
 from crawler.frontier.traps import refusal as trap_in
 from crawler.model import Link
 from crawler.reasons import Reason, ReasonCode
-from crawler.url import foreign_port, host_of, registrable_domain, registrable_domains
+from crawler.url import foreign_port, host_of, registered_domain, registered_domains
 
 _LINKS_KEPT = 8_192
 _SITES_KEPT = 10_000
@@ -25,7 +25,7 @@ class ScopeMode(StrEnum):
     """How far a crawl goes from its seeds."""
 
     HOST = "host"  # the seeds' hosts, with any scheme and port
-    DOMAIN = "domain"  # the seeds' registrable domains
+    DOMAIN = "domain"  # the seeds' registered domains
     PREFIX = "prefix"  # URLs below a seed's directory
     ANY = "any"
 
@@ -39,7 +39,7 @@ class ScopeSettings:
         ScopeMode.DOMAIN,
         one_of(ScopeMode),
         "How far the crawl goes from its seeds.",
-        '"host" takes the hosts of the seeds, "domain" their registrable domains (example.co.uk and everything '
+        '"host" takes the hosts of the seeds, "domain" their registered domains (example.co.uk and everything '
         'below it), "prefix" what is below the directory of a seed, and "any" every site that links lead to.',
         option="--scope",
     )
@@ -96,7 +96,7 @@ class Scope:
         self._refusals_of = lru_cache(_LINKS_KEPT)(self._refusals)
 
     def adopt(self, site: str) -> None:
-        """Add a site that a mirror within the scope names as its main host."""
+        """Add a site that a mirror within the scope names as its main site."""
         if site not in self._adopted:
             self._adopted.add(site)
             self._site_refusals.pop(site, None)
@@ -159,8 +159,8 @@ class Scope:
             return self._unreachable(host)
         if mode is ScopeMode.HOST and host not in self._places:
             return Reason(ReasonCode.SCOPE, f"{host} is not the host of a seed (scope.mode host)")
-        if mode is ScopeMode.DOMAIN and registrable_domain(host) not in self._places:
-            domain = registrable_domain(host)
+        if mode is ScopeMode.DOMAIN and registered_domain(host) not in self._places:
+            domain = registered_domain(host)
             return Reason(ReasonCode.SCOPE, f"{domain} is not the domain of a seed (scope.mode domain)")
         return self._unreachable(host)
 
@@ -182,7 +182,7 @@ class Scope:
             case ScopeMode.HOST:
                 return set(map(host_of, seeds))
             case ScopeMode.DOMAIN:
-                return registrable_domains(set(map(host_of, seeds)))
+                return registered_domains(set(map(host_of, seeds)))
             case ScopeMode.PREFIX:
                 return {seed.partition("?")[0].rpartition("/")[0] + "/" for seed in seeds}
             case ScopeMode.ANY:
@@ -190,8 +190,8 @@ class Scope:
 
 
 def may_adopt(site: str, main_site: str) -> bool:
-    """Whether the scope adopts the main host of a mirror (``docs/protocols.md``, section 2)."""
-    return registrable_domain(host_of(site)) == registrable_domain(host_of(main_site))
+    """Whether the scope adopts the main site of a mirror (``docs/protocols.md``, section 2)."""
+    return registered_domain(host_of(site)) == registered_domain(host_of(main_site))
 
 
 def adopt_mains(scope: Scope, mirrors: Iterable[tuple[str, str | None]]) -> None:

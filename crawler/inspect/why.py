@@ -373,13 +373,13 @@ def _about_mirror(mirror: dict[str, Any]) -> str:
         )
     if mirror["contradiction"]:
         why = Contradiction(mirror["contradiction"]).meaning
-        return f"its site names {main_site} as its main host, but that {why}: the line is ignored"
+        return f"its site names {main_site} as its main site, but that {why}: the line is ignored"
     if leads_to is None:
         return (
-            f"its site names {main_site} as its main host, but these names form a circle: none of the sites is fetched"
+            f"its site names {main_site} as its main site, but these names form a circle: none of the sites is fetched"
         )
     further = "" if leads_to == main_site else f", and that leads on to {leads_to}"
-    return f"its site names {main_site} as its main host{further}"
+    return f"its site names {main_site} as its main site{further}"
 
 
 def _about_page(page: dict[str, Any] | None, reason: str | None) -> list[Fact]:

@@ -84,7 +84,7 @@ def _chain_ends(ids: Counts, targets: Counts) -> Indices:
 
 
 async def _map_mirrors(store: StoreReader, ids: Counts, node: Indices, sites: Counts) -> None:
-    """Map the URLs of mirrors to those of their main hosts. Changes ``node`` and ``sites`` in place."""
+    """Map the URLs of mirrors to those of their main sites. Changes ``node`` and ``sites`` in place."""
     mirrored, mains, stand_ins = array("q"), array("q"), array("q")
     async for row in store.rows(_SQL["mirrored_urls"]):
         mirrored.append(row.url_id)

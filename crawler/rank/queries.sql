@@ -2,7 +2,7 @@
 
 -- name: urls
 -- Every URL by number, with the URL that stands for it: the canonical URL of a page if that was fetched or leads on to
--- its main host, or the main host's URL of a mirror.
+-- its main site, or the main site's URL of a mirror.
 SELECT u.url_id, u.site_id, CASE WHEN u.state = 'excluded' OR (u.state = 'fetched' AND (
     t.state = 'fetched' OR (t.state = 'excluded' AND t.target_id IS NOT NULL))) THEN u.target_id END AS target_id,
   u.state = 'fetched' AND u.kind = 'page' AS is_page
@@ -16,7 +16,7 @@ FROM links_by_id WHERE follow = 1 GROUP BY source_id
 
 -- name: mirrored_urls
 -- The URLs of mirrors that are mapped by their Host line alone, with the main site and the URL that stands for them:
--- the main host's URL with the same path, or the first URL of a mirror with that path if the crawl has none of the main
+-- the main site's URL with the same path, or the first URL of a mirror with that path if the crawl has none of the main
 -- host. Two URLs with the same path have the same path_hash, or one that differs by a few if another path took the place.
 WITH followed (first_url_id, last_url_id, main_site_id, main_first_url_id) AS MATERIALIZED (
   SELECT s.first_url_id, s.last_url_id, t.site_id, t.first_url_id

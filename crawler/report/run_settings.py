@@ -20,7 +20,7 @@ _READINGS = {
 
 _SCOPES = {
     "host": "the seeds' hosts",
-    "domain": "the seeds' registrable domains",
+    "domain": "the seeds' registered domains",
     "prefix": "the seeds' own paths",
     "any": "any site",
 }

@@ -1,4 +1,4 @@
-"""The ``Host`` line, which names the main host of a group of mirrors.
+"""The ``Host`` line, which names the main site of a group of mirrors.
 
 Sources: the Host proposal of 2003 ("Formal action"); ``docs/protocols.md``, section 2.
 """

@@ -22,7 +22,7 @@ _UNNAMED = "this file does not name them, so give `crawler run` a list of them w
 
 _SCOPES = {
     ScopeMode.HOST: "on the hosts of the seeds",
-    ScopeMode.DOMAIN: "on the registrable domains of the seeds",
+    ScopeMode.DOMAIN: "on the registered domains of the seeds",
     ScopeMode.PREFIX: "below the folders of the seeds",
     ScopeMode.ANY: "on any host",
 }

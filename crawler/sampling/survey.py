@@ -27,8 +27,8 @@ from crawler.store.statements import load_statements
 #: The status that stands for an exclusion.
 _EXCLUDED = {
     ReasonCode.TYPE: "of another type",
-    ReasonCode.MIRROR: "by a main host",
-    ReasonCode.MIRROR_CYCLE: "by a main host",
+    ReasonCode.MIRROR: "by a main site",
+    ReasonCode.MIRROR_CYCLE: "by a main site",
 }
 _MAX_LISTED = 8  # statuses, and languages
 _SIZE, _LINKS = "size", "links per page"  # estimates of pages in every sample

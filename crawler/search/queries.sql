@@ -116,7 +116,7 @@ CREATE TEMP TABLE step (url_id INTEGER PRIMARY KEY, next_id INTEGER NOT NULL);
 INSERT INTO step
   SELECT url_id, target_id FROM urls_by_id
   WHERE target_id <> url_id AND state IN ('fetched', 'excluded', 'redirected');
--- A mirror's page leads to the page with the same path on the main host, if that was fetched.
+-- A mirror's page leads to the page with the same path on the main site, if that was fetched.
 INSERT INTO step
   SELECT u.url_id, m.url_id FROM mirrors v JOIN sites_by_id s ON s.site = v.site JOIN sites_by_id t ON t.site = v.leads_to
   JOIN urls_by_id u ON u.url_id BETWEEN s.first_url_id AND s.last_url_id

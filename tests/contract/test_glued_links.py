@@ -17,7 +17,7 @@ A, B, C = "http://a.test", "http://b.test", "http://c.test"
 
 
 async def claims(harness: Harness, **main_sites: str) -> None:
-    """Host lines: ``a=B`` has a.test name b.test as its main host."""
+    """Host lines: ``a=B`` has a.test name b.test as its main site."""
     for name, main_site in main_sites.items():
         site = f"http://{name}.test"
         await harness.news(await harness.site_number(site), site, robots(), main_site=main_site)
@@ -111,8 +111,8 @@ async def test_cycles_of_host_lines_are_ignored(harness: Harness) -> None:
     assert {row["site"]: row["leads_to"] for row in rows} == {A: None, B: None, C: None}
 
 
-async def test_an_unrequested_url_of_a_mirror_is_mapped_to_its_main_host(harness: Harness) -> None:
-    """As where the depth ends. But only if the crawl has taken up the main host, of which some URL tells."""
+async def test_an_unrequested_url_of_a_mirror_is_mapped_to_its_main_site(harness: Harness) -> None:
+    """As where the depth ends. But only if the crawl has taken up the main site, of which some URL tells."""
     await claims(harness, a=B, b=C)
     await harness.seed("http://hub.test/")
     (claim,) = await harness.claim()

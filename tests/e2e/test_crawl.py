@@ -340,7 +340,7 @@ def test_bodies_that_are_too_large(loopback: LoopbackWeb, crawl: Crawl) -> None:
     assert asked(loopback, "a.test").count("/garbled") == 1, "it was not for its size"
 
 
-def test_a_mirror_is_left_for_its_main_host(loopback: LoopbackWeb, crawl: Crawl) -> None:
+def test_a_mirror_is_left_for_its_main_site(loopback: LoopbackWeb, crawl: Crawl) -> None:
     host_line = plain(f"User-agent: *\nDisallow: /x\nHost: www.a.test:{loopback.port}\n")
     site = {"/robots.txt": host_line, "/": Page("<title>home</title><a href=/b>b</a>"), "/b": Page("b")}
     loopback.sites.update({"www.a.test": site, "old.a.test": site})

@@ -17,7 +17,7 @@ from tests.web import LoopbackWeb
 
 @pytest.fixture
 def store(loopback: LoopbackWeb, tmp_path: Path) -> Path:
-    """A hub that links to three pages, one by way of a duplicate; one site names a main host."""
+    """A hub that links to three pages, one by way of a duplicate; one site names a main site."""
     main, mirror = loopback.url("main.test"), loopback.url("www.main.test")
     original = loopback.url("hub.test", "/original")
     loopback.sites["hub.test"] = {

@@ -92,7 +92,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, None]:
 
 @pytest.fixture
 def db(loopback: LoopbackWeb, tmp_path: Path) -> Path:
-    """A crawl of two sites, one of which names the other one as its main host."""
+    """A crawl of two sites, one of which names the other one as its main site."""
     loopback.sites["a.test"] = {
         "/robots.txt": plain("User-agent: *\nDisallow: /no\n"),
         "/": Page("<a href=/b>a word</a><a href=/no>no</a><a href=/gone>gone</a>"),

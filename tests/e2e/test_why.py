@@ -196,7 +196,7 @@ def test_mirrors_and_circles(asked: Asked) -> None:
     words = asked.words("a.m.test")
     assert "state excluded: mirror of http://c.m.test (Host, line 2)" in words
     assert "leads to http://c.m.test/" in words
-    assert "mirror its site names http://b.m.test as its main host, and that leads on to http://c.m.test" in words
+    assert "mirror its site names http://b.m.test as its main site, and that leads on to http://c.m.test" in words
     assert asked.why("a.m.test")["mirror"]["evidence"] == "host"
     words = asked.words("y.m.test")
     assert "state excluded: mirror cycle: http://y.m.test → http://z.m.test → http://y.m.test" in words

@@ -122,9 +122,9 @@ BEHAVIOURS: tuple[Behaviour, ...] = (
     _robots("to-healthy", "redirects to a healthy site's robots.txt", redirect(f"{HEALTHY}/robots.txt"), FETCHED),
     _robots("to-year", "redirects to a host with a Crawl-delay of a year",
             redirect(f"http://robots-delay-year.test:{PORT}/robots.txt"), queued("new")),
-    _robots("hosts", "names 10,000 main hosts", plain("User-agent: *\n" + "Host: off.invalid\n" * 10_000), FETCHED),
+    _robots("hosts", "names 10,000 main sites", plain("User-agent: *\n" + "Host: off.invalid\n" * 10_000), FETCHED),
     _robots(
-        "host-away", "names a healthy site as its main host",
+        "host-away", "names a healthy site as its main site",
         plain(f"User-agent: *\nHost: healthy01.test:{PORT}\n"), FETCHED,
     ),
     _robots("agent-server", "has 10,000 servers of agents",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
-from crawler.url import host_of, registrable_domain, split
+from crawler.url import host_of, registered_domain, split
 
 hosts = st.sampled_from(["a.test", "www.a.test", "b.test", "x.co.uk", "y.co.uk", "127.0.0.1"])
 paths = st.text("abc/?.=1", max_size=8)
@@ -54,7 +54,7 @@ def _near(mode: ScopeMode, seed: str, url: str) -> bool:
         case ScopeMode.HOST:
             return host_of(seed) == host_of(url)
         case ScopeMode.DOMAIN:
-            return registrable_domain(host_of(seed)) == registrable_domain(host_of(url))
+            return registered_domain(host_of(seed)) == registered_domain(host_of(url))
         case ScopeMode.PREFIX:
             site, path = split(seed)
             return url.startswith(site + path.split("?")[0].rsplit("/", 1)[0] + "/")

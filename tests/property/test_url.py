@@ -13,7 +13,7 @@ from crawler.url import (
     NotCrawlable,
     canonicalise,
     host_of,
-    registrable_domain,
+    registered_domain,
     scheme_of,
     split,
 )
@@ -85,4 +85,4 @@ def test_the_parts_of_a_canonical_url_make_it_up(text: str, base: str | None) ->
         assert host
         assert hosted
         assert not port or 0 <= int(port.removeprefix(":")) <= 65535
-        assert host.endswith(registrable_domain(host))
+        assert host.endswith(registered_domain(host))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from crawler.engine.workbench import LOOK_UP_S, GiveBack, Go, LookUp, Ticket, Wait, WaitForRoom, Workbench
 from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings
-from crawler.url import registrable_domain
+from crawler.url import registered_domain
 
 NOW = 1_000_000.0
 _MOST_WAITING_OF_DOMAIN, _MOST_WAITING_AT_ADDRESS = 16, 64
@@ -65,7 +65,7 @@ class Crawl:
             since = self.now + self.chance.uniform(0, 30)
             self.at(since, "hold", True)
             self.at(since + self.chance.uniform(0, 5), "hold", False)
-            domain = registrable_domain(self.chance.choice(list(self.web.address)))
+            domain = registered_domain(self.chance.choice(list(self.web.address)))
             self.at(since, "fill", domain)
             self.at(since + self.chance.uniform(0, 5), "empty", domain)
         while self.events or self.bench.next_at() < math.inf:

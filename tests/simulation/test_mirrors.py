@@ -265,7 +265,7 @@ def test_a_former_mirror_is_crawled(db_path: Path) -> None:
         "hub.test": {"/": first(1, unavailable(7200), page("http://a.site.test/later"))},
     }
     web = crawled(db_path, sites, "http://a.site.test/x", "http://hub.test/")
-    # Its URLs were requested from its main host. Once it names none any more, its own are requested as well.
+    # Its URLs were requested from its main site. Once it names none any more, its own are requested as well.
     assert asked(web, "main.site.test") == ["/robots.txt", "/x"]
     assert asked(web, "a.site.test") == ["/later", "/robots.txt", "/robots.txt", "/x"]
     assert ends(db_path)["http://a.site.test/x"] == ("fetched", "200")

@@ -230,7 +230,7 @@ def test_robots_txt_redirects_to_an_uncrawled_host_are_paced(db_path: Path) -> N
     assert min(pauses(web.web.hits("rules.test"))) >= 1.0
 
 
-def test_mirrors_collapse_to_their_main_host(db_path: Path) -> None:
+def test_mirrors_collapse_to_their_main_site(db_path: Path) -> None:
     main: Site = {**small(4), "/robots.txt": plain("User-agent: *\nHost: www.site.test")}
     sites = {"www.site.test": main, "old.site.test": main, "older.site.test": main}
     scope = ScopeSettings(ScopeMode.HOST)

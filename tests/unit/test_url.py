@@ -15,7 +15,7 @@ from crawler.url import (
     host_of,
     is_loopback,
     literal_address,
-    registrable_domain,
+    registered_domain,
     scheme_of,
     split,
     without_userinfo,
@@ -152,8 +152,8 @@ def test_parts(url: str, site: str, path: str, host: str) -> None:
         ("someone.github.io", "someone.github.io"),
     ],
 )
-def test_registrable_domain(host: str, domain: str) -> None:
-    assert registrable_domain(host) == domain
+def test_registered_domain(host: str, domain: str) -> None:
+    assert registered_domain(host) == domain
 
 
 def test_the_public_suffix_list_is_read_as_its_library_reads_it() -> None:
@@ -166,7 +166,7 @@ def test_the_public_suffix_list_is_read_as_its_library_reads_it() -> None:
     for rule in [*international, *rules[::20]]:
         host = f"a.b.{rule.lstrip('!*.')}"
         for written in (host, host.encode("idna").decode()):
-            assert registrable_domain(written) == (library.privatesuffix(written) or written)
+            assert registered_domain(written) == (library.privatesuffix(written) or written)
 
 
 def test_schemes_and_addresses() -> None:

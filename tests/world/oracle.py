@@ -63,7 +63,7 @@ def robots_of(web: Web, host: Host) -> Rules | Ends:
 def expected(web: Web, refuted: Collection[str] = ()) -> dict[str, Ends]:
     """Every URL that the crawl must know in the end, with the ends that are right.
 
-    ``refuted`` are the mirrors whose main hosts turned out to be none.
+    ``refuted`` are the mirrors whose main sites turned out to be none.
     """
     ends: dict[str, Ends] = {}
     redirects: dict[str, str] = {}

@@ -18,7 +18,7 @@ from crawler.model import Answer as Received
 from crawler.model import Failed, Fetched, NotModified, Purpose, Reading, Redirected, Request
 from crawler.reasons import ErrorKind
 from crawler.store.protocols import RequestRow
-from crawler.url import host_of, registrable_domain, split
+from crawler.url import host_of, registered_domain, split
 from tests.world.plan import Plan
 from tests.world.rules import Rules, rules_of
 from tests.world.web import ROBOTS, Answer, Web
@@ -164,7 +164,7 @@ class Witness:
             self._check_robots(seen)
             self._check_once(request)
         group.in_flight = seen
-        self._domains[life.number, registrable_domain(host)] += 1
+        self._domains[life.number, registered_domain(host)] += 1
         if self._keeps_all:
             self.seen.append(seen)
         return seen
@@ -176,7 +176,7 @@ class Witness:
         group = self._groups[self._web.group_of(seen.host)]
         if group.in_flight is seen:
             group.in_flight = None
-        self._domains[seen.life.number, registrable_domain(seen.host)] -= 1
+        self._domains[seen.life.number, registered_domain(seen.host)] -= 1
         self._uncommitted[seen.life.number, seen.host, seen.path, seen.wall_began] = seen
         if seen.path == ROBOTS:
             self._take_copy(seen, answer, received)
@@ -336,7 +336,7 @@ class Witness:
         return sure[-1].rules.crawl_delay_s if sure and sure[-1].rules is not None else 0.0
 
     def _check_slots(self, seen: Seen) -> None:
-        domain, most = registrable_domain(seen.host), self._plan.concurrency
+        domain, most = registered_domain(seen.host), self._plan.concurrency
         held = self._domains[seen.life.number, domain]
         if held >= max(1, most // 4):
             self.complain(f"{domain} holds {held} of {most} slots, and gets another one: {seen}")
@@ -403,7 +403,7 @@ class Witness:
             return
         faults = [self._fault(copy, seen) for copy in copies]
         if _MIRROR in faults and all(faults):
-            self.on_mirrors.setdefault(seen.host, seen)  # right if its main host turned out to be none
+            self.on_mirrors.setdefault(seen.host, seen)  # right if its main site turned out to be none
         elif all(faults):
             self.complain(f"{faults[-1]}: {seen}")
 

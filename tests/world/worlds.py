@@ -215,7 +215,7 @@ class World:
             witness.complain(f"a commit of {witness.most_in_batch} outcomes: memory is not bounded")
 
     def _judge_mirrors(self, db: sqlite3.Connection, refuted: dict[str, str]) -> None:
-        """Whether only mirrors were crawled whose main hosts are none: without a page, or redirecting to them."""
+        """Whether only mirrors were crawled whose main sites are none: without a page, or redirecting to them."""
         if not self.plan.is_quiet:
             return
         for host, seen in self.witness.on_mirrors.items():
@@ -230,7 +230,7 @@ class World:
                 if state == "redirected"
             )
             if "fetched" in of_main.values() and not back:
-                self.witness.complain(f"{main} is a main host, but its mirror {mirror} was crawled")
+                self.witness.complain(f"{main} is a main site, but its mirror {mirror} was crawled")
 
     def _judge_ends(self, db: sqlite3.Connection, digest: hashlib._Hash, refuted: dict[str, str]) -> set[int]:
         """Whether every URL ended once, and for a right reason. Returns the numbers of the URLs; adds to ``digest``."""
@@ -246,7 +246,7 @@ class World:
                 witness.complain(f"lost: {url} is still queued at the end")
             is_left = right is not None and url not in right and host_of(url) in refuted.values()
             if is_left:
-                continue  # left to the main host before it turned out to be none
+                continue  # left to the main site before it turned out to be none
             if right is not None and (state, reason) not in right.get(url, ()):
                 known = sorted(right.get(url, {("unknown", "to the oracle")}))
                 witness.complain(f"{url} ended as {state}, {reason}, right is {known}")

@@ -12,7 +12,7 @@ _EVERYWHERE = {
     "url_id": "the number of the URL, the key between tables",
     "site": "scheme, host and port; the default port is left out",
     "host": "the host of the site",
-    "registered_domain": "the registrable domain of the host by the Public Suffix List; the host if it has none",
+    "registered_domain": "the registered domain of the host by the Public Suffix List; the host if it has none",
     "run_id": "the number of the run",
     "started_at": "when it began",
     "finished_at": "when it ended; empty if no end was recorded",
@@ -157,7 +157,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     "resources": {
         "kind": "script, image, style or frame",
         "host": "the host of the resource",
-        "registered_domain": "the registrable domain of that host",
+        "registered_domain": "the registered domain of that host",
         "times": "how often the page names that host",
         "site": "the site of the page",
         "url": "the page",

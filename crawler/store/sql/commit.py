@@ -38,7 +38,7 @@ from crawler.store.sql.tls import tls_id, tls_rows
 from crawler.store.sql.unread import unread_row
 from crawler.store.sql.workers import Workers, pace_of, pace_row
 from crawler.store.statements import Statements
-from crawler.url import ROBOTS_PATH, registrable_domain, split
+from crawler.url import ROBOTS_PATH, registered_domain, split
 
 if TYPE_CHECKING:
     from crawler.rup.protocol.info import FoundInfo
@@ -564,7 +564,7 @@ def _queued(url: dict[str, Any], site: Any) -> Queued:
 
 
 def _resources(resources: tuple[Resource, ...]) -> str | None:
-    named = [one._asdict() | {"registered_domain": registrable_domain(one.host)} for one in resources]
+    named = [one._asdict() | {"registered_domain": registered_domain(one.host)} for one in resources]
     return json.dumps(named, ensure_ascii=False) if named else None
 
 

@@ -16,7 +16,7 @@ from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import PROBES, new_key, numbers_from, site_of, url_number
 from crawler.store.statements import Statements
-from crawler.url import host_of, registrable_domain, split
+from crawler.url import host_of, registered_domain, split
 
 _LOG = logging.getLogger("crawler.store")
 
@@ -146,7 +146,7 @@ class Offers:
                         "name": name,
                         "group_name": group,
                         "host": host,
-                        "registered_domain": registrable_domain(host),
+                        "registered_domain": registered_domain(host),
                         "other_part": None if self.parts is None else self.parts.other_of(name),
                     }
                     for name, group, host in zip(missing, groups, map(host_of, missing), strict=True)

@@ -194,7 +194,7 @@ CREATE TABLE url (
   reason TEXT NOT NULL DEFAULT '',       -- the sentence for reason_code
   depth INTEGER NOT NULL,                -- the shortest known way from a seed
   found_on INTEGER,                      -- url.id; NULL for seeds
-  target INTEGER,                        -- url.id: the target of a redirect, the main host's URL, the canonical URL
+  target INTEGER,                        -- url.id: the target of a redirect, the main site's URL, the canonical URL
   attempts INTEGER NOT NULL DEFAULT 0,
   hops INTEGER NOT NULL DEFAULT 0,       -- redirects from the URL that a page links to
   due_at REAL NOT NULL DEFAULT 0,        -- of a queued URL: 0 for now, later for a retry
@@ -429,7 +429,7 @@ CREATE INDEX rup_mail_site ON rup_mail(site);
 
 CREATE TABLE rank (                      -- as `crawler rank` last computed it: one row per page of links_glued
   url_id INTEGER PRIMARY KEY,
-  site_id INTEGER NOT NULL,              -- the site of the page; of a URL that only mirrors have: their main host
+  site_id INTEGER NOT NULL,              -- the site of the page; of a URL that only mirrors have: their main site
   pagerank REAL NOT NULL,                -- all rows add up to 1
   in_links INTEGER NOT NULL,             -- pages that link to the page
   in_sites INTEGER NOT NULL              -- sites of these pages, its own included

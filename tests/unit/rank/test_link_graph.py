@@ -66,7 +66,7 @@ async def ranked(store: SqliteStore, path: Path) -> dict[str, dict[str, Any]]:
 
 
 def random_web(chance: random.Random) -> dict[str, Any]:
-    """Sites that name each other as main host, pages that name each other as canonical, some of both going round."""
+    """Sites that name each other as main site, pages that name each other as canonical, some of both going round."""
     sites = [f"http://s{n}.test" for n in range(6)]
     urls = [f"{site}/{n}" for site in sites for n in range(6) if chance.random() < 0.8]
     mirrors = {site: chance.choice(sites) for site in sites if chance.random() < 0.4}
@@ -105,7 +105,7 @@ async def test_links_that_may_not_be_followed_count_nothing(tmp_path: Path) -> N
     assert {url: row["in_links"] for url, row in ranks.items()} == {f"{A}/": 0, f"{A}/x": 1, f"{C}/": 0}
 
 
-async def test_a_page_that_only_mirrors_have_stands_under_their_main_host(tmp_path: Path) -> None:
+async def test_a_page_that_only_mirrors_have_stands_under_their_main_site(tmp_path: Path) -> None:
     """Nobody asked for a's and b's /deep; c was taken up for another page, and does not have that one."""
     links = [("http://hub.test/", f"{A}/deep"), ("http://hub.test/", f"{B}/deep")]
     excluded = {f"{A}/": "excluded", f"{B}/": "excluded"}

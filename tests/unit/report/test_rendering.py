@@ -214,7 +214,7 @@ async def test_the_settings_of_a_run_are_described_in_words(tmp_path: Path) -> N
     assert described["Pause per host"].startswith(
         "the longest of 3 s, 5 × the time of the last response (30 s at most)"
     )
-    assert described["Scope"] == "the seeds' registrable domains; not what matches ^x"
+    assert described["Scope"] == "the seeds' registered domains; not what matches ^x"
     assert described["Limits"].startswith("1,000 pages, 1 min 30 s, 10.5 MB per page")
 
 

@@ -78,7 +78,7 @@ def test_any_line_that_equals_the_current_host_is_enough(reading: Reading) -> No
 
 
 @OLD
-def test_the_first_correct_line_names_the_main_host(reading: Reading) -> None:
+def test_the_first_correct_line_names_the_main_site(reading: Reading) -> None:
     found = rules("User-agent: *\nHost: b_b.ru\nHost: b.ru\nHost: c.ru\n", "http://a.ru", reading)
     assert (found.main_site, found.host_line) == ("http://b.ru", 3)
 

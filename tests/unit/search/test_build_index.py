@@ -78,8 +78,8 @@ async def test_pages_with_one_body_are_one_page_the_nearest_to_a_seed(crawl: Cra
     assert await crawl.urls("near") == [f"{A}/z"]
 
 
-async def test_pages_of_a_mirror_are_those_of_its_main_host(crawl: Crawled) -> None:
-    """Fetched before its Host line was known. What the main host does not have stays."""
+async def test_pages_of_a_mirror_are_those_of_its_main_site(crawl: Crawled) -> None:
+    """Fetched before its Host line was known. What the main site does not have stays."""
     await crawl.visit({
         f"{A}/x": Said("word of a mirror"), f"{A}/only": Said("word of its own"), f"{B}/x": Said("word"),
         f"{C}/": Said("links", links={f"{A}/x": "pointing"}),
