@@ -26,8 +26,7 @@ from crawler.settings.seeds import Seeds, all_seeds, read_seeds
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import is_url, store_name
-from crawler.store.protocols import CrawlStore, StoreReader
-from crawler.store.rows import Parameters
+from crawler.store.named_rows import Parameters
 from crawler.store.statements import UserSql
 from crawler.stored_pages import Page, PageLink, page_of, stored_links, stored_pages
 from crawler.validation import RunLimits
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from crawler.sampling.variables import Variable
     from crawler.search.build_index import IndexSummary
     from crawler.search.results import SearchResult
+    from crawler.store.sections import Store
 
 T = TypeVar("T")
 _LOG = logging.getLogger("crawler")
@@ -195,7 +195,7 @@ class OpenCrawl:
             yield
 
     @asynccontextmanager
-    async def _store(self, *, read_only: bool = True) -> AsyncIterator[CrawlStore]:
+    async def _store(self, *, read_only: bool = True) -> AsyncIterator[Store]:
         await self._settle()
         async with existing_store(self._settings, read_only=read_only) as store:
             yield store
@@ -235,14 +235,14 @@ class OpenCrawl:
         canonical = _canonical(url)
         return self._read(lambda store: stored_links(store, canonical))
 
-    def _read(self, read: Callable[[StoreReader], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
+    def _read(self, read: Callable[[Store], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
         reading = _Reading()
         items = self._items(reading, read)
         reading.taker = ref(items)
         return items
 
     async def _items(
-        self, reading: _Reading, read: Callable[[StoreReader], AsyncGenerator[T, None]]
+        self, reading: _Reading, read: Callable[[Store], AsyncGenerator[T, None]]
     ) -> AsyncGenerator[T, None]:
         self._readings.add(reading)
         try:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.errors import StatementError, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.model import Link
 from crawler.page.directives import asked_of
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import UserSql, load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SQL = load_statements("crawler", "stored_pages.sql")
 
@@ -72,7 +74,7 @@ def page_of(outcome: Outcome) -> Page:
     )
 
 
-async def stored_pages(store: StoreReader, where: str | None, now: float) -> AsyncGenerator[Page, None]:
+async def stored_pages(store: Store, where: str | None, now: float) -> AsyncGenerator[Page, None]:
     """The pages in the store, one in memory at a time. ``where`` is one SQL condition on the columns of ``pages``.
 
     Pages whose ``unavailable_after`` is not later than ``now`` (seconds since the epoch) are omitted. Raises
@@ -89,7 +91,7 @@ async def stored_pages(store: StoreReader, where: str | None, now: float) -> Asy
         raise
 
 
-async def _page(store: StoreReader, row: Any) -> Page:
+async def _page(store: Store, row: Any) -> Page:
     async with aclosing(_links(store, "links_from", row.url_id)) as found:
         links = tuple([Link(link.target, link.anchor, link.rel, link.follow) async for link in found])
     return Page(
@@ -109,7 +111,7 @@ async def _page(store: StoreReader, row: Any) -> Page:
     )
 
 
-async def stored_links(store: StoreReader, url: str) -> AsyncGenerator[PageLink, None]:
+async def stored_links(store: Store, url: str) -> AsyncGenerator[PageLink, None]:
     """The links from a canonical URL, then those of other pages to it; none if the URL is not known."""
     number = await store.find(url)
     if number is not None:
@@ -119,7 +121,7 @@ async def stored_links(store: StoreReader, url: str) -> AsyncGenerator[PageLink,
                     yield link
 
 
-async def _links(store: StoreReader, statement: str, number: int) -> AsyncGenerator[PageLink, None]:
+async def _links(store: Store, statement: str, number: int) -> AsyncGenerator[PageLink, None]:
     async with aclosing(store.rows(_SQL[statement], {"number": number})) as rows:
         async for row in rows:
             yield PageLink(row.source, row.target, row.anchor, row.rel, bool(row.follow))

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from crawler.demo.pages import Page, Site, plain, redirect
-from crawler.store.sql.store import SqlStore
+from crawler.store.sql.store import Store
 from tests import judge, kill
 from tests.command import HASTY, LOOPBACK
 from tests.orphans import BOUND
@@ -121,11 +121,11 @@ class Scene:
 def torn(arguments: list[str], said: Path) -> None:
     """As :func:`kill.crawl`; the process kills itself when it would delete offers that it has taken in."""
 
-    async def die(self: SqlStore, part: int, numbers: Sequence[int]) -> NoReturn:
+    async def die(self: Store, part: int, numbers: Sequence[int]) -> NoReturn:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 
-    SqlStore.outgoing_taken = die  # type: ignore[method-assign]
+    Store.outgoing_taken = die  # type: ignore[method-assign]
     kill.crawl(arguments, said)
 
 

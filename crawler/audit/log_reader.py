@@ -14,15 +14,17 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVersion, RunRecord, SourceVersion
 from crawler.errors import UsageError
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Headers
 from crawler.preferences.purposes import categories_for
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 #: Events in a slice. Each event may need one robots.txt file in memory, of at most half a megabyte.
 _EVENTS_PER_SLICE = 500
@@ -82,7 +84,7 @@ class LogNumbering(NamedTuple):
 
 
 @asynccontextmanager
-async def snapshot(store: StoreReader) -> AsyncIterator[None]:
+async def snapshot(store: Store) -> AsyncIterator[None]:
     """Read one moment of the store while inside, even if a crawl is running. Temporary tables are dropped on exit."""
     await store.begin_notes()
     try:
@@ -91,28 +93,28 @@ async def snapshot(store: StoreReader) -> AsyncIterator[None]:
         await store.end_notes()
 
 
-async def read_runs(store: StoreReader) -> list[RunRecord]:
+async def read_runs(store: Store) -> list[RunRecord]:
     """Every run with its settings. Raises :class:`crawler.errors.UsageError` if settings cannot be read."""
     return [RunRecord.from_row(row) for row in await store.query(_SQL["runs"])]
 
 
-async def read_refuted(store: StoreReader) -> dict[str, str]:
+async def read_refuted(store: Store) -> dict[str, str]:
     """The main sites that turned out to be none, by the mirror whose robots.txt names them."""
     return {row["site"]: row["main_site"] for row in await store.query(_SQL["refuted_mirrors"])}
 
 
-async def read_numbering(store: StoreReader) -> LogNumbering:
+async def read_numbering(store: Store) -> LogNumbering:
     """How the requests of the log are numbered."""
     (row,) = await store.query(_SQL["log_numbering"])
     return LogNumbering(**row)
 
 
-async def read_request_counts(store: StoreReader) -> list[RequestCount]:
+async def read_request_counts(store: Store) -> list[RequestCount]:
     """The number of requests of each run, as logged and as counted."""
     return [RequestCount(**row) for row in await store.query(_SQL["request_counts"])]
 
 
-async def read_pages_kept(store: StoreReader, run: RunRecord) -> tuple[int, list[KeptPage]]:
+async def read_pages_kept(store: Store, run: RunRecord) -> tuple[int, list[KeptPage]]:
     """The number of pages that a run fetched, and those that it kept although they refuse a purpose of the run.
 
     A page that was visited again after the run is left out: its preferences may have changed.
@@ -129,7 +131,7 @@ async def read_pages_kept(store: StoreReader, run: RunRecord) -> tuple[int, list
     return count["pages"], [KeptPage(**row) for row in await store.query(kept, bounds | names)]
 
 
-async def read_not_drawn(store: StoreReader) -> tuple[int, list[NotDrawn]]:
+async def read_not_drawn(store: Store) -> tuple[int, list[NotDrawn]]:
     """The number of requests for pages since the sample was drawn, and those for pages that it had left out.
 
     Both are empty if there is no sample, or if it decides nothing because the crawl requests everything.
@@ -140,7 +142,7 @@ async def read_not_drawn(store: StoreReader) -> tuple[int, list[NotDrawn]]:
     return judged["requests"], [NotDrawn(**row) for row in await store.query(_SQL["not_drawn"])]
 
 
-async def read_slices(store: StoreReader, runs: Iterable[RunRecord]) -> AsyncIterator[Slice]:
+async def read_slices(store: Store, runs: Iterable[RunRecord]) -> AsyncIterator[Slice]:
     """All events, ordered by replay unit and time. Call it within :func:`snapshot`.
 
     Raises :class:`crawler.errors.UsageError` if the recorded headers of a robots.txt cannot be read.
@@ -159,7 +161,7 @@ async def read_slices(store: StoreReader, runs: Iterable[RunRecord]) -> AsyncIte
         yield Slice(events, texts, forged)
 
 
-async def canonical_sha256(store: StoreReader) -> str:
+async def canonical_sha256(store: Store) -> str:
     """The SHA-256, in hex, of all that was judged: runs, robots.txt versions, requests and orders.
 
     Each row is hashed as a JSON array on a line of its own; ``docs/audit.md`` specifies the form. Call it within the
@@ -171,7 +173,7 @@ async def canonical_sha256(store: StoreReader) -> str:
     return digest.hexdigest()
 
 
-async def canonical_records(store: StoreReader) -> AsyncIterator[bytes]:
+async def canonical_records(store: Store) -> AsyncIterator[bytes]:
     """The octets of which :func:`canonical_sha256` is the hash, in pieces of whole lines."""
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     for name in _HASHED:
@@ -182,7 +184,7 @@ async def canonical_records(store: StoreReader) -> AsyncIterator[bytes]:
             yield lines.encode("utf-8", "surrogatepass")
 
 
-async def _add_sites(store: StoreReader, unit_is: GroupBy) -> None:
+async def _add_sites(store: Store, unit_is: GroupBy) -> None:
     after = 0
     while rows := await store.query(_SQL["sites"], {"after": after, "limit": _ROWS_PER_PAGE}):
         after = rows[-1]["site_id"]
@@ -194,7 +196,7 @@ async def _add_sites(store: StoreReader, unit_is: GroupBy) -> None:
         await store.query(_SQL["add_sites"].format(rows=places), values)
 
 
-async def _read_events(store: StoreReader, after: int) -> list[Event]:
+async def _read_events(store: Store, after: int) -> list[Event]:
     bounds = {"after": after, "last": after + _EVENTS_PER_SLICE}
     found: list[tuple[int, Event]] = []
     for row in await store.query(_SQL["request_events"], bounds):
@@ -254,7 +256,7 @@ class _TextsInForce:
         return {number for number in numbers if number is not None}
 
 
-async def _read_texts(store: StoreReader, numbers: set[int]) -> tuple[dict[int, bytes], set[str]]:
+async def _read_texts(store: Store, numbers: set[int]) -> tuple[dict[int, bytes], set[str]]:
     """The texts by number, and the recorded SHA-256 of those whose body has another one."""
     values = {f"text_{n}": number for n, number in enumerate(numbers)}
     sql = _SQL["robots_texts"].format(numbers=", ".join(f":{name}" for name in values) or "NULL")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.audit import log_reader
 from crawler.audit.checks import TITLES, Check, CheckCount, Violation
@@ -19,7 +19,9 @@ from crawler.audit.study import StudyFacts, read_study_facts
 from crawler.audit.totals import LogTotals, read_totals
 from crawler.formatting import instant, many, seconds
 from crawler.frontier.operator import Standing, standing
-from crawler.store.protocols import StoreReader
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 #: At most this many violations are kept with their evidence; the others are only counted.
 MAX_LISTED = 10_000
@@ -74,13 +76,13 @@ class AuditResult:
         }
 
 
-async def run_audit(store: StoreReader, now: float) -> AuditResult:
+async def run_audit(store: Store, now: float) -> AuditResult:
     """Check the whole log of a store. Raises :class:`crawler.errors.UsageError` if a run has no readable settings."""
     async with log_reader.snapshot(store):
         return await audit_snapshot(store, now)
 
 
-async def audit_snapshot(store: StoreReader, now: float) -> AuditResult:
+async def audit_snapshot(store: Store, now: float) -> AuditResult:
     """As :func:`run_audit`, within a snapshot of the caller."""
     runs = await log_reader.read_runs(store)
     orders = await store.control.orders()
@@ -109,9 +111,7 @@ async def audit_snapshot(store: StoreReader, now: float) -> AuditResult:
     )
 
 
-async def _pages_kept(
-    store: StoreReader, runs: Sequence[RunRecord], counts: dict[Check, CheckCount]
-) -> list[Violation]:
+async def _pages_kept(store: Store, runs: Sequence[RunRecord], counts: dict[Check, CheckCount]) -> list[Violation]:
     """The pages that are kept although they refuse a purpose that their run declared."""
     violations: list[Violation] = []
     count = counts[Check.PREFERENCE]
@@ -136,7 +136,7 @@ async def _pages_kept(
     return violations
 
 
-async def _not_drawn(store: StoreReader, count: CheckCount) -> list[Violation]:
+async def _not_drawn(store: Store, count: CheckCount) -> list[Violation]:
     """The requests for pages that the sample in the store had left out."""
     judged, requests = await log_reader.read_not_drawn(store)
     count.judged += judged

@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawler.atomic_files import AtomicFiles
 from crawler.audit.totals import SiteTotals, site_totals
-from crawler.store.protocols import StoreReader
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
-async def write_sites(path: Path, store: StoreReader) -> None:
+async def write_sites(path: Path, store: Store) -> None:
     """Write a row for each site, whole or not at all; the columns are those of :class:`SiteTotals`.
 
     Raises :class:`crawler.errors.UsageError` if the file cannot be written.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crawler.store.protocols import SampleDraw, StoreReader
+from crawler.store.rows import SampleDraw
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SQL = load_statements("crawler.audit")
 _SHOWN = 10
@@ -86,7 +89,7 @@ class StudyFacts:
         }
 
 
-async def read_study_facts(store: StoreReader) -> StudyFacts:
+async def read_study_facts(store: Store) -> StudyFacts:
     """Read the facts. The statements aggregate over the whole store, and return few rows."""
     (kept,) = await store.query(_SQL["kept"])
     most = await store.query(_SQL["most_contacted"], {"limit": _SHOWN})

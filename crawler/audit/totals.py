@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawler.formatting import many
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SITES_SHOWN = 10
 
@@ -129,7 +131,7 @@ def told_of_unsent(totals: LogTotals) -> str:
     return f"{totals.unsent:,} of these {were} not sent: {sites} had no address to connect to"
 
 
-async def read_totals(store: StoreReader) -> LogTotals:
+async def read_totals(store: Store) -> LogTotals:
     """Read the totals. The statements aggregate the whole log, and each returns a few rows."""
     (totals,) = await store.query(_SQL["totals"])
     runs = await store.query(_SQL["requests_per_run"])
@@ -150,7 +152,7 @@ async def read_totals(store: StoreReader) -> LogTotals:
     )
 
 
-async def site_totals(store: StoreReader) -> AsyncIterator[SiteTotals]:
+async def site_totals(store: Store) -> AsyncIterator[SiteTotals]:
     """The totals of every site that the crawl knows, by name."""
     async with aclosing(store.rows(_SQL["site_totals"])) as rows:
         async for row in rows:

@@ -11,7 +11,6 @@ from typing import Protocol, Self
 
 from crawler.cli.shared import STOPPED
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import Reconnecting
 
 #: How long a crawl that was told to stop may take to end in order, in seconds.
 END_WITHIN_S = 9.0
@@ -30,6 +29,19 @@ class Stoppable(Protocol):
     """A crawl that can be stopped."""
 
     def stop(self, why: RunEnd) -> None: ...
+
+
+class Reconnecting(Protocol):
+    """A store, or several workers with one each, whose database may be away."""
+
+    @property
+    def away_s(self) -> float | None:
+        """For how long the database or the object store has been away, in seconds; ``None`` if both answer."""
+        ...
+
+    def give_up(self) -> None:
+        """Wait no longer: all calls that wait for the database or the object store fail at once."""
+        ...
 
 
 class ForcedEnd:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 T = TypeVar("T")
 
@@ -41,7 +43,7 @@ class CachedFigure(Generic[T]):
 class RequestTotals:
     """Sums over the request log of all runs. The log only grows, so each call of :meth:`read` reads the new rows."""
 
-    def __init__(self, store: StoreReader) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._last = 0
         #: Whether the last call of :meth:`read` reached the end of the log.

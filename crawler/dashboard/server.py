@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -27,8 +27,10 @@ from crawler.search.results import search
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, order
-from crawler.store.protocols import StoreReader
 from crawler.url import NotCrawlable, canonicalise
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _LOG = logging.getLogger("crawler.dashboard")
 
@@ -80,9 +82,7 @@ def _static(body: bytes, content_type: str) -> Handler:
 
 
 class _Pages:
-    def __init__(
-        self, settings: Settings, store: StoreReader, feed: Feed, looker: SnapshotReader, clock: Clock
-    ) -> None:
+    def __init__(self, settings: Settings, store: Store, feed: Feed, looker: SnapshotReader, clock: Clock) -> None:
         self._settings, self._store, self._feed, self._looker, self._clock = settings, store, feed, looker, clock
         self._viewers: Counter[str] = Counter()  # of the live stream, by address
         self._asking = asyncio.Lock()  # one query of a user at a time, to limit the load on a large store

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.dashboard.cached_figures import HISTORY_S, CachedFigure, RequestTotals
 from crawler.errors import StoreError
@@ -18,8 +18,11 @@ from crawler.inspect.status import are_several, reasons, workers
 from crawler.model import State
 from crawler.reasons import group_waits_for
 from crawler.store.location import is_url, store_name
-from crawler.store.protocols import Beat, StoreReader
+from crawler.store.rows import Beat
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SITES = 60  # of those worked on and those that come next
 _LAST_SITES = 20  # of those that wait longest, and of those at a limit
@@ -31,7 +34,7 @@ _SQL = load_statements("crawler.dashboard")
 class SnapshotReader:
     """Reads the store at ``db`` repeatedly. Expensive figures are cached (:class:`CachedFigure`)."""
 
-    def __init__(self, store: StoreReader, db: str) -> None:
+    def __init__(self, store: Store, db: str) -> None:
         self._store = store
         self._name = store_name(db)
         self._path = None if is_url(db) else Path(db)

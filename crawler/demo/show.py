@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.padding import Padding
 from rich.table import Table
@@ -23,9 +24,11 @@ from crawler.run.session import crawl_session, run_to_end
 from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, open_store
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 from crawler.url import host_of
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SQL = load_statements("crawler.demo")
 #: The sections of the result by their titles, each with the name of its statement.
@@ -95,7 +98,7 @@ async def run_demo(
 
 @asynccontextmanager
 async def _watched(
-    crawl: Crawl, store: StoreReader, clock: SystemClock, console: PrintableConsole, db: str, live: bool
+    crawl: Crawl, store: Store, clock: SystemClock, console: PrintableConsole, db: str, live: bool
 ) -> AsyncIterator[None]:
     if live and console.is_terminal:
         hint = "Ctrl-C stops; the next demo begins anew"
@@ -128,7 +131,7 @@ async def _begin_anew(db: Path) -> None:
             Path(f"{db}{suffix}").unlink()
 
 
-async def _show(store: StoreReader, web: DemoWeb, console: PrintableConsole) -> None:
+async def _show(store: Store, web: DemoWeb, console: PrintableConsole) -> None:
     for title, statement in _SECTIONS.items():
         rows = await store.query(_SQL[statement])
         _section(title, [(row["what"], row["detail"]) for row in rows], web.port, console)

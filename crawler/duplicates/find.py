@@ -13,11 +13,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, S
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import combinations, islice
+from typing import TYPE_CHECKING
 
 from crawler.duplicates.shingles import ALIKE, BANDS, jaccard
 from crawler.duplicates.texts import KEY_BYTES, SQL, OnProgress, OwnTexts, sign
-from crawler.store.protocols import CrawlStore, NearDuplicate, StoreReader
+from crawler.store.rows import NearDuplicate
 from crawler.texts.reader import ReadsTexts
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _MOST_COMPARED = 8  # texts of a bucket that are not alike, with which its other texts are compared
 _TEXTS_AT_ONCE = 50
@@ -39,7 +43,7 @@ class DuplicatesSummary:
 
 
 async def find_duplicates(
-    store: CrawlStore, reader: ReadsTexts, on_progress: OnProgress = lambda done, total: None
+    store: Store, reader: ReadsTexts, on_progress: OnProgress = lambda done, total: None
 ) -> DuplicatesSummary:
     """Bring the view ``near_duplicates`` of a store that is open for writing up to date.
 
@@ -78,7 +82,7 @@ class DisjointSets:
 
 
 class _Clustering:
-    def __init__(self, store: CrawlStore, reader: ReadsTexts) -> None:
+    def __init__(self, store: Store, reader: ReadsTexts) -> None:
         self._store = store
         self._texts = OwnTexts(store, reader)
         self._equal = DisjointSets()  # pages with equal texts
@@ -158,7 +162,7 @@ class _Clustering:
         return best[-1]
 
 
-async def _buckets(store: StoreReader, key: int) -> AsyncGenerator[list[int], None]:
+async def _buckets(store: Store, key: int) -> AsyncGenerator[list[int], None]:
     """The pages that have a key in common, by number."""
     value, bucket = None, list[int]()
     async with aclosing(store.rows(SQL["buckets"], {"at": key * KEY_BYTES + 1})) as rows:

@@ -14,16 +14,19 @@ from array import array
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
 from crawler.duplicates.shingles import LEAST_SHINGLES, VERSION, bands, shingles, template, words
-from crawler.store.protocols import CrawlStore, SiteTemplate, StoreReader, TextSignature
+from crawler.store.rows import SiteTemplate, TextSignature
 from crawler.store.statements import load_statements
 from crawler.texts import kept
 from crawler.texts.kept import StoredDocument
 from crawler.texts.reader import ReadsTexts
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 KEY_BYTES = 8
 
@@ -62,7 +65,7 @@ class Text:
         return set(self.shingles) - of_site
 
 
-async def sign(store: CrawlStore, reader: ReadsTexts, on_progress: OnProgress) -> tuple[int, int]:
+async def sign(store: Store, reader: ReadsTexts, on_progress: OnProgress) -> tuple[int, int]:
     """Bring the signatures up to date. Returns how many pages are compared, and how many were read for that.
 
     A cancellation keeps what was committed, and the next call continues there.
@@ -81,7 +84,7 @@ async def sign(store: CrawlStore, reader: ReadsTexts, on_progress: OnProgress) -
 class _Signing:
     """Signs the pages of one site after the other; ``sample`` and ``template`` are those of the current one."""
 
-    def __init__(self, store: CrawlStore, reader: ReadsTexts) -> None:
+    def __init__(self, store: Store, reader: ReadsTexts) -> None:
         self._store, self._reader = store, reader
         self._sample = b""
         self._template: set[int] | None = None
@@ -131,7 +134,7 @@ def _content(row: Any) -> bytes:
     return json.dumps([VERSION, row["body_id"], row["charset"], row["content_type"]]).encode()
 
 
-async def _parts(store: StoreReader) -> AsyncIterator[tuple[list[Any], bool]]:
+async def _parts(store: Store) -> AsyncIterator[tuple[list[Any], bool]]:
     """The pages of one site after the other, in parts, each with whether it is the first part of its site."""
     after, site, part, is_first = -1, None, list[Any](), True
     while rows := await store.query(SQL["next_pages"], {"after": after, "limit": _PAGES_AT_ONCE}):
@@ -146,7 +149,7 @@ async def _parts(store: StoreReader) -> AsyncIterator[tuple[list[Any], bool]]:
         yield part, is_first
 
 
-async def texts_of(store: CrawlStore, reader: ReadsTexts, rows: Sequence[Any]) -> dict[int, Text]:
+async def texts_of(store: Store, reader: ReadsTexts, rows: Sequence[Any]) -> dict[int, Text]:
     """The texts of pages by number. A page whose body has been deleted meanwhile is left out."""
     texts: dict[int, Text] = {}
     for batch in _batches(rows):
@@ -178,7 +181,7 @@ def _text(text: str) -> Text:
     return Text(xxhash.xxh3_64_digest(" ".join(said).encode(errors="replace")), array("Q", sorted(shingles(said))))
 
 
-async def _stored_template(store: StoreReader, site_id: int) -> set[int]:
+async def _stored_template(store: Store, site_id: int) -> set[int]:
     found: array[int] = array("Q")
     for row in await store.query(SQL["template"], {"site_id": site_id}):
         found.frombytes(row["shingles"])
@@ -188,7 +191,7 @@ async def _stored_template(store: StoreReader, site_id: int) -> set[int]:
 class OwnTexts:
     """Reads the texts of pages without the templates of their sites. The last templates stay in memory."""
 
-    def __init__(self, store: CrawlStore, reader: ReadsTexts) -> None:
+    def __init__(self, store: Store, reader: ReadsTexts) -> None:
         self._store, self._reader = store, reader
         self._templates: OrderedDict[int, set[int]] = OrderedDict()
 

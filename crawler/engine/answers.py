@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from crawler.engine import sitemaps
 from crawler.engine.crawl_policy import CrawlPolicy
@@ -35,7 +35,9 @@ from crawler.page.headers import header_facts, kept_headers
 from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.readings import SiteRules
 from crawler.robots.tdmrep import supplemented
-from crawler.store.protocols import Frontier
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 R = TypeVar("R", bound=FetchResult)
 
@@ -48,7 +50,7 @@ class Answers:
         policy: CrawlPolicy,
         scope: Scope,
         rules_cache: RulesCache,
-        store: Frontier,
+        store: Store,
         reader: PageReader,
         archive: Outbox | None,
         hooks: Hooks | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
@@ -30,7 +31,9 @@ from crawler.engine.shutdown import Shutdown
 from crawler.engine.tdmrep_cache import TdmrepCache
 from crawler.frontier.decide import Outcome
 from crawler.frontier.scope import Scope
-from crawler.store.protocols import EngineStore
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 #: Takes the pages of a commit that has landed. The crawl waits for it: a slow consumer slows the crawl.
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
@@ -43,7 +46,7 @@ class Engine:
     """The parts of one run. The loop, the claim tasks and the operator's tasks share them."""
 
     # --- from the caller ----------------------------------------------------------------------
-    store: EngineStore
+    store: Store
     clock: Clock
     policy: CrawlPolicy
     scope: Scope
@@ -73,7 +76,7 @@ class Engine:
 
 def assemble(
     *,
-    store: EngineStore,
+    store: Store,
     fetcher: Fetcher,
     clock: Clock,
     policy: CrawlPolicy,

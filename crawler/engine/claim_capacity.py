@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawler.clock import Clock
-from crawler.store.protocols import HORIZON_S
+from crawler.store.rows import HORIZON_S
 
 #: How long a claimed group may wait for its next request, in seconds. One that must wait longer is given back.
 HOLD_S = 10.0

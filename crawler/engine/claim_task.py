@@ -14,7 +14,7 @@ from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction
 from crawler.robots.readings import SiteRules
-from crawler.store.protocols import Claim, ClaimedSite, RobotsTarget
+from crawler.store.rows import Claim, ClaimedSite, RobotsTarget
 from crawler.url import split
 
 

@@ -37,7 +37,7 @@ from crawler.model import Answer, Failed, FetchResult, Redirected, Request, Robo
 from crawler.reasons import ErrorKind, WaitReason
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.readings import SiteRules
-from crawler.store.protocols import ClaimedSite, RequestRow
+from crawler.store.rows import ClaimedSite, RequestRow
 from crawler.url import host_of, split
 
 #: The number of addresses that one request is tried with, if no connection to those before is possible.

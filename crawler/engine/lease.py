@@ -13,12 +13,15 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, boot_s
 from crawler.engine import operator_log
 from crawler.engine.tasks import required_task
 from crawler.errors import LeaseLost
-from crawler.store.protocols import Runs
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _LATE_S = 0.5  # a request may take so much longer than its timeout says, on a busy loop
 _RENEWALS_PER_LEASE = 8
@@ -33,7 +36,7 @@ class Lease:
 
     def __init__(
         self,
-        store: Runs,
+        store: Store,
         clock: Clock,
         longest_s: float,
         elapsed: Callable[[], float] = boot_s,

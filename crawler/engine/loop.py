@@ -34,7 +34,7 @@ from crawler.engine.termination import conclude
 from crawler.errors import ConnectionLost, LeaseLost, StoreError
 from crawler.frontier.scope import adopt_mains
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import ClaimLimits, Waiting
+from crawler.store.rows import ClaimLimits, Waiting
 
 #: How long finished work waits for its commit, in seconds, if it comes slowly.
 COMMIT_AGE_S = 0.5

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
 from crawler.engine.outbox import Outbox
@@ -13,8 +14,11 @@ from crawler.frontier.decide import Outcome
 from crawler.model import RobotsAction, RobotsCopy, State
 from crawler.robots.mirrors import Contradiction, Cycle, Main, main_of
 from crawler.robots.readings import SiteRules
-from crawler.store.protocols import Frontier, Refuted
+from crawler.store.rows import Refuted
 from crawler.url import split
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _LOOK_EVERY_S = 10.0
 _UNREACHABLE_AFTER = 4  # failures of a main site's robots.txt, within some seven minutes: then its mirrors are crawled
@@ -31,7 +35,7 @@ class MainSites:
     2. A mirror whose copy is being committed is not dropped because the store does not know it yet.
     """
 
-    def __init__(self, store: Frontier, clock: Clock, outbox: Outbox) -> None:
+    def __init__(self, store: Store, clock: Clock, outbox: Outbox) -> None:
         self._store = store
         self._clock = clock
         self._outbox = outbox

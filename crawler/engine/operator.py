@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
 from crawler.engine.gate import Gate
@@ -19,7 +20,10 @@ from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, standing
 from crawler.frontier.sample_design import Method
 from crawler.reasons import EndCode, ReasonCode, RunEnd
-from crawler.store.protocols import Beat, EngineStore, Frontier, Overview
+from crawler.store.rows import Beat
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _LOOK_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
 _BEAT_EVERY_S = 5.0
@@ -27,12 +31,12 @@ _LEFT_OUT = (ReasonCode.SAMPLE, ReasonCode.FRAME)
 _BATCH = 500  # URLs in one transaction: commits of the crawl wait no longer than for one
 
 
-async def blocked_sites(store: Overview) -> frozenset[str]:
+async def blocked_sites(store: Store) -> frozenset[str]:
     """The names that are blocked by all orders so far."""
     return frozenset(standing(await store.control.orders()).blocked)
 
 
-async def _grows_frame(store: Overview, order: Order) -> bool:
+async def _grows_frame(store: Store, order: Order) -> bool:
     """Whether an order lifts a block that was in force when the sample was drawn."""
     draw = await store.samples.drawn()
     if draw is None or draw.method == Method.STRATIFIED or not await store.control.blocked_on(order.name, 1):
@@ -41,7 +45,7 @@ async def _grows_frame(store: Overview, order: Order) -> bool:
     return before.blocked.get(order.name, 0.0) <= draw.drawn_at
 
 
-async def _reopen_sample(store: Frontier) -> None:
+async def _reopen_sample(store: Store) -> None:
     """Queue again all that was not drawn. If the process is killed meanwhile, the next run does it again."""
     await store.samples.reopen()
     after = -1
@@ -62,7 +66,7 @@ class OperatorListener:
 
     def __init__(
         self,
-        store: EngineStore,
+        store: Store,
         clock: Clock,
         gate: Gate,
         blocks: Blocks,

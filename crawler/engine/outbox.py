@@ -14,7 +14,7 @@ from crawler.frontier.politeness import Pace
 from crawler.model import Fetched, Recorded
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.tdmrep import TdmrepFile
-from crawler.store.protocols import CommitBatch, Refuted, RequestRow, RobotsNews, RobotsTarget, RobotsWait
+from crawler.store.rows import CommitBatch, Refuted, RequestRow, RobotsNews, RobotsTarget, RobotsWait
 
 
 class Load(NamedTuple):

@@ -9,9 +9,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
+from typing import TYPE_CHECKING
 
 from crawler.model import Kind
-from crawler.store.protocols import Claim, Overview, PageGrant
+from crawler.store.rows import Claim, PageGrant
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _BETWEEN_COMMITS_S = 1.0  # commits are hardly further apart
 _MAX_PER_GROUP = 50
@@ -89,7 +93,7 @@ class Budget:
     #: How many pages are to be set aside for each group held.
     per_group = 0
 
-    async def begin(self, store: Overview) -> None:
+    async def begin(self, store: Store) -> None:
         """Count the pages that are in the store already."""
 
     def restrict_to_revisits(self) -> None:
@@ -165,7 +169,7 @@ class _OwnBudget(Budget):
         super().__init__(limit)
         self._pages = limit
 
-    async def begin(self, store: Overview) -> None:
+    async def begin(self, store: Store) -> None:
         self._left = self._pages - await store.fetched_count()
 
 

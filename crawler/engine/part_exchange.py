@@ -6,28 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, brief_time
 from crawler.errors import CrawlerError, StoreError
 from crawler.formatting import duration
 from crawler.frontier.parts import PartLook, is_quiet
 from crawler.model import RobotsCopy
-from crawler.store.protocols import ClaimedSite, PartStore
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _LOOK_EVERY_S = 1.0
 _AT_ONCE = 2_000  # offers in one transaction
 _TOLD_AFTER_S = 10.0  # the commands of all parts are begun one after the other
-
-
-class OpenPart(PartStore, Protocol):
-    """The store of another part, opened for this process."""
-
-    async def site(self, name: str) -> ClaimedSite | None: ...
-
-    async def robots_text(self, sha256: bytes) -> bytes: ...
-
-    async def close(self) -> None: ...
 
 
 class OtherPart:
@@ -40,7 +32,7 @@ class OtherPart:
         self,
         number: int,
         name: str,
-        open_store: Callable[[], Awaitable[OpenPart]],
+        open_store: Callable[[], Awaitable[Store]],
         clock: Clock,
         tell: Callable[[str], None],
     ) -> None:
@@ -49,13 +41,13 @@ class OtherPart:
         self._open_store = open_store
         self._clock = clock
         self._tell = tell
-        self._store: OpenPart | None = None
+        self._store: Store | None = None
         self._away_since: float | None = None
         self._is_told = False
         self._mutex = asyncio.Lock()
 
     @asynccontextmanager
-    async def asked(self) -> AsyncIterator[OpenPart]:
+    async def asked(self) -> AsyncIterator[Store]:
         """Lend the store to one task at a time. An error of the store in the context becomes :class:`PartAway`."""
         async with self._mutex:
             try:
@@ -113,7 +105,7 @@ class PartExchange:
 
     def __init__(
         self,
-        store: PartStore,
+        store: Store,
         own: int,
         others: Sequence[OtherPart],
         clock: Clock,

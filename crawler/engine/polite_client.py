@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
@@ -26,8 +27,11 @@ from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.model import FetchResult, Request
 from crawler.robots.readings import SiteRules
-from crawler.store.protocols import ClaimedSite, Frontier, RobotsNews, RobotsTarget
+from crawler.store.rows import ClaimedSite, RobotsNews, RobotsTarget
 from crawler.url import split
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _LOOK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
 _LOOKS = 30  # at a site that a robots.txt waits for
@@ -42,7 +46,7 @@ class PoliteClient:
 
     def __init__(
         self,
-        store: Frontier,
+        store: Store,
         fetcher: Fetcher,
         clock: Clock,
         politeness: PolitenessSettings,
@@ -138,7 +142,7 @@ class PoliteClient:
 class _Commits:
     """Commits the results of the requests of a :class:`PoliteClient` at once."""
 
-    def __init__(self, store: Frontier, clock: Clock, outbox: Outbox, gate: Gate) -> None:
+    def __init__(self, store: Store, clock: Clock, outbox: Outbox, gate: Gate) -> None:
         self._store = store
         self._clock = clock
         self._outbox = outbox

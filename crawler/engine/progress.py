@@ -13,7 +13,7 @@ from crawler.frontier.decide import Outcome
 from crawler.frontier.revisit import VisitResult
 from crawler.model import Purpose, State
 from crawler.reasons import UNSENT_KINDS, ErrorKind, ReasonCode
-from crawler.store.protocols import RequestRow, Waiting
+from crawler.store.rows import RequestRow, Waiting
 
 #: How many bugs of the crawler a run survives. A larger number cannot be about single answers.
 MAX_FAULTS = 100

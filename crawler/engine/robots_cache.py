@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Collection
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
@@ -28,16 +28,11 @@ from crawler.reasons import ErrorKind, WaitCode
 from crawler.robots.readings import SiteRules
 from crawler.robots.response import Follow, interpret, is_usable, out_of_reach, shared, unanswered
 from crawler.robots.text import SMALL_BYTES
-from crawler.store.protocols import (
-    HORIZON_S,
-    AgentLine,
-    ClaimedSite,
-    Frontier,
-    RobotsNews,
-    RobotsTarget,
-    RobotsWait,
-)
+from crawler.store.rows import HORIZON_S, AgentLine, ClaimedSite, RobotsNews, RobotsTarget, RobotsWait
 from crawler.url import ROBOTS_PATH, host_of, registered_domain, split
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 #: The headers that say how long an answer holds, and whether it is whole. An audit judges the answer by them again.
 _KEPT = frozenset(("cache-control", "expires", "date", "age", "retry-after", "content-range"))
@@ -117,7 +112,7 @@ class RobotsCache:
         self,
         policy: RobotsPolicy,
         gate: Gate,
-        store: Frontier,
+        store: Store,
         clock: Clock,
         intake: RobotsIntake,
         progress: Progress,

@@ -9,7 +9,7 @@ from crawler.engine.outbox import Outbox
 from crawler.engine.sampling_frame import SamplingFrame
 from crawler.frontier.scope import Scope, adopt_mains
 from crawler.robots.readings import SiteRules
-from crawler.store.protocols import RobotsNews
+from crawler.store.rows import RobotsNews
 
 
 class CrawlRobotsIntake:

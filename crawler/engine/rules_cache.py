@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.gate import Gate
@@ -15,8 +16,10 @@ from crawler.engine.robots_reading import read_robots
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots.readings import SiteRules
 from crawler.robots.text import SMALL_BYTES
-from crawler.store.protocols import Frontier
 from crawler.url import ROBOTS_PATH
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _RULES_KEPT = 10_000  # with many sites, each is claimed anew for every request
 _RULES_KEPT_BYTES = 64 << 20  # of memory, estimated: within a fifth for large files
@@ -37,7 +40,7 @@ class RulesCache:
         self,
         policy: RobotsPolicy,
         gate: Gate,
-        store: Frontier,
+        store: Store,
         main_sites: MainSites,
         reader: RobotsReader,
         exchange: PartExchange | None = None,

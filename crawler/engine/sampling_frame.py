@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from crawler.model import Purpose
-from crawler.store.protocols import RequestRow
+from crawler.store.rows import RequestRow
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from crawler.engine.rules_cache import RulesCache
 from crawler.frontier.decide import Outcome, Queued, after_sitemap
@@ -17,8 +18,11 @@ from crawler.robots.readings import SiteRules
 from crawler.sitemaps.findings import Sitemap, SitemapKind, SitemapLimits
 from crawler.sitemaps.read import read_sitemap
 from crawler.sitemaps.trust import Trust
-from crawler.store.protocols import Overview, RobotsNews
+from crawler.store.rows import RobotsNews
 from crawler.url import split
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _LIMITS = SitemapLimits()
 _MAX_NAMED = 500  # sitemaps taken from one robots.txt: it may name 20,000, on any host
@@ -47,7 +51,7 @@ def request_for(url: str) -> Request:
 
 
 async def read(
-    queued: Queued, result: Fetched, rules_cache: RulesCache, scope: Scope, store: Overview, *, hinting: bool = False
+    queued: Queued, result: Fetched, rules_cache: RulesCache, scope: Scope, store: Store, *, hinting: bool = False
 ) -> Outcome:
     """The outcome of a sitemap: an offer for each URL that it may speak for. If ``hinting``, its dates become hints.
 

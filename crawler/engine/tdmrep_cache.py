@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from crawler.engine.gate import FetchPermit, Gate
 from crawler.engine.outbox import Outbox
@@ -11,7 +11,10 @@ from crawler.engine.permission import Closed, permission
 from crawler.model import Purpose, Request
 from crawler.robots.readings import SiteRules
 from crawler.robots.tdmrep import MAX_BYTES, NO_RULES, TDMREP_PATH, TdmRules, interpret_tdmrep, tdm_rules
-from crawler.store.protocols import ClaimedSite, Frontier
+from crawler.store.rows import ClaimedSite
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _KEPT = 1_000
 
@@ -28,7 +31,7 @@ class TdmrepCache:
     as fresh as robots.txt is. Without an answer it states nothing until then.
     """
 
-    def __init__(self, gate: Gate, store: Frontier, outbox: Outbox) -> None:
+    def __init__(self, gate: Gate, store: Store, outbox: Outbox) -> None:
         self._gate = gate
         self._store = store
         self._outbox = outbox

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import Frontier
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
-async def conclude(store: Frontier, policy: CrawlPolicy, budget: Budget, progress: Progress) -> RunEnd | None:
+async def conclude(store: Store, policy: CrawlPolicy, budget: Budget, progress: Progress) -> RunEnd | None:
     """The reason why a crawl that has nothing to claim is over; ``None`` if a group was queued meanwhile.
 
     Raises :class:`crawler.errors.StoreError`.
@@ -27,7 +31,7 @@ async def conclude(store: Frontier, policy: CrawlPolicy, budget: Budget, progres
     return _at_their_limit(policy.limits.max_pages_per_site, queued)
 
 
-async def _nothing_left(store: Frontier, progress: Progress, *, revisits: bool) -> RunEnd:
+async def _nothing_left(store: Store, progress: Progress, *, revisits: bool) -> RunEnd:
     """Why the frontier is empty: everything was visited, every seed was left out, or nothing was queued.
 
     ``revisits`` says whether the run also makes revisits.

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from crawler.atomic_files import AtomicFiles
 from crawler.errors import Argument, UsageError
@@ -24,8 +24,10 @@ from crawler.export.view_columns import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
 from crawler.preferences.purposes import UsePurpose
-from crawler.store.protocols import StoreReader
 from crawler.texts.reader import TextReader
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 __all__ = ["FORMATS", "VIEWS", "ExportProgress", "Format", "export"]
 
@@ -77,7 +79,7 @@ FORMATS = {
 
 
 async def export(
-    store: StoreReader,
+    store: Store,
     format: str,
     out: Path | BinaryIO,
     *,

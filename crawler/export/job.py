@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
@@ -17,9 +17,11 @@ from crawler.export.view_columns import VIEWS
 from crawler.page.directives import asked_of
 from crawler.page.texts import Block
 from crawler.preferences.purposes import UsePurpose, categories_for
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import UserSql, load_statements
 from crawler.texts.reader import TextReader, TextUnread
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 SQL = load_statements("crawler.export")
 
@@ -59,7 +61,7 @@ class ExportProgress:
 class Job:
     """One export. ``now`` is in seconds since the epoch."""
 
-    store: StoreReader
+    store: Store
     view: str
     where: str | None
     files: AtomicFiles

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from crawler.model import Reading
 from crawler.robots.first_match import lost_to_first_match
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.text import RobotsFile, parse
 from crawler.settings.settings import Settings
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SQL = load_statements("crawler.inspect")
 _MOST_JUDGED = 1000
@@ -18,7 +21,7 @@ _MOST_OCTETS = 1 << 20  # of robots.txt, which take less than a second
 _SHOWN = 5
 
 
-async def told_of_first_matches(store: StoreReader, settings: Settings) -> list[str]:
+async def told_of_first_matches(store: Store, settings: Settings) -> list[str]:
     """One sentence for each of the first such URLs, with its remedy, and one for the rest.
 
     Only ``strict`` has such URLs. At most a thousand refused URLs are judged, by a megabyte of robots.txt in all,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crawler.store.protocols import Beat
+from crawler.store.rows import Beat
 
 #: A crawl records a sign of life every 5 s. One without a sign for this long was killed, or is stuck.
 SILENT_S = 15.0

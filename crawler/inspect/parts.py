@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawler.cli.layout import Fact
 from crawler.formatting import many
@@ -12,7 +12,9 @@ from crawler.frontier.parts import Parts, PartTraffic
 from crawler.model import State
 from crawler.store.location import is_url, shown
 from crawler.store.open import is_there
-from crawler.store.protocols import StoreReader
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
 class PartStatus(NamedTuple):
@@ -52,7 +54,7 @@ class PartStatus(NamedTuple):
         return rows
 
 
-async def part_status(store: StoreReader) -> PartStatus | None:
+async def part_status(store: Store) -> PartStatus | None:
     """The part that a store has, and what it exchanges; ``None`` if it has the whole crawl."""
     if store.parts is None:
         return None
@@ -63,7 +65,7 @@ async def part_status(store: StoreReader) -> PartStatus | None:
     return PartStatus(store.parts, tuple(await store.part_traffic()), is_waiting, unbegun)
 
 
-async def told_unfinished(stores: Mapping[int, StoreReader], parts: Parts) -> str:
+async def told_unfinished(stores: Mapping[int, Store], parts: Parts) -> str:
     """Which parts of a crawl are not over, and why; "" if all are. ``stores`` are those of the parts that exist."""
     looks = {number: await store.part_look() for number, store in stores.items()}
     told = []

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.cli.layout import Fact
 from crawler.clock import brief_time, iso
 from crawler.formatting import duration, many
 from crawler.frontier.revisit import Habits
 from crawler.store.location import db_argument
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _VERSIONS_SHOWN = 10
 
 _SQL = load_statements("crawler.inspect")
 
 
-async def revisits_of(store: StoreReader, number: int, now: float) -> dict[str, Any] | None:
+async def revisits_of(store: Store, number: int, now: float) -> dict[str, Any] | None:
     """When and why a URL is revisited, and its versions, the newest first; ``None`` if it is not revisited."""
     rows = await store.query(_SQL["revisit"], {"url_id": number})
     if not rows:
@@ -52,7 +54,7 @@ def about_revisits(revisit: Mapping[str, Any] | None, now: float) -> list[Fact]:
     return rows
 
 
-async def count_revisits(store: StoreReader, now: float) -> dict[str, Any]:
+async def count_revisits(store: Store, now: float) -> dict[str, Any]:
     """How many URLs are revisited, how many of them are due, and the time of the first (``None`` if there are none)."""
     (row,) = await store.query(_SQL["count_revisits"], {"now": now})
     return row

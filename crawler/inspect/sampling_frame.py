@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from crawler.clock import brief_time
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SITES_SHOWN = 5
 _NO_LIMIT = 1 << 62
@@ -42,7 +44,7 @@ class OpenFrame(NamedTuple):
         return f"the sample waits for {held_by} ({', '.join(self.sites)}{more}), {latest} (sample.frame_patience)"
 
 
-async def open_frame(store: StoreReader, now: float) -> OpenFrame | None:
+async def open_frame(store: Store, now: float) -> OpenFrame | None:
     """The sampling frame that the last run left open, or has open now; ``None`` if there is none."""
     settings = await stored_settings(store) or Settings()
     if settings.sample.size is None or settings.sample.method is Method.STRATIFIED:
@@ -58,7 +60,7 @@ async def open_frame(store: StoreReader, now: float) -> OpenFrame | None:
     return OpenFrame(depth, closes_at, tuple(row["site"] for row in rows), count["sites"])
 
 
-async def frame_answered_at(store: StoreReader, now: float) -> float:
+async def frame_answered_at(store: Store, now: float) -> float:
     """When a page was last answered for the sampling frame that is open; at least when the crawl began to build it."""
     (answer,) = await store.query(_SQL["last_answer"])
     return max(answer["at"] or 0.0, _begun_at(await store.query(_SQL["runs_since_draw"]), now))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table
 from rich.text import Text
@@ -31,8 +31,11 @@ from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.store.computed import Computed, told_behind
 from crawler.store.location import db_argument
-from crawler.store.protocols import Beat, Counts, StoreReader, Waiting
+from crawler.store.rows import Beat, Counts, Waiting
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SITES_SHOWN = 20
 _WORKERS_SHOWN = 50
@@ -71,7 +74,7 @@ class Status(NamedTuple):
     parsers: Confinement  # by which this machine can confine the processes that read pages
 
 
-async def workers(store: StoreReader) -> list[dict[str, Any]]:
+async def workers(store: Store) -> list[dict[str, Any]]:
     """The workers of the last run: first those at work, then those that have ended.
 
     ``alive`` is false for a worker that has ended or is known to be dead.
@@ -89,7 +92,7 @@ def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
     return len(workers) > 1 or any(worker["lease_until"] is not None for worker in workers)
 
 
-async def look(store: StoreReader, now: float) -> Status:
+async def look(store: Store, now: float) -> Status:
     """Read the status of a store."""
     run = await store.last_run()
     sites = await store.query(_SQL["largest_sites"], {"limit": _SITES_SHOWN})
@@ -118,7 +121,7 @@ async def look(store: StoreReader, now: float) -> Status:
     )
 
 
-async def reasons(store: StoreReader, state: State) -> list[tuple[ReasonCode, int]]:
+async def reasons(store: Store, state: State) -> list[tuple[ReasonCode, int]]:
     """How many URLs are in ``state`` for each reason, the most frequent first."""
     rows = await store.query(_SQL["reasons"], {"state": state.value})
     return [(ReasonCode(row["reason_code"]), row["urls"]) for row in rows]

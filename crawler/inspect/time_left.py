@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.formatting import duration, many
 from crawler.frontier.scope import ScopeMode
 from crawler.frontier.time_left import DepthCount, GroupBacklog, Limits, TimeLeft, time_left
 from crawler.settings.settings import Settings
 from crawler.settings.stored import recorded
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _GROUPS = 5000  # those that need longest, taken by their backlogs; the others end earlier
 _NO_LIMIT = 2**53
@@ -20,7 +22,7 @@ _NO_LIMIT = 2**53
 _SQL = load_statements("crawler.inspect")
 
 
-async def read_time_left(store: StoreReader, now: float) -> TimeLeft | None:
+async def read_time_left(store: Store, now: float) -> TimeLeft | None:
     """The time that the crawl on ``store`` needs from ``now`` on, in seconds; ``None`` if nothing is queued.
 
     The settings are those of the last run. It reads the whole frontier, and counts all URLs by depth.
@@ -29,7 +31,7 @@ async def read_time_left(store: StoreReader, now: float) -> TimeLeft | None:
     return None if run is None else await time_left_under(store, recorded(json.loads(run["settings"])), run, now)
 
 
-async def time_left_under(store: StoreReader, settings: Settings, run: dict[str, Any], now: float) -> TimeLeft | None:
+async def time_left_under(store: Store, settings: Settings, run: dict[str, Any], now: float) -> TimeLeft | None:
     """The time that the crawl on ``store`` needs under ``settings``; ``run`` is the row of its run."""
     most = settings.limits
     per_site = _NO_LIMIT if most.max_pages_per_site is None else most.max_pages_per_site
@@ -47,7 +49,7 @@ async def time_left_under(store: StoreReader, settings: Settings, run: dict[str,
     return time_left(backlogs, depths, settings.politeness, limits, now)
 
 
-def _run_time_s(store: StoreReader, settings: Settings, run: dict[str, Any], now: float) -> float:
+def _run_time_s(store: Store, settings: Settings, run: dict[str, Any], now: float) -> float:
     """The time until the time limit of ``run`` ends it, in seconds; infinite without a limit.
 
     The limit is of one run, and the next run has its own: it says nothing once the run has ended, or was killed.

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -37,9 +37,11 @@ from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.store.location import db_argument, shown
-from crawler.store.protocols import Overview, StoreReader
 from crawler.store.statements import load_statements
 from crawler.url import host_of, split
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _LINKERS_SHOWN = 10
 _STEPS_SHOWN = 30
@@ -57,7 +59,7 @@ def remedy(db: str, path: str = "REGEX", host: str = "HOST") -> str:
     )
 
 
-async def explain(store: StoreReader, url: str, *, now: float) -> dict[str, Any]:
+async def explain(store: Store, url: str, *, now: float) -> dict[str, Any]:
     """Everything that the store knows about a canonical URL, as one JSON object.
 
     ``known`` is false if the crawl never found the URL. The verdicts of robots.txt and of the scope are computed anew,
@@ -95,14 +97,14 @@ async def explain(store: StoreReader, url: str, *, now: float) -> dict[str, Any]
     return known
 
 
-async def _scope(store: Overview, url: str, known: dict[str, Any], settings: Settings) -> Reason | None:
+async def _scope(store: Store, url: str, known: dict[str, Any], settings: Settings) -> Reason | None:
     """Why the scope of the last run, or a rule against traps, excludes this URL; ``None`` if they include it."""
     scope = await scope_of(store, settings, known["at"])
     wanted_itself = known.get("seed", False) or known.get("kind", Kind.PAGE) != Kind.PAGE
     return scope.refusal(url, known.get("depth", 0), is_seed=wanted_itself)
 
 
-async def scope_of(store: Overview, settings: Settings, now: float) -> Scope:
+async def scope_of(store: Store, settings: Settings, now: float) -> Scope:
     """The scope of a run with these ``settings``, for the seeds of the store."""
     scope = crawl_scope(settings, await store.places(), now)
     scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
@@ -110,7 +112,7 @@ async def scope_of(store: Overview, settings: Settings, now: float) -> Scope:
     return scope
 
 
-async def _leads_to(store: StoreReader, number: int) -> list[dict[str, Any]]:
+async def _leads_to(store: Store, number: int) -> list[dict[str, Any]]:
     """The URLs that this URL leads to by redirects, a Host line or a canonical URL, in order; a circle is cut."""
     steps: dict[int, dict[str, Any]] = {}
     next_id: int | None = number
@@ -122,7 +124,7 @@ async def _leads_to(store: StoreReader, number: int) -> list[dict[str, Any]]:
     return [*list(steps.values())[1:], *repeated]
 
 
-async def _linkers(store: StoreReader, number: int) -> dict[str, Any]:
+async def _linkers(store: Store, number: int) -> dict[str, Any]:
     """The first pages that link to a URL, and how many there are. Each statement scans the links, so few are sent."""
     first = await store.query(_SQL["first_links_to"], {"url_id": number, "limit": _LINKERS_SHOWN})
     if len(first) < _LINKERS_SHOWN:
@@ -131,7 +133,7 @@ async def _linkers(store: StoreReader, number: int) -> dict[str, Any]:
     return {"count": row["links"], "first": first}
 
 
-async def _page(store: StoreReader, number: int, now: float) -> dict[str, Any] | None:
+async def _page(store: Store, number: int, now: float) -> dict[str, Any] | None:
     """The stored facts about a page, without empty ones; ``None`` if the URL is no fetched page."""
     rows = await store.query(_SQL["page"], {"url_id": number})
     if not rows:
@@ -150,18 +152,18 @@ async def _page(store: StoreReader, number: int, now: float) -> dict[str, Any] |
     return page
 
 
-async def _site(store: StoreReader, site: str) -> dict[str, Any] | None:
+async def _site(store: Store, site: str) -> dict[str, Any] | None:
     rows = await store.query(_SQL["site"], {"site": site})
     return rows[0] if rows else None
 
 
-async def _mirror(store: StoreReader, site: str) -> dict[str, Any] | None:
+async def _mirror(store: Store, site: str) -> dict[str, Any] | None:
     """The main site of a mirror, and the evidence. ``leads_to`` is null if the Host lines form a circle."""
     rows = await store.query(_SQL["mirror"], {"site": site})
     return rows[0] if rows else None
 
 
-async def _robots(store: StoreReader, site: str, path: str, settings: Settings) -> dict[str, Any] | None:
+async def _robots(store: Store, site: str, path: str, settings: Settings) -> dict[str, Any] | None:
     """The robots.txt in force, and its verdict on ``path``, computed anew."""
     rows = await store.query(_SQL["robots"], {"site": site})
     if not rows:
@@ -199,7 +201,7 @@ async def _robots(store: StoreReader, site: str, path: str, settings: Settings) 
     return row
 
 
-async def _held_back(store: StoreReader, known: dict[str, Any], now: float) -> str | None:
+async def _held_back(store: Store, known: dict[str, Any], now: float) -> str | None:
     """The sample that holds a queued URL back, and what delays its draw; ``None`` if none does."""
     frame = await open_frame(store, now)
     if frame is None or frame.depth is None or known["depth"] < frame.depth or known["kind"] != Kind.PAGE:
@@ -207,7 +209,7 @@ async def _held_back(store: StoreReader, known: dict[str, Any], now: float) -> s
     return f"the draw: it is requested only if it is drawn; {frame.told(now)}"
 
 
-async def _limit_reached(store: Overview, known: dict[str, Any], settings: Settings) -> str | None:
+async def _limit_reached(store: Store, known: dict[str, Any], settings: Settings) -> str | None:
     """The limit on pages that keeps a queued URL from being requested; ``None`` if none does.
 
     A run that revisits goes on with revisits when it has ``--max-pages``.

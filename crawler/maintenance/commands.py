@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,7 +25,10 @@ from crawler.search.build_index import empty_index
 from crawler.settings.stores import existing_store, order
 from crawler.store.computed import Computed, told_behind
 from crawler.store.location import db_argument, require_own_host, shown
-from crawler.store.protocols import Content, CrawlStore
+from crawler.store.rows import Content
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _MAX_BECAUSE = 1000
 _NEVER = -1e300  # before every time
@@ -33,7 +36,7 @@ _ALL = 1 << 31  # more versions than a page has
 
 
 @asynccontextmanager
-async def _idle_store(db: str) -> AsyncIterator[CrawlStore]:
+async def _idle_store(db: str) -> AsyncIterator[Store]:
     """The store ``db``, on which no crawl is at work, and none begins meanwhile.
 
     Raises :class:`StoreInUse` if one is, and what :func:`existing_store` raises.
@@ -151,7 +154,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
     return _result(chosen, taken) | details, "\n".join(sentences)
 
 
-async def _empty_log(store: CrawlStore, db: str) -> None:
+async def _empty_log(store: Store, db: str) -> None:
     if not await store.maintenance.empty_log():
         tell(
             "another command reads the store, so its log still holds what was deleted: end that command, then "

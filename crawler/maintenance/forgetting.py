@@ -8,13 +8,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from crawler.errors import UsageError
 from crawler.frontier.operator import blockable, covered, names_page, unmet
 from crawler.reasons import Reason, ReasonCode
-from crawler.store.protocols import Content, CrawlStore, StoreReader
+from crawler.store.rows import Content
 from crawler.store.statements import load_statements
 from crawler.url import NotCrawlable, canonicalise
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SQL = load_statements("crawler.maintenance")
 _BATCH = 2000
@@ -83,7 +87,7 @@ class Selection:
             yield batch
 
 
-async def select(store: StoreReader, asked: Wanted, *, forgotten: bool) -> Selection:
+async def select(store: Store, asked: Wanted, *, forgotten: bool) -> Selection:
     """The known URLs that are wanted: those that were forgotten, or those that were not.
 
     Raises :class:`UsageError` if one URL is wanted and the store does not know it.
@@ -113,12 +117,12 @@ async def select(store: StoreReader, asked: Wanted, *, forgotten: bool) -> Selec
     return found
 
 
-async def content_of(store: CrawlStore, chosen: Selection) -> Content:
+async def content_of(store: Store, chosen: Selection) -> Content:
     """How much the store holds of a selection."""
     return _sum([await store.maintenance.content_of(batch) for batch in chosen.batches()])
 
 
-async def forget(store: CrawlStore, chosen: Selection, reason: Reason) -> Content:
+async def forget(store: Store, chosen: Selection, reason: Reason) -> Content:
     """Take the content of a selection out of the store, batch by batch; the same call goes on after a crash.
 
     The bodies are deleted by :meth:`Maintenance.sweep_forgotten`.
@@ -126,7 +130,7 @@ async def forget(store: CrawlStore, chosen: Selection, reason: Reason) -> Conten
     return _sum([await store.maintenance.forget(batch, reason) for batch in chosen.batches()])
 
 
-async def redact(store: CrawlStore, forgotten: Selection) -> None:
+async def redact(store: Store, forgotten: Selection) -> None:
     """Reduce the addresses of forgotten URLs in the request log to their sites."""
     for batch in forgotten.batches():
         await store.maintenance.redact(batch)

@@ -9,7 +9,7 @@ link. Memory: 20 bytes a URL and 8 a link while reading, 5 a link afterwards.
 from __future__ import annotations
 
 from array import array
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,10 @@ from scipy.sparse import coo_array, csr_array
 
 from crawler.errors import StoreError
 from crawler.rank.pagerank import Counts, LinkGraph
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 Indices = NDArray[np.int32]
 
@@ -37,7 +39,7 @@ class _Urls(NamedTuple):
     is_page: NDArray[np.bool_]
 
 
-async def read_graph(store: StoreReader) -> LinkGraph:
+async def read_graph(store: Store) -> LinkGraph:
     """The link graph of a store. Raises :class:`crawler.errors.StoreError` if the store cannot be read."""
     urls = await _read_urls(store)
     ids, sites = urls.ids, urls.sites
@@ -59,7 +61,7 @@ async def read_graph(store: StoreReader) -> LinkGraph:
     return LinkGraph(ids[pages], sites[pages], csr_array(links))
 
 
-async def _read_urls(store: StoreReader) -> _Urls:
+async def _read_urls(store: Store) -> _Urls:
     ids, sites, targets, is_page = array("q"), array("q"), array("q"), bytearray()
     async for row in store.rows(_SQL["urls"]):
         ids.append(row.url_id)
@@ -83,7 +85,7 @@ def _chain_ends(ids: Counts, targets: Counts) -> Indices:
     return np.where(is_end[end], end, own)
 
 
-async def _map_mirrors(store: StoreReader, ids: Counts, node: Indices, sites: Counts) -> None:
+async def _map_mirrors(store: Store, ids: Counts, node: Indices, sites: Counts) -> None:
     """Map the URLs of mirrors to those of their main sites. Changes ``node`` and ``sites`` in place."""
     mirrored, mains, stand_ins = array("q"), array("q"), array("q")
     async for row in store.rows(_SQL["mirrored_urls"]):
@@ -97,7 +99,7 @@ async def _map_mirrors(store: StoreReader, ids: Counts, node: Indices, sites: Co
     node[:] = stands_for[node]
 
 
-async def _map_near_duplicates(store: StoreReader, ids: Counts, node: Indices) -> None:
+async def _map_near_duplicates(store: Store, ids: Counts, node: Indices) -> None:
     """Map the pages of a cluster to the page that represents it. Changes ``node`` in place.
 
     A page with a canonical URL that stands for it already stays with that one.
@@ -113,7 +115,7 @@ async def _map_near_duplicates(store: StoreReader, ids: Counts, node: Indices) -
     node[:] = stands_for[node]
 
 
-async def _read_links(store: StoreReader, ids: Counts) -> tuple[Indices, Indices]:
+async def _read_links(store: Store, ids: Counts) -> tuple[Indices, Indices]:
     """The indices in ``ids`` of the source and of the target of each link."""
     sources, targets = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     source_ids, counts, target_texts, waiting = array("q"), array("q"), list[str](), 0

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import starmap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
@@ -17,8 +17,11 @@ from crawler.cli.layout import STATE_STYLES
 from crawler.formatting import many
 from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
-from crawler.store.protocols import CrawlStore, PageRank, SiteRank, StoreReader
+from crawler.store.rows import PageRank, SiteRank
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _ROWS_AT_ONCE = 10_000
 _SQL = load_statements("crawler.rank")
@@ -33,7 +36,7 @@ class RankingSummary:
     sites: int
 
 
-async def rank(store: CrawlStore) -> RankingSummary:
+async def rank(store: Store) -> RankingSummary:
     """Rank the pages and sites of a store that is open for writing, and replace the stored ranks in one transaction.
 
     Raises :class:`crawler.errors.StoreError` if the store fails; it then keeps the old ranks.
@@ -50,7 +53,7 @@ async def rank(store: CrawlStore) -> RankingSummary:
     return RankingSummary(len(graph.url_ids), graph.in_links.nnz, len(sites.site_ids))
 
 
-async def top(store: StoreReader, count: int, *, sites: bool = False) -> list[dict[str, Any]]:
+async def top(store: Store, count: int, *, sites: bool = False) -> list[dict[str, Any]]:
     """The ``count`` pages (with ``sites``: the sites) with the highest PageRank, highest first."""
     return await store.query(_SQL["top_sites" if sites else "top_pages"], {"limit": count})
 

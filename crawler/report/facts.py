@@ -12,7 +12,7 @@ from crawler.model import State
 from crawler.reasons import ReasonCode
 from crawler.robots.doubts import Doubts
 from crawler.robots.mirrors import Contradiction
-from crawler.store.protocols import Counts
+from crawler.store.rows import Counts
 
 if TYPE_CHECKING:
     from crawler.sampling.survey import Survey

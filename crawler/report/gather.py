@@ -35,11 +35,11 @@ from crawler.report.facts import (
 )
 from crawler.robots.doubts import Doubts, doubts_about
 from crawler.sampling import load
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 
 if TYPE_CHECKING:
     from crawler.sampling.survey import Survey
+    from crawler.store.sections import Store
 
 #: How many rows a table of the report has at most.
 MAX_SITES = 200
@@ -63,7 +63,7 @@ _WIDTHS_S = (
 _SQL = load_statements("crawler.report")
 
 
-async def gather(store: StoreReader, name: str, now: float) -> Facts:
+async def gather(store: Store, name: str, now: float) -> Facts:
     """The facts about a store called ``name``; ``now`` in seconds since the epoch.
 
     All facts but the audit are of one moment, even if a crawl writes to the store.
@@ -109,14 +109,14 @@ async def gather(store: StoreReader, name: str, now: float) -> Facts:
         )
 
 
-async def _audit(store: StoreReader, now: float) -> AuditResult | str:
+async def _audit(store: Store, now: float) -> AuditResult | str:
     try:
         return await run_audit(store, now)
     except UsageError as error:  # the settings of a run are unreadable; the rest of the report is possible
         return str(error)
 
 
-async def _survey(store: StoreReader, now: float) -> Survey | str | None:
+async def _survey(store: Store, now: float) -> Survey | str | None:
     if await store.samples.drawn() is None:
         return None
     try:
@@ -126,7 +126,7 @@ async def _survey(store: StoreReader, now: float) -> Survey | str | None:
     return made
 
 
-async def _counted(store: StoreReader, statement: str) -> list[tuple[str, int]]:
+async def _counted(store: Store, statement: str) -> list[tuple[str, int]]:
     """The largest groups, and the sum of the others, so that a share of the list is a share of all."""
     rows = await store.query(_SQL[statement], {"limit": _MAX_GROUPS})
     counted = [(row["what"], row["n"]) for row in rows]
@@ -134,18 +134,18 @@ async def _counted(store: StoreReader, statement: str) -> list[tuple[str, int]]:
     return [*counted, (_OTHERS, others)] if others else counted
 
 
-async def _answers(store: StoreReader) -> list[tuple[str, int]]:
+async def _answers(store: Store) -> list[tuple[str, int]]:
     """Requests for pages by status, or by the meaning of their error."""
     meanings = {kind.value: kind.meaning for kind in ErrorKind}
     return [(meanings.get(what, what) or "no answer", n) for what, n in await _counted(store, "answers")]
 
 
-async def _reasons(store: StoreReader, state: State) -> list[ReasonGroup]:
+async def _reasons(store: Store, state: State) -> list[ReasonGroup]:
     rows = await store.query(_SQL["reasons"], {"state": state})
     return [ReasonGroup(ReasonCode(row["code"]), row["urls"], row["example_url"], row["example"]) for row in rows]
 
 
-async def _broken_links(store: StoreReader) -> BrokenLinks:
+async def _broken_links(store: Store) -> BrokenLinks:
     limits = {"pages_of_each": _MAX_LINKING_PAGES, "limit": MAX_BROKEN_TARGETS * _MAX_LINKING_PAGES}
     rows = await store.query(_SQL["broken_links"], limits)
     if not rows:
@@ -157,21 +157,21 @@ async def _broken_links(store: StoreReader) -> BrokenLinks:
     return BrokenLinks(rows[0]["links"], rows[0]["targets"], first[:MAX_BROKEN_TARGETS])
 
 
-async def _pages(store: StoreReader, statement: str, now: float) -> list[PageRow]:
+async def _pages(store: Store, statement: str, now: float) -> list[PageRow]:
     """Pages of a list of extremes. A title that the page no longer allows to be shown is left out."""
     rows = await store.query(_SQL[statement], {"limit": MAX_PAGES})
     shown = [row["title"] if asked_of(row["directives"]).until > now else None for row in rows]
     return [PageRow(row["url"], title, row["figure"]) for row, title in zip(rows, shown, strict=True)]
 
 
-async def _depths(store: StoreReader) -> Mapping[int, Mapping[State, int]]:
+async def _depths(store: Store) -> Mapping[int, Mapping[State, int]]:
     depths: defaultdict[int, dict[State, int]] = defaultdict(dict)
     for row in await store.query(_SQL["urls_by_depth"]):
         depths[row["depth"]][State(row["state"])] = row["urls"]
     return depths
 
 
-async def _timeline(store: StoreReader) -> Timeline:
+async def _timeline(store: Store) -> Timeline:
     """The timeline with the narrowest slots of which at most ``_MAX_SLOTS`` contain a request."""
     (active,) = await store.query(_SQL["active_time"])
     for width_s in _WIDTHS_S:
@@ -190,7 +190,7 @@ async def _timeline(store: StoreReader) -> Timeline:
     return Timeline(active["active_s"], width_s, slots)
 
 
-async def _distribution(store: StoreReader, quantity: str) -> Distribution:
+async def _distribution(store: Store, quantity: str) -> Distribution:
     """Counts by class and exact quantiles. Empty classes at both ends are left out."""
     classes = await store.query(_SQL[f"{quantity}_classes"])
     total = sum(row["n"] for row in classes)
@@ -209,7 +209,7 @@ async def _distribution(store: StoreReader, quantity: str) -> Distribution:
     )
 
 
-async def _sites(store: StoreReader) -> list[SiteRow]:
+async def _sites(store: Store) -> list[SiteRow]:
     sites = []
     for row in await store.query(_SQL["sites"], {"limit": MAX_SITES}):
         states = {state: row.pop(state) for state in State}
@@ -217,7 +217,7 @@ async def _sites(store: StoreReader) -> list[SiteRow]:
     return sorted(sites, key=lambda site: (-site.states[State.FETCHED], -site.requests, site.number))
 
 
-async def _doubtful_sites(store: StoreReader) -> tuple[list[DoubtfulSite], int]:
+async def _doubtful_sites(store: Store) -> tuple[list[DoubtfulSite], int]:
     """The first sites whose robots.txt has lines in doubt, and their number. Each text is read once."""
     first: list[tuple[int, int, DoubtfulSite]] = []  # a heap; its least element is the last to be shown
     number, text, found = 0, None, Doubts()
@@ -233,7 +233,7 @@ async def _doubtful_sites(store: StoreReader) -> tuple[list[DoubtfulSite], int]:
     return [site for *_, site in sorted(first, reverse=True)], number
 
 
-async def _graph(store: StoreReader, fetched_sites: int) -> SiteGraph:
+async def _graph(store: Store, fetched_sites: int) -> SiteGraph:
     limit = {"limit": MAX_GRAPH_SITES}
     sites = await store.query(_SQL["graph_sites"], limit)
     places = {row["site_id"]: place for place, row in enumerate(sites)}

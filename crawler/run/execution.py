@@ -10,14 +10,14 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.cli.console import PrintableConsole, console
 from crawler.cli.logs import set_up_logging
 from crawler.cli.options import configured, given_settings, named_seeds
 from crawler.cli.output import print_json, tell, to_json
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
-from crawler.cli.signals import END_WITHIN_S, TEAM_ENDS_WITHIN_S, ForcedEnd, Signals
+from crawler.cli.signals import END_WITHIN_S, TEAM_ENDS_WITHIN_S, ForcedEnd, Reconnecting, Signals
 from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
 from crawler.errors import CrawlerError, Setting, UsageError
@@ -45,7 +45,10 @@ from crawler.settings.settings import Settings
 from crawler.settings.stored import differing, settings_stored_at
 from crawler.settings.stores import open_store
 from crawler.store.location import db_argument, shown
-from crawler.store.protocols import Counts, Reconnecting, StoreReader
+from crawler.store.rows import Counts
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _COUNT_WITHIN_S = 0.7  # at a forced end
 _VALUES_SHOWN = 3  # of a list that an earlier run was given
@@ -305,7 +308,7 @@ def _exit_code(progress: Progress, db: str, nothing: str | None, *, stopped: obj
 
 
 def _shown(
-    settings: Settings, crawl: Watched, awaited: Reconnecting, store: StoreReader, clock: SystemClock, signals: Signals
+    settings: Settings, crawl: Watched, awaited: Reconnecting, store: Store, clock: SystemClock, signals: Signals
 ) -> AbstractAsyncContextManager[None]:
     """Show a running crawl: the live display on a terminal, otherwise notes on standard error.
 
@@ -319,7 +322,7 @@ def _shown(
     return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, patience_s, db, settings.robots)
 
 
-async def _told_of_unreached(store: StoreReader, settings: Settings) -> list[str]:
+async def _told_of_unreached(store: Store, settings: Settings) -> list[str]:
     """Sentences about seeds without a host, and about seeds that a robots.txt perhaps closes by mistake."""
     hosts = await told_of_unknown_seeds(store, settings.store.db)
     return hosts + await told_of_first_matches(store, settings)

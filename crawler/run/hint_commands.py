@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from shlex import quote
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -23,7 +23,9 @@ from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import db_argument
-from crawler.store.protocols import CrawlStore
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _AT_ONCE = 5000
 _SHOWN = 3  # refused URLs
@@ -82,9 +84,7 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
     return run_async(take())
 
 
-async def take_hints(
-    store: CrawlStore, urls: Iterable[str], kind: HintKind, source: str
-) -> tuple[Heeded, dict[str, str]]:
+async def take_hints(store: Store, urls: Iterable[str], kind: HintKind, source: str) -> tuple[Heeded, dict[str, str]]:
     """Give the store hints about ``urls``, under the scope and the settings of the last run.
 
     Also returns the new URLs that the scope refuses, each with the reason.

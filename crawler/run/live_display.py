@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -32,8 +32,12 @@ from crawler.reasons import ReasonCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
-from crawler.store.protocols import Counts, Reconnecting, StoreReader, Waiting
+from crawler.store.rows import Counts, Waiting
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.cli.signals import Reconnecting
+    from crawler.store.sections import Store
 
 _REFRESH_S = 0.5
 _DEFAULT_ROBOTS = RobotsSettings()
@@ -78,7 +82,7 @@ class Watch:
     def __init__(
         self,
         crawl: Watched,
-        store: StoreReader,
+        store: Store,
         clock: Clock,
         console: PrintableConsole,
         stopped_by: Callable[[], str | None],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from crawler.clock import brief_time
 from crawler.engine.progress import Progress
@@ -16,7 +17,9 @@ from crawler.reasons import EndCode, ReasonCode, RunEnd
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.store.location import db_argument
-from crawler.store.protocols import EngineStore
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _MAX_SENTENCES = 3  # of one code
 
@@ -27,9 +30,7 @@ NOTHING_CRAWLED = 5
 _PAGE_LIMITS = frozenset({EndCode.MAX_PAGES, EndCode.MAX_PAGES_NO_REVISIT_DUE, EndCode.MAX_PAGES_PER_SITE})
 
 
-async def why_nothing(
-    store: EngineStore, progress: Progress, end: RunEnd, settings: Settings, now: float
-) -> str | None:
+async def why_nothing(store: Store, progress: Progress, end: RunEnd, settings: Settings, now: float) -> str | None:
     """The sentence that says why the run crawled nothing; ``None`` if it crawled something, or had nothing to do.
 
     What any worker of the run fetched counts. A run had nothing to do if the store holds pages, no URL is left queued,
@@ -55,7 +56,7 @@ async def why_nothing(
     return f"nothing was crawled: {reason}; `crawler why {quote(named)}{db_argument(settings.store.db)}` explains it"
 
 
-async def _reason(store: EngineStore, end: RunEnd, settings: Settings, now: float, *, has_one_seed: bool) -> str:
+async def _reason(store: Store, end: RunEnd, settings: Settings, now: float, *, has_one_seed: bool) -> str:
     if end.code in _PAGE_LIMITS:
         return end.told(terminal_name)
     if (wait := await store.next_ready(now)) is not None:  # URLs are left: the run ended for another reason

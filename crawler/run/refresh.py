@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
@@ -14,9 +15,11 @@ from crawler.inspect.why import scope_of
 from crawler.run.session import require_draw_kept
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 from crawler.url import ROBOTS_PATH, NotCrawlable, canonicalise, split
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SQL = load_statements("crawler.run")
 _AT_ONCE = 5000
@@ -46,7 +49,7 @@ async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
         return await store.revisits.queue_due(revisit, now, now, limit, hinted_only=True)
 
 
-async def _named(store: StoreReader, names: Sequence[str]) -> tuple[list[str], list[str]]:
+async def _named(store: Store, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """The sites whose robots.txt is to be read again, and the URLs to visit.
 
     The URLs are the visited ones that ``names`` name, and the unvisited ones that are named one by one.
@@ -79,6 +82,6 @@ async def _named(store: StoreReader, names: Sequence[str]) -> tuple[list[str], l
     return anew, list(wanted)
 
 
-async def _visited(store: StoreReader, statement: str, **parameters: str) -> list[str]:
+async def _visited(store: Store, statement: str, **parameters: str) -> list[str]:
     async with aclosing(store.rows(_SQL[statement], parameters)) as rows:
         return [row.url async for row in rows]

@@ -49,12 +49,12 @@ from crawler.settings.stored import to_record
 from crawler.settings.stores import open_store
 from crawler.store.location import absolute, db_argument, is_url, shown
 from crawler.store.open import is_there
-from crawler.store.protocols import CrawlStore, EngineStore, Overview
 from crawler.url import address_for, host_of, is_loopback, literal_address
 from crawler.version import VERSION
 
 if TYPE_CHECKING:
     from crawler.export.warc_recorder import WarcFolder
+    from crawler.store.sections import Store
 
 _LOG = logging.getLogger("crawler.run")
 
@@ -73,7 +73,7 @@ async def crawl_session(
     hooks: Hooks | None = None,
     settled: Settled | None = None,
     tell: Callable[[str], None] = lambda _: None,
-) -> AsyncIterator[tuple[Crawl, CrawlStore]]:
+) -> AsyncIterator[tuple[Crawl, Store]]:
     """A crawl ready to run, on an opened store that knows the seeds.
 
     ``strata`` names the stratum of each seed in a list, for a stratified sample. The seeds in ``domains`` stand for a
@@ -122,7 +122,7 @@ async def worker_session(
     clock: Clock,
     tell: Callable[[str], None] = lambda _: None,
     ends_at: float = math.inf,
-) -> AsyncIterator[tuple[Crawl, CrawlStore]]:
+) -> AsyncIterator[tuple[Crawl, Store]]:
     """The crawl of one worker among several, in a run that the process above it has begun.
 
     The worker sends nothing from ``ends_at`` on, in seconds of :func:`crawler.clock.boot_s`.
@@ -151,7 +151,7 @@ async def begun(
     domains: AbstractSet[str] = frozenset(),
     at_work: bool,
     tell: Callable[[str], None] = lambda _: None,
-) -> AsyncIterator[tuple[CrawlStore, Scope]]:
+) -> AsyncIterator[tuple[Store, Scope]]:
     """Begin a run, or join the run that other processes are working on; the context has its store and its scope.
 
     ``at_work`` says whether this process is a worker of the run. ``tell`` gets a sentence on what changed options do to
@@ -220,7 +220,7 @@ async def begun(
 @asynccontextmanager
 async def _fetching(
     settings: Settings,
-    store: EngineStore,
+    store: Store,
     scope: Scope,
     clock: Clock,
     *,
@@ -275,7 +275,7 @@ async def _fetching(
         yield Crawl(engine)
 
 
-def _written_folders(settings: Settings, store: EngineStore) -> tuple[Path, ...]:
+def _written_folders(settings: Settings, store: Store) -> tuple[Path, ...]:
     """The folders of this machine in which a crawl writes: of the SQLite file with its WAL, bodies, and the archive."""
     db, warc = settings.store.db, settings.output.warc
     database = [] if is_url(db) else [Path(db).resolve().parent]
@@ -283,7 +283,7 @@ def _written_folders(settings: Settings, store: EngineStore) -> tuple[Path, ...]
     return (*database, *bodies, *([Path(warc)] if warc else []))
 
 
-def _written_files(settings: Settings, store: EngineStore) -> tuple[Path, ...]:
+def _written_files(settings: Settings, store: Store) -> tuple[Path, ...]:
     """The files and folders of this machine that a crawl fills."""
     db, folders = settings.store.db, _written_folders(settings, store)
     if is_url(db):
@@ -364,7 +364,7 @@ def _require_extras(settings: Settings) -> None:
         raise missing_extra("WARC files need warcio", "export")
 
 
-async def _require_drawn(store: CrawlStore, settings: Settings) -> None:
+async def _require_drawn(store: Store, settings: Settings) -> None:
     """Raise :class:`UsageError` for a stratified sample that the store does not hold as ``settings`` ask for it."""
     sample = settings.sample
     if not sample.is_of_list:
@@ -378,7 +378,7 @@ async def _require_drawn(store: CrawlStore, settings: Settings) -> None:
         raise without_strata()
 
 
-async def require_draw_kept(store: Overview, settings: Settings) -> None:
+async def require_draw_kept(store: Store, settings: Settings) -> None:
     """Raise :class:`UsageError` if a run with ``settings`` would request pages that the sample in the store left out.
 
     Another sample may be drawn in its place, if that holds back what this one held back.
@@ -418,7 +418,7 @@ def of_list(settings: Settings) -> Settings:
 
 
 async def _frame(
-    store: CrawlStore, settings: Settings, clock: Clock, tell: Callable[[str], None], *, is_drawn: bool
+    store: Store, settings: Settings, clock: Clock, tell: Callable[[str], None], *, is_drawn: bool
 ) -> SamplingFrame | None:
     """The sampling frame of a crawl; closed if the sample has been drawn, for good if it was drawn from a list."""
     sample, depth, limit = settings.sample, settings.limits.max_depth, settings.limits.max_pages_per_site
@@ -441,7 +441,7 @@ async def _frame(
     return SamplingFrame(depth, draw, patience_s=sample.frame_patience_s, answered_at=answered_at)
 
 
-async def run_to_end(crawl: Crawl, store: EngineStore, clock: Clock, *, look_alone: bool = True) -> RunEnd:
+async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> RunEnd:
     """Run a crawl and note in the store why it ended.
 
     Afterwards :func:`look_back`, unless a process above several workers does that when all have ended (``look_alone``
@@ -494,7 +494,7 @@ def log_end(end: RunEnd) -> None:
     _LOG.info("the run ends: %s", end.sentence, extra={"ended_code": end.code.value})
 
 
-async def look_back(progress: Progress, store: EngineStore, clock: Clock) -> None:
+async def look_back(progress: Progress, store: Store, clock: Clock) -> None:
     """Look for what only the whole crawl shows: redirects in a circle and, if pages were fetched, mirrors.
 
     No-op if the run has sent nothing, or if other workers are still at work: the last one does it, also if it has sent
@@ -598,7 +598,7 @@ def parts_of(settings: Settings) -> Parts | None:
     return Parts(store.parts, store.parts.index(db))
 
 
-async def open_part(settings: Settings, parts: Parts, number: int) -> CrawlStore:
+async def open_part(settings: Settings, parts: Parts, number: int) -> Store:
     """The store of another part of the crawl, which must exist. It is asked, and nobody waits for it."""
     alone = replace(settings.workers, patience_s=0.0)
     there = replace(settings, store=replace(settings.store, db=parts.dbs[number]), workers=alone)
@@ -638,14 +638,14 @@ async def _agree(settings: Settings, parts: Parts, fresh: Collection[str], clock
     return seeds, domains
 
 
-async def _is_at_work(other: CrawlStore, db: str, clock: Clock) -> bool:
+async def _is_at_work(other: Store, db: str, clock: Clock) -> bool:
     """Whether a command crawls into the store of another part."""
     return await other.run_under_way(clock.now()) is not None if is_url(db) else other.is_held()
 
 
 @asynccontextmanager
 async def _exchange(
-    settings: Settings, store: EngineStore, clock: Clock, tell: Callable[[str], None]
+    settings: Settings, store: Store, clock: Clock, tell: Callable[[str], None]
 ) -> AsyncIterator[PartExchange | None]:
     """The exchange with the other parts of the crawl, if it has parts."""
     parts = store.parts

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.cli.logs import show_forwarded
 from crawler.cli.shared import STOPPED
@@ -30,7 +30,9 @@ from crawler.frontier.politeness import Pace
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.worker import Part
 from crawler.settings.settings import Settings
-from crawler.store.protocols import Runs
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _MAX_WORKERS = 256
 _MAX_DEATHS = 5  # one after the other, of workers that had finished nothing
@@ -79,7 +81,7 @@ def _dismiss(process: subprocess.Popen[bytes], why: RunEnd) -> None:
 class Team:
     """The workers of one command; the live display shows it as :class:`crawler.run.live_display.Watched`."""
 
-    def __init__(self, settings: Settings, store: Runs, clock: SystemClock, tell: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, store: Store, clock: SystemClock, tell: Callable[[str], None]) -> None:
         self._settings = settings
         self._store = store
         self._clock = clock

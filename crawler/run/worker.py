@@ -15,7 +15,7 @@ import pickle
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from crawler.cli.logs import Forwarding, show_by
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
@@ -30,7 +30,9 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import run_to_end, worker_session
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
-from crawler.store.protocols import Runs
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 REPORT_EVERY_S = 0.5
 
@@ -93,13 +95,13 @@ async def _until_alone(signals: Signals) -> None:
     signals.stop(RunEnd.from_json(json.loads(why)) if why else RunEnd(EndCode.STOPPED))
 
 
-async def _report(crawl: Crawl, store: Runs) -> None:
+async def _report(crawl: Crawl, store: Store) -> None:
     while True:
         _tell_progress(crawl, store, None)
         await asyncio.sleep(REPORT_EVERY_S)
 
 
-def _tell_progress(crawl: Crawl, store: Runs, end: RunEnd | None) -> None:
+def _tell_progress(crawl: Crawl, store: Store, end: RunEnd | None) -> None:
     told = None if end is None else end.as_json()
     _tell(crawl.progress.report() | {"worker": store.worker_id, "end": told, "away_s": store.away_s})
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from crawler.frontier.sample_design import Drawn, Method, Per, Sampler, SampleSettings
 from crawler.sampling.random_walk import UndirectedGraph, walk
-from crawler.store.protocols import CrawlStore, SampleDraw, SampleRow, StoreReader
+from crawler.store.rows import SampleDraw, SampleRow
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SQL = load_statements("crawler.sampling")
 
@@ -28,7 +31,7 @@ class FrameUrl(NamedTuple):
 
 
 async def draw(
-    store: CrawlStore, settings: SampleSettings, max_depth: int | None, pages_per_site: int | None, now: float
+    store: Store, settings: SampleSettings, max_depth: int | None, pages_per_site: int | None, now: float
 ) -> None:
     """Draw a sample of all known URLs, and replace the one in the store."""
     assert settings.size is not None
@@ -64,7 +67,7 @@ async def draw(
 
 
 async def keep_drawn(
-    store: CrawlStore,
+    store: Store,
     drawn: Iterable[Drawn],
     settings: SampleSettings,
     listed: int,
@@ -94,7 +97,7 @@ def _made(settings: SampleSettings, now: float, frame: int, cut_sites: int, max_
     )
 
 
-async def _rows(store: StoreReader, drawn: Iterable[Drawn]) -> list[SampleRow]:
+async def _rows(store: Store, drawn: Iterable[Drawn]) -> list[SampleRow]:
     rows = []
     for each in drawn:
         number = await store.find(each.url)
@@ -103,7 +106,7 @@ async def _rows(store: StoreReader, drawn: Iterable[Drawn]) -> list[SampleRow]:
     return rows
 
 
-async def _walked(store: StoreReader, units: list[FrameUrl], settings: SampleSettings) -> Iterator[SampleRow]:
+async def _walked(store: Store, units: list[FrameUrl], settings: SampleSettings) -> Iterator[SampleRow]:
     """Random walks on the links between the URLs of the frame: over the whole frame, or within each site."""
     assert settings.size is not None
     units.sort(key=lambda unit: unit.url)  # the numbers of URLs depend on the order in which the crawl found the sites
@@ -135,7 +138,7 @@ def _visits(
             yield SampleRow(units[rows[visit.node]].url_id, name, visit.walk, visit.probability)
 
 
-async def _links(store: StoreReader, units: list[FrameUrl]) -> np.ndarray:
+async def _links(store: Store, units: list[FrameUrl]) -> np.ndarray:
     """The indices in ``units`` of the ends of each link: a row of sources, and a row of targets."""
     numbers = np.array([unit.url_id for unit in units], np.int64)
     order = np.argsort(numbers)

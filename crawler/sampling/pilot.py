@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from crawler.errors import UsageError
 from crawler.sampling.survey import DrawnUrls, drawn_of
@@ -11,8 +12,11 @@ from crawler.sampling.variables import Variable
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.store.location import shown
-from crawler.store.protocols import SampleDraw, StoreReader
+from crawler.store.rows import SampleDraw
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SQL = load_statements("crawler.sampling")
 _NO_LIMIT = 1 << 62
@@ -50,7 +54,7 @@ class Pilot:
         return self.draw.frame
 
 
-async def read_pilot(store: StoreReader, variables: Mapping[str, Variable], now: float) -> Pilot:
+async def read_pilot(store: Store, variables: Mapping[str, Variable], now: float) -> Pilot:
     """The pilot in a store.
 
     Raises :class:`UsageError` if the store has no sample, and for a variable that cannot be computed.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from math import isfinite, nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.variables import Value, Variable, values_of
 from crawler.store.location import db_argument
-from crawler.store.protocols import SampleDraw, StoreReader
+from crawler.store.rows import SampleDraw
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 #: The status that stands for an exclusion.
 _EXCLUDED = {
@@ -196,11 +199,11 @@ def _numbers_of(estimate: Estimate) -> dict[str, Any]:
 
 
 async def survey(
-    store: StoreReader,
+    store: Store,
     now: float,
     variables: Mapping[str, Variable] | None = None,
     by: By | None = None,
-    earlier: StoreReader | None = None,
+    earlier: Store | None = None,
 ) -> Survey:
     """Estimates from the sample in the store.
 
@@ -248,7 +251,7 @@ async def survey(
     )
 
 
-async def drawn_of(store: StoreReader, draw: SampleDraw, variables: Mapping[str, Variable], now: float) -> DrawnUrls:
+async def drawn_of(store: Store, draw: SampleDraw, variables: Mapping[str, Variable], now: float) -> DrawnUrls:
     """The draws of the sample in the store with all quantities that :func:`survey` estimates over all.
 
     Raises :class:`UsageError` for a variable that cannot be computed.
@@ -260,7 +263,7 @@ async def drawn_of(store: StoreReader, draw: SampleDraw, variables: Mapping[str,
     return DrawnUrls(design, measures, [row["drawn_site"] for row in rows], [row["stratum"] for row in rows])
 
 
-async def values_of_draws(store: StoreReader, variables: Mapping[str, Variable], now: float) -> dict[str, list[Value]]:
+async def values_of_draws(store: Store, variables: Mapping[str, Variable], now: float) -> dict[str, list[Value]]:
     """The values of each variable: one for each draw, in the order of the draws; ``None`` for a draw without a value.
 
     Raises :class:`UsageError` for a variable that cannot be computed.
@@ -270,7 +273,7 @@ async def values_of_draws(store: StoreReader, variables: Mapping[str, Variable],
 
 
 async def _own_values(
-    store: StoreReader, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable, now: float
+    store: Store, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable, now: float
 ) -> list[Value]:
     if name in (_SIZE, _LINKS):  # two figures with one name could not be told apart
         raise UsageError(f"variable {name}: an estimate of every sample has this name; choose another name")
@@ -288,7 +291,7 @@ def _is_share(values: Iterable[Value]) -> bool:
 
 
 async def _parts(
-    store: StoreReader, draw: SampleDraw, whole: Sample, rows: Sequence[Mapping[str, Any]], by: By
+    store: Store, draw: SampleDraw, whole: Sample, rows: Sequence[Mapping[str, Any]], by: By
 ) -> list[_Part]:
     """The strata or sites of which some URL was drawn. If sites were drawn first, estimates of a site hold given it."""
     is_list, per_site = draw.method == Method.STRATIFIED, draw.per == Per.SITE
@@ -324,7 +327,7 @@ def _own_measures(sample: Sample, name: str, values: Sequence[Value]) -> Iterabl
 
 
 async def _changes(
-    store: StoreReader,
+    store: Store,
     draw: SampleDraw,
     rows: Sequence[Mapping[str, Any]],
     own: Mapping[str, Sequence[Value]],
@@ -375,7 +378,7 @@ def _outcome(row: Mapping[str, Any], limit: int | None) -> Outcome:
     return Outcome.NO_ANSWER if _status(row) == "none" else Outcome.ANSWERED
 
 
-async def _pages_per_site(store: StoreReader) -> int | None:
+async def _pages_per_site(store: Store) -> int | None:
     """The limit on the pages of a site in the last crawl, which may be the run under way; ``None`` if it had none."""
     run = await store.last_run()
     limit: int | None = json.loads(run["settings"]).get("limits", {}).get("max_pages_per_site") if run else None

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import islice
 from numbers import Real
+from typing import TYPE_CHECKING
 
 from crawler.errors import StatementError, UsageError
 from crawler.page.directives import asked_of
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import UserSql, load_statements
 from crawler.stored_pages import Page, stored_pages
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 #: A value of a page: a number, a truth value, or a label; ``None`` if the page has none.
 Value = float | bool | str | None
@@ -33,7 +36,7 @@ def variable_of(text: str) -> tuple[str, str]:
 
 
 async def values_of(
-    store: StoreReader, variable: Variable, name: str, pages: Sequence[int], now: float
+    store: Store, variable: Variable, name: str, pages: Sequence[int], now: float
 ) -> Mapping[int, Value]:
     """The values of pages, by their numbers. A page whose ``unavailable_after`` has passed has none.
 
@@ -56,7 +59,7 @@ async def values_of(
     return found
 
 
-async def _selected(store: StoreReader, expression: str, name: str, numbers: str, now: float) -> dict[int, Value]:
+async def _selected(store: Store, expression: str, name: str, numbers: str, now: float) -> dict[int, Value]:
     try:
         rows = await store.query(UserSql(_SQL["variable"].format(expression=expression, numbers=numbers)))
     except StatementError as error:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from crawler.search.excerpt import Marked, mark
 from crawler.search.index_backend import SQL
-from crawler.store.protocols import StoreReader
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
-async def matching_anchors(store: StoreReader, match: str, pages: Sequence[int]) -> dict[int, Marked]:
+async def matching_anchors(store: Store, match: str, pages: Sequence[int]) -> dict[int, Marked]:
     """For each page (by number), the anchor of a link to it with the most matches of the FTS5 expression ``match``.
 
     Of anchors with equally many matches the most frequent is taken; a page without a match is not in the result. Only

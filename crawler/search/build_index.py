@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
@@ -22,9 +22,11 @@ from crawler.page.texts import MainText
 from crawler.search.deduplicate import plan
 from crawler.search.index_backend import SQL, IndexBackend, IndexEntry, PageFigures
 from crawler.store.location import is_url
-from crawler.store.protocols import CrawlStore
 from crawler.texts.kept import StoredDocument, texts_of
 from crawler.texts.reader import ReadsTexts
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _BATCH = 500
 _MAX_BATCH_BYTES = 16_000_000  # of the documents in memory
@@ -53,7 +55,7 @@ class IndexSummary:
 
 
 async def build_index(
-    db: str, store: CrawlStore, texts: ReadsTexts, on_progress: OnProgress = lambda done, total: None
+    db: str, store: Store, texts: ReadsTexts, on_progress: OnProgress = lambda done, total: None
 ) -> IndexSummary:
     """Bring the index of the store at ``db`` (a path or URL) up to date.
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -26,7 +26,9 @@ from crawler.search.query import parse_query
 from crawler.search.results import SearchResult, TookTooLong, search
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
-from crawler.store.protocols import StoreReader
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _ROBOTS = "User-agent: *\nDisallow: /\n"
 _MOST_WAITING = 32  # searches; each takes some hundredths of a second
@@ -76,7 +78,7 @@ def _too_many() -> web.HTTPServiceUnavailable:
 
 
 class _SearchPage:
-    def __init__(self, store: StoreReader, clock: Clock, name: str) -> None:
+    def __init__(self, store: Store, clock: Clock, name: str) -> None:
         self._store, self._clock, self._name = store, clock, name
         self.base_url = ""
         self._searching = asyncio.Lock()  # a store reads for one query at a time

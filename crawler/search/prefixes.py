@@ -6,12 +6,15 @@ The index joins the pages of all words of a prefix each time it reads them: 0.15
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from crawler.errors import UsageError
 from crawler.search.index_backend import SQL
 from crawler.search.query import Phrase, Query
 from crawler.search.tokenizer import as_shown, tokenize
-from crawler.store.protocols import StoreReader
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 #: A prefix is replaced if its words, counted once for each page that has them, are more than this.
 WIDE = 40_000
@@ -24,7 +27,7 @@ class TooWide(UsageError):
     """A query leaves out all pages with one of very many words."""
 
 
-async def without_wide_prefixes(store: StoreReader, query: Query) -> Query:
+async def without_wide_prefixes(store: Store, query: Query) -> Query:
     """The query with the most frequent words in place of each prefix that has too many words.
 
     Raises :class:`TooWide` for such a prefix among the words that no page may have.
@@ -42,7 +45,7 @@ async def without_wide_prefixes(store: StoreReader, query: Query) -> Query:
     return replace(query, phrases=tuple(narrow), words=tuple(words))
 
 
-async def _frequent(store: StoreReader, phrase: Phrase) -> tuple[Phrase, ...]:
+async def _frequent(store: Store, phrase: Phrase) -> tuple[Phrase, ...]:
     """What stands for a phrase whose last word is a prefix of too many words; empty for any other phrase."""
     terms = tokenize(phrase.text)
     if not phrase.is_prefix or not terms:

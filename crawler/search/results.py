@@ -20,7 +20,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from crawler.errors import Action, Argument, QueryInterrupted, UsageError
@@ -36,10 +36,12 @@ from crawler.search.signs import known_with_signs
 from crawler.search.spelling import suggestion
 from crawler.store.computed import told_behind
 from crawler.store.location import db_argument
-from crawler.store.protocols import StoreReader
 from crawler.store.statements import load_statements
 from crawler.texts.kept import kept_texts
 from crawler.url import NotCrawlable, canonicalise
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 #: The weights of title, anchors, description, keywords, headings, body.
 WEIGHTS = (50.0, 20.0, 5.0, 2.0, 5.0, 1.0)
@@ -226,7 +228,7 @@ class TookTooLong(UsageError):
 
 
 async def search(
-    store: StoreReader,
+    store: Store,
     words: str,
     *,
     now: float,
@@ -250,7 +252,7 @@ async def search(
 
 
 async def _search(
-    store: StoreReader, words: str, now: float, limit: int, offset: int, filters: Filters, facets: bool
+    store: Store, words: str, now: float, limit: int, offset: int, filters: Filters, facets: bool
 ) -> SearchResult:
     found = await _answer(store, words, now, limit, offset, filters, facets)
     if found.is_more or found.total > FEW:
@@ -265,7 +267,7 @@ async def _search(
 
 
 async def _answer(
-    store: StoreReader, words: str, now: float, limit: int, offset: int, filters: Filters, facets: bool
+    store: Store, words: str, now: float, limit: int, offset: int, filters: Filters, facets: bool
 ) -> SearchResult:
     """The result for these words, in this spelling."""
     parse_query(words)  # a mistake is told before the state of the index
@@ -322,7 +324,7 @@ class _Ranking:
 class _Search:
     """The statements of one search. ``values`` are those of the filters, ``depth`` is how many hits are wanted."""
 
-    store: StoreReader
+    store: Store
     query: Query
     values: dict[str, object]
     now: float
@@ -415,7 +417,7 @@ class _Search:
         return int(row["n"])
 
 
-async def _state(store: StoreReader) -> str:
+async def _state(store: Store) -> str:
     """A note for the user if results may be out of date. Raises :class:`NoIndex` if there is no index."""
     rows = await store.query(SQL["index_state"])
     if not rows:
@@ -429,7 +431,7 @@ async def _state(store: StoreReader) -> str:
     return told_behind(await store.computed(), store.name)
 
 
-async def _values(store: StoreReader, filters: Filters) -> dict[str, object]:
+async def _values(store: Store, filters: Filters) -> dict[str, object]:
     """The parameters of the filters. Raises :class:`UsageError` for an unknown site."""
     host = None if filters.site is None else await _known_site(store, filters.site)
     values: dict[str, object] = {"language": filters.language, "depth": filters.depth, "since": filters.since}
@@ -441,7 +443,7 @@ async def _values(store: StoreReader, filters: Filters) -> dict[str, object]:
     return values
 
 
-async def _known_cluster(store: StoreReader, url: str) -> int:
+async def _known_cluster(store: Store, url: str) -> int:
     """The cluster of a page. Raises :class:`UsageError` if the page has no near-duplicates."""
     try:
         rows = await store.query(SQL["cluster"], {"url_id": await store.find(canonicalise(url))})
@@ -452,7 +454,7 @@ async def _known_cluster(store: StoreReader, url: str) -> int:
     return int(rows[0]["cluster_id"])
 
 
-async def _known_site(store: StoreReader, site: str) -> str:
+async def _known_site(store: Store, site: str) -> str:
     """The host in ``example.org``, ``example.org:8080`` or ``https://example.org``, as the statements compare it."""
     readable = site.encode(errors="replace").decode()
     host = (readable.partition("://")[2] or readable).partition("/")[0].lower()
@@ -462,9 +464,7 @@ async def _known_site(store: StoreReader, site: str) -> str:
     return host
 
 
-async def _hits(
-    store: StoreReader, query: Query, rows: Sequence[dict[str, Any]], *, all_words: bool
-) -> list[SearchHit]:
+async def _hits(store: Store, query: Query, rows: Sequence[dict[str, Any]], *, all_words: bool) -> list[SearchHit]:
     hits: list[SearchHit] = []
     for start in range(0, len(rows), _TEXTS_IN_MEMORY):
         batch = rows[start : start + _TEXTS_IN_MEMORY]
@@ -479,7 +479,7 @@ async def _hits(
 
 
 async def _with_anchors(
-    store: StoreReader, query: Query, rows: Sequence[dict[str, Any]], hits: list[SearchHit]
+    store: Store, query: Query, rows: Sequence[dict[str, Any]], hits: list[SearchHit]
 ) -> list[SearchHit]:
     """The hits; those without a mark in title and excerpt with the anchor that matched."""
     bare = [row["url_id"] for row, hit in zip(rows, hits, strict=True) if not hit.title.marks + hit.excerpt.marks]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from crawler.search.query import Phrase, words_with_signs
-from crawler.store.protocols import StoreReader
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
 async def known_with_signs(
-    store: StoreReader, words: str, statement: str, match: Callable[[Phrase], str | None]
+    store: Store, words: str, statement: str, match: Callable[[Phrase], str | None]
 ) -> frozenset[str]:
     """The words of a query that some page writes with the same signs.
 

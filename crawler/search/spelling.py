@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from crawler.search.index_backend import SQL
 from crawler.search.query import plain_words
 from crawler.search.tokenizer import as_shown, tokenize
-from crawler.store.protocols import StoreReader
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _LEAST_LETTERS = 4
 _ALIKE = 0.75  # of difflib: one wrong letter in a word of four, two in one of eight
@@ -30,7 +32,7 @@ class Suggestion(NamedTuple):
     as_typed: str
 
 
-async def suggestion(store: StoreReader, words: str, *, few: bool) -> Suggestion | None:
+async def suggestion(store: Store, words: str, *, few: bool) -> Suggestion | None:
     """The query ``words`` with a known word in place of each unknown one; ``None`` if there is nothing to correct.
 
     A word is compared with those that begin with the same two letters, or with these in the other order. ``few`` says
@@ -52,13 +54,13 @@ async def suggestion(store: StoreReader, words: str, *, few: bool) -> Suggestion
     return Suggestion(corrected + readable[end:], as_typed + readable[end:]) if corrected else None
 
 
-async def _pages_with(store: StoreReader, word: str) -> int:
+async def _pages_with(store: Store, word: str) -> int:
     """On how many pages the rarest part of a word is; ``std::vector`` has two."""
     rows = [await store.query(SQL["word"], {"term": term}) for term in tokenize(word)]
     return min((of_term[0]["doc"] if of_term else 0 for of_term in rows), default=1)
 
 
-async def _nearest(store: StoreReader, word: str, least_pages: int) -> str | None:
+async def _nearest(store: Store, word: str, least_pages: int) -> str | None:
     terms = tokenize(word)
     if len(terms) != 1 or not terms[0].isalpha() or len(terms[0]) < _LEAST_LETTERS:
         return None

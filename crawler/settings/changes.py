@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.engine.operator import blocked_sites
 from crawler.errors import Setting, UsageError
@@ -14,7 +14,9 @@ from crawler.frontier.scope import Scope, adopt_mains
 from crawler.reasons import FRAME_CODES, ReasonCode
 from crawler.settings.keys import DECIDED_BY, KEYS
 from crawler.store.location import db_argument
-from crawler.store.protocols import EngineStore, Overview
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _BATCH = 5000
 
@@ -35,7 +37,7 @@ _WIDENED = frozenset(
 
 
 async def begin(
-    store: EngineStore,
+    store: Store,
     scope: Scope,
     settings: Mapping[str, Any],
     seeds: Collection[str],
@@ -70,7 +72,7 @@ async def begin(
     await store.start_run(dict(settings), now, at_work=at_work)
 
 
-async def adopt_known(store: Overview, scope: Scope) -> None:
+async def adopt_known(store: Store, scope: Scope) -> None:
     """Add the main sites of all known mirrors to the scope."""
     adopt_mains(scope, await store.main_sites())
 
@@ -103,7 +105,7 @@ def require_same_crawl(
 
 
 async def rescope(
-    store: EngineStore,
+    store: Store,
     scope: Scope,
     before: Mapping[str, Any],
     settings: Mapping[str, Any],
@@ -162,7 +164,7 @@ def _deciding(codes: Iterable[ReasonCode]) -> Iterator[str]:
     return (key for code in codes for key in DECIDED_BY[code])
 
 
-async def _leave_out(store: EngineStore, scope: Scope) -> int:
+async def _leave_out(store: Store, scope: Scope) -> int:
     """Exclude queued URLs that are out of scope. Returns how many, without those on sites that the operator blocked."""
     count, after = 0, -1
     while rows := await store.queued(after, _BATCH):

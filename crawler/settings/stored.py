@@ -12,14 +12,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from crawler.errors import NoStore
 from crawler.settings.keys import KEYS, Key
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import is_url, shown
-from crawler.store.protocols import Overview
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
 def to_record(settings: Settings) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def _typed(kind: Any, value: Any) -> Any:
     return kind(value) if isinstance(kind, type) and issubclass(kind, StrEnum) else value
 
 
-async def stored_settings(store: Overview) -> Settings | None:
+async def stored_settings(store: Store) -> Settings | None:
     """The settings with which the crawl in ``store`` goes on; ``None`` if no run began in it.
 
     They are those of the last run. The settings of one run or process have their defaults.

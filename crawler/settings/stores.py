@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
 from crawler.frontier.operator import Command, Order
 from crawler.settings.settings import Settings
 from crawler.store.location import is_url
 from crawler.store.open import give_order_to_file, open_store_at
-from crawler.store.protocols import CrawlStore
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
 async def open_store(
@@ -21,7 +24,7 @@ async def open_store(
     for_worker: bool = False,
     clock: Clock | None = None,
     to_copy_into: bool = False,
-) -> CrawlStore:
+) -> Store:
     """The store that ``settings`` name.
 
     Raises :class:`UsageError` if this version cannot open it, or if it is an unfinished copy.
@@ -40,7 +43,7 @@ async def open_store(
 
 
 @asynccontextmanager
-async def existing_store(settings: Settings, *, read_only: bool = True) -> AsyncIterator[CrawlStore]:
+async def existing_store(settings: Settings, *, read_only: bool = True) -> AsyncIterator[Store]:
     """The store that ``settings`` name, open while inside. A store that does not exist is not made.
 
     Raises what :func:`open_store` raises, and :class:`UsageError` if there is no store.

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_64
 
 from crawler.errors import StoreError, UsageError
-from crawler.store.protocols import Copying, CrawlStore
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 #: Every table with its key; a table comes after those that it names. One without a key has a row or two.
 TABLES: dict[str, tuple[str, ...]] = {
@@ -99,7 +101,7 @@ class Copied:
 
 
 async def copy_store(
-    source: Copying, target: CrawlStore, now: float, on_progress: OnProgress = lambda table, rows, what: None
+    source: Store, target: Store, now: float, on_progress: OnProgress = lambda table, rows, what: None
 ) -> list[Copied]:
     """Copy ``source`` into ``target``. Returns the counts of the copy.
 
@@ -127,7 +129,7 @@ async def copy_store(
     return copied
 
 
-async def _require_target(source: Copying, target: Copying) -> None:
+async def _require_target(source: Store, target: Store) -> None:
     copies = await target.query("SELECT source, done_at FROM store_copy ORDER BY source")
     if not copies and await target.query("SELECT 1 FROM run LIMIT 1"):
         raise UsageError(f"{target.name}: a store with a crawl of its own; copy into an empty one")
@@ -140,7 +142,7 @@ async def _require_target(source: Copying, target: Copying) -> None:
         await target.begin_copy([source.name])
 
 
-async def _copy(source: Copying, target: Copying, table: str, on_progress: OnProgress) -> int:
+async def _copy(source: Store, target: Store, table: str, on_progress: OnProgress) -> int:
     """Copy the rows of a table that come after those that are there; returns how many."""
     key = ", ".join(TABLES[table])
     columns = await source.columns_of(table)
@@ -176,7 +178,7 @@ async def _batches(rows: AsyncIterator[tuple[Any, ...]]) -> AsyncIterator[list[t
         yield batch
 
 
-async def _checksum(store: Copying, table: str, on_progress: OnProgress) -> tuple[int, str]:
+async def _checksum(store: Store, table: str, on_progress: OnProgress) -> tuple[int, str]:
     """How many rows a table has, and a hash of them all, the same for both kinds of store."""
     columns = sorted(await store.columns_of(table))
     order = f" ORDER BY {', '.join(TABLES[table])}" if TABLES[table] else ""

@@ -15,14 +15,16 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.errors import StoreError, UsageError
 from crawler.model import RobotsAction, State
 from crawler.reasons import ReasonCode
 from crawler.store.copy import TABLES, OnProgress
 from crawler.store.keys import PROBES, new_key, numbers_from, render_keys, site_of, url_number
-from crawler.store.protocols import Copying, CrawlStore
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _ROWS = 5_000  # in one transaction
 #: The reasons of URLs that no part requests, and that a crawl on one database does.
@@ -83,7 +85,7 @@ class _Numbers:
 
 
 async def merge_parts(
-    parts: Sequence[Copying], target: CrawlStore, now: float, on_progress: OnProgress = lambda table, rows, what: None
+    parts: Sequence[Store], target: Store, now: float, on_progress: OnProgress = lambda table, rows, what: None
 ) -> None:
     """Merge ``parts``, those parts of a crawl that have begun, in their order, into ``target``.
 
@@ -109,7 +111,7 @@ async def merge_parts(
         await target.finish_copy(now)
 
 
-async def _begin(sources: Sequence[str], target: CrawlStore) -> None:
+async def _begin(sources: Sequence[str], target: Store) -> None:
     """Note in the target that it becomes the merger of ``sources``, and empty it of an earlier attempt."""
     copies = await target.query("SELECT source, done_at FROM store_copy ORDER BY source")
     if not copies and not await target.query("SELECT 1 FROM run LIMIT 1"):
@@ -121,7 +123,7 @@ async def _begin(sources: Sequence[str], target: CrawlStore) -> None:
 
 
 class _Merger:
-    def __init__(self, parts: Sequence[Copying], target: CrawlStore, on_progress: OnProgress) -> None:
+    def __init__(self, parts: Sequence[Store], target: Store, on_progress: OnProgress) -> None:
         self._parts = parts
         self._target = target
         self._on_progress = on_progress
@@ -302,9 +304,7 @@ class _Merger:
         )
 
     @staticmethod
-    async def _read_paths(
-        part: Copying, numbers: _Numbers, rows: Iterable[Sequence[Any]], places: Sequence[int]
-    ) -> None:
+    async def _read_paths(part: Store, numbers: _Numbers, rows: Iterable[Sequence[Any]], places: Sequence[int]) -> None:
         """Read the paths of the URLs whose numbers stand at these places of the rows."""
         named = {row[place] for row in rows for place in places if row[place] is not None}
         numbers.paths = {}
@@ -327,7 +327,7 @@ class _Merger:
         rows = await self._target.query(f"SELECT id, path, seed, found_on FROM url WHERE id IN ({listed})")
         return {row["id"]: row for row in rows}
 
-    async def _correct_targets(self, part: Copying, numbers: _Numbers) -> None:
+    async def _correct_targets(self, part: Store, numbers: _Numbers) -> None:
         """The targets of redirects that were numbered before the number of their path was known to be another."""
         for old, number in numbers.urls.items():
             rows = await part.query(f"SELECT id, path FROM url WHERE target = {old}")
@@ -370,7 +370,7 @@ class _Merger:
                 await self._insert("link", columns, [tuple(row) for row in batch])
 
     async def _batches(
-        self, part: Copying, table: str, columns: Sequence[str], where: str = ""
+        self, part: Store, table: str, columns: Sequence[str], where: str = ""
     ) -> AsyncIterator[list[list[Any]]]:
         batch: list[list[Any]] = []
         count = 0
@@ -386,7 +386,7 @@ class _Merger:
 
     @staticmethod
     async def _rows(
-        part: Copying, table: str, columns: Sequence[str], where: str = ""
+        part: Store, table: str, columns: Sequence[str], where: str = ""
     ) -> AsyncGenerator[list[Any], None]:
         order = f" ORDER BY {', '.join(TABLES[table])}" if TABLES[table] else ""
         async for row in part.rows(f"SELECT {', '.join(columns)} FROM {table}{where}{order}"):

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock
 from crawler.errors import UsageError, missing_extra
 from crawler.frontier.operator import Command, Order
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.location import is_url, require_no_password, require_postgres
-from crawler.store.protocols import CrawlStore
-from crawler.store.sql.store import SqlStore
+from crawler.store.sql.store import Store
 from crawler.store.sqlite.connection import require_usable
 from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
 @contextmanager
@@ -61,7 +64,7 @@ async def open_store_at(
     for_worker: bool = False,
     clock: Clock | None = None,
     to_copy_into: bool = False,
-) -> CrawlStore:
+) -> Store:
     """Open the store at ``db``, a path or URL; the classes of the stores describe the options.
 
     ``for_worker``: another process has opened the store just before, locked it if it is a SQLite file, and started this
@@ -70,7 +73,7 @@ async def open_store_at(
     Raises :class:`UsageError` if the store cannot be opened, if asyncpg is missing, and for an incomplete copy, unless
     it is opened ``to_copy_into`` it.
     """
-    store: SqlStore
+    store: Store
     if is_url(db):
         require_postgres(db)
         require_no_password(db)

@@ -1,36 +1,338 @@
-"""The parameters and the rows of a query, both by name."""
+"""The rows that go into the store and come out of it, and what a commit takes and returns.
+
+Times are in seconds since the epoch.
+"""
 
 from __future__ import annotations
 
-import sqlite3
-from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
-#: The values of a statement: by name for ``:name``, in order for ``?``.
-Parameters = Sequence[object] | Mapping[str, object]
+if TYPE_CHECKING:
+    from crawler.frontier.decide import Outcome, Queued
+    from crawler.frontier.offers import Offer
+    from crawler.frontier.politeness import Pace
+    from crawler.model import Fetched, Headers, Purpose, RobotsCopy, State, TlsFacts
+    from crawler.reasons import RequestError
+    from crawler.robots.mirrors import Contradiction
+    from crawler.robots.tdmrep import TdmrepFile
 
 
-@lru_cache(maxsize=200)
-def row_class(columns: tuple[str, ...]) -> Any:
-    """The class of named tuples for rows with these columns.
+class RequestRow(NamedTuple):
+    """One request that was sent, for the log."""
 
-    A column without a usable name is called by its position: ``_0``, ``_1`` and so on.
+    site_id: int
+    path: str
+    purpose: Purpose
+    started_at: float
+    finished_at: float
+    status: int | None
+    error: RequestError | None
+    bytes: int
+    retry_after_s: float | None
+    robots_id: int | None  # the copy in force; None for robots.txt itself
+    verdict_line: int | None
+    for_site_id: int | None = None  # of a robots.txt requested behind a redirect: its site
+    location: str | None = None  # of a redirect, as received
+    lag_s: float = 0.0  # of the own event loop, between started_at and finished_at
+    tls: TlsFacts | None = None  # of the connection
+    address: str | None = None  # of the server; None: no connection, or only a proxy knows it
+
+
+class AgentLine(NamedTuple):
+    """A ``Mobile-agent-server`` line in force: the URL of the agent server for ``path``; ``None``: none."""
+
+    number: int
+    path: str
+    url: str | None
+
+
+class Refuted(NamedTuple):
+    """A site whose ``Host`` line names a main site that is none, and why."""
+
+    site: str
+    main_site: str
+    contradiction: Contradiction
+
+
+class RobotsNews(NamedTuple):
+    """A new or renewed robots copy of a site, and its lines about the site as a whole."""
+
+    site_id: int
+    site: str
+    copy: RobotsCopy
+    crawl_delay_s: float | None
+    main_site: str | None
+    agent_servers: tuple[AgentLine, ...] = ()
+    answered_by: str = ""  # the URL that answered, behind redirects
+    headers: Headers = ()  # the headers that decide how long the answer is valid, and if it is complete
+    sitemaps: tuple[Offer, ...] = ()
+    refuted: Refuted | None = None  # the Host line that is contradicted; ``main_site`` is None then
+    # For a site that waited for the copy, and not if it waits no longer: no request before this time (epoch seconds).
+    not_before: float | None = None
+
+
+class RobotsTarget(NamedTuple):
+    """A URL that the robots.txt of other sites waits for: the path ``path`` of a site, ``hops`` sites on their way."""
+
+    site: str
+    path: str
+    hops: int = 1
+
+
+class RobotsWait(NamedTuple):
+    """A site whose robots.txt waits for ``target``, until the time ``until`` (epoch seconds) at most.
+
+    A site in a circle of waits does not wait: the commit that closes the circle makes it ready at once.
+
+    ``seen`` are the URLs that redirected there, with the target. It is empty if the copy of the target's site decides
+    only whether the ``Host`` line of the site is heeded.
     """
-    return namedtuple("Row", columns, rename=True)
+
+    site_id: int
+    site: str
+    target: RobotsTarget
+    seen: tuple[str, ...]
+    until: float = 0.0
 
 
-def named_rows() -> Callable[[sqlite3.Cursor, tuple[Any, ...]], Any]:
-    """A row factory for a connection to SQLite that makes named tuples."""
-    described: Any = None
-    make: Any = None
+#: A worker may claim a group this many seconds before it is ready, and waits.
+HORIZON_S = 1.0
 
-    def named(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> Any:
-        nonlocal described, make
-        if cursor.description is not described:  # the same object for all rows of a statement
-            described = cursor.description
-            make = row_class(tuple(column[0] for column in described))._make
-        return make(row)
 
-    return named
+class ClaimLimits(NamedTuple):
+    """The bounds of the claims of a commit."""
+
+    groups: int
+    urls_per_group: int = 50
+    pages_per_site: int | None = None
+    max_depth: int | None = None
+    horizon_s: float = HORIZON_S
+    held: int = 0  # groups that this worker holds: they count towards its share
+    max_pages: int | None = None  # of all workers together; None if this process is the only worker
+    pages_under_way: int = 0  # pages of these that this worker is fetching
+    pages_kept: int = 0  # pages set aside for this worker that it keeps, those under way included
+    pages_per_group: int = 0  # pages to set aside for each group that this worker holds
+    below_depth: int | None = None  # URLs at this depth or deeper are held back
+
+
+@dataclass(slots=True)
+class CommitBatch:
+    """The work that one commit stores, and the bounds of what it claims."""
+
+    now: float = 0.0
+    limits: ClaimLimits = field(default_factory=lambda: ClaimLimits(0))
+    outcomes: list[Outcome] = field(default_factory=list)
+    requests: list[RequestRow] = field(default_factory=list)
+    robots: list[RobotsNews] = field(default_factory=list)
+    paces: dict[str, Pace] = field(default_factory=dict)  # by group name
+    released: list[int] = field(default_factory=list)  # group numbers
+    robots_waits: list[RobotsWait] = field(default_factory=list)  # they begin after ``robots`` are stored
+    targets_answered: list[RobotsTarget] = field(default_factory=list)  # after these; sites that still wait are woken
+    worst_lag_s: float = 0.0  # the longest delay of the event loop in this run
+    refuted: list[Refuted] = field(default_factory=list)  # Host lines that an answer has contradicted
+    # Main sites that may be none: they are judged after the outcomes are stored.
+    suspected_mains: dict[str, Contradiction] = field(default_factory=dict)
+    tdmrep: dict[int, TdmrepFile] = field(default_factory=dict)  # the last answers, by site number
+    unread: dict[int, Fetched] = field(default_factory=dict)  # answers among the requests without an outcome, by URL
+
+
+@dataclass(slots=True)
+class ClaimedSite:
+    """A site within a claim."""
+
+    id: int
+    name: str
+    copy: RobotsCopy | None
+    robots_id: int | None
+    crawl_delay_s: float | None = None  # from the last robots.txt that was received
+    is_waiting: bool = False  # its robots.txt waited for another site in vain
+    target: RobotsTarget | None = None  # the URL that its robots.txt waits for since it was claimed
+
+    def heed(self, copy: RobotsCopy, robots_id: int | None, crawl_delay_s: float | None) -> None:
+        """``copy`` is committed as number ``robots_id``: from now on it is in force."""
+        self.copy, self.robots_id, self.crawl_delay_s, self.is_waiting = copy, robots_id, crawl_delay_s, False
+
+
+@dataclass(slots=True)
+class Claim:
+    """A politeness group to work on, with a batch of its URLs and their sites."""
+
+    group_id: int
+    group: str
+    pace: Pace
+    sites: dict[int, ClaimedSite]
+    urls: list[Queued]
+    # URLs that other sites wait for: the /robots.txt of its sites, or one other path if it has no URLs.
+    targets: list[RobotsTarget] = field(default_factory=list)
+
+
+class PageGrant(NamedTuple):
+    """The pages that this worker may fetch under a limit on the pages of all workers."""
+
+    pages: int
+    fair: int  # this worker's equal share of the pages that are left
+    none_left: bool  # all other pages are set aside for other workers
+    reached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """The result of a commit.
+
+    ``robots_ids`` are the numbers of the stored robots copies by site number. ``mirrors`` are (mirror, main site) that
+    any worker has stored since the last commit. ``refuted`` are the mirrors of this commit, or that any worker has
+    stored since the last one, whose main sites are none.
+    """
+
+    claims: list[Claim]
+    robots_ids: dict[int, int]
+    grant: PageGrant | None = None
+    mirrors: list[tuple[str, str]] = field(default_factory=list)
+    share: int | None = None  # this worker's share of the groups; None if it is the only worker
+    refuted: list[Refuted] = field(default_factory=list)
+
+
+class Waiting(NamedTuple):
+    """A group that gets no request before ``until``, and the constraint.
+
+    If it waits for a robots.txt, ``robots_status`` is its last answer, as :class:`crawler.model.RobotsCopy` has it, and
+    ``failing_since`` the time of the first failure.
+    """
+
+    group: str
+    until: float
+    reason: str
+    robots_status: str | None = None
+    failing_since: float | None = None
+
+
+class Counts(NamedTuple):
+    """The number of URLs in each state, and of pages, links, requests and sites."""
+
+    states: dict[State, int]
+    pages: int
+    links: int
+    requests: int
+    sites: int
+
+
+class Beat(NamedTuple):
+    """A heartbeat of a process that crawls.
+
+    ``lag_s`` is the longest delay of its event loop since the heartbeat before. ``low_disk`` says which disk has too
+    little free space, for which the process pauses. ``look_ups`` has the number of its look-ups of names and their
+    seconds by outcome, as JSON: ``{"cached": [5, 0.0], "found": [2, 0.031]}``.
+    """
+
+    run_id: int
+    pid: int
+    seen_at: float
+    memory_bytes: int | None
+    lag_s: float
+    low_disk: str | None = None
+    look_ups: str = "{}"
+
+
+class PageRank(NamedTuple):
+    """A row of the table ``rank``. ``in_links`` counts linking pages, ``in_sites`` their sites."""
+
+    url_id: int
+    site_id: int
+    pagerank: float
+    in_links: int
+    in_sites: int
+
+
+class SiteRank(NamedTuple):
+    """A row of the table ``site_rank``. ``in_links`` counts linking pages of other sites, ``in_sites`` their sites."""
+
+    site_id: int
+    pagerank: float
+    pages: int
+    in_links: int
+    in_sites: int
+
+
+class TextSignature(NamedTuple):
+    """A row of the table ``text_signature``: the keys under which texts that are like that of a page are found."""
+
+    url_id: int
+    digest: int
+    keys: bytes
+
+
+class KeptText(NamedTuple):
+    """A row of the table ``main_text``: the text of a body, packed, and how it was read."""
+
+    body_id: int
+    read_as: str
+    data: bytes
+
+
+class SiteTemplate(NamedTuple):
+    """A row of the table ``site_template``: what the texts of a site have in common."""
+
+    site_id: int
+    shingles: bytes
+
+
+class NearDuplicate(NamedTuple):
+    """A row of the table ``near_duplicate``: a page of the cluster that the page ``cluster_id`` represents."""
+
+    url_id: int
+    cluster_id: int
+    similarity: float
+
+
+class SampleRow(NamedTuple):
+    """A row of the table ``sample``: one draw."""
+
+    url_id: int
+    stratum: str
+    walk: int | None
+    probability: float
+    site_probability: float = 1.0
+
+
+class SampleDraw(NamedTuple):
+    """How a sample was drawn; see the table ``sample_draw``."""
+
+    method: str
+    per: str
+    size: int
+    seed: int
+    drawn_at: float
+    frame: int
+    cut_sites: int
+    follows: bool
+    held_from: int | None
+    missed: int = 0
+    missed_sites: int = 0
+    stands: bool = True
+    share: float = 1.0
+    sites: int | None = None
+    sites_by: str = "equal"
+
+
+class Swept(NamedTuple):
+    """The bodies outside the database after a sweep: how many are left, and were deleted; and unfinished objects."""
+
+    left: int
+    deleted: int
+    unfinished: int
+
+
+class Content(NamedTuple):
+    """How much the store holds of some URLs: newest versions of pages, earlier versions, and links on the pages."""
+
+    pages: int = 0
+    versions: int = 0
+    links: int = 0
+
+
+class OutgoingOffer(NamedTuple):
+    """An offer to another part of the crawl, with its number in the store that it comes from."""
+
+    id: int
+    offer: Offer

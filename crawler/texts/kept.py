@@ -6,13 +6,16 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.page.texts import MainText, Section
 from crawler.store.bodies import compress, decompress
-from crawler.store.protocols import CrawlStore, KeptText, StoreReader
+from crawler.store.rows import KeptText
 from crawler.store.statements import load_statements
 from crawler.texts.reader import ReadsTexts, TextUnread
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 #: The version of the reading. Increase it when a document would get another text: it is then read again.
 VERSION = 1
@@ -40,7 +43,7 @@ class StoredDocument:
 
 
 async def texts_of(
-    store: CrawlStore, reader: ReadsTexts, documents: Iterable[StoredDocument]
+    store: Store, reader: ReadsTexts, documents: Iterable[StoredDocument]
 ) -> dict[StoredDocument, MainText]:
     """The texts of documents. Those that the store does not keep yet are read, and kept from then on.
 
@@ -65,13 +68,13 @@ async def texts_of(
     return texts
 
 
-async def kept_texts(store: StoreReader, bodies: Iterable[int]) -> dict[int, MainText]:
+async def kept_texts(store: Store, bodies: Iterable[int]) -> dict[int, MainText]:
     """The texts of bodies, by number, as far as the store keeps them."""
     kept = await _kept(store, set(bodies))
     return await asyncio.to_thread(lambda: {number: _unpacked(data) for number, (_, data) in kept.items()})
 
 
-async def _kept(store: StoreReader, bodies: set[int]) -> dict[int, tuple[str, bytes]]:
+async def _kept(store: Store, bodies: set[int]) -> dict[int, tuple[str, bytes]]:
     if not bodies:
         return {}
     rows = await store.query(_SQL["kept"].format(numbers=", ".join(map(str, sorted(bodies)))))
@@ -79,7 +82,7 @@ async def _kept(store: StoreReader, bodies: set[int]) -> dict[int, tuple[str, by
 
 
 async def _read(
-    store: StoreReader, reader: ReadsTexts, documents: Sequence[StoredDocument]
+    store: Store, reader: ReadsTexts, documents: Sequence[StoredDocument]
 ) -> dict[StoredDocument, MainText]:
     bodies = await store.bodies.get(document.body_id for document in documents)
 

@@ -26,7 +26,7 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import State
 from crawler.reasons import Reason, ReasonCode, WaitCode, WaitReason
-from crawler.store.protocols import Claim, ClaimLimits, CommitBatch
+from crawler.store.rows import Claim, ClaimLimits, CommitBatch
 from crawler.store.sqlite.store import SqliteStore
 from tests.bench import stores
 from tests.bench.table import Row

@@ -25,7 +25,7 @@ from crawler.model import Body, Link, PageFacts, Purpose, State
 from crawler.reasons import Reason, ReasonCode, WaitCode, WaitReason
 from crawler.store.keys import render_keys, url_number
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.protocols import ClaimLimits, CommitBatch, RequestRow
+from crawler.store.rows import ClaimLimits, CommitBatch, RequestRow
 from tests.bench import stores
 from tests.bench.growth import LINKS, OWN_SITE, STARTED_AT
 from tests.bench.table import Row

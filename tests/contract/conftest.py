@@ -1,4 +1,4 @@
-"""The stores that must keep the contract of :class:`crawler.store.protocols.Store`. Another store: another row here."""
+"""The stores that must keep the contract of :class:`crawler.store.sections.Store`. Another store: another row here."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.protocols import CrawlStore
+from crawler.store.sections import Store
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import Harness
 from tests.postgres import Cluster
 
-Opener = Callable[[], Awaitable[CrawlStore]]
+Opener = Callable[[], Awaitable[Store]]
 
 POLITENESS = PolitenessSettings(delay_s=2.0)
 

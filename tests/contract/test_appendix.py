@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,16 +23,18 @@ from crawler.model import Resource
 from crawler.sampling.draw import draw, keep_drawn
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
-from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.conftest import Opener, sqlite
 from tests.contract.visits import NOW, Harness, fetched, request, robots
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 A = "http://a.test/"
 SAMPLE = SampleSettings(size=2, per=Per.SITE, seed=3)
 
 
-async def sampled(opener: Opener) -> CrawlStore:
+async def sampled(opener: Opener) -> Store:
     """The reader of a store with a sample of 2 of 4 pages."""
     harness = Harness(opener)
     settings = apply(Settings(), {"identity.contact": "me@example.org"}, source="test")
@@ -50,7 +53,7 @@ async def sampled(opener: Opener) -> CrawlStore:
     return await reader(opener)
 
 
-async def listed(opener: Opener, seeds: Path) -> CrawlStore:
+async def listed(opener: Opener, seeds: Path) -> Store:
     """The reader of a store with a stratified sample of the list ``seeds``: 3 of 7."""
     rows = [f"{A}{n},{'big' if n < 5 else 'small'}" for n in range(7)]
     seeds.write_text("\n".join(["url,stratum", *rows, f"{A}0,small"]))
@@ -67,7 +70,7 @@ async def listed(opener: Opener, seeds: Path) -> CrawlStore:
     return await reader(opener)
 
 
-async def reader(opener: Opener) -> CrawlStore:
+async def reader(opener: Opener) -> Store:
     store = await opener()
     if isinstance(store, SqliteStore):
         path = Path(store.name)

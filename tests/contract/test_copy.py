@@ -13,7 +13,7 @@ from crawler.errors import StoreError, UsageError
 from crawler.store import copy
 from crawler.store.copy import copy_store
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.sql.store import SqlStore
+from crawler.store.sql.store import Store
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, robots
 from tests.postgres import Cluster
@@ -43,12 +43,12 @@ async def stack() -> AsyncIterator[AsyncExitStack]:
         yield stack
 
 
-async def opened(stack: AsyncExitStack, store: SqlStore) -> SqlStore:
+async def opened(stack: AsyncExitStack, store: Store) -> Store:
     stack.push_async_callback(store.close)
     return store
 
 
-async def look(store: SqlStore) -> list[Any]:
+async def look(store: Store) -> list[Any]:
     return [[tuple(row.values()) for row in await store.query(sql)] for sql in LOOKS]
 
 
@@ -125,7 +125,7 @@ async def test_nothing_is_copied_over_another_crawl_or_copy(
     harness = Harness(lambda: SqliteStore.open(tmp_path / "other.db"))
     await harness.reopen()
     stack.push_async_callback(harness.close)
-    assert isinstance(harness.store, SqlStore)
+    assert isinstance(harness.store, Store)
     with pytest.raises(UsageError, match="crawl of its own"):
         await copy_store(source, harness.store, NOW)
     target = await opened(stack, await PostgresStore.open(postgres.make_store()))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from itertools import count
+from typing import TYPE_CHECKING
 
 import pytest
 
 from crawler.errors import QueryInterrupted
 from crawler.store.postgres import connection as postgres
-from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite import connection as sqlite
 from tests.contract.visits import Harness
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS n FROM n"
 
@@ -25,7 +28,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_an_endless_query_is_interrupted(harness: Harness, looks: None) -> None:
-    store: CrawlStore = harness.store
+    store: Store = harness.store
     async with store.deadline(10):
         assert await store.query("SELECT 1 AS n") == [{"n": 1}]
     with pytest.raises(QueryInterrupted):
@@ -35,7 +38,7 @@ async def test_an_endless_query_is_interrupted(harness: Harness, looks: None) ->
 
 
 async def test_a_cancelled_query_holds_up_no_other(harness: Harness) -> None:
-    store: CrawlStore = harness.store
+    store: Store = harness.store
 
     async def ask() -> None:
         async with store.deadline(600):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.audit.markdown_report import document
 from crawler.audit.run_audit import AuditResult, run_audit
@@ -17,10 +17,12 @@ from crawler.model import Purpose
 from crawler.reasons import ErrorKind, Reason, ReasonCode, RequestError
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
-from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.conftest import Opener
 from tests.contract.visits import NOW, Harness, excluded, fetched, request
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 SITES = [f"http://s{n}.test/" for n in range(10)]
 BLOCKED = f"{SITES[9]}private"
@@ -36,7 +38,7 @@ SETTINGS = {
 FACTS: dict[int, dict[str, Any]] = {0: {"index": False}, 1: {"directives": ("META robots: NoArchive",)}}
 
 
-async def crawled(opener: Opener) -> CrawlStore:
+async def crawled(opener: Opener) -> Store:
     """Ten sites: the site n has n + 1 requests. Pages that ask for restraint, one forgotten, one site blocked."""
     harness = Harness(opener)
     await harness.reopen(settings=asdict(apply(Settings(), SETTINGS, source="test")))

@@ -9,7 +9,7 @@ import pytest
 from crawler.frontier.decide import Outcome
 from crawler.frontier.offers import Offer
 from crawler.model import State
-from crawler.store.protocols import AgentLine, RobotsNews
+from crawler.store.rows import AgentLine, RobotsNews
 from tests.contract.visits import NOW, Harness, deferred, fetched, robots
 from tests.reasons import reason
 

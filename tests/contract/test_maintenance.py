@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crawler.model import Purpose, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
-from crawler.store.protocols import Content
+from crawler.store.rows import Content
 from tests.contract.test_revisits import changed, crawled, only_claim, queue
 from tests.contract.visits import NOW, Harness, fetched, link, redirected, request, robots
 

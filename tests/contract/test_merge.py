@@ -18,14 +18,14 @@ from crawler.store.copy import TABLES, copy_store
 from crawler.store.merge import merge_parts
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sql import offers as stored_offers
-from crawler.store.sql.store import SqlStore
+from crawler.store.sql.store import Store
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, request, robots
 from tests.postgres import Cluster
 
 A, B = "http://a.test/", "http://b.test/"  # of the first part, and of the second
 DBS = ("a.db", "b.db")
-Opener = Callable[[], Awaitable[SqlStore]]
+Opener = Callable[[], Awaitable[Store]]
 
 
 @pytest.fixture
@@ -44,10 +44,10 @@ def openers(request: pytest.FixtureRequest, tmp_path: Path) -> list[Opener]:
     return [lambda url=url: PostgresStore.open(url) for url in urls]  # type: ignore[misc]
 
 
-async def part(opener: Opener, own: int, seed: str, offers: list[Offer], links: dict[str, list[str]]) -> SqlStore:
+async def part(opener: Opener, own: int, seed: str, offers: list[Offer], links: dict[str, list[str]]) -> Store:
     """Crawl a part: a seed, then offers of the other part; ``links`` are those of its pages."""
 
-    async def opened() -> SqlStore:
+    async def opened() -> Store:
         store = await opener()
         if store.parts is None:
             await store.keep_parts(Parts(DBS, own))
@@ -125,7 +125,7 @@ async def test_a_merge_that_was_cut_off_begins_anew(
         stack.push_async_callback(store.close)
     names = sorted(store.name for store in parts)
 
-    async def cut_off(self: SqlStore, now: float) -> None:
+    async def cut_off(self: Store, now: float) -> None:
         raise StoreError("the disk is full")
 
     with monkeypatch.context() as patched:

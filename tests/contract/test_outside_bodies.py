@@ -15,8 +15,7 @@ from crawler.errors import ConnectionLost, StoreError, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
 from crawler.store.copy import copy_store
-from crawler.store.protocols import CrawlStore
-from crawler.store.sql.store import SqlStore
+from crawler.store.sql.store import Store
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.conftest import Opener
 from tests.contract.test_revisits import changed, crawled, only_claim, queue
@@ -71,9 +70,9 @@ def folder(tmp_path: Path) -> Place:
 def keeping(opener: Opener, url: str) -> Opener:
     """Open the store as a run does that keeps its bodies at ``url``."""
 
-    async def opened() -> CrawlStore:
+    async def opened() -> Store:
         store = await opener()
-        assert isinstance(store, SqlStore)
+        assert isinstance(store, Store)
         try:
             await store.bodies.open(PATIENCE_S)
             await store.bodies.keep_in(url)
@@ -301,7 +300,7 @@ async def test_a_copy_names_the_same_bodies_and_neither_store_deletes_them(
         await copy.close()
 
 
-async def is_away(store: CrawlStore) -> None:
+async def is_away(store: Store) -> None:
     """Wait until a commit has found that the object store does not answer."""
     while store.away_s is None:  # noqa: ASYNC110 -- it has no event
         await asyncio.sleep(0.01)

@@ -8,7 +8,7 @@ import pytest
 
 from crawler.sampling.pilot import PilotSite, read_pilot
 from crawler.sampling.variables import variable_of
-from crawler.store.protocols import SampleRow
+from crawler.store.rows import SampleRow
 from tests.contract.test_samples import DRAW, A, with_leaves
 from tests.contract.visits import NOW, Harness, fetched, request
 

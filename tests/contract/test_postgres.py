@@ -20,7 +20,7 @@ from crawler.reasons import EndCode, RunEnd, WaitCode, WaitReason
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.protocols import ClaimLimits, CommitBatch, PageGrant
+from crawler.store.rows import ClaimLimits, CommitBatch, PageGrant
 from tests.contract.locks import until_it_waits
 from tests.contract.visits import NOW, fetched, request
 from tests.postgres import Cluster, binaries, cluster

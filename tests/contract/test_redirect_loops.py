@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from crawler.store.protocols import CrawlStore
+from typing import TYPE_CHECKING
+
 from tests.contract.visits import Harness, failed, fetched, redirected
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 A, B = "http://a.test", "http://b.test"
 CIRCLE = {f"{A}/1": f"{B}/2", f"{B}/2": f"{A}/3", f"{A}/3": f"{A}/1", f"{A}/into": f"{B}/2", f"{B}/far": f"{A}/into"}
@@ -23,7 +27,7 @@ async def visit_all(harness: Harness) -> None:
             await harness.finish(claim, *outcomes)
 
 
-async def ends(store: CrawlStore) -> dict[str, tuple[str, str]]:
+async def ends(store: Store) -> dict[str, tuple[str, str]]:
     return {
         row["url"]: (row["state"], row["reason"]) for row in await store.query("SELECT url, state, reason FROM urls")
     }

@@ -11,7 +11,7 @@ from crawler.frontier.offers import Offer
 from crawler.model import State
 from crawler.reasons import Reason, ReasonCode
 from crawler.robots.mirrors import Contradiction
-from crawler.store.protocols import Refuted
+from crawler.store.rows import Refuted
 from tests.contract.visits import Harness, failed, fetched, redirected, robots
 
 SHOP, WWW = "http://shop.test", "http://www.shop.test"

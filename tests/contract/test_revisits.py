@@ -10,7 +10,7 @@ from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.revisit_outcome import after_revisit
 from crawler.model import Fetched, NotModified, PageFacts, Preference, State
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import Claim
+from crawler.store.rows import Claim
 from tests.contract.visits import NOW, Harness, fetched, redirected
 from tests.reasons import reason
 

@@ -6,7 +6,7 @@ import pytest
 
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import RobotsNews, RobotsTarget, RobotsWait
+from crawler.store.rows import RobotsNews, RobotsTarget, RobotsWait
 from crawler.url import ROBOTS_PATH
 from tests.contract.visits import NOW, Harness, deferred, queued_urls
 

@@ -20,7 +20,7 @@ from crawler.run.session import begun, crawl_policy, crawl_session, worker_sessi
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.protocols import Beat
+from crawler.store.rows import Beat
 from tests.contract.locks import until_it_waits
 from tests.contract.test_postgres import run_out, two_workers
 from tests.postgres import Cluster

@@ -6,7 +6,7 @@ import pytest
 
 from crawler.frontier.hints import Hint, HintKind
 from crawler.frontier.revisit import RevisitSettings
-from crawler.store.protocols import ClaimLimits, CommitBatch, SampleDraw, SampleRow
+from crawler.store.rows import ClaimLimits, CommitBatch, SampleDraw, SampleRow
 from tests.contract.visits import NOW, Harness, excluded, fetched, queued_urls, redirected, robots
 
 DAY_S = 86_400.0

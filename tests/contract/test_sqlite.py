@@ -14,7 +14,7 @@ import pytest
 
 from crawler.errors import StoreError, StoreInUse, StoreVersionError, UsageError
 from crawler.store.keys import first_url_of
-from crawler.store.protocols import Beat
+from crawler.store.rows import Beat
 from crawler.store.sql import bodies as sqlite_bodies
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sql.schema import load_queries

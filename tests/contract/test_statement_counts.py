@@ -12,7 +12,7 @@ import pytest
 from crawler.frontier import offers
 from crawler.model import Link
 from crawler.robots.tdmrep import TdmrepFile
-from crawler.store.protocols import AgentLine, ClaimLimits, CommitBatch, RobotsNews
+from crawler.store.rows import AgentLine, ClaimLimits, CommitBatch, RobotsNews
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.conftest import sqlite

@@ -11,7 +11,7 @@ import pytest
 from crawler.model import Link, Purpose, RobotsAction, RobotsCopy, State
 from crawler.reasons import ErrorKind, Reason, ReasonCode, RequestError
 from crawler.store.computed import Computed
-from crawler.store.protocols import AgentLine, RobotsNews
+from crawler.store.rows import AgentLine, RobotsNews
 from tests.contract.visits import NOW, Harness, deferred, fetched, link, redirected, request, retried, robots
 
 TIMEOUT = RequestError(ErrorKind.TIMEOUT, "no answer in time")

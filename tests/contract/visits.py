@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.frontier.decide import FetchedPage, Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Body, Link, PageFacts, Purpose, RobotsAction, RobotsCopy, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
-from crawler.store.protocols import Claim, ClaimLimits, CommitBatch, CommitResult, CrawlStore, RequestRow, RobotsNews
+from crawler.store.rows import Claim, ClaimLimits, CommitBatch, CommitResult, RequestRow, RobotsNews
 from tests.reasons import reason, refusal
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 NOW = 1_800_000_000.0
 
@@ -89,9 +92,9 @@ def request(site_id: int, path: str, started_at: float = NOW, **more: Any) -> Re
 class Harness:
     """One store, kept open, with the claims that are out."""
 
-    store: CrawlStore
+    store: Store
 
-    def __init__(self, opener: Callable[[], Awaitable[CrawlStore]]) -> None:
+    def __init__(self, opener: Callable[[], Awaitable[Store]]) -> None:
         self._opener = opener
         self._is_open = False
         self.now = NOW

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crawler.rup.mail.maildir import Maildir
-from crawler.store.sql.subscriptions import SqlSubscriptions
+from crawler.store.sql.subscriptions import Subscriptions
 from tests.rup.old_server import OldServer, deliver
 from tests.rup.robot import ME, PAGES, Robot, change, old_site, page, registered
 
@@ -233,7 +233,7 @@ def test_a_killed_sync_finds_its_mail_again(robot: Robot, server: OldServer, mon
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for place, name in ((SqlSubscriptions, "put"), (Maildir, "done")):
+    for place, name in ((Subscriptions, "put"), (Maildir, "done")):
         with monkeypatch.context() as broken:
             broken.setattr(place, name, crash)
             robot.rup("sync", "--maildir", robot.mail)

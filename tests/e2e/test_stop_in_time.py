@@ -25,7 +25,7 @@ from crawler.demo.pages import Page
 from crawler.fetch.connection import Connection
 from crawler.reasons import RunEnd
 from crawler.run import execution
-from crawler.store.protocols import CommitBatch, CommitResult
+from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests import kill
 from tests.command import HASTY, LOOPBACK, finish, here, start, until

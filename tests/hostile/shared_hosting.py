@@ -15,7 +15,7 @@ from unittest import mock
 
 from crawler.demo.pages import Hit, Site
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.store.protocols import CommitBatch, CommitResult
+from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Options, crawl_for
 from tests.simulation.web import SimulatedWeb, healthy

@@ -25,7 +25,7 @@ from crawler.robots.doubts import doubts_about
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.response import RobotsSettings
 from crawler.robots.text import parse
-from crawler.store.protocols import ClaimedSite, RobotsNews
+from crawler.store.rows import ClaimedSite, RobotsNews
 from tests.reading import ReaderInProcess
 from tests.virtual_time import VirtualClock, run_virtual
 

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.engine.assembly import OnPages, assemble
 from crawler.engine.crawl import Crawl
@@ -35,11 +35,13 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.settings.changes import begin
 from crawler.settings.settings import Identity, StoreSettings
-from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ async def session(
     options: Options,
     on_pages: OnPages | None = None,
     recorder: Recorder | None = None,
-    frame: Callable[[CrawlStore], SamplingFrame] | None = None,
+    frame: Callable[[Store], SamplingFrame] | None = None,
     reserve: DiskReserve | None = None,
     connections: Connections | None = None,
     reader: PageReader | None = None,

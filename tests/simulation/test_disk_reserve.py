@@ -23,7 +23,7 @@ from crawler.engine.progress import Progress
 from crawler.errors import StoreError, StoreFull
 from crawler.inspect.heartbeats import low_disk
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import CommitBatch, CommitResult
+from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sqlite import store as sqlite_store
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Options, session

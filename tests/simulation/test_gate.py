@@ -17,7 +17,7 @@ from crawler.engine.outbox import Outbox
 from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.model import Failed, Fetched, FetchResult, Purpose, Request
 from crawler.reasons import ErrorKind, RequestError, WaitCode, WaitReason
-from crawler.store.protocols import ClaimLimits, CommitBatch
+from crawler.store.rows import ClaimLimits, CommitBatch
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Options, rows, session
 from tests.simulation.web import SimulatedWeb

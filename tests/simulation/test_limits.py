@@ -22,7 +22,7 @@ from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import CommitBatch, CommitResult
+from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests.judge import Manners, violations
 from tests.simulation.crawls import Options, crawl, crawl_for, look, rows, session, states

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
@@ -13,11 +14,13 @@ from crawler.demo.pages import Page, Site, plain
 from crawler.errors import ConnectionLost
 from crawler.run import live_display
 from crawler.run.live_display import Watch
-from crawler.store.protocols import StoreReader
 from crawler.store.sqlite.store import SqliteStore
 from tests.simulation.crawls import Options, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 SITES: dict[str, Site] = {"a.test": {"/robots.txt": plain(""), "/": Page("x")}}
 
@@ -68,7 +71,7 @@ def test_the_time_left_is_read_rarely_if_that_takes_long(db_path: Path, monkeypa
     async def main(clock: VirtualClock) -> None:
         begun: list[float] = []
 
-        async def read(store: StoreReader, now: float) -> None:
+        async def read(store: Store, now: float) -> None:
             begun.append(now)
             await clock.sleep(6)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,12 +21,14 @@ from crawler.model import FetchResult, Purpose, Recorded, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.run.session import run_to_end
-from crawler.store.protocols import CrawlStore
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
 from tests.simulation.crawls import Options, rows, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 BUSY = Page("slow down", 429, (("Retry-After", "60"),))
 SITES: dict[str, Site] = {
@@ -45,7 +48,7 @@ class Robbed:
 
     def __init__(self, web: SimulatedWeb, clock: VirtualClock) -> None:
         self._web, self._clock = web, clock
-        self.store: CrawlStore | None = None
+        self.store: Store | None = None
         self.crawl: Crawl | None = None
         self.stops = False
 

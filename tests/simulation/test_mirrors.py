@@ -11,7 +11,7 @@ from crawler.demo.pages import Page, Site, first, plain, redirect, unavailable
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.robots.mirrors import Main
 from crawler.robots.response import RobotsSettings
-from crawler.store.protocols import ClaimedSite
+from crawler.store.rows import ClaimedSite
 from tests.contract.visits import robots
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, session, states
 from tests.simulation.test_redirected_robots import violations

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,8 +21,8 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.sample_design import Per, SampleSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.sampling import draw as survey_draw
-from crawler.store.protocols import Beat, CrawlStore
-from crawler.store.sql.control import SqlControl
+from crawler.store.rows import Beat
+from crawler.store.sql.control import Control
 from crawler.store.sql.schema import load_queries
 from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
@@ -29,6 +30,9 @@ from tests.simulation.crawls import Found, Options, crawl, look, rows, session, 
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 from tests.web import random_web
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
 def web_time() -> float:
@@ -65,7 +69,7 @@ class Operator:
         self,
         web: SimulatedWeb,
         seeds: Sequence[str] = (),
-        frame: Callable[[CrawlStore], SamplingFrame] | None = None,
+        frame: Callable[[Store], SamplingFrame] | None = None,
         options: Options | None = None,
     ) -> AsyncIterator[tuple[Crawl, asyncio.Task[RunEnd]]]:
         """A crawl that obeys this operator, in a task that is awaited on exit."""
@@ -461,7 +465,7 @@ def test_a_block_lifted_after_the_draw_opens_the_frame_again(db_path: Path) -> N
         await operator.ask(Command.BLOCK, "b.test")
         settings = SampleSettings(8, Per.SITE)
 
-        def frame_of(store: CrawlStore) -> SamplingFrame:
+        def frame_of(store: Store) -> SamplingFrame:
             async def draw() -> None:
                 await survey_draw.draw(store, settings, 1, None, clock.now())
                 drawn.append({row["url"] for row in await store.query("SELECT url FROM samples")})
@@ -489,7 +493,7 @@ def test_a_block_lifted_after_the_draw_opens_the_frame_again(db_path: Path) -> N
 def test_a_missed_heartbeat_does_not_end_the_crawl(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missed = []
 
-    async def beat(self: SqlControl, beat: Beat) -> None:
+    async def beat(self: Control, beat: Beat) -> None:
         missed.append(beat)
         raise StoreError("the database cannot be reached")
 
@@ -498,6 +502,6 @@ def test_a_missed_heartbeat_does_not_end_the_crawl(db_path: Path, monkeypatch: p
         async with Operator(db_path, clock).crawl(web, ["http://a.test/"]) as (_, task):
             return str(await task)
 
-    monkeypatch.setattr(SqlControl, "beat", beat)
+    monkeypatch.setattr(Control, "beat", beat)
     assert run_virtual(main) == "nothing is left in the frontier"
     assert len(missed) > 1

@@ -21,7 +21,7 @@ from crawler.inspect.parts import part_status
 from crawler.inspect.why import explain, told
 from crawler.robots.text import SMALL_BYTES
 from crawler.store.merge import merge_parts
-from crawler.store.protocols import ClaimedSite
+from crawler.store.rows import ClaimedSite
 from crawler.store.sqlite.store import SqliteStore
 from tests import kill
 from tests.simulation.crawls import PATIENCE_S, Options, crawl, rows, session, states

@@ -26,7 +26,7 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Failed, Fetched, FetchResult, PageFacts, Purpose, Reading, Request
 from crawler.reasons import ErrorKind
 from crawler.robots.readings import SiteRules, unread_rules
-from crawler.store.protocols import CommitBatch, CommitResult
+from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from crawler.url import host_of
 from tests.judge import Manners, violations

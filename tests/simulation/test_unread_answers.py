@@ -13,7 +13,7 @@ from crawler.demo.pages import Fault, Page, Site, plain
 from crawler.engine.outbox import Outbox
 from crawler.frontier.decide import Outcome
 from crawler.model import Fetched, PageFacts, Purpose
-from crawler.store.protocols import RequestRow
+from crawler.store.rows import RequestRow
 from tests.reading import ReaderInProcess
 from tests.simulation.crawls import Options, crawl, crawl_for, states
 from tests.simulation.web import SimulatedWeb

@@ -30,7 +30,7 @@ from crawler.reasons import EndCode
 from crawler.run import session
 from crawler.settings.changes import adopt_known, begin
 from crawler.store.open import give_order_to_file
-from crawler.store.protocols import ClaimedSite, CommitBatch, CommitResult
+from crawler.store.rows import ClaimedSite, CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
 from tests.virtual_time import EPOCH_S, VirtualClock

@@ -20,7 +20,7 @@ from crawler.frontier.politeness import Pace
 from crawler.model import FetchResult, Request, State
 from crawler.robots.readings import SiteRules
 from crawler.robots.rules import Verdict
-from crawler.store.protocols import CommitBatch
+from crawler.store.rows import CommitBatch
 from crawler.store.sql.commit import Committer
 from crawler.store.sql.workers import Workers
 from tests.world.plan import draw_plan

@@ -17,7 +17,7 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Answer as Received
 from crawler.model import Failed, Fetched, NotModified, Purpose, Reading, Redirected, Request
 from crawler.reasons import ErrorKind
-from crawler.store.protocols import RequestRow
+from crawler.store.rows import RequestRow
 from crawler.url import host_of, registered_domain, split
 from tests.world.plan import Plan
 from tests.world.rules import Rules, rules_of

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.audit.appendix import SUMS, sha256_of
 from crawler.audit.log_reader import canonical_records, snapshot
@@ -30,15 +30,18 @@ from crawler.frontier.sample_design import Method, read_list
 from crawler.page.directives import asked_of
 from crawler.reasons import ReasonCode
 from crawler.sampling import load as load_sampling
-from crawler.store.protocols import SampleDraw, StoreReader
+from crawler.store.rows import SampleDraw
 from crawler.store.statements import load_statements
 from crawler.url import split
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SQL = load_statements("crawler.export.appendix")
 
 
 async def write_appendix(
-    store: StoreReader,
+    store: Store,
     folder: Path,
     *,
     now: float,
@@ -74,7 +77,7 @@ async def write_appendix(
 
 
 async def _write(
-    store: StoreReader,
+    store: Store,
     folder: Path,
     now: float,
     title: str,
@@ -114,7 +117,7 @@ async def _write(
     (folder / "datapackage.json").write_text(data_package(folder, title, now, tables), "utf-8")
 
 
-async def _values(store: StoreReader, variables: Mapping[str, str], now: float) -> dict[str, list[float | str | None]]:
+async def _values(store: Store, variables: Mapping[str, str], now: float) -> dict[str, list[float | str | None]]:
     """The values of each variable, one for each draw in their order; labels are texts, and the others numbers."""
     taken = {*VIEWS["samples"]}.intersection(variables)
     if taken:
@@ -130,7 +133,7 @@ def _kind(column: Iterable[float | str | None]) -> ColumnType:
     return ColumnType.TEXT if any(isinstance(value, str) for value in column) else ColumnType.NUMBER
 
 
-async def _write_audit(store: StoreReader, folder: Path, audit: AuditResult) -> None:
+async def _write_audit(store: Store, folder: Path, audit: AuditResult) -> None:
     digest = sha256()
     with (folder / "audit-records.jsonl").open("wb") as records:
         async for piece in canonical_records(store):
@@ -143,7 +146,7 @@ async def _write_audit(store: StoreReader, folder: Path, audit: AuditResult) -> 
 
 
 async def _rows(
-    store: StoreReader,
+    store: Store,
     table: Table,
     now: float,
     draw: SampleDraw | None,

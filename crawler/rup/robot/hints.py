@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from crawler.frontier import hints
 from crawler.frontier.hints import Heeded, HintKind, Refusal, last_moment
 from crawler.frontier.revisit import RevisitSettings
 from crawler.rup.protocol.report import ChangeKind
 from crawler.rup.protocol.robot import PageHint
-from crawler.store.protocols import CrawlStore
 from crawler.store.statements import load_statements
 from crawler.url import split
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 #: By the server's clock, a page seen this many seconds after its change may have been seen before the change.
 _CLOCKS_DIFFER_S = 60.0
@@ -29,7 +32,7 @@ class StoreHints:
 
     def __init__(
         self,
-        store: CrawlStore,
+        store: Store,
         settings: RevisitSettings,
         per_site: int | None,
         refusal: Refusal,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.clock import SystemClock
 from crawler.engine.lease import Lease, kept
@@ -29,8 +29,10 @@ from crawler.settings.keys import KEYS
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings, to_record
 from crawler.settings.stores import existing_store, open_store
-from crawler.store.protocols import CrawlStore, Overview
 from crawler.store.statements import load_statements
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 #: Settings that decide the reading of robots.txt and the politeness groups: all users of one store must agree on them.
 _FIXED = ("identity.agent", "robots.reading", "politeness.group")
@@ -77,7 +79,7 @@ async def robot(
 
 
 @asynccontextmanager
-async def _store(settings: Settings, make: bool) -> AsyncIterator[CrawlStore]:
+async def _store(settings: Settings, make: bool) -> AsyncIterator[Store]:
     """Open for writing until the context ends."""
     if not make:
         async with existing_store(settings, read_only=False) as store:
@@ -97,7 +99,7 @@ def _require_same(last: Settings, settings: Settings) -> None:
             raise UsageError(f"the crawl in this store has {before!s}; use the same, or another store", key=name)
 
 
-async def _scope(store: Overview, settings: Settings, now: float) -> Scope:
+async def _scope(store: Store, settings: Settings, now: float) -> Scope:
     scope = crawl_scope(settings, await store.places(), now)
     adopt_mains(scope, await store.main_sites())
     return scope

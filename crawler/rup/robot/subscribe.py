@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from crawler.clock import Clock
 from crawler.engine.polite_client import PoliteClient
@@ -34,8 +34,10 @@ from crawler.rup.protocol.units import Span
 from crawler.rup.robot.recovery import Inquiry, InquiryContext
 from crawler.rup.robot.requests import NoAnswer, NotOffered, ask, find_offer
 from crawler.store.location import DEFAULT_DB, db_argument
-from crawler.store.subscriptions import SubscriptionStore
 from crawler.url import split
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Subscriptions
 
 
 class Mailbox(Protocol):
@@ -85,7 +87,7 @@ class Subscriber:
 
     def __init__(
         self,
-        store: SubscriptionStore,
+        store: Subscriptions,
         hints: Hints,
         client: PoliteClient,
         clock: Clock,

@@ -17,7 +17,7 @@ from crawler.rup.protocol.report import Change, ChangeKind
 from crawler.rup.protocol.server import Known, MailHistory, Registration
 from crawler.rup.protocol.units import Span
 from crawler.rup.server.tree import FileState, Scanned
-from crawler.store.rows import named_rows
+from crawler.store.named_rows import named_rows
 from crawler.store.statements import Queries, Statements, load_statements
 
 _APPLICATION = 0x52555031  # "RUP1"; schema.sql sets it

@@ -10,7 +10,7 @@ from crawler.frontier.decide import Outcome
 from crawler.model import Body
 from crawler.store.postgres.dialect import columns
 from crawler.store.postgres.offers import PostgresOffers
-from crawler.store.protocols import CommitBatch, CommitResult
+from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sql.commit import Committer, LinkRow, Row
 from crawler.store.sql.readiness import Readiness, unlimited
 

@@ -15,9 +15,9 @@ import asyncpg
 from crawler.clock import monotonic_s
 from crawler.errors import Action, ConnectionLost, NoStore, QueryInterrupted, StatementError, StoreError, UsageError
 from crawler.store.location import bad_url, needs_tls, shown
+from crawler.store.named_rows import row_class
 from crawler.store.postgres.dialect import Translated, columns, storable, translate
 from crawler.store.retrying import TransactionConflict
-from crawler.store.rows import row_class
 from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
 from crawler.store.statements import ONLY_READS
 
@@ -176,7 +176,7 @@ class Postgres:
 
     @asynccontextmanager
     async def deadline(self, seconds: float) -> AsyncIterator[None]:
-        """See :meth:`crawler.store.protocols.StoreReader.deadline`."""
+        """See :meth:`crawler.store.sql.store.Store.deadline`."""
         self._until = monotonic_s() + seconds
         try:
             yield

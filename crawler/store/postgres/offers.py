@@ -23,8 +23,8 @@ from crawler.model import Kind, Link
 from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of
 from crawler.store.postgres.dialect import columns
-from crawler.store.protocols import RobotsNews
 from crawler.store.retrying import retrying
+from crawler.store.rows import RobotsNews
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
 from crawler.store.sql.section import Access, StoreSection
 from crawler.store.statements import Statements

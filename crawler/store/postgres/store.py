@@ -22,23 +22,23 @@ from crawler.errors import ConnectionLost, StoreError, UsageError
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.reasons import RunEnd
 from crawler.store.location import db_argument
+from crawler.store.named_rows import Parameters
 from crawler.store.postgres.commit import PostgresCommitter, PostgresReadiness
 from crawler.store.postgres.connection import ENDING, OPENING, PAGES, Postgres, ensure_schema, locked, named
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.offers import Carrier, PostgresOffers
 from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
-from crawler.store.protocols import Beat, ClaimLimits, CommitBatch, CommitResult
 from crawler.store.reconnect_policy import ReconnectPolicy
 from crawler.store.retrying import retrying
-from crawler.store.rows import Parameters
+from crawler.store.rows import Beat, ClaimLimits, CommitBatch, CommitResult
 from crawler.store.sql.answers import answer_rows
-from crawler.store.sql.bodies import SqlBodies
-from crawler.store.sql.control import SqlControl
+from crawler.store.sql.bodies import Bodies
+from crawler.store.sql.control import Control
 from crawler.store.sql.preferences import set_rows
-from crawler.store.sql.revisits import Revisits
+from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import Access
-from crawler.store.sql.store import SqlStore, bodies_of
+from crawler.store.sql.store import Store, bodies_of
 from crawler.store.sql.workers import Workers
 from crawler.store.statements import ONLY_READS, Queries, Statements, UserSql
 
@@ -56,7 +56,7 @@ _NUMBERED = dict.fromkeys(
 ) | {"sample": "draw"}
 
 
-class _Revisits(Revisits):
+class _Revisits(RevisitRows):
     async def sweep(self) -> None:
         """Only while no worker is at work: a commit may be about to name a body that was stored before.
 
@@ -74,12 +74,12 @@ async def _are_idle(sql: Statements) -> bool:
     return not await sql.fetch("worker_at_work")
 
 
-class _Bodies(SqlBodies):
+class _Bodies(Bodies):
     async def _are_idle(self) -> bool:
         return await _are_idle(self._sql)
 
 
-class _Control(SqlControl):
+class _Control(Control):
     """Here a heartbeat belongs to a worker: processes on two machines may have the same number."""
 
     def __init__(self, workers: Workers, *parts: Any) -> None:
@@ -96,7 +96,7 @@ class _Workers(Workers):
         return await super().pages_left(max_pages)
 
 
-class PostgresStore(SqlStore):
+class PostgresStore(Store):
     """One database. Make a store with :meth:`open`, and close it."""
 
     dialect = "postgres"
@@ -331,7 +331,7 @@ class PostgresStore(SqlStore):
             await self._db.execute("ANALYZE")
         await super().finish_copy(now)
 
-    # --- for SqlStore -------------------------------------------------------------------------
+    # --- for Store -------------------------------------------------------------------------
 
     @cached_property
     def _committer(self) -> PostgresCommitter:

@@ -15,7 +15,7 @@ from crawler.store.bodies import decompress, stored_form
 from crawler.store.keys import numbers_from, url_number
 from crawler.store.location import absolute, db_argument
 from crawler.store.outside_bodies import OutsideBodies
-from crawler.store.protocols import Swept
+from crawler.store.rows import Swept
 from crawler.store.sql.section import StoreSection
 from crawler.store.statements import Queries
 from crawler.url import split
@@ -36,8 +36,8 @@ async def find_url(read: Queries, url: str) -> int | None:
     return None if row is None else int(row.id)
 
 
-class SqlBodies(StoreSection):
-    """See :class:`crawler.store.protocols.Bodies`."""
+class Bodies(StoreSection):
+    """The bodies of pages, in the database or at a place outside of it."""
 
     _outside: OutsideBodies | None = None  # None: all bodies are in the database
     _patience_s = 0.0
@@ -60,9 +60,15 @@ class SqlBodies(StoreSection):
 
     @property
     def place(self) -> str | None:
+        """The place of the bodies outside the database, a folder or ``s3://bucket/prefix``; ``None``: there is none."""
         return None if self._outside is None else self._outside.place
 
     async def keep_in(self, place: str) -> None:
+        """From now on keep bodies at ``place``, a folder or ``s3://bucket/prefix``; "" leaves the place as it is.
+
+        Bodies that are in the database stay there. Raises :class:`crawler.errors.UsageError` if this store has another
+        place, and :class:`crawler.errors.StoreError` if the place cannot be used or is not the one that it was.
+        """
         place = absolute(place)
         if self._outside is not None:
             if place not in ("", self._outside.place):
@@ -80,11 +86,13 @@ class SqlBodies(StoreSection):
             self._outside = outside
 
     async def of_page(self, url: str, version: int | None = None) -> bytes | None:
+        """The decompressed body of a page, by default of its newest version; ``None`` if there is none."""
         number = await find_url(self._read, url)
         row = await self._read.fetch_one("body_of", url_id=number, version=version)
         return None if row is None else (await self.get([row.body_id])).get(row.body_id)
 
     async def get(self, numbers: Iterable[int]) -> dict[int, bytes]:
+        """The decompressed bodies with these numbers (``pages_by_id.body_id``). A number without a body is left out."""
         rows = await self._read.fetch("bodies", numbers=json.dumps(list(numbers)))
         stored = {row.sha256: row.data for row in rows}
         if outside := [sha256 for sha256, data in stored.items() if data is None]:
@@ -106,6 +114,11 @@ class SqlBodies(StoreSection):
         return stored
 
     async def sweep(self) -> Swept:
+        """Delete the bodies at the place that no page names, such as those of a commit that a crash prevented.
+
+        :meth:`Runs.recover` goes before it. Raises :class:`crawler.errors.UsageError` if there is no such place, if
+        another store keeps bodies there, and if a crawl is at work.
+        """
         if self._outside is None:
             raise UsageError(f"{self._name}: all bodies are in the store, nothing is kept outside")
         await self._outside.require_registered()

@@ -16,7 +16,7 @@ from crawler.model import Body, Fetched, Kind, Resource, RobotsAction, State
 from crawler.reasons import ReasonCode
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.text import SMALL_BYTES
-from crawler.store.protocols import (
+from crawler.store.rows import (
     Claim,
     ClaimLimits,
     CommitBatch,
@@ -28,11 +28,11 @@ from crawler.store.protocols import (
     RobotsTarget,
 )
 from crawler.store.sql.answers import answer_id, answer_rows
-from crawler.store.sql.bodies import SqlBodies
+from crawler.store.sql.bodies import Bodies
 from crawler.store.sql.offers import FoundOffer, Offers, is_better, merge_sitemap_facts
 from crawler.store.sql.preferences import set_id, set_rows
 from crawler.store.sql.readiness import Readiness, unlimited
-from crawler.store.sql.revisits import Revisits, seen_from
+from crawler.store.sql.revisits import RevisitRows, seen_from
 from crawler.store.sql.site_rows import claimed_site, refuted_of
 from crawler.store.sql.tls import tls_id, tls_rows
 from crawler.store.sql.unread import unread_row
@@ -59,8 +59,8 @@ class Committer:
         offers: Offers,
         workers: Workers,
         readiness: Readiness,
-        revisits: Revisits,
-        bodies: SqlBodies,
+        revisits: RevisitRows,
+        bodies: Bodies,
     ) -> None:
         self._sql = sql
         self._offers = offers
@@ -77,7 +77,7 @@ class Committer:
         self._mirrors_read_at = 0.0
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
-        """Store a batch; see :meth:`crawler.store.protocols.Frontier.commit`."""
+        """Store a batch; see :meth:`crawler.store.sql.store.Store.commit`."""
         limits = batch.limits
         touched = set(batch.released)
         robots, woken = await self._end_waits(batch.robots)

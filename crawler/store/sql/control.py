@@ -12,14 +12,14 @@ from crawler.frontier.operator import Command, Order, Standing, name_ranges, sta
 from crawler.frontier.parts import Parts
 from crawler.reasons import ReasonCode
 from crawler.store.location import require_own_host
-from crawler.store.protocols import Beat
 from crawler.store.retrying import retrying
+from crawler.store.rows import Beat
 from crawler.store.sql.section import Access, StoreSection
 from crawler.store.statements import Queries, Statements
 
 
-class SqlControl(StoreSection):
-    """See :class:`crawler.store.protocols.Control`.
+class Control(StoreSection):
+    """The orders of the operator. ``name`` is as :func:`crawler.frontier.operator.blockable` returns it.
 
     ``control_read`` reads committed rows without waiting for a transaction or a statement of ``access``.
     """
@@ -29,6 +29,7 @@ class SqlControl(StoreSection):
         self._control_read = control_read
 
     async def orders(self, after: int = 0) -> list[Order]:
+        """The orders after the one with this number, in sequence."""
         return [_order(row) for row in await self._control_read.fetch("orders", after=after)]
 
     async def give(self, command: Command, name: str, clock: Clock, because: str = "") -> Order:
@@ -38,14 +39,17 @@ class SqlControl(StoreSection):
 
     @retrying
     async def done(self, order: Order, now: float) -> None:
+        """Note that an order was carried out."""
         async with self._writing():
             await self._sql.execute("order_carried_out", now=now, id=order.id)
 
     async def queued_on(self, name: str, limit: int) -> list[int]:
+        """The numbers of queued URLs on the sites that are blocked under ``name``."""
         rows = await self._read.fetch("queued_on", ranges=json.dumps(name_ranges(name)), limit=limit)
         return [row.url_id for row in rows]
 
     async def blocked_on(self, name: str, limit: int, after: int = 0) -> list[int]:
+        """The numbers beyond ``after`` of URLs excluded because ``name`` was blocked, in ascending order."""
         found: list[int] = []
         for site in await self._read.fetch("numbers_on", ranges=json.dumps(name_ranges(name)), after=after):
             rows = await self._read.fetch(
@@ -61,6 +65,7 @@ class SqlControl(StoreSection):
         return found
 
     async def beat(self, beat: Beat) -> None:
+        """Store a heartbeat; those of earlier runs are deleted."""
         async with self._writing():
             await self._sql.execute("forget_beats", run_id=beat.run_id)
             await self._sql.execute("beat", **self._beat_row(beat))

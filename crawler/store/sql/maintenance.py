@@ -1,4 +1,4 @@
-"""Taking content out of a store; see :class:`crawler.store.protocols.Maintenance`."""
+"""Taking content out of a store."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 
 from crawler.reasons import Reason
-from crawler.store.protocols import Content
-from crawler.store.sql.bodies import SqlBodies
+from crawler.store.rows import Content
+from crawler.store.sql.bodies import Bodies
 from crawler.store.sql.offers import Offers
 from crawler.store.sql.readiness import Readiness
-from crawler.store.sql.revisits import Revisits
+from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.section import Access, StoreSection
 
 #: The statements that take out all that the store has of a URL, in this order. Bodies go when no page names them.
@@ -29,11 +29,14 @@ _FORGETTING = (
 )
 
 
-class SqlMaintenance(StoreSection):
-    """See :class:`crawler.store.protocols.Maintenance`."""
+class Maintenance(StoreSection):
+    """Takes content out of the store. No worker may be at work meanwhile.
+
+    ``numbers`` are numbers of URLs (``urls.url_id``), at most some thousands at a time. Each method is one transaction.
+    """
 
     def __init__(
-        self, access: Access, offers: Offers, readiness: Readiness, revisits: Revisits, bodies: SqlBodies
+        self, access: Access, offers: Offers, readiness: Readiness, revisits: RevisitRows, bodies: Bodies
     ) -> None:
         super().__init__(access)
         self._offers = offers
@@ -46,6 +49,10 @@ class SqlMaintenance(StoreSection):
         return Content(row.pages, row.versions, row.links)
 
     async def forget(self, numbers: Sequence[int], reason: Reason) -> Content:
+        """Take out the pages, versions, links and ranks of URLs, and exclude the URLs with ``reason``.
+
+        The bodies are deleted by :meth:`sweep_forgotten`. The request log and the addresses stay.
+        """
         taken = await self.content_of(numbers)
         rows = [{"id": number} for number in numbers]
         await self._sql.execute("erase_deleted")
@@ -60,12 +67,17 @@ class SqlMaintenance(StoreSection):
         return taken
 
     async def redact(self, numbers: Sequence[int]) -> None:
+        """Reduce the addresses of these URLs in the request log to their sites, and clear locations that name them.
+
+        Requests for robots.txt keep theirs.
+        """
         await self._sql.execute("erase_deleted")
         async with self._writing():
             await self._sql.execute("redact_requests", numbers=json.dumps(list(numbers)))
             await self._sql.execute("redact_locations", numbers=json.dumps(list(numbers)))
 
     async def sweep_forgotten(self) -> None:
+        """Delete the bodies and preferences that no page names any more."""
         await self._sql.execute("erase_deleted")
         async with self._writing():
             await self._revisits.sweep()
@@ -77,6 +89,10 @@ class SqlMaintenance(StoreSection):
         await self._bodies.require_dropped_deleted()
 
     async def prune(self, before: float, kept: int) -> int:
+        """Delete earlier versions of pages: those last seen before a time, and all but the ``kept`` newest of a page.
+
+        The newest version of a page counts as one of these, and stays. Returns how many versions were deleted.
+        """
         await self._sql.execute("erase_deleted")
         async with self._writing():
             outdated = await self._sql.fetch_one("outdated", before=before, kept=kept)
@@ -87,11 +103,16 @@ class SqlMaintenance(StoreSection):
         return int(outdated.n)
 
     async def compact(self) -> tuple[int, int]:
+        """Return the space of deleted rows to the disk; returns the sizes of the store before and after, in bytes."""
         before = await self._read.fetch_one("store_bytes")
         await self._sql.execute("compact")
         after = await self._read.fetch_one("store_bytes")
         return int(before.n), int(after.n)
 
     async def empty_log(self) -> bool:
+        """Empty SQLite's write-ahead log, which holds earlier contents; ``False`` if a reader prevents it for 10 s.
+
+        No-op on PostgreSQL, whose log is the server's.
+        """
         row = await self._sql.fetch_one("empty_log")
         return not row.busy

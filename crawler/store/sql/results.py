@@ -1,18 +1,19 @@
-"""Results that are computed from a whole crawl; see :class:`crawler.store.protocols.Results`."""
+"""Results that are computed from a whole crawl."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from crawler.store.computed import Computed
-from crawler.store.protocols import KeptText, NearDuplicate, PageRank, SiteRank, SiteTemplate, TextSignature
+from crawler.store.rows import KeptText, NearDuplicate, PageRank, SiteRank, SiteTemplate, TextSignature
 from crawler.store.sql.section import StoreSection
 
 
-class SqlResults(StoreSection):
-    """See :class:`crawler.store.protocols.Results`."""
+class Results(StoreSection):
+    """Results that are computed from the whole crawl. Each method is one transaction."""
 
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
+        """Replace all ranks. They cover the crawl up to the request ``last_request``."""
         async with self._writing():
             await self._sql.execute("drop_ranks")
             await self._sql.execute("drop_site_ranks")
@@ -21,24 +22,29 @@ class SqlResults(StoreSection):
             await self._sql.execute("set_computed", name=Computed.RANKS.value, last_request=last_request)
 
     async def keep_texts(self, texts: Sequence[KeptText]) -> None:
+        """Insert or replace the texts of bodies. Texts of bodies that were deleted meanwhile are left out."""
         async with self._writing():
             await self._sql.execute_many("insert_main_text", (row._asdict() for row in texts))
 
     async def drop_old_texts(self) -> None:
+        """Delete the texts of bodies that no page has now."""
         async with self._writing():
             await self._sql.execute("drop_old_main_texts")
 
     async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
+        """Insert or replace the signatures of pages, and the templates of sites."""
         async with self._writing():
             await self._sql.execute_many("insert_site_template", (row._asdict() for row in templates))
             await self._sql.execute_many("insert_text_signature", (row._asdict() for row in signatures))
 
     async def drop_signatures(self, numbers: Sequence[int]) -> None:
+        """Delete the signatures of pages, and the templates of sites without any."""
         async with self._writing():
             await self._sql.execute_many("forget_text_signature", ({"id": number} for number in numbers))
             await self._sql.execute("drop_templates_of_empty_sites")
 
     async def replace_near_duplicates(self, pages: Iterable[NearDuplicate], last_request: int) -> None:
+        """Replace all clusters of near-duplicates. They cover the crawl up to the request ``last_request``."""
         async with self._writing():
             await self._sql.execute("drop_near_duplicates")
             await self._sql.execute_many("insert_near_duplicate", (page._asdict() for page in pages))

@@ -1,6 +1,6 @@
 """Revisits: the URLs that are due, the results of a revisit, the versions of pages, and hints.
 
-Every method of :class:`Revisits` must be called within a transaction.
+Every method of :class:`RevisitRows` must be called within a transaction.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def seen_from(row: dict[str, Any] | None) -> Seen | None:
     )
 
 
-class Revisits:
+class RevisitRows:
     """The revisits of a store, for one of its writers."""
 
     def __init__(self, sql: Statements, offers: Offers) -> None:
@@ -285,10 +285,10 @@ def _end_row(outcome: Outcome, revisit: RevisitRecord) -> dict[str, object]:
     }
 
 
-class SqlRevisits(StoreSection):
-    """See :class:`crawler.store.protocols.Revisits`."""
+class Revisits(StoreSection):
+    """The planning of revisits, and hints."""
 
-    def __init__(self, access: Access, offers: Offers, readiness: Readiness, revisits: Revisits) -> None:
+    def __init__(self, access: Access, offers: Offers, readiness: Readiness, revisits: RevisitRows) -> None:
         super().__init__(access)
         self._offers = offers
         self._readiness = readiness
@@ -298,6 +298,10 @@ class SqlRevisits(StoreSection):
     async def queue_due(
         self, settings: RevisitSettings, now: float, since: float, per_site: int | None, *, hinted_only: bool = False
     ) -> int:
+        """Queue the URLs that are due for a revisit and were not visited since the time ``since``, within the budget.
+
+        ``hinted_only``: only URLs that hints name. Returns how many URLs were queued.
+        """
         async with self._writing():
             await self._revisits.take_up(settings, now)
             numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
@@ -313,6 +317,11 @@ class SqlRevisits(StoreSection):
         *,
         most_new: int | None = None,
     ) -> Heeded:
+        """Bring the revisits of known URLs forward, and store unknown URLs: at most ``most_new``.
+
+        ``refusal(url, depth)`` is the refusal of the scope. Queues no revisit: :meth:`queue_due` does, within the
+        budget.
+        """
         async with self._writing():
             await self._revisits.take_up(settings, now)
             heeded, touched = await self._revisits.take_hints(hints, now, refusal, most_new)

@@ -1,12 +1,12 @@
-"""The sample of a store; see :class:`crawler.store.protocols.Samples`."""
+"""The sample of a store."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from crawler.reasons import ReasonCode
-from crawler.store.protocols import SampleDraw, SampleRow
 from crawler.store.retrying import retrying
+from crawler.store.rows import SampleDraw, SampleRow
 from crawler.store.sql.offers import Offers
 from crawler.store.sql.readiness import Readiness, unlimited
 from crawler.store.sql.section import Access, StoreSection
@@ -14,8 +14,8 @@ from crawler.store.sql.section import Access, StoreSection
 _FRAME_AT_ONCE = 50_000
 
 
-class SqlSamples(StoreSection):
-    """See :class:`crawler.store.protocols.Samples`."""
+class Samples(StoreSection):
+    """The sample of the crawl."""
 
     def __init__(self, access: Access, offers: Offers, readiness: Readiness) -> None:
         super().__init__(access)
@@ -23,6 +23,7 @@ class SqlSamples(StoreSection):
         self._readiness = readiness
 
     async def drawn(self) -> SampleDraw | None:
+        """How the sample in the store was drawn."""
         row = await self._read.fetch_one("sample_draw")
         if row is None:
             return None
@@ -32,6 +33,12 @@ class SqlSamples(StoreSection):
     async def replace(
         self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None, frame: Sequence[int] = ()
     ) -> None:
+        """Replace the sample, in one transaction. ``frame`` has the numbers of the URLs that it was drawn from.
+
+        URLs queued at the depth ``draw.held_from`` or deeper that are not drawn are excluded; the others are held back
+        no longer. URLs nearer than that were not reached, and are excluded too. While the sample stands, no page is
+        queued that it leaves out: see ``Offers.enqueue``.
+        """
         async with self._writing():
             await self._sql.execute("drop_sample_draw")
             await self._sql.execute("drop_sample")
@@ -52,5 +59,6 @@ class SqlSamples(StoreSection):
 
     @retrying
     async def reopen(self) -> None:
+        """Note that the sample in the store does not stand any more and must be drawn anew."""
         async with self._writing():
             await self._sql.execute("reopen_sample")

@@ -6,7 +6,7 @@ from typing import Any
 
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots.mirrors import Contradiction
-from crawler.store.protocols import ClaimedSite, Refuted
+from crawler.store.rows import ClaimedSite, Refuted
 
 
 def refuted_of(row: Any) -> Refuted:

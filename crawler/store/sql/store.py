@@ -1,4 +1,10 @@
-"""The store in SQL: all that SQLite and PostgreSQL share. A subclass for each has the connections."""
+"""The store of a crawl: all that SQLite and PostgreSQL share. A subclass for each has the connections.
+
+A crawl commits in batches. A commit is one transaction: it stores what the workers have finished (outcomes,
+requests, robots copies), releases the groups that they are done with, and claims the next groups. A claim is a
+politeness group with a batch of its URLs. No other worker gets the group before it is released. A crash releases it,
+with its pause still to be kept.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ import asyncio
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,7 +29,9 @@ from crawler.robots.tdmrep import TdmrepFile
 from crawler.robots.text import SMALL_BYTES
 from crawler.store.computed import Computed
 from crawler.store.location import shown
-from crawler.store.protocols import (
+from crawler.store.named_rows import Parameters
+from crawler.store.retrying import retrying
+from crawler.store.rows import (
     ClaimedSite,
     CommitBatch,
     CommitResult,
@@ -34,16 +42,14 @@ from crawler.store.protocols import (
     RobotsWait,
     Waiting,
 )
-from crawler.store.retrying import retrying
-from crawler.store.rows import Parameters
-from crawler.store.sql.bodies import SqlBodies, find_url
-from crawler.store.sql.control import SqlControl, read_parts
-from crawler.store.sql.maintenance import SqlMaintenance
+from crawler.store.sql.bodies import Bodies, find_url
+from crawler.store.sql.control import Control, read_parts
+from crawler.store.sql.maintenance import Maintenance
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers
 from crawler.store.sql.readiness import Readiness
-from crawler.store.sql.results import SqlResults
-from crawler.store.sql.revisits import Revisits, SqlRevisits
-from crawler.store.sql.samples import SqlSamples
+from crawler.store.sql.results import Results
+from crawler.store.sql.revisits import RevisitRows, Revisits
+from crawler.store.sql.samples import Samples
 from crawler.store.sql.schema import require_whole
 from crawler.store.sql.section import Access
 from crawler.store.sql.site_rows import claimed_site, refuted_of, robots_copy
@@ -55,7 +61,7 @@ from crawler.version import VERSION
 
 if TYPE_CHECKING:
     from crawler.store.sql.commit import Committer
-    from crawler.store.sql.subscriptions import SqlSubscriptions
+    from crawler.store.sql.subscriptions import Subscriptions
 
 T = TypeVar("T")
 
@@ -73,8 +79,12 @@ def bodies_of(batch: CommitBatch) -> dict[bytes, Body]:
     return {o.page.body.sha256: o.page.body for o in batch.outcomes if o.page is not None and o.page.body is not None}
 
 
-class SqlStore(ABC):
-    """All sections of a store; see :mod:`crawler.store.protocols`."""
+class Store(ABC):
+    """A store: runs and workers, the frontier, facts for all clients, and a section for each kind of client.
+
+    Times are in seconds since the epoch. Every method raises :class:`crawler.errors.StoreError` if the store fails, and
+    :class:`crawler.errors.ConnectionLost` if its database does not come back in time.
+    """
 
     dialect: str
     _sql: Statements  # on the connection of the one transaction that may be open
@@ -83,13 +93,13 @@ class SqlStore(ABC):
     _readiness: Readiness
     _access: Access
     _workers: Workers
-    _revisits: Revisits
-    control: SqlControl
-    bodies: SqlBodies
-    revisits: SqlRevisits
-    samples: SqlSamples
-    results: SqlResults
-    maintenance: SqlMaintenance
+    _revisits: RevisitRows
+    control: Control
+    bodies: Bodies
+    revisits: Revisits
+    samples: Samples
+    results: Results
+    maintenance: Maintenance
     _politeness: PolitenessSettings
     _run_id = 0
 
@@ -97,16 +107,17 @@ class SqlStore(ABC):
         """Make the parts that are the same for both databases."""
         self._waits_for_room: Callable[[], bool] = lambda: False
         access, offers, readiness = self._access, self._offers, self._readiness
-        self.revisits = SqlRevisits(access, offers, readiness, self._revisits)
-        self.samples = SqlSamples(access, offers, readiness)
-        self.results = SqlResults(access)
-        self.maintenance = SqlMaintenance(access, offers, readiness, self._revisits, self.bodies)
+        self.revisits = Revisits(access, offers, readiness, self._revisits)
+        self.samples = Samples(access, offers, readiness)
+        self.results = Results(access)
+        self.maintenance = Maintenance(access, offers, readiness, self._revisits, self.bodies)
 
     @cached_property
-    def rup(self) -> SqlSubscriptions:
-        from crawler.store.sql.subscriptions import SqlSubscriptions  # loads the forms and mails of the protocol
+    def rup(self) -> Subscriptions:
+        """The registrations with servers of the Remote Update Protocol."""
+        from crawler.store.sql.subscriptions import Subscriptions  # loads the forms and mails of the protocol
 
-        return SqlSubscriptions(self._access)
+        return Subscriptions(self._access)
 
     # --- provided by a subclass ---------------------------------------------------------------
 
@@ -129,16 +140,40 @@ class SqlStore(ABC):
         """End the workers that are known to be dead although their leases have not ended."""
 
     @abstractmethod
-    def on_news(self, wake: Callable[[], None]) -> None: ...
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` when another worker may have stored work for this one."""
 
     @abstractmethod
-    async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]: ...
+    async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
+        """The rows of a query on the views (docs/store.md), whole.
+
+        Parameters are given by name (``:site``), or by position (``?``). Raises
+        :class:`crawler.errors.StatementError` for SQL that the database rejects, and
+        :class:`crawler.errors.UsageError` for a statement that does not only read. Text of the user is in a
+        :class:`crawler.store.statements.UserSql` only.
+        """
 
     @abstractmethod
-    def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]: ...
+    def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
+        """The rows of a query one after the other, as named tuples, in bounded memory.
+
+        The caller must close the generator if it stops early.
+        """
 
     @abstractmethod
-    def is_held(self) -> bool: ...
+    def deadline(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        """Interrupt the query under way when this time is over, or when the task inside is cancelled.
+
+        The query raises :class:`crawler.errors.QueryInterrupted`, and so does each further one inside.
+        """
+
+    @abstractmethod
+    async def empty(self, tables: Iterable[str]) -> None:
+        """Delete all rows of ``tables``."""
+
+    @abstractmethod
+    def is_held(self) -> bool:
+        """Whether a process may be writing to the store; False if certainly none is."""
 
     @abstractmethod
     async def close(self) -> None: ...
@@ -171,13 +206,16 @@ class SqlStore(ABC):
 
     @asynccontextmanager
     async def beginning(self) -> AsyncIterator[None]:
+        """A context in which one process at a time begins or joins a run."""
         yield  # the process that has the lock of the file is alone
 
     @property
     def away_s(self) -> float | None:
+        """For how long the database or the object store has been away, in seconds; ``None`` if both answer."""
         return self.bodies.away_s  # a file is always there
 
     def give_up(self) -> None:
+        """Wait no longer: all calls that wait for the database or the object store fail at once."""
         self.bodies.give_up()
 
     def lock_fds(self) -> tuple[int, ...]:
@@ -188,17 +226,25 @@ class SqlStore(ABC):
 
     @property
     def lease_s(self) -> float | None:
+        """The length of a lease in seconds; ``None`` if no other worker is possible."""
         return self._workers.lease_s
 
     @property
     def run_id(self) -> int:
+        """The number of the run that this process began or joined; 0 before."""
         return self._run_id
 
     @property
     def worker_id(self) -> int:
+        """The number of this process among the workers."""
         return self._workers.id
 
     async def start_run(self, settings: dict[str, Any], now: float, *, at_work: bool = True) -> int:
+        """Begin a run, after :meth:`recover`. A minimum pause longer than before holds from its first request on.
+
+        A process that is ``at_work`` joins the run as a worker; otherwise workers are about to start. A run whose
+        settings name an ``auxiliary_run`` is no crawl: :meth:`last_settings` skips it. Returns the number of the run.
+        """
         await self.recover(now)
         async with self._writing():
             if "auxiliary_run" not in settings:
@@ -231,6 +277,7 @@ class SqlStore(ABC):
 
     @retrying
     async def join_run(self, run_id: int, now: float) -> None:
+        """Register as a worker of a run. Releases the groups that this process had claimed as another worker."""
         async with self._writing():
             if self._workers.id:
                 await self._workers.end(None, RunEnd(EndCode.REPLACED), now)
@@ -242,6 +289,7 @@ class SqlStore(ABC):
 
     @retrying
     async def rejoin(self, now: float) -> bool:
+        """Join our run once more after our lease was lost; False if another run has begun since."""
         async with self.beginning():
             last = await self.last_run()
             if last is None or last["id"] != self._run_id:
@@ -250,55 +298,76 @@ class SqlStore(ABC):
         return True
 
     async def last_run(self) -> dict[str, Any] | None:
+        """The row of the last run, as in the view ``runs``; auxiliary runs are skipped."""
         row = await self._read.fetch_one("last_run")
         return None if row is None else row._asdict()
 
     async def computed(self) -> dict[Computed, bool]:
+        """What was computed from the crawl, and whether a page has been requested since, without 304, or forgotten."""
         rows = await self._read.fetch("computations")
         return {Computed(row.name): bool(row.is_behind) for row in rows}
 
     async def last_request(self) -> int:
+        """The number of the last request (``requests_by_id.request_id``); 0 if there is none."""
         return int((await self._read.fetch_one("last_request")).id)
 
     async def last_settings(self) -> dict[str, Any] | None:
+        """The settings of the run before this one; empty after :meth:`unsettle`."""
         row = await self._read.fetch_one("last_settings", run_id=self._run_id)
         return None if row is None else dict(json.loads(row.settings))
 
     async def run_under_way(self, now: float) -> tuple[int, dict[str, Any]] | None:
+        """Number and settings of the run that other workers are at work on; auxiliary runs are skipped."""
         row = await self._read.fetch_one("run_under_way", now=now)
         return None if row is None else (row.id, json.loads(row.settings))
 
     @retrying
     async def renew(self, now: float) -> None:
+        """Renew the lease of this worker, and release the groups of workers whose lease has ended.
+
+        Raises :class:`crawler.errors.LeaseLost` if another worker has ended this one.
+        """
         async with self._writing():
             await self._workers.renew(None, now)
             await self._release_lost(now)
 
     @retrying
     async def bury(self, worker: int, end: RunEnd, now: float) -> None:
+        """End a worker that is known to be dead, and release its groups at once."""
         async with self._writing():
             await self._workers.end(worker, end, now)
             await self._release_lost(now)
 
     async def known_dead(self) -> set[int]:
+        """The workers that are not marked as ended and whose processes have certainly ended."""
         if not self.is_held():
             return {row.id for row in await self._read.fetch("workers_not_ended")}
         neighbours = await self._read.fetch("neighbours", processes=processes(), worker=0)
         return {neighbour.id for neighbour in neighbours if not is_alive(neighbour.pid)}
 
     async def sent_last_request(self) -> bool:
+        """Whether this run sent the last request in the log; True also if another of its workers sent the request."""
         last = await self._read.fetch_one("last_asking_run")
         return last is not None and last.run_id == self.run_id
 
     async def others_at_work(self) -> bool:
+        """Whether other workers may still find URLs for this one.
+
+        That is so if they hold groups or have just released one, or if offers between groups are under way.
+        """
         return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id)).any_other)
 
     async def unsettle(self, now: float) -> None:
+        """Note that the store is being adapted to changed options.
+
+        Until :meth:`start_run` the store conforms to no options, and :meth:`last_settings` is empty.
+        """
         async with self._writing():
             await self._sql.execute("unsettle", now=now)
 
     @retrying
     async def recover(self, now: float) -> None:
+        """Release the groups that a crashed run had claimed or reserved, with pauses counted from ``now``."""
         async with self._writing():
             await set_right(self._sql, self._offers, self._readiness, now, self.name)
             await self._end_crashed(now)
@@ -309,6 +378,7 @@ class SqlStore(ABC):
         await self._readiness.refresh(await self._workers.release_lost(now))
 
     async def end_run(self, end: RunEnd, now: float) -> None:
+        """End this worker. The last worker of a run ends the run."""
         await self._note_end(end, now)
         await self.bodies.delete_dropped()
 
@@ -338,6 +408,13 @@ class SqlStore(ABC):
 
     @retrying
     async def commit(self, batch: CommitBatch) -> CommitResult:
+        """Store a batch, release its groups and claim others, in one transaction; renews the lease.
+
+        All or nothing of the batch is stored. If the call is cancelled, the transaction is rolled back, unless it was
+        already being committed. After a lost connection the commit is retried, and takes effect once. Raises
+        :class:`crawler.errors.LeaseLost` if another worker has ended this one; its ``committed`` says whether the
+        batch was stored.
+        """
         async with self._writing():
             await self._workers.renew(batch, batch.now)
             result = await self._committer.commit(batch)
@@ -346,17 +423,23 @@ class SqlStore(ABC):
 
     @retrying
     async def commit_late(self, batch: CommitBatch) -> None:
+        """Log the requests of a worker that has lost its lease, and store its paces and unread answers; nothing else.
+
+        If another worker has sent requests to a group since, the longer wait holds.
+        """
         async with self._writing():
             if await self._workers.count_late(len(batch.requests)):
                 await self._committer.commit_late(batch)
 
     async def unread_answer(self, url_id: int) -> Fetched | None:
+        """The answer for a queued URL that was logged, and not read before its worker ended."""
         row = await self._read.fetch_one("unread_answer", url_id=url_id)
         return None if row is None else answer_of(row)
 
     async def add_seeds(
         self, urls: Sequence[tuple[str, Reason | None]], domains: Collection[str] = frozenset()
     ) -> None:
+        """Store seeds, each with the reason to exclude it or ``None``. Those in ``domains`` stand for a domain."""
         for start in range(0, len(urls), _SEEDS_AT_ONCE):
             batch = {
                 url: FoundOffer(Offer(url, 0, refusal, seed=True, by_domain=url in domains), None)
@@ -370,13 +453,16 @@ class SqlStore(ABC):
             self._offers.forget()  # seeds are of many sites: few of them are worked on first
 
     async def unfetched_seed(self) -> str | None:
+        """A seed that was not fetched, if possible on a site that this run has asked; ``None`` if there is none."""
         row = await self._read.fetch_one("unfetched_seed", run_id=self._run_id)
         return None if row is None else str(row.url)
 
     async def seed_states(self) -> list[tuple[State, str]]:
+        """The states of the seeds with the sentences of their reasons, each once, most frequent first."""
         return [(State(row.state), row.reason) for row in await self._read.fetch("seed_states")]
 
     async def seed_causes(self) -> list[tuple[State, ReasonCode, str, int]]:
+        """What became of the seeds without a page, at the end of their redirects: (state, code, sentence, URLs)."""
         rows = await self._read.fetch("seed_causes")
         return [(State(row.state), ReasonCode(row.reason_code), row.reason, row.urls) for row in rows]
 
@@ -384,21 +470,26 @@ class SqlStore(ABC):
         return [row.url for row in await self._read.fetch("seeds")]
 
     async def places(self) -> list[str]:
+        """What the scope is made from: the seeds, and the other addresses of the domains among them."""
         return with_addresses(await self.seeds(), await self.domains())
 
     async def domains(self) -> list[str]:
+        """The seeds that stand for a domain (:mod:`crawler.frontier.domain_addresses`)."""
         return [row.url for row in await self._read.fetch("domains")]
 
     async def excluded(self, after: int, limit: int) -> list[tuple[int, str, ReasonCode, int, bool]]:
+        """Excluded and failed URLs by number: (number, URL, reason code, depth, is a seed or named by a sitemap)."""
         rows = await self._read.fetch("excluded_from", after=after, limit=limit)
         return [(row.id, row.url, ReasonCode(row.reason_code), row.depth, bool(row.is_asked_for)) for row in rows]
 
     async def queued(self, after: int, limit: int) -> list[tuple[int, str, int, bool]]:
+        """Queued URLs by number: (number, URL, depth, is a seed or named by a sitemap)."""
         rows = await self._read.fetch("queued_from", after=after, limit=limit)
         return [(row.id, row.url, row.depth, bool(row.is_asked_for)) for row in rows]
 
     @retrying
     async def exclude(self, numbers: Sequence[tuple[int, Reason]]) -> None:
+        """Take queued URLs out of the frontier, each with its reason."""
         async with self._writing():
             await self._offers.lock([number for number, _ in numbers])  # a commit may be postponing one of them
             await self._sql.execute_many("dequeue", [{"id": number} for number, _ in numbers])
@@ -409,6 +500,7 @@ class SqlStore(ABC):
 
     @retrying
     async def requeue(self, numbers: Sequence[int]) -> None:
+        """Put excluded URLs back into the frontier."""
         async with self._writing():
             await self._sql.execute_many("requeue", [{"id": number} for number in numbers])
             await self._offers.enqueue(numbers)
@@ -417,11 +509,13 @@ class SqlStore(ABC):
 
     @retrying
     async def prepare(self, pages_per_site: int | None) -> None:
+        """Recompute when each group is ready, under limits and pauses that may have changed since the last run."""
         async with self._writing():
             await self._sql.execute("keep_longer_pauses", pause_s=self._politeness.delay_s)
             await self._readiness.refresh_all(pages_per_site)
 
     async def regroup(self) -> None:
+        """Put every site into its politeness group under another rule than before; pauses are kept."""
         async with self._writing():
             latest: dict[str, Pace] = {}
             sites = await self._sql.fetch("all_sites")
@@ -440,6 +534,10 @@ class SqlStore(ABC):
 
     @retrying
     async def claim_group(self, site: str) -> int | None:
+        """Claim the group of a site, which the store then knows, whether it has a URL to request or not.
+
+        Returns the number of the group; ``None`` while another worker holds it. :meth:`commit` releases it.
+        """
         async with self._writing():
             await self._offers.sites([site])
             name = group_name(site, self._politeness.group)
@@ -447,6 +545,7 @@ class SqlStore(ABC):
             return None if row is None else int(row.id)
 
     async def robots_waits(self, target: RobotsTarget) -> list[RobotsWait]:
+        """The sites that wait for ``target``."""
         rows = await self._read.fetch("robots_waits", site=target.site, path=target.path)
         return [
             RobotsWait(row.site_id, row.name, target._replace(hops=row.hops), tuple(json.loads(row.seen or "[]")))
@@ -454,11 +553,13 @@ class SqlStore(ABC):
         ]
 
     async def robots_copy_from(self, url: str, now: float) -> RobotsCopy | None:
+        """The copy that came from ``url``, behind a redirect to a path of another site, if it has not run out."""
         row = await self._read.fetch_one("robots_copy_from", url=url, now=now, small=SMALL_BYTES)
         return None if row is None else robots_copy(row)
 
     @retrying
     async def fail_circles(self) -> None:
+        """Fail the redirects that are in a circle or lead into one, once all of them have been seen."""
         async with self._writing():
             await self._sql.execute("fail_circles", sentence=ReasonCode.REDIRECT_CIRCLE.sentence)
 
@@ -467,50 +568,68 @@ class SqlStore(ABC):
         return Pace() if row is None else pace_of(row)
 
     async def tdmrep_file(self, site_id: int) -> TdmrepFile | None:
+        """The last answer for the tdmrep.json of a site; ``None`` if it was never requested."""
         row = await self._read.fetch_one("tdmrep_of", site_id=site_id)
         return None if row is None else TdmrepFile(row.fetched_at, row.status, bytes(row.body), row.note)
 
     async def next_ready(self, now: float = math.inf) -> Waiting | None:
+        """The unclaimed group that is ready first. Its robots.txt is named if that is waited for at ``now``."""
         row = await self._read.fetch_one("next_ready", now=now)
         return None if row is None else _waiting(row)
 
     async def waiting(self, now: float, limit: int) -> list[Waiting]:
+        """The unclaimed groups with the longest wait."""
         rows = await self._read.fetch("waiting_groups", now=now, limit=limit)
         return [_waiting(row) for row in rows]
 
     # --- robots.txt and mirrors ---------------------------------------------------------------
 
     async def site(self, name: str) -> ClaimedSite | None:
+        """A site with the robots copy of its last answer, whether still valid or not; ``None`` for an unknown one.
+
+        Here and in a claim, a copy has no ``body`` if that is larger than 32 KiB: see :meth:`robots_text`.
+        """
         row = await self._read.fetch_one("site_named", name=name, small=SMALL_BYTES)
         return None if row is None else claimed_site(row)
 
     @retrying
     async def keep_robots_text(self, sha256: bytes, text: bytes) -> None:
+        """Store the text of a robots.txt before the copy that it belongs to, by its SHA-256. No-op if it is there."""
         async with self._writing():
             await self._sql.execute_many("insert_robots_text", [{"sha256": sha256, "body": text}])
 
     async def robots_text(self, sha256: bytes) -> bytes:
+        """The text of a robots.txt that is stored."""
         row = await self._read.fetch_one("robots_text", sha256=sha256)
         assert row is not None, "it was put there when the file arrived"
         return bytes(row.body)
 
     async def expire_robots(self, now: float, *, unreached: bool = False) -> None:
+        """Expire every robots copy: it was judged under another reading or token.
+
+        ``unreached``: only those of sites to which no connection was made, because no address was permitted or the
+        certificate was not valid, and those of sites that were given up.
+        """
         async with self._writing():
             await self._sql.execute("end_robots_wait", unreached=unreached)
             await self._sql.execute("expire_robots", now=now, unreached=unreached)
 
     async def expire_robots_of(self, sites: Sequence[str], now: float) -> None:
+        """Expire the robots copies of ``sites``. The pause of a site that gives no usable answer stands."""
         async with self._writing():
             await self._sql.execute("expire_robots_of", now=now, sites=json.dumps(list(sites)))
 
     async def main_sites(self) -> list[tuple[str, str]]:
+        """Every (mirror, main site) known from a Host line."""
         return [(row.site, row.main_site) for row in await self._read.fetch("host_mirrors")]
 
     async def refuted_mirrors(self) -> list[Refuted]:
+        """Every site whose Host line was contradicted."""
         return [refuted_of(row) for row in await self._read.fetch("refuted_mirrors")]
 
     @retrying
     async def find_content_mirrors(self, now: float) -> int:
+        """Find sites with the same pages at the same paths, and store them with the evidence ``content``; how many."""
         pairs = await self._read.fetch("alike_sites", least=MIN_ALIKE)
         judged = [(pair, judge_alike(alike=pair.alike, sample=pair.compared, pages=pair.pages)) for pair in pairs]
         rows = [
@@ -543,6 +662,7 @@ class SqlStore(ABC):
         return int((await self._read.fetch_one("fetched_count")).n)
 
     async def fetched_by_run(self) -> int:
+        """How many pages the store has more than before the run, whichever worker fetched them."""
         return int((await self._read.fetch_one("fetched_by_run", run_id=self._run_id)).n)
 
     async def queued_count(self) -> int:
@@ -552,15 +672,18 @@ class SqlStore(ABC):
         return int((await self._count("excluded_count")).n)
 
     async def find(self, url: str) -> int | None:
+        """The number of a URL (``urls.url_id``), or ``None`` if the store does not know it."""
         return await find_url(self._read, url)
 
     async def way_to(self, number: int) -> list[str]:
+        """The URLs from a seed to this one, as it was first found; at most 30 of them."""
         return list(dict.fromkeys(row.url for row in await self._read.fetch("way_to", number=number)))
 
     # --- the other parts of the crawl ---------------------------------------------------------
 
     @property
     def parts(self) -> Parts | None:
+        """The parts of the crawl; ``None`` if the store has the whole crawl."""
         return self._offers.parts
 
     async def open_parts(self) -> None:
@@ -568,6 +691,10 @@ class SqlStore(ABC):
         self._offers.parts = await read_parts(self._read)
 
     async def keep_parts(self, parts: Parts | None) -> None:
+        """Become the store of a part, before the first run.
+
+        Raises :class:`crawler.errors.UsageError` if the store has another part, or a run without parts.
+        """
         if parts == self.parts:
             return
         if self.parts is not None or await self.last_run() is not None:
@@ -588,16 +715,19 @@ class SqlStore(ABC):
         self._offers.parts = parts
 
     async def part_look(self) -> PartLook:
+        """What other parts need to know of this one."""
         row = await self._read.fetch_one("part_look")
         offers_to = frozenset(map(int, row.offers_to.split(","))) if row.offers_to else frozenset()
         has_ended = row.finished_at is not None
         return PartLook(bool(row.has_begun), has_ended, bool(row.has_work), row.taken, row.seen_at, offers_to)
 
     async def part_traffic(self) -> list[PartTraffic]:
+        """The exchange of this part with each other part."""
         rows = await self._read.fetch("part_traffic")
         return [PartTraffic(row.number, row.db, row.waiting, row.taken) for row in rows]
 
     async def outgoing(self, part: int, limit: int) -> list[OutgoingOffer]:
+        """The oldest offers to another part that were not taken in yet."""
         return [
             OutgoingOffer(
                 row.id,
@@ -617,6 +747,7 @@ class SqlStore(ABC):
 
     @retrying
     async def outgoing_taken(self, part: int, numbers: Sequence[int]) -> None:
+        """Delete offers that the other part has taken in."""
         async with self._writing():
             await self._sql.execute("outgoing_taken", part=part, numbers=json.dumps(list(numbers)))
 
@@ -624,6 +755,7 @@ class SqlStore(ABC):
     async def take_in(
         self, part: int, offers: Sequence[Offer], max_depth: int | None, pages_per_site: int | None
     ) -> None:
+        """Store offers of another part, in one transaction. Those that are known already change nothing."""
         async with self._writing():
             _, touched = await self._offers.take(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
             await self._sql.execute("count_taken", part=part, offers=len(offers))
@@ -632,23 +764,29 @@ class SqlStore(ABC):
     # --- snapshots and copies -----------------------------------------------------------------
 
     async def begin_snapshot(self) -> None:
+        """From now on read one state of the store, without later writes."""
         await self.query("BEGIN")
 
     async def begin_notes(self) -> None:
+        """From now on read one state of the store. The caller may make and write temporary tables."""
         await self.query("BEGIN")
 
     async def end_notes(self) -> None:
+        """Drop the temporary tables, and read the newest state of the store again."""
         await self.query("ROLLBACK")
 
     async def begin_settled_snapshot(self) -> None:
+        """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""
         await self.begin_snapshot()
 
     async def begin_copy(self, sources: Sequence[str]) -> None:
+        """Note that this store becomes a copy of another store, or the merger of several."""
         async with self._writing():
             for source in sources:
                 await self._sql.execute("begin_copy", source=source)
 
     async def complete_urls(self, rows: Sequence[tuple[int, int | None, int | None]]) -> None:
+        """Set the page on which URLs were found, and their targets: (URL, page or ``None``, target or ``None``)."""
         async with self._writing():
             for number, found_on, target in rows:
                 await self._sql.execute("complete_url", id=number, found_on=found_on, target=target)

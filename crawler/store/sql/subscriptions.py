@@ -1,4 +1,4 @@
-"""The registrations with servers of the Remote Update Protocol; see :mod:`crawler.store.subscriptions`."""
+"""The registrations with servers of the Remote Update Protocol."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from crawler.store.sql.section import StoreSection
 _MAILS_KEPT = 100_000
 
 
-class SqlSubscriptions(StoreSection):
-    """See :class:`crawler.store.subscriptions.SubscriptionStore`."""
+class Subscriptions(StoreSection):
+    """The registrations with servers. Each write is one transaction."""
 
     async def offered(self, site: str) -> FoundInfo | None:
         row = await self._read.fetch_one("rup_offer", site=site)
@@ -41,10 +41,12 @@ class SqlSubscriptions(StoreSection):
             await self._sql.execute("put_rup_offer", **rup_offer_row(offered))
 
     async def subscriptions(self) -> list[Subscription]:
+        """All registrations."""
         return [_subscription(row) for row in await self._read.fetch("rup_servers")]
 
     @retrying
     async def put(self, changed: Sequence[Subscription], mails: Sequence[MailRow], now: float) -> None:
+        """Store the new state of registrations and the verdicts on mails, in one transaction."""
         async with self._writing():
             for subscription in changed:
                 await self._sql.execute("put_rup_server", **_server_row(subscription))
@@ -65,10 +67,12 @@ class SqlSubscriptions(StoreSection):
 
     @retrying
     async def remove(self, site: str) -> None:
+        """Delete a registration."""
         async with self._writing():
             await self._sql.execute("remove_rup_server", site=site)
 
     async def read_before(self, digests: Iterable[bytes]) -> set[bytes]:
+        """The digests of the mails that were read before."""
         return {digest for digest in digests if await self._read.fetch("is_mail_read", digest=digest)}
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import sha256
 
 from crawler.model import TlsFacts
-from crawler.store.protocols import RequestRow
+from crawler.store.rows import RequestRow
 
 
 @lru_cache(maxsize=4096)

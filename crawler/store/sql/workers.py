@@ -18,7 +18,7 @@ from typing import Any
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import AnswerTimes, Pace, PolitenessSettings, after_crash
 from crawler.reasons import EndCode, RunEnd, StoredWaitReason, WaitCode
-from crawler.store.protocols import CommitBatch
+from crawler.store.rows import CommitBatch
 from crawler.store.statements import Statements
 
 #: The end of a placeholder whose workers never start.

@@ -29,7 +29,7 @@ from crawler.errors import (
 )
 from crawler.private_files import PRIVATE, make_private
 from crawler.store.bodies import compress
-from crawler.store.rows import Parameters, named_rows
+from crawler.store.named_rows import Parameters, named_rows
 from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
 from crawler.store.sqlite.reading import ReadingConnection
 from crawler.store.statements import ONLY_READS, Database
@@ -173,7 +173,7 @@ async def rows_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) ->
 
 @asynccontextmanager
 async def interrupting(db: aiosqlite.Connection, seconds: float) -> AsyncIterator[None]:
-    """See :meth:`crawler.store.protocols.StoreReader.deadline`."""
+    """See :meth:`crawler.store.sql.store.Store.deadline`."""
     until = monotonic_s() + seconds
     await db.set_progress_handler(lambda: monotonic_s() >= until, _STEPS_BETWEEN_LOOKS)
     try:

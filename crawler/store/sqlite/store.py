@@ -14,16 +14,16 @@ import aiosqlite
 from crawler.errors import StoreError
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.protocols import CommitBatch, CommitResult
-from crawler.store.rows import Parameters
-from crawler.store.sql.bodies import SqlBodies
-from crawler.store.sql.control import SqlControl
+from crawler.store.named_rows import Parameters
+from crawler.store.rows import CommitBatch, CommitResult
+from crawler.store.sql.bodies import Bodies
+from crawler.store.sql.control import Control
 from crawler.store.sql.offers import Offers
 from crawler.store.sql.readiness import Readiness
-from crawler.store.sql.revisits import Revisits
+from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import Access
-from crawler.store.sql.store import SqlStore, bodies_of
+from crawler.store.sql.store import Store, bodies_of
 from crawler.store.sql.workers import Workers
 from crawler.store.sqlite.connection import (
     close_with_control,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 5000
 
 
-class _Revisits(Revisits):
+class _Revisits(RevisitRows):
     """Reads due revisits from a cursor, some at a time: a file may hold millions of them."""
 
     def __init__(self, db: aiosqlite.Connection, queries: Mapping[str, str], sql: Statements, offers: Offers) -> None:
@@ -63,7 +63,7 @@ class _Revisits(Revisits):
                     yield row
 
 
-class SqliteStore(SqlStore):
+class SqliteStore(Store):
     """One SQLite file. Make a store with :meth:`open`, and close it."""
 
     dialect = "sqlite"
@@ -90,13 +90,13 @@ class SqliteStore(SqlStore):
         self._readiness = Readiness(sql)
         self._revisits = _Revisits(db, queries, sql, self._offers)
         self._access = Access(self.name, sql, self._read, self._writing, self._retry)
-        self.bodies = SqlBodies(self._access)
+        self.bodies = Bodies(self._access)
         self._make_parts()
         self._file = (path.stat().st_dev, path.stat().st_ino)
         self._cache_kib = 0
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
         control_read = Queries(partial(fetch_rows, control_db, path), queries)
-        self.control = SqlControl(self._access, control_read)
+        self.control = Control(self._access, control_read)
 
     @classmethod
     async def open(
@@ -176,7 +176,7 @@ class SqliteStore(SqlStore):
         fd = None if self._lock is None else self._lock._context.lock_file_fd
         return () if fd is None else (fd,)
 
-    # --- for SqlStore -------------------------------------------------------------------------
+    # --- for Store -------------------------------------------------------------------------
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
         if self.bodies.place is not None and (bodies := bodies_of(batch)):

@@ -23,7 +23,7 @@ from crawler.engine.loop import (
     next_commit,
     when_idle,
 )
-from crawler.store.protocols import Waiting
+from crawler.store.rows import Waiting
 
 NOW = 1000.0
 LATER = Waiting("b.test", NOW + 60, "")

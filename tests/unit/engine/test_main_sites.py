@@ -5,7 +5,7 @@ from __future__ import annotations
 from crawler.clock import SystemClock
 from crawler.engine.main_sites import MainSites
 from crawler.robots.mirrors import Contradiction
-from crawler.store.protocols import Refuted
+from crawler.store.rows import Refuted
 
 
 def test_a_site_is_a_main_site_while_it_has_a_mirror() -> None:

@@ -9,7 +9,7 @@ from crawler.engine.outbox import FULL, OVERFULL, Contents, Outbox
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
 from crawler.model import Fetched, Kind, Purpose, RobotsAction, RobotsCopy, State
-from crawler.store.protocols import RequestRow, RobotsNews
+from crawler.store.rows import RequestRow, RobotsNews
 from tests.virtual_time import VirtualClock, run_virtual
 
 QUEUED = Queued(1, "http://a.test/", 1, 0, kind=Kind.PAGE)

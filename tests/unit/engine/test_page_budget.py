@@ -7,7 +7,7 @@ import asyncio
 from crawler.clock import SystemClock
 from crawler.engine.claim_capacity import ClaimCapacity
 from crawler.engine.page_budget import Budget, budget_for
-from crawler.store.protocols import PageGrant
+from crawler.store.rows import PageGrant
 
 
 async def test_an_unused_page_goes_to_the_longest_waiting_task_and_the_last_page_ends_all_waits() -> None:

@@ -7,7 +7,7 @@ import pytest
 from crawler.engine.progress import Progress, trouble
 from crawler.model import Purpose
 from crawler.reasons import ErrorKind, RequestError
-from crawler.store.protocols import RequestRow
+from crawler.store.rows import RequestRow
 
 
 def sent(status: int | None, error: RequestError | None, purpose: Purpose = Purpose.PAGE) -> Progress:

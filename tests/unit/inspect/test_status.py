@@ -12,7 +12,7 @@ from crawler.frontier.operator import Standing
 from crawler.inspect.status import _sites_table, _until
 from crawler.inspect.unknown_hosts import told_wait
 from crawler.robots.response import RobotsSettings
-from crawler.store.protocols import Waiting
+from crawler.store.rows import Waiting
 
 NOW = 1_800_000_000.0
 SITE = "https://www.a-rather-long-name.example.org"
