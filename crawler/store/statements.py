@@ -52,7 +52,7 @@ def render_calls(sql: str, functions: Mapping[str, str | Callable[[str], str]]) 
         text = functions[found[1]]
         return text.format(found[2]) if isinstance(text, str) else text(found[2])
 
-    return re.sub(rf"\b({'|'.join(functions)})\(([^()]+)\)", written_out, sql)
+    return re.sub(rf"\b({'|'.join(functions)})\(([^()]*)\)", written_out, sql)
 
 
 class UserSql(str):

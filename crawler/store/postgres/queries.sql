@@ -82,14 +82,6 @@ SELECT b.id, t.read_as, t.data FROM unnest(:body_id::bigint[], :read_as::text[],
   AS t (body_id, read_as, data) JOIN body b ON b.id = t.body_id ORDER BY b.id FOR KEY SHARE OF b
 ON CONFLICT (body_id) DO UPDATE SET read_as = excluded.read_as, data = excluded.data;
 
--- name: urls_behind_mirrors
-WITH RECURSIVE behind (site) AS (
-  SELECT unnest(texts(:sites)) COLLATE "C"
-  UNION SELECT m.site FROM behind b JOIN mirror m ON m.main_site = b.site AND m.evidence = 'host')
-SELECT u.id FROM behind b JOIN site s ON s.name = b.site
-JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
-WHERE u.state = 'excluded' AND u.reason_code IN ('mirror', 'mirror_cycle');
-
 -- name: links_of
 SELECT u.id AS source, u.depth + 1 AS depth, l.target
 FROM unnest(numbers(:numbers)) AS t (id) JOIN url u ON u.id = t.id
@@ -313,16 +305,6 @@ SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= clock() ORDER BY
 UPDATE worker SET ended_at = lease_until, ended_code = :ended_code, ended_by = :ended_by WHERE id IN (
   SELECT id FROM worker WHERE ended_at IS NULL AND lease_until <= least(:now, clock()) FOR UPDATE SKIP LOCKED);
 
--- name: join
-INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until, ended_code)
-VALUES (:run_id, :host, :pid, :processes, :now, :now, clock() + :lease_s, :ended_code) RETURNING id;
-
--- name: renew
-UPDATE worker SET seen_at = :now, lease_until = clock() + :lease_s, commits = commits + :commits,
-  pages = pages + :pages,
-  requests = requests + :requests
-WHERE id = :worker AND ended_at IS NULL RETURNING commits;
-
 -- name: still_at_work
 -- A worker that wants to end this one waits for the transaction.
 SELECT id FROM worker WHERE id = :worker AND ended_at IS NULL FOR SHARE;
@@ -399,11 +381,6 @@ DELETE FROM link WHERE source = ANY(:id::bigint[]);
 DELETE FROM body b USING body_to_drop d WHERE b.id = d.body_id
   AND NOT EXISTS (SELECT 1 FROM page WHERE body_id = b.id)
   AND NOT EXISTS (SELECT 1 FROM page_version WHERE body_id = b.id);
-
--- name: body_of
-SELECT v.body_id FROM (SELECT body_id, version FROM page WHERE url_id = :url_id
-  UNION ALL SELECT body_id, version FROM page_version WHERE url_id = :url_id AND :version::bigint IS NOT NULL) v
-WHERE v.body_id IS NOT NULL AND (:version IS NULL OR v.version = :version);
 
 -- name: queued_on
 SELECT f.url_id FROM ranges(:ranges) r JOIN site s ON s.name BETWEEN r.first AND r.last

@@ -951,3 +951,29 @@ UPDATE request SET location = NULL WHERE purpose <> 'robots' AND location IS NOT
   OR location IN (SELECT s.name || u.path FROM url u JOIN site s ON s.id = site_of(u.id)
     WHERE u.id in_numbers(:numbers))
   OR (site_id, location) IN (SELECT site_of(id), path FROM url WHERE id in_numbers(:numbers)));
+
+-- name: join
+-- ended_code is set if the way in which the worker ends is known beforehand.
+INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until, ended_code)
+VALUES (:run_id, :host, :pid, :processes, :now, :now, lease_clock(:now) + :lease_s, :ended_code) RETURNING id;
+
+-- name: renew
+-- Renew the lease and count a commit, unless another worker has ended this one.
+UPDATE worker SET seen_at = :now, lease_until = lease_clock(:now) + :lease_s, commits = commits + :commits, pages = pages + :pages,
+  requests = requests + :requests
+WHERE id = :worker AND ended_at IS NULL RETURNING commits;
+
+-- name: body_of
+-- The number of the body of a page, or of one of its versions.
+SELECT v.body_id FROM (SELECT body_id, version FROM page WHERE url_id = :url_id
+  UNION ALL SELECT body_id, version FROM page_version WHERE url_id = :url_id AND number_of(:version) IS NOT NULL) v
+WHERE v.body_id IS NOT NULL AND (:version IS NULL OR v.version = :version);
+
+-- name: urls_behind_mirrors
+-- URLs excluded as a mirror's, on a JSON list of sites and on all sites whose Host lines lead there.
+WITH RECURSIVE behind (site) AS (
+  list_of_texts(:sites)
+  UNION SELECT m.site FROM behind b JOIN mirror m ON m.main_site = b.site AND m.evidence = 'host')
+SELECT u.id FROM behind b JOIN site s ON s.name = b.site
+JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
+WHERE u.state = 'excluded' AND u.reason_code IN ('mirror', 'mirror_cycle');

@@ -6,6 +6,7 @@ A statement in the folder of a dialect differs by what it does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from shlex import quote
@@ -52,17 +53,20 @@ def _arrays(arguments: str) -> str:
 
 #: As above, for statements. Lists are JSON texts.
 #:
-#: - ``list_of(:l)`` is a subquery with the numbers of a list.
+#: - ``list_of(:l)`` is a subquery with the numbers of a list, ``list_of_texts(:l)`` one with its texts.
 #:   ``x in_numbers(:l)`` and ``x in_texts(:l)`` are conditions.
 #: - A statement for many rows names their columns, with the types of PostgreSQL, where each column is an array:
 #:   ``each_row(:a text, :b int)`` are all rows, and ``given(:a text, :b int)`` is a table ``t`` of them with columns
 #:   ``a`` and ``b``. ``x is_each(:id)`` and ``x is_each_text(:name)`` are conditions on the one column.
 #: - ``latest`` and ``earliest`` are the greatest and the least of several values.
 #: - ``flag(:f)`` is a truth value, and ``setting(s)`` a value at the top of ``settings``.
-#: - ``latest_now`` is the given time, or that of the clock of the database if it is later.
+#: - ``latest_now`` is the given time, or that of the clock of the database if it is later. ``lease_clock`` is the time
+#:   by which leases run: that of the clock of the database, if it has one.
+#: - ``number_of(:n)`` is a number or NULL.
 _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]] = {
     "sqlite": {
         "list_of": "SELECT value FROM json_each({0})",
+        "list_of_texts": "SELECT value FROM json_each({0})",
         "in_numbers": "IN (SELECT value FROM json_each({0}))",
         "in_texts": "IN (SELECT value FROM json_each({0}))",
         "each_row": lambda given: f"VALUES ({', '.join(name for name, _ in _columns(given))})",
@@ -74,9 +78,12 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "flag": "{0}",
         "setting": "json_extract(settings, '$.{0}')",
         "latest_now": "{0}",
+        "lease_clock": "{0}",
+        "number_of": "{0}",
     },
     "postgres": {
         "list_of": "SELECT unnest(numbers({0}))",
+        "list_of_texts": 'SELECT unnest(texts({0})) COLLATE "C"',
         "in_numbers": "= ANY(numbers({0}))",
         "in_texts": "= ANY(texts({0}))",
         "each_row": lambda given: f"SELECT * FROM {_arrays(given)}",
@@ -88,15 +95,47 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "flag": "{0}::boolean",
         "setting": "settings::json ->> '{0}'",
         "latest_now": "greatest({0}, clock())",
+        "lease_clock": "clock()",
+        "number_of": "{0}::bigint",
     },
 }
+
+
+#: As above, for tables. ``own_number()`` is a key that the database makes, ``lasting_number()`` one that it never uses
+#: again, and ``room(80)`` leaves a part of each page (80 percent) to new versions of its rows.
+_FUNCTIONS_OF_TABLES = {
+    "sqlite": {
+        "own_number": "INTEGER PRIMARY KEY",
+        "lasting_number": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "room": "",
+    },
+    "postgres": {
+        "own_number": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "lasting_number": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "room": "WITH (fillfactor = {0})",
+    },
+}
+#: The words of the tables' definitions in PostgreSQL. Texts compare by their bytes, as in SQLite.
+_WORDS_OF_POSTGRES = {
+    "INTEGER": "bigint",
+    "INT": "integer",
+    "REAL": "double precision",
+    "TEXT": 'text COLLATE "C"',
+    "BLOB": "bytea",
+    "WITHOUT ROWID": "",
+}
+_COMMENT_OR_WORD = re.compile(rf"--[^\n]*|\b({'|'.join(_WORDS_OF_POSTGRES)})\b")
 
 
 @cache
 def schema(dialect: str) -> str:
     """The statements that make an empty store, for ``sqlite`` or ``postgres``: its tables and the common views."""
-    tables, views = read_sql(f"crawler.store.{dialect}", "schema.sql"), read_sql("crawler.store.sql", "views.sql")
-    return render_keys(f"{tables}\n{render_calls(views, _FUNCTIONS_OF_VIEWS[dialect])}")
+    tables, views = read_sql("crawler.store.sql", "schema.sql"), read_sql("crawler.store.sql", "views.sql")
+    if dialect == "postgres":
+        tables = _COMMENT_OR_WORD.sub(lambda found: _WORDS_OF_POSTGRES.get(found[1], found[0]), tables)
+    of_both = render_calls(tables, _FUNCTIONS_OF_TABLES[dialect])
+    own = read_sql(f"crawler.store.{dialect}", "schema.sql")
+    return render_keys(f"{of_both}\n{own}\n{render_calls(views, _FUNCTIONS_OF_VIEWS[dialect])}")
 
 
 @cache

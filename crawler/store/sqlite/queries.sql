@@ -24,15 +24,6 @@ DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) = (SELECT site_of(id
 INSERT OR REPLACE INTO main_text (body_id, read_as, data)
 SELECT id, :read_as, :data FROM body WHERE id = :body_id;
 
--- name: urls_behind_mirrors
--- URLs excluded as a mirror's, on a JSON list of sites and on all sites whose Host lines lead there.
-WITH RECURSIVE behind (site) AS (
-  SELECT value FROM json_each(:sites)
-  UNION SELECT m.site FROM behind b JOIN mirror m ON m.main_site = b.site AND m.evidence = 'host')
-SELECT u.id FROM behind b JOIN site s ON s.name = b.site
-JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
-WHERE u.state = 'excluded' AND u.reason_code IN ('mirror', 'mirror_cycle');
-
 -- name: links_of
 -- The depths that a JSON list of URL numbers gives to others: one more to outlinks, the same to redirect targets.
 SELECT u.depth + 1 AS depth, l.target FROM json_each(:numbers) j JOIN url u ON u.id = j.value
@@ -106,7 +97,7 @@ UPDATE politeness_group SET ready_at = (
       (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.due_at = 0 AND f.depth < :below_depth LIMIT 1),
       (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.due_at > 0 AND f.depth < :below_depth
        ORDER BY f.due_at LIMIT 1))
-    ELSE (SELECT f.due_at FROM frontier f INDEXED BY frontier_revisit WHERE f.site_id = s.id AND f.is_revisit
+    ELSE (SELECT f.due_at FROM frontier f INDEXED BY frontier_revisit WHERE f.site_id = s.id AND f.is_revisit = 1
       ORDER BY f.due_at LIMIT 1) END)))
   FROM site s WHERE s.group_id = politeness_group.id)
 WHERE id IN (SELECT value FROM json_each(:groups));
@@ -119,7 +110,7 @@ WITH now AS MATERIALIZED (
       WHEN EXISTS (SELECT 1 FROM robots_wait WHERE target_id = s.id) THEN 0
       WHEN s.fetched < :pages_per_site
       THEN (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1)
-      ELSE (SELECT f.due_at FROM frontier f INDEXED BY frontier_revisit WHERE f.site_id = s.id AND f.is_revisit
+      ELSE (SELECT f.due_at FROM frontier f INDEXED BY frontier_revisit WHERE f.site_id = s.id AND f.is_revisit = 1
         ORDER BY f.due_at LIMIT 1) END)))
     FROM site s WHERE s.group_id = g.id) AS ready_at
   FROM politeness_group g)
@@ -146,7 +137,7 @@ WITH able AS (
       OR EXISTS (SELECT 1 FROM frontier WHERE site_id = s.id AND due_at > 0 AND due_at <= :until
         AND depth < :below_depth)
     ELSE EXISTS (SELECT 1 FROM frontier INDEXED BY frontier_revisit WHERE site_id = s.id AND due_at <= :until
-      AND is_revisit) END),
+      AND is_revisit = 1) END),
 placed AS (
   SELECT id, group_id, row_number() OVER (PARTITION BY group_id ORDER BY id) - 1 AS place,
     count(*) OVER (PARTITION BY group_id) AS sites FROM able),
@@ -175,7 +166,7 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
            AND depth < :below_depth
          ORDER BY due_at, depth, url_id LIMIT :limit) LIMIT :limit)
      UNION ALL SELECT url_id FROM (SELECT url_id FROM frontier INDEXED BY frontier_revisit
-       WHERE site_id = s.id AND due_at <= :until AND is_revisit AND s.fetched >= :pages_per_site
+       WHERE site_id = s.id AND due_at <= :until AND is_revisit = 1 AND s.fetched >= :pages_per_site
          ORDER BY due_at LIMIT :limit)) q
     JOIN url u ON u.id = q.url_id LEFT JOIN revisit v ON v.url_id = u.id LEFT
       JOIN page p ON p.url_id = v.url_id) AS urls,
@@ -196,17 +187,6 @@ WHERE g.claimed_by IS NOT NULL
 
 -- name: end_lost_workers
 UPDATE worker SET ended_at = lease_until, ended_code = :ended_code, ended_by = :ended_by WHERE ended_at IS NULL AND lease_until <= :now;
-
--- name: join
--- ended_code is set if the way in which the worker ends is known beforehand.
-INSERT INTO worker (run_id, host, pid, processes, started_at, seen_at, lease_until, ended_code)
-VALUES (:run_id, :host, :pid, :processes, :now, :now, :now + :lease_s, :ended_code) RETURNING id;
-
--- name: renew
--- Renew the lease and count a commit, unless another worker has ended this one.
-UPDATE worker SET seen_at = :now, lease_until = :now + :lease_s, commits = commits + :commits, pages = pages + :pages,
-  requests = requests + :requests
-WHERE id = :worker AND ended_at IS NULL RETURNING commits;
 
 -- name: end_all_workers
 UPDATE worker SET ended_at = :now, ended_code = :ended_code, ended_by = :ended_by WHERE ended_at IS NULL;
@@ -275,12 +255,6 @@ DELETE FROM link WHERE source = :id;
 DELETE FROM body WHERE id IN (SELECT body_id FROM body_to_drop)
   AND id NOT IN (SELECT body_id FROM page WHERE body_id IN (SELECT body_id FROM body_to_drop))
   AND id NOT IN (SELECT body_id FROM page_version WHERE body_id IN (SELECT body_id FROM body_to_drop));
-
--- name: body_of
--- The number of the body of a page, or of one of its versions.
-SELECT v.body_id FROM (SELECT body_id, version FROM page WHERE url_id = :url_id
-  UNION ALL SELECT body_id, version FROM page_version WHERE url_id = :url_id AND :version IS NOT NULL) v
-WHERE v.body_id IS NOT NULL AND (:version IS NULL OR v.version = :version);
 
 -- name: queued_on
 -- Queued URLs on sites whose names are in a JSON list of ranges.
