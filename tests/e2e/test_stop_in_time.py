@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from unittest import mock
 
@@ -29,6 +28,7 @@ from crawler.store.protocols import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests import kill
 from tests.command import HASTY, LOOPBACK, finish, here, start, until
+from tests.fork_server import Forked
 from tests.web import LoopbackWeb
 
 TOO_LATE = "could not end in order in time"
@@ -140,7 +140,7 @@ def with_busy_threads(arguments: list[str], said: Path) -> None:
 class Run:
     """A command that may be under way, in a process of its own."""
 
-    process: ForkServerProcess
+    process: Forked
     said: Path
 
     def has_begun(self) -> bool:
@@ -148,13 +148,11 @@ class Run:
         return BEGUN in self.said.read_text()
 
     def send(self, number: signal.Signals) -> None:
-        assert self.process.pid is not None
-        os.kill(self.process.pid, number)
+        self.process.send_signal(number)
 
     def end(self) -> tuple[int | None, str]:
         """Wait for the end; returns the exit code and the output."""
-        self.process.join(kill.PATIENCE_S)
-        return self.process.exitcode, self.said.read_text()
+        return kill.ended(self.process, kill.PATIENCE_S), self.said.read_text()
 
 
 @contextmanager
@@ -169,7 +167,7 @@ def running(how: Callable[[list[str], Path], None], server: Dripping, db: Path, 
         yield run
     finally:
         run.process.kill()
-        run.process.join()
+        run.process.wait()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
