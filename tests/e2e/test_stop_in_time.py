@@ -11,16 +11,17 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
-from crawler.cli.signals import ForcedEnd
+from crawler.cli.signals import END_WITHIN_S, ForcedEnd
 from crawler.clock import SystemClock
 from crawler.demo.pages import Page
+from crawler.engine import loop
 from crawler.fetch.connection import Connection
 from crawler.reasons import RunEnd
 from crawler.run import execution
@@ -83,6 +84,21 @@ def dripping(*, ends: bool = False) -> Iterator[Dripping]:
         server.close()
 
 
+def short_grace() -> AbstractContextManager[object]:
+    """Give requests in flight half a second to end."""
+    return mock.patch.object(loop, "STOP_GRACE_S", 0.5)
+
+
+def short_patience() -> AbstractContextManager[object]:
+    """Give the run a second to end in order, instead of nine."""
+    end_after = ForcedEnd.after
+
+    def soon(self: ForcedEnd, seconds: float) -> None:
+        end_after(self, seconds - END_WITHIN_S + 1)
+
+    return mock.patch.object(ForcedEnd, "after", soon)
+
+
 def slow(arguments: list[str], said: Path) -> None:
     """Crawl on a loop that is busy for 10 ms whenever data arrive: all the time. It has long to end in order."""
     receive, end_after = Connection.data_received, ForcedEnd.after
@@ -94,7 +110,8 @@ def slow(arguments: list[str], said: Path) -> None:
     def late(self: ForcedEnd, seconds: float) -> None:
         end_after(self, 30 * seconds)
 
-    with mock.patch.object(Connection, "data_received", slowly), mock.patch.object(ForcedEnd, "after", late):
+    slow_end = mock.patch.object(ForcedEnd, "after", late)
+    with mock.patch.object(Connection, "data_received", slowly), slow_end, short_grace():
         kill.crawl(arguments, said)
 
 
@@ -106,7 +123,7 @@ def stuck(arguments: list[str], said: Path) -> None:
         while True:
             time.sleep(0.1)
 
-    with mock.patch.object(Connection, "data_received", never_ends):
+    with mock.patch.object(Connection, "data_received", never_ends), short_patience():
         kill.crawl(arguments, said)
 
 
@@ -120,7 +137,7 @@ def without_store(arguments: list[str], said: Path) -> None:
             await SystemClock().sleep(3600)
         return await commit(self, batch)
 
-    with mock.patch.object(SqliteStore, "commit", never_ends):
+    with mock.patch.object(SqliteStore, "commit", never_ends), short_patience():
         kill.crawl(arguments, said)
 
 
