@@ -107,13 +107,15 @@ class Disturbed:
 
 
 def disturbed_crawl(kind: str, seed: int, web: LoopbackWeb, server: Cluster, folder: Path, most: int) -> Disturbed:
-    """Run a crawl with up to ``most`` faults of a kind."""
+    """Run a crawl with up to ``most`` faults of a kind. One undisturbed crawl of the web serves all kinds."""
     chance = random.Random(f"{kind} {seed}")
     seeds = kill.serve(web, seed, hosts=4, pages_per_host=40)
     folder.mkdir()
     (folder / "hasty.toml").write_text(_SETTINGS)
     options = ["run", *seeds, "--config", str(folder / "hasty.toml"), *LOOPBACK, "--db"]
-    wrong = kill.finish(kill.start([*options, str(folder / "whole.db")], folder / "said"), folder / "said")
+    whole, wrong = folder.parent / f"whole-{seed}.db", list[str]()
+    if not whole.exists():
+        wrong = kill.finish(kill.start([*options, str(whole)], folder / "said"), folder / "said")
     web.web.log.clear()
 
     url = server.make_database()
@@ -142,7 +144,7 @@ def disturbed_crawl(kind: str, seed: int, web: LoopbackWeb, server: Cluster, fol
         wrong += [f"ended with {worker.returncode}" for worker in scene.workers if worker.returncode not in (0, -9)]
         for worker in scene.workers:
             worker.kill()
-    wrong += asyncio.run(_differences(folder / "whole.db", url))
+    wrong += asyncio.run(_differences(whole, url))
     wrong += kill.finish(kill.start(["audit", "--db", url], folder / "said-audit"), folder / "said-audit")
     manners = judge.Manners(kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/")
     wrong += map(str, judge.violations(web.log, manners))
