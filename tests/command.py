@@ -132,7 +132,7 @@ def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
     argv = ["crawler", *map(str, arguments)]
     source = io.TextIOWrapper(io.BytesIO(stdin))
     given = (mock.patch.object(sys, "argv", argv), mock.patch.object(sys, "stdin", source))
-    around = (mock.patch.object(sys, "executable", str(_parsers().python)), mock.patch.dict(os.environ, _environment()))
+    around = (mock.patch.object(sys, "executable", str(forking_python())), mock.patch.dict(os.environ, _environment()))
     # A command freezes what loading has made. Here, this would keep the garbage of all tests before.
     unfrozen = mock.patch.object(gc, "freeze")
     with given[0], given[1], around[0], around[1], unfrozen, redirect_stdout(out), redirect_stderr(err):

@@ -252,7 +252,7 @@ def test_nothing_is_sent_after_the_time_though_the_process_was_stopped(
         loopback.sites[f"a{number}.test"] = {"/": Page(links), "*": Page("leaf")}
     seeds = [loopback.url(host) for host in loopback.sites]
     options = ("--config", config, *LOOPBACK, "--db", db_path, "--workers", workers, "--max-time", str(max_time_s))
-    process = start("run", *seeds, *options, group=0)
+    process = start("run", *seeds, *options, group=0, fresh=workers != "1")  # no stand-ins: they alone would be stopped
     until(lambda: len(loopback.log) >= 40, "requests")
     stopped_at = time.monotonic()
     os.killpg(process.pid, signal.SIGSTOP)
