@@ -7,12 +7,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-# What a page shows in milliseconds takes longer on a busy machine.
-expect.set_options(timeout=120_000)
+if TYPE_CHECKING:  # loading it takes a quarter of a second in each process of pytest
+    from playwright.sync_api import Browser, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 in_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: apt-get install chromium")
@@ -44,11 +44,21 @@ def doctor(db: Path, text: str) -> None:
     doctored.close()
 
 
+def expect(shown: Any) -> Any:
+    """Playwright's assertions about ``shown``. What takes milliseconds may take longer on a busy machine."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=120_000)
+    return expect(shown)
+
+
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """A Chromium that reaches only loopback. No event loop can run in this thread meanwhile."""
     options = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     options += ["--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
         try:

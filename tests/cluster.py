@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import NoReturn
 
@@ -32,6 +31,7 @@ from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.store.sql.store import Store
 from tests import judge, kill
 from tests.command import HASTY, LOOPBACK
+from tests.fork_server import Forked
 from tests.orphans import BOUND
 from tests.postgres import Cluster, binaries, cluster
 from tests.web import LoopbackWeb
@@ -99,22 +99,22 @@ class Scene:
     """A running crawl: the servers and the processes of its parts, and the random numbers."""
 
     servers: list[Cluster]
-    processes: list[ForkServerProcess]
-    another: Callable[[int, Callable[[list[str], Path], None]], ForkServerProcess]
+    processes: list[Forked]
+    another: Callable[[int, Callable[[list[str], Path], None]], Forked]
     chance: random.Random
 
     def is_over(self) -> bool:
-        return not any(process.is_alive() for process in self.processes)
+        return not any(process.poll() is None for process in self.processes)
 
     def part(self) -> int:
         """A part that is at work."""
-        alive = [part for part, process in enumerate(self.processes) if process.is_alive()]
+        alive = [part for part, process in enumerate(self.processes) if process.poll() is None]
         return self.chance.choice(alive or [0])
 
     def replace(self, part: int, run: Callable[[list[str], Path], None] = kill.crawl) -> None:
         """Kill the process of a part, and start another one."""
         self.processes[part].kill()
-        self.processes[part].join()
+        self.processes[part].wait()
         self.processes[part] = self.another(part, run)
 
 
@@ -158,11 +158,10 @@ def delivery_torn(scene: Scene) -> bool:
     part = scene.part()
     scene.replace(part, torn)
     process = scene.processes[part]
-    process.join(10)
-    is_dead = process.exitcode == -signal.SIGKILL
-    if process.exitcode != 0:
+    code = kill.ended(process, 10)
+    if code != 0:
         scene.replace(part)
-    return is_dead
+    return code == -signal.SIGKILL
 
 
 FAULTS: dict[str, Callable[[Scene], bool]] = {
@@ -210,9 +209,7 @@ class Round:
         """Crawl into one file. Returns what went wrong."""
         return self.run(*self.options, "--db", str(self.folder / "whole.db"))
 
-    def start(
-        self, dbs: Sequence[str], part: int, run: Callable[[list[str], Path], None] = kill.crawl
-    ) -> ForkServerProcess:
+    def start(self, dbs: Sequence[str], part: int, run: Callable[[list[str], Path], None] = kill.crawl) -> Forked:
         """Start the crawl of one part."""
         named = [argument for db in dbs for argument in ("--part", db)] if len(dbs) > 1 else []
         return kill.start([*self.options, *named, "--db", dbs[part]], next(self._said), run)
@@ -276,10 +273,10 @@ def disturbed_crawl(
         faults += FAULTS[kind](scene)
     deadline = time.monotonic() + END_S
     for process in scene.processes:
-        process.join(max(0.0, deadline - time.monotonic()))
+        code = kill.ended(process, max(0.0, deadline - time.monotonic()))
     for part, process in enumerate(scene.processes):
-        if process.exitcode != 0:
-            wrong.append(f"part {part} " + ("did not end" if process.is_alive() else f"ended with {process.exitcode}"))
+        if code != 0:
+            wrong.append(f"part {part} " + ("did not end" if code is None else f"ended with {code}"))
             process.kill()
     wrong += made.differences(dbs, "merged")
     for server, db in zip(ordered, dbs, strict=True):

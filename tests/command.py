@@ -6,6 +6,7 @@ import atexit
 import gc
 import io
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -112,6 +113,12 @@ def start(*arguments: str | Path, group: int | None = None, fresh: bool = False)
     )
 
 
+def call(function: Callable[[], object]) -> Forked:
+    """Call a function in a process that has loaded the crawler. The function must be one that pickle knows by name."""
+    pickled = pickle.dumps(function).hex()
+    return _commands().start([pickled], _environment(), Path.cwd(), module="tests.forked_call")
+
+
 def finish(process: Started, timeout_s: float = 300) -> Ended:
     """Wait for a started command."""
     out, err = process.communicate(timeout=timeout_s)
@@ -125,7 +132,7 @@ def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
     argv = ["crawler", *map(str, arguments)]
     source = io.TextIOWrapper(io.BytesIO(stdin))
     given = (mock.patch.object(sys, "argv", argv), mock.patch.object(sys, "stdin", source))
-    around = (mock.patch.object(sys, "executable", str(_parsers().python)), mock.patch.dict(os.environ, _environment()))
+    around = (mock.patch.object(sys, "executable", str(forking_python())), mock.patch.dict(os.environ, _environment()))
     # A command freezes what loading has made. Here, this would keep the garbage of all tests before.
     unfrozen = mock.patch.object(gc, "freeze")
     with given[0], given[1], around[0], around[1], unfrozen, redirect_stdout(out), redirect_stderr(err):
@@ -160,7 +167,7 @@ def _commands() -> ForkServer:
     paths = (path.relative_to(ROOT).with_suffix("") for path in (ROOT / "crawler").rglob("*.py"))
     names = {".".join(path.parts).removesuffix(".__init__") for path in paths}
     quiet = sorted(name for name in names if not name.startswith(_STARTING_THREADS))
-    server = ForkServer("crawler.__main__", _environment(), ["uvloop", *quiet], _parsers().python)
+    server = ForkServer(["crawler.__main__", "crawler.run.worker"], _environment(), ["uvloop", *quiet], _parsers())
     atexit.register(server.close)
     return server
 
@@ -168,7 +175,7 @@ def _commands() -> ForkServer:
 @cache
 def _parsers() -> ForkServer:
     """Forks the parser processes of commands."""
-    server = ForkServer("crawler.engine.parser_process", environment(_environment()))
+    server = ForkServer(["crawler.engine.parser_process"], environment(_environment()))
     atexit.register(server.close)
     return server
 

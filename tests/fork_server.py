@@ -1,11 +1,11 @@
 """Start commands by forking a process that has loaded them, which saves half a second of processor time a start.
 
 :class:`ForkServer` is the side of the tests. The server has one thread and no event loop. For each request it forks a
-child, which goes on as ``python -m MODULE`` would. When the process of the tests ends, whatever ends it, the server
-kills its children and ends.
+child, which goes on as ``python -m MODULE`` would, with one of the modules of the server. When the process of the tests
+ends, whatever ends it, the server kills its children and ends.
 
-:attr:`ForkServer.python` is a program that starts one module by this server and otherwise is the interpreter. A command
-whose ``sys.executable`` it is starts its child processes with it (:mod:`tests.forked_python`).
+:attr:`ForkServer.python` is a program that forks the modules of a server and otherwise is the interpreter. It is the
+``sys.executable`` of forked commands (:mod:`tests.forked_python`). So the processes that they start are forked too.
 """
 
 from __future__ import annotations
@@ -111,13 +111,17 @@ class Forked:
 
 
 class ForkServer:
-    """Forks processes that run ``module``, after the first request from one that has loaded ``modules`` too.
+    """Forks processes that run a module of ``served``. At the first request, the server loads ``loaded`` too.
 
-    ``python`` is the interpreter of the processes that these start, if not this one.
+    These processes start the modules of this server, and those of ``beside``, by forks.
     """
 
     def __init__(
-        self, module: str, environment: Mapping[str, str], modules: Sequence[str] = (), python: Path | None = None
+        self,
+        served: Sequence[str],
+        environment: Mapping[str, str],
+        loaded: Sequence[str] = (),
+        beside: ForkServer | None = None,
     ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="crawler-fork-"))
         self._address = str(self._folder / "socket")
@@ -126,16 +130,18 @@ class ForkServer:
             listening.listen(100)
             listens = listening.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.fork_server", str(listens), self._folder, module, *modules],
+                [sys.executable, "-m", "tests.fork_server", str(listens), self._folder, *loaded, *served],
                 stdin=subprocess.PIPE,  # its end tells that the tests have ended
                 env=environment,
                 cwd=ROOT,
                 pass_fds=[listens],
             )
+        self._served = served
+        self._forks = {name.removesuffix(".__main__"): (self._address, name) for name in served}
+        self._forks |= {} if beside is None else beside._forks
         self.python = self._folder / "python"
-        self._its_python = str(python or sys.executable)
         program = [sys.executable, "-IS", ROOT / "tests" / "forked_python.py"]
-        stand_in = [*program, sys.executable, self._its_python, self._address, module.removesuffix(".__main__")]
+        stand_in = [*program, sys.executable, self.python, repr(self._forks)]
         self.python.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, stand_in))} "$@"\n')
         self.python.chmod(0o755)
 
@@ -145,9 +151,12 @@ class ForkServer:
         environment: Mapping[str, str],
         folder: Path,
         group: int | None = None,
+        module: str | None = None,
     ) -> Forked:
-        """Start the module in ``folder``, in a process group of its own if ``group`` is 0."""
-        request = marshal.dumps((list(arguments), dict(environment), str(folder), group, self._its_python))
+        """Start ``module``, else the first one, in ``folder``, in a process group of its own if ``group`` is 0."""
+        request = marshal.dumps(
+            (module or self._served[0], list(arguments), dict(environment), str(folder), group, str(self.python))
+        )
         ours = socket.socket(socket.AF_UNIX)
         ours.connect(self._address)
         out, out_end = os.pipe()
@@ -195,7 +204,7 @@ def _serve(listening: socket.socket) -> tuple[Any, ...] | None:
             asker.close()
             continue
         request, streams = received
-        group = request[3]
+        group = request[4]
         pid = os.fork()
         if group is not None:  # set by both, so that it is set before the child goes on, and before the asker knows it
             with suppress(PermissionError, ProcessLookupError):
@@ -204,10 +213,10 @@ def _serve(listening: socket.socket) -> tuple[Any, ...] | None:
             signal.set_wakeup_fd(-1)
             for each in (listening, woken, wakes, asker, *children.values()):
                 each.close()
-            for number, stream in enumerate(streams):
+            for number, stream in enumerate(streams[:3]):
                 os.dup2(stream, number)
                 os.close(stream)
-            return request
+            return request  # the other files stay open: a worker inherits the lock of its store
         for stream in streams:
             os.close(stream)
         children[pid] = asker
@@ -215,8 +224,8 @@ def _serve(listening: socket.socket) -> tuple[Any, ...] | None:
 
 
 def _receive(asker: socket.socket) -> tuple[tuple[Any, ...], list[int]] | None:
-    """A request with its standard streams; ``None`` if its process has ended meanwhile."""
-    head, streams, _, _ = socket.recv_fds(asker, LENGTH.size, 3)
+    """A request with its standard streams and other open files; ``None`` if its process has ended meanwhile."""
+    head, streams, _, _ = socket.recv_fds(asker, LENGTH.size, 16)
     missing = LENGTH.unpack(head)[0] if head else 1
     body = bytearray()
     while len(body) < missing and (received := asker.recv(missing - len(body))):
@@ -272,11 +281,11 @@ def _exit_code(error: BaseException) -> int:
     return 1
 
 
-def _main(listens: str, folder: str, module: str, *modules: str) -> None:
+def _main(listens: str, folder: str, *modules: str) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a terminal sends it to the server too
     listening = socket.socket(fileno=int(listens))
     if listening in select.select([0, listening], [], [])[0]:
-        for each in (*modules, module):
+        for each in modules:
             import_module(each)
         if (threads := Path("/proc/self/task")).exists():
             assert len(list(threads.iterdir())) == 1, "a fork would lose the threads that a module starts"
@@ -285,7 +294,7 @@ def _main(listens: str, folder: str, module: str, *modules: str) -> None:
     if request is None:
         shutil.rmtree(folder, ignore_errors=True)
         return
-    arguments, environment, its_folder, _, python = request
+    module, arguments, environment, its_folder, _, python = request
     code = 0
     try:
         _become(module, arguments, environment, its_folder, python)

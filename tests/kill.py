@@ -11,24 +11,25 @@ once.)
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import random
 import signal
 import sqlite3
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from multiprocessing.context import ForkServerProcess
+from functools import partial
 from pathlib import Path
 
 from crawler.cli import main as crawler
 from crawler.demo.pages import Page, Site, redirect
 from tests import judge
-from tests.command import HASTY, LOOPBACK
-from tests.orphans import end_with_parent
+from tests.command import HASTY, LOOPBACK, call
+from tests.fork_server import Forked
 from tests.web import LoopbackWeb, random_web
 
 DELAY_S = 0.05  # as in HASTY
@@ -40,9 +41,6 @@ CONTENT = (
 )
 #: Answers that were in the log when the crawler asked for them again.
 REPEATED = "SELECT url FROM requests WHERE status IS NOT NULL AND purpose <> 'robots' GROUP BY url HAVING count(*) > 1"
-#: Forks each crawler from a process that has imported it already: a round takes as long as its crawl.
-_processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["__main__", "crawler.cli", "crawler.api", "uvloop"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,7 @@ def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int) -> 
         process = start([*options, str(folder / "killed.db")], said)
         _wait(web, chance, process)
         process.kill()
-        process.join()
-        if process.exitcode != -signal.SIGKILL:
+        if process.wait() != -signal.SIGKILL:
             break
         kills += 1
     wrong += finish(start([*options, str(folder / "killed.db")], said), said)
@@ -83,16 +80,13 @@ def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int) -> 
     return Survived(kills, len(rows(folder / "killed.db", CONTENT[1])), len(web.log), wrong)
 
 
-def start(arguments: list[str], said: Path, run: Callable[[list[str], Path], None] | None = None) -> ForkServerProcess:
+def start(arguments: list[str], said: Path, run: Callable[[list[str], Path], None] | None = None) -> Forked:
     """A crawler in a separate process; its output goes to a file. ``run`` stands in place of :func:`crawl`."""
-    process = _processes.Process(target=run or crawl, args=(arguments, said))
-    process.start()
-    return process
+    return call(partial(run or crawl, arguments, said))
 
 
 def crawl(arguments: list[str], said: Path) -> None:
-    """Run ``crawler`` in this process. Its output goes to a file. The process ends with the server that forked it."""
-    end_with_parent()
+    """Run ``crawler`` in this process. Its output goes to a file."""
     output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -100,13 +94,20 @@ def crawl(arguments: list[str], said: Path) -> None:
     crawler()
 
 
-def finish(process: ForkServerProcess, said: Path, patience_s: float = PATIENCE_S) -> list[str]:
+def finish(process: Forked, said: Path, patience_s: float = PATIENCE_S) -> list[str]:
     """Wait for a crawl to end. Returns the faults of its end."""
-    process.join(patience_s)
-    if process.exitcode == 0:
+    code = ended(process, patience_s)
+    if code == 0:
         return []
     process.kill()
-    return [f"ended with {process.exitcode}: {said.read_text()}"]
+    return [f"ended with {code}: {said.read_text()}"]
+
+
+def ended(process: Forked, patience_s: float) -> int | None:
+    """Wait for the end of a process. Returns its exit code, and ``None`` if it has not ended in time."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(patience_s)
+    return process.returncode
 
 
 def serve(web: LoopbackWeb, seed: int, hosts: int = 3, pages_per_host: int = 6) -> list[str]:
@@ -129,7 +130,7 @@ def _slow(site: Site) -> Site:
     return {path: replace(page, delay_s=0.01) if isinstance(page, Page) else page for path, page in site.items()}
 
 
-def _wait(web: LoopbackWeb, chance: random.Random, process: ForkServerProcess) -> None:
+def _wait(web: LoopbackWeb, chance: random.Random, process: Forked) -> None:
     """Wait until a random moment: mostly between requests, sometimes during the start.
 
     On a busy machine the start alone can take seconds. So only the end of the process ends the wait for requests:
@@ -139,7 +140,7 @@ def _wait(web: LoopbackWeb, chance: random.Random, process: ForkServerProcess) -
         time.sleep(chance.uniform(0, 0.3))
         return
     enough, deadline = len(web.web.log) + chance.randint(1, 12), time.monotonic() + PATIENCE_S
-    while len(web.web.log) < enough and process.exitcode is None and time.monotonic() < deadline:
+    while len(web.web.log) < enough and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
     time.sleep(chance.uniform(0, DELAY_S))
 

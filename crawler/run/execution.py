@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
@@ -341,3 +342,4 @@ def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str],
         print_json(result)
     else:
         print_summary(result, console)
+    sys.stdout.flush()  # from here on, the process may be ended by force

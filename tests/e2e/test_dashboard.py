@@ -9,20 +9,21 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Page as BrowserPage
-from playwright.sync_api import expect
 from prometheus_client.parser import text_string_to_metric_families
 
 from crawler.demo.pages import Page, plain
 from crawler.frontier.operator import BLOCKED
-from tests.browser import browser_page, chromium, doctor, hostile, in_chromium
+from tests.browser import browser_page, chromium, doctor, expect, hostile, in_chromium
 from tests.command import HASTY, LOOPBACK, Started, finish, here, start, until
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page as BrowserPage
 
 Crawling = Started
 

@@ -12,8 +12,9 @@ from tests.command import crawler, here
 
 
 def test_the_demonstration(tmp_path: Path) -> None:
-    ended = crawler("demo", cwd=tmp_path)
-    assert (ended.code, ended.err) == (0, "")
+    ended = crawler("--log-level", "info", "--log-format", "json", "demo", cwd=tmp_path)
+    assert ended.code == 0
+    assert "crawler.run" in {json.loads(line)["logger"] for line in ended.err.splitlines()}, "it logs as a run does"
     for section in (
         "The town of Aldermere is served on 127.0.0.1:", "Ended", "Store", "A mirror, by its Host line",
         "Kept out by robots.txt", "Fetched, but not kept (noindex)", "Redirects", "Failed", "Most linked to",

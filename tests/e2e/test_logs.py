@@ -54,12 +54,6 @@ def test_the_options_on_logs_stand_before_any_command(loopback: LoopbackWeb, tmp
     assert "crawler.run" in {record["logger"] for record in records}
 
 
-def test_the_demo_logs_as_a_run_does(tmp_path: Path) -> None:
-    ended = crawler("--log-level", "info", "--log-format", "json", "demo", "--db", tmp_path / "demo.db", "--json")
-    loggers = {json.loads(line)["logger"] for line in ended.err.splitlines() if line.startswith("{")}
-    assert "crawler.run" in loggers
-
-
 def test_a_request_of_the_rup_robot_is_logged(loopback: LoopbackWeb, tmp_path: Path) -> None:
     loopback.sites["a.test"] = {"/": Page("<title>A</title>")}
     db = tmp_path / "c.db"

@@ -164,8 +164,7 @@ def test_a_crawl_killed_again_and_again_gives_the_same_sample(web: LoopbackWeb, 
         # The third death of a worker in the same URL would fail that URL, so each run stores a page of each site.
         until(lambda old=before: len(killed.answered() - old) == len(SITES), "a page of each site")
         process.kill()
-        process.join()
-        assert process.exitcode == -signal.SIGKILL
+        assert process.wait() == -signal.SIGKILL
     web.sites.update(sites)
     killed.crawl(*options)
     assert killed.draws() == whole.draws()

@@ -23,7 +23,7 @@ from aiohttp.web import Application, Request, Response, post
 from crawler.demo.pages import Page, plain
 from crawler.fetch.open_files import MOST_FILES
 from crawler.run.notify import notify
-from tests.command import LOOPBACK, ROOT, crawler, finish, start, until
+from tests.command import LOOPBACK, ROOT, crawler, start, until
 from tests.web import LoopbackWeb
 
 CONFIG = ROOT / "config"
@@ -108,8 +108,8 @@ def test_a_second_run_is_told_who_holds_the_store(loopback: LoopbackWeb, tmp_pat
     first = start(*command, fresh=True)
     until(lambda: len(loopback.log) > 0, "the first run to send a request")
     second = crawler(*command)
-    first.terminate()
-    finish(first)
+    first.kill()
+    first.communicate()
     assert second.code == 2
     assert f"(crawler run, process {first.pid})" in second.err
 

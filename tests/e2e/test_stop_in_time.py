@@ -11,17 +11,17 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
-from crawler.cli.signals import ForcedEnd
+from crawler.cli.signals import END_WITHIN_S, ForcedEnd
 from crawler.clock import SystemClock
 from crawler.demo.pages import Page
+from crawler.engine import loop
 from crawler.fetch.connection import Connection
 from crawler.reasons import RunEnd
 from crawler.run import execution
@@ -29,6 +29,7 @@ from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore
 from tests import kill
 from tests.command import HASTY, LOOPBACK, finish, here, start, until
+from tests.fork_server import Forked
 from tests.web import LoopbackWeb
 
 TOO_LATE = "could not end in order in time"
@@ -83,6 +84,21 @@ def dripping(*, ends: bool = False) -> Iterator[Dripping]:
         server.close()
 
 
+def short_grace() -> AbstractContextManager[object]:
+    """Give requests in flight half a second to end."""
+    return mock.patch.object(loop, "STOP_GRACE_S", 0.5)
+
+
+def short_patience() -> AbstractContextManager[object]:
+    """Give the run a second to end in order, instead of nine."""
+    end_after = ForcedEnd.after
+
+    def soon(self: ForcedEnd, seconds: float) -> None:
+        end_after(self, seconds - END_WITHIN_S + 1)
+
+    return mock.patch.object(ForcedEnd, "after", soon)
+
+
 def slow(arguments: list[str], said: Path) -> None:
     """Crawl on a loop that is busy for 10 ms whenever data arrive: all the time. It has long to end in order."""
     receive, end_after = Connection.data_received, ForcedEnd.after
@@ -94,7 +110,8 @@ def slow(arguments: list[str], said: Path) -> None:
     def late(self: ForcedEnd, seconds: float) -> None:
         end_after(self, 30 * seconds)
 
-    with mock.patch.object(Connection, "data_received", slowly), mock.patch.object(ForcedEnd, "after", late):
+    slow_end = mock.patch.object(ForcedEnd, "after", late)
+    with mock.patch.object(Connection, "data_received", slowly), slow_end, short_grace():
         kill.crawl(arguments, said)
 
 
@@ -106,7 +123,7 @@ def stuck(arguments: list[str], said: Path) -> None:
         while True:
             time.sleep(0.1)
 
-    with mock.patch.object(Connection, "data_received", never_ends):
+    with mock.patch.object(Connection, "data_received", never_ends), short_patience():
         kill.crawl(arguments, said)
 
 
@@ -120,7 +137,7 @@ def without_store(arguments: list[str], said: Path) -> None:
             await SystemClock().sleep(3600)
         return await commit(self, batch)
 
-    with mock.patch.object(SqliteStore, "commit", never_ends):
+    with mock.patch.object(SqliteStore, "commit", never_ends), short_patience():
         kill.crawl(arguments, said)
 
 
@@ -140,7 +157,7 @@ def with_busy_threads(arguments: list[str], said: Path) -> None:
 class Run:
     """A command that may be under way, in a process of its own."""
 
-    process: ForkServerProcess
+    process: Forked
     said: Path
 
     def has_begun(self) -> bool:
@@ -148,13 +165,11 @@ class Run:
         return BEGUN in self.said.read_text()
 
     def send(self, number: signal.Signals) -> None:
-        assert self.process.pid is not None
-        os.kill(self.process.pid, number)
+        self.process.send_signal(number)
 
     def end(self) -> tuple[int | None, str]:
         """Wait for the end; returns the exit code and the output."""
-        self.process.join(kill.PATIENCE_S)
-        return self.process.exitcode, self.said.read_text()
+        return kill.ended(self.process, kill.PATIENCE_S), self.said.read_text()
 
 
 @contextmanager
@@ -169,7 +184,7 @@ def running(how: Callable[[list[str], Path], None], server: Dripping, db: Path, 
         yield run
     finally:
         run.process.kill()
-        run.process.join()
+        run.process.wait()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -237,7 +252,7 @@ def test_nothing_is_sent_after_the_time_though_the_process_was_stopped(
         loopback.sites[f"a{number}.test"] = {"/": Page(links), "*": Page("leaf")}
     seeds = [loopback.url(host) for host in loopback.sites]
     options = ("--config", config, *LOOPBACK, "--db", db_path, "--workers", workers, "--max-time", str(max_time_s))
-    process = start("run", *seeds, *options, group=0)
+    process = start("run", *seeds, *options, group=0, fresh=workers != "1")  # no stand-ins: they alone would be stopped
     until(lambda: len(loopback.log) >= 40, "requests")
     stopped_at = time.monotonic()
     os.killpg(process.pid, signal.SIGSTOP)

@@ -74,7 +74,7 @@ def test_a_signal_while_workers_are_starting_ends_all_in_order(number: signal.Si
 
 
 def test_workers_stop_and_go_on_with_who_is_above_them(command: list[str], loopback: LoopbackWeb) -> None:
-    process = start(*command, "--workers", "2", group=0)
+    process = start(*command, "--workers", "2", group=0, fresh=True)  # a forked worker is not stopped with its stand-in
     until(lambda: len(loopback.log) >= 5, "requests")
     os.killpg(process.pid, signal.SIGTSTP)  # Ctrl-Z
     workers = children(process)

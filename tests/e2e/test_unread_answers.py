@@ -50,7 +50,7 @@ def test_a_kill_repeats_no_answer_that_was_logged(db: str, loopback: LoopbackWeb
     logged = "SELECT count(*) AS n FROM requests WHERE purpose = 'page'"
     until(lambda: len(loopback.log) >= 2 * len(seeds) and rows(db, logged) == [{"n": len(seeds)}], "a log of all seeds")
     process.kill()
-    process.join()
+    process.wait()
     assert rows(db, "SELECT count(*) AS n FROM pages") == [{"n": 0}]
     assert here(*given).code == 0
     asked = Counter((hit.host, hit.path) for hit in loopback.log if hit.path != "/robots.txt")

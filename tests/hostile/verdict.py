@@ -66,8 +66,10 @@ class Verdict:
     figures: dict[str, str] = field(default_factory=dict)
 
 
-def judged(crawled: Crawled, hostile: Sequence[Behaviour], healthy: Sequence[Behaviour], ends: Crawl) -> Verdict:
-    """Judge everything but time."""
+def judged(
+    crawled: Crawled, hostile: Sequence[Behaviour], healthy: Sequence[Behaviour], ends: Crawl, *, quick: bool
+) -> Verdict:
+    """Judge everything but time. If ``quick``, ``why`` explains the last URL of each behaviour, as text or as JSON."""
     verdict = Verdict()
     by_host: dict[str, list[Hit]] = defaultdict(list)
     for hit in crawled.log:
@@ -84,9 +86,12 @@ def judged(crawled: Crawled, hostile: Sequence[Behaviour], healthy: Sequence[Beh
     verdict.whole["audit, status"] = list(_read_by(_ALWAYS, crawled.db))
     if ends is Crawl.MAIN:
         verdict.whole["report, export, index, search, rank, query"] = list(_readers(crawled.db))
-    for one in hostile:
-        for path in one.ends:
-            verdict.wrong[one.name] += _explained(one.url(path, crawled.port), crawled.db)
+    forms: tuple[tuple[str, ...], ...] = ((), ("--json",))
+    for number, one in enumerate(hostile):
+        for path in [*one.ends][-1:] if quick else one.ends:
+            for form in forms[number % 2 :][:1] if quick else forms:
+                why = ("why", one.url(path, crawled.port), *form)
+                verdict.wrong[one.name] += ended_well(why, here(*why, "--db", crawled.db))
     return verdict
 
 
@@ -187,11 +192,6 @@ def _readers(db: Path) -> Iterator[str]:
 async def _queried(db: Path) -> list[dict[str, Any]]:
     async with open_crawl(db) as crawl:
         return await crawl.query("SELECT url, title FROM pages")
-
-
-def _explained(url: str, db: Path) -> Iterator[str]:
-    for json in ((), ("--json",)):
-        yield from ended_well(("why", url, *json), here("why", url, *json, "--db", db))
 
 
 def ended_well(arguments: Sequence[object], ended: Ended, codes: Collection[int] = (0,)) -> Iterator[str]:

@@ -13,7 +13,7 @@ from crawler.demo.pages import Page, Site, plain
 from crawler.inspect.time_left import read_time_left
 from crawler.inspect.unknown_hosts import told_of_unknown_seeds
 from crawler.inspect.why import explain, told
-from crawler.reasons import ErrorKind
+from crawler.reasons import EndCode, ErrorKind, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.run.live_display import WaitNotes
 from crawler.store.sqlite.store import SqliteStore
@@ -76,14 +76,19 @@ def test_a_note_says_what_is_waited_for_and_until_when(
 
     async def main(clock: VirtualClock) -> list[str]:
         web, notes = SimulatedWeb(clock, SITES, unknown=kind), list[str]()
+
+        def note(text: str) -> None:
+            notes.append(text)
+            run.stop(RunEnd(EndCode.STOPPED))
+
         async with (
             session(clock, db_path, web, SEEDS[1:], replace(Options(), robots=robots)) as (run, store),
-            WaitNotes(run, store, clock, notes.append, lambda: None, 60.0, "c.db", robots),
+            WaitNotes(run, store, clock, note, lambda: None, 60.0, "c.db", robots),
         ):
             await run.run()
         return notes
 
-    first = run_virtual(main)[0]
+    (first,) = run_virtual(main)
     until = iso(EPOCH_S + give_up_s)
     assert f"everything left waits, first for exmaple.test until {iso(EPOCH_S + 60)[11:]}" in first
     assert (

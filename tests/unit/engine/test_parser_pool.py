@@ -439,7 +439,7 @@ async def test_a_process_that_does_not_answer_is_killed(
 ) -> None:
     in_each_parser(on_trigger("os.kill(os.getpid(), 19)"))
     read = asyncio.create_task(pool.read(document("stuck", TRIGGER)))
-    for _ in range(2):
+    for _ in range(3):
         await until(lambda: bool(children("T")))
         (parser,) = pool._parsers
         parser._look(parser._progress, parser_pool._LOOKS_WITHOUT_PROGRESS)  # as the timer does, 20 s later

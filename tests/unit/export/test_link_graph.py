@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import networkx as nx
+import pytest
 
 from crawler.store.sqlite.store import SqliteStore
 from tests.unit.export.conftest import PAGES, A, B, Exporter
 
 
-async def test_graphml_equals_the_store(save: Exporter, store: SqliteStore, tmp_path: Path) -> None:
+@pytest.fixture
+def nx() -> Any:
+    """Networkx. Loading it takes a third of a second in each process of pytest."""
+    import networkx
+
+    return networkx
+
+
+async def test_graphml_equals_the_store(nx: Any, save: Exporter, store: SqliteStore, tmp_path: Path) -> None:
     out = tmp_path / "links.graphml"
     tally = await save("graphml", out)
     graph = nx.read_graphml(out)
@@ -27,7 +36,7 @@ async def test_graphml_equals_the_store(save: Exporter, store: SqliteStore, tmp_
     assert len(nodes) == len(PAGES) + 2
 
 
-async def test_the_list_of_edges_equals_the_store(save: Exporter, store: SqliteStore, tmp_path: Path) -> None:
+async def test_the_list_of_edges_equals_the_store(nx: Any, save: Exporter, store: SqliteStore, tmp_path: Path) -> None:
     out = tmp_path / "links.txt"
     await save("edges", out)
     graph = nx.read_edgelist(out, create_using=nx.DiGraph)
@@ -35,13 +44,13 @@ async def test_the_list_of_edges_equals_the_store(save: Exporter, store: SqliteS
     assert set(graph.edges) == {(link["source"], link["target"]) for link in links}
 
 
-async def test_links_are_chosen_by_their_own_columns(save: Exporter, tmp_path: Path) -> None:
+async def test_links_are_chosen_by_their_own_columns(nx: Any, save: Exporter, tmp_path: Path) -> None:
     out = tmp_path / "links.graphml"
     await save("graphml", out, where=f"source = '{A}' AND target LIKE '%/plain'")
     assert {data["url"] for _, data in nx.read_graphml(out).nodes(data=True)} == {A, f"{A}plain"}
 
 
-async def test_duplicates_are_folded_where_asked(save: Exporter, tmp_path: Path) -> None:
+async def test_duplicates_are_folded_where_asked(nx: Any, save: Exporter, tmp_path: Path) -> None:
     out = tmp_path / "links.txt"
     await save("edges", out, table="links_glued")
     nodes = set(nx.read_edgelist(out, create_using=nx.DiGraph))

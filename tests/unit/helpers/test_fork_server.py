@@ -39,7 +39,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def server(environment: dict[str, str]) -> Iterator[ForkServer]:
-    server = ForkServer("made", environment)
+    server = ForkServer(["made"], environment)
     yield server
     server.close()
 
@@ -87,7 +87,7 @@ def test_children_end_with_the_process_of_the_tests(environment: dict[str, str],
     script = f"""
 import os, pathlib, sys
 from tests.fork_server import ForkServer
-server = ForkServer("made", os.environ)
+server = ForkServer(["made"], os.environ)
 waits = server.start(["wait"], os.environ, pathlib.Path({str(tmp_path)!r}))
 print(waits.pid, server._process.pid, server._folder, flush=True)
 sys.stdin.read()
