@@ -120,6 +120,21 @@ class AddressBook(Protocol):
         ...
 
 
+class Memory(Protocol):
+    """The memory of large bodies that were not read yet, by politeness group."""
+
+    def release(self, group: str) -> None:
+        """The body of ``group``, if there is one, has been read, or is not wanted."""
+        ...
+
+
+class _NoMemory:
+    """For fetchers without a bound."""
+
+    def release(self, group: str) -> None:
+        return None
+
+
 class _NoAddresses:
     """For fetchers without addresses, and for a proxy."""
 
@@ -217,8 +232,10 @@ class Gate:
         lag: LoopLag | None = None,
         book: AddressBook | None = None,
         connections: Connections | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self._connections: Connections = _NoConnections() if connections is None else connections
+        self._memory: Memory = _NoMemory() if memory is None else memory
         self._blocks = blocks or Blocks()
         self._lag = lag or LoopLag(clock)
         self._lease = lease
@@ -289,6 +306,7 @@ class Gate:
 
     def leave(self, group: str) -> Pace:
         """See :meth:`Workbench.leave`."""
+        self._memory.release(group)
         return self._bench.leave(group)
 
     def stored(self, paces: Mapping[str, Pace]) -> None:
@@ -307,6 +325,7 @@ class Gate:
         """Forget all groups: the lease was lost, no task works on them, and the store knows their paces."""
         for group in self._bench.forget():
             self._connections.close(group)
+            self._memory.release(group)
 
     def close_connections(self, group: str) -> None:
         """Close the idle connections of a group that is given back: another worker may send its next request."""
@@ -478,6 +497,7 @@ class Gate:
         try:
             yield
         finally:
+            self._memory.release(group)
             self._bench.end_reading(domain, self._clock.now())
             self._wake()
 

@@ -33,7 +33,7 @@ from crawler.engine.page_messages import (
     Question,
     unpack_answer,
 )
-from crawler.engine.parser_queue import Document, ParserQueue, State
+from crawler.engine.parser_queue import Document, Kind, ParserQueue, State
 from crawler.engine.robots_messages import RobotsQuestion, pack_question
 from crawler.engine.robots_reading import unpack_rules
 from crawler.engine.sandbox import environment
@@ -276,6 +276,10 @@ class ParserPool:
     def has_room(self, domain: str) -> bool:
         """See :class:`PageReader`."""
         return self._queue.has_room(domain)
+
+    def is_proven(self, domain: str) -> bool:
+        """Whether the last documents of a registered domain were read fast."""
+        return self._queue.kind(domain) is Kind.PROVEN
 
     async def room(self, domain: str) -> None:
         """See :class:`PageReader`."""

@@ -78,6 +78,8 @@ class Attempts:
 class Transfer:
     """One request and the octets that have arrived for it."""
 
+    is_kept = False  # whether these octets are kept, beside the body
+
     def __init__(self) -> None:
         self.attempts = Attempts()
         self.key: Hashable = None  # of the connector, for connections to the origin
@@ -91,6 +93,7 @@ class Transfer:
         self.received = 0  # octets, after TLS
         self.reads = 0  # in which these came
         self.loop_s = 0.0  # of the event loop, for these
+        self.ends_at = 0.0  # when the answer must be complete, by the clock of the event loop
 
     def begin(self, *, reused: bool = False, tls: TlsFacts | None = None, peer: str = "") -> None:
         """A connection carries the request now. Forgets what arrived so far: the answer of a proxy to CONNECT."""

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import gzip
+import random
 import socket
 import sys
 import zlib
@@ -17,7 +18,7 @@ import pytest
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.fetch import decoding
-from crawler.fetch.client import FetchSettings, HttpFetcher
+from crawler.fetch.client import LARGE_OCTETS, FetchSettings, HttpFetcher
 from crawler.fetch.connection import Connection
 from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
 from crawler.reasons import ErrorKind
@@ -453,6 +454,66 @@ async def test_a_large_body_is_held_as_it_came_alone() -> None:
     result = await fetch_from(answer(coded, "Content-Encoding: gzip"), max_bytes=2_000_000)
     assert isinstance(result, Fetched)
     assert (result.plain, result.gzipped, result.body) == (None, coded, page)
+
+
+class Memory:
+    """A memory for large bodies that is full until ``is_free`` is set. ``held`` are the octets of each group."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, int] = {}
+        self.is_asked, self.is_free = asyncio.Event(), asyncio.Event()
+
+    async def hold(self, group: str, url: str, octets: int) -> None:
+        self.held[group] = octets
+        self.is_asked.set()
+        await self.is_free.wait()
+
+    def shrink(self, group: str, octets: int) -> None:
+        if group in self.held:
+            self.held[group] = octets
+
+    def release(self, group: str) -> None:
+        self.held.pop(group, None)
+
+
+_LARGE = PAGE + random.Random(1).randbytes(6 * LARGE_OCTETS)
+
+
+@pytest.mark.parametrize(
+    ("what", "expected", "held"),
+    [
+        pytest.param(answer(_LARGE), len(_LARGE), len(_LARGE), id="plain"),
+        pytest.param(answer(gzip.compress(_LARGE), "Content-Encoding: gzip"), 10 << 20, len(_LARGE), id="coded"),
+        pytest.param(
+            answer(gzip.compress(bytes(1 << 20)), "Content-Encoding: gzip"),
+            10 << 20,
+            len(gzip.compress(bytes(1 << 20))),
+            id="small as it is sent",
+        ),
+    ],
+)
+async def test_a_large_body_waits_for_memory_and_keeps_it_until_it_was_read(
+    what: bytes, expected: int, held: int
+) -> None:
+    memory = Memory()
+    async with serving(what) as server, HttpFetcher(SETTINGS, SystemClock(), memory=memory) as fetcher:
+        request = Request(server.origin + "/", Purpose.PAGE, max_bytes=10 << 20, group="a.test")
+        fetching = asyncio.create_task(fetcher.fetch(request))
+        await memory.is_asked.wait()
+        assert not fetching.done()
+        assert memory.held["a.test"] >= expected
+        memory.is_free.set()
+        assert isinstance(await fetching, Fetched)
+        assert memory.held["a.test"] == pytest.approx(held, rel=0.01)
+        assert isinstance(await fetcher.fetch(replace(request, purpose=Purpose.ROBOTS)), Fetched)
+        assert not memory.held, "a robots.txt is parsed when it is returned"
+
+
+async def test_a_small_body_needs_no_memory() -> None:
+    memory = Memory()
+    async with serving(answer()) as server, HttpFetcher(SETTINGS, SystemClock(), memory=memory) as fetcher:
+        assert isinstance(await fetcher.fetch(Request(server.origin + "/", Purpose.PAGE, 10 << 20)), Fetched)
+    assert not memory.is_asked.is_set()
 
 
 # --- the address of a request -----------------------------------------------------------------

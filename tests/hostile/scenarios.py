@@ -28,7 +28,7 @@ MOST_ROBOTS = 3
 MOST_AT_ONCE = 16
 MAX_TIME_S = 40.0
 #: In these, the healthy site is the first seed: a site that was never asked waits behind those that were not either.
-VICTIM_FIRST = frozenset({"domains"})
+VICTIM_FIRST = frozenset({"domains", "links"})
 
 #: The pause of the healthy site, and else the defaults of the crawler.
 _CONFIG = """
