@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol, TypeVar, assert_never
@@ -123,6 +123,10 @@ class AddressBook(Protocol):
 class Memory(Protocol):
     """The memory of large bodies that were not read yet, by politeness group."""
 
+    def on_wait(self, body_waits: Callable[[str], None]) -> None:
+        """Call ``body_waits`` with the group of each body that must wait for memory."""
+        ...
+
     def release(self, group: str) -> None:
         """The body of ``group``, if there is one, has been read, or is not wanted."""
         ...
@@ -130,6 +134,9 @@ class Memory(Protocol):
 
 class _NoMemory:
     """For fetchers without a bound."""
+
+    def on_wait(self, body_waits: Callable[[str], None]) -> None:
+        return None
 
     def release(self, group: str) -> None:
         return None
@@ -250,6 +257,7 @@ class Gate:
         self._in_flight = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
+        self._memory.on_wait(self._body_waits)
 
     @property
     def look_ups(self) -> str:
@@ -487,6 +495,10 @@ class Gate:
 
     def _wake_in_time(self) -> None:
         self._timer, self._timer_at = None, math.inf  # the loop may call this a little early: it is set again then
+        self._wake()
+
+    def _body_waits(self, group: str) -> None:
+        self._bench.body_waits(group, self._clock.now())
         self._wake()
 
     @contextmanager

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol, Self, cast
 import msgspec
 
 from crawler.engine import operator_log
+from crawler.engine.body_memory import BodyMemory
 from crawler.engine.messages import MAX_ANSWER_BYTES, MessageTooLong, Unpacker, framed
 from crawler.engine.page_messages import (
     FAST_CPU_S,
@@ -33,7 +34,7 @@ from crawler.engine.page_messages import (
     Question,
     unpack_answer,
 )
-from crawler.engine.parser_queue import Document, Kind, ParserQueue, State
+from crawler.engine.parser_queue import Document, ParserQueue, State
 from crawler.engine.robots_messages import RobotsQuestion, pack_question
 from crawler.engine.robots_reading import unpack_rules
 from crawler.engine.sandbox import environment
@@ -158,6 +159,8 @@ class ParserPool:
         self._failed_starts = 0  # in a row
         self._confined_by = ""  # what confines the processes, when one was ready
         self._queue = ParserQueue[_Document]()
+        #: The memory for the large bodies of answers until they have been read here.
+        self.memory = BodyMemory(self._queue.is_fast)
         self._unanswered: set[_Document] = set()
         self._without_room: dict[str, asyncio.Event] = {}  # domains that wait for it, the longest first
         self._wake_timer: asyncio.TimerHandle | None = None  # set while domains wait for room
@@ -275,11 +278,7 @@ class ParserPool:
 
     def has_room(self, domain: str) -> bool:
         """See :class:`PageReader`."""
-        return self._queue.has_room(domain)
-
-    def is_proven(self, domain: str) -> bool:
-        """Whether the last documents of a registered domain were read fast."""
-        return self._queue.kind(domain) is Kind.PROVEN
+        return self._queue.has_room(domain) and self.memory.has_room(domain)
 
     async def room(self, domain: str) -> None:
         """See :class:`PageReader`."""
@@ -371,6 +370,7 @@ class ParserPool:
             self._queue.put_back(document)
         if not is_too_slow and not self._is_closed:
             operator_log.parser_ended(parser.why_ended(), unread=is_unread)
+        parser.documents.clear()  # its transport refers to it, so it is freed by the garbage collector alone
         self._note_room()
         if not self._is_closed:
             self._send_waiting()

@@ -107,6 +107,8 @@ class Signer(Protocol):
 class Memory(Protocol):
     """The memory for large bodies, each from before it is received until it has been read."""
 
+    most_waiting: int  # requests that wait for it, beside those that hold slots
+
     async def hold(self, group: str, url: str, octets: int) -> None:
         """Wait for the memory of a body of ``group`` from ``url``, which may have so many octets."""
         ...
@@ -122,6 +124,8 @@ class Memory(Protocol):
 
 class NoBound:
     """For callers that send few requests at once."""
+
+    most_waiting = 0
 
     async def hold(self, group: str, url: str, octets: int) -> None:
         return None
@@ -170,7 +174,7 @@ class HttpFetcher:
 
     async def __aenter__(self) -> Self:
         self._resolver = Resolver(self._settings.resolve, self._settings.total_timeout_s)
-        files = share(available(), self._settings.concurrency, MOST_IDLE)
+        files = share(available(), self._settings.concurrency + self._memory.most_waiting, MOST_IDLE)
         self._idle = IdleConnections(asyncio.get_running_loop(), files.idle)
         connector = Connector(
             RecordedConnection if self._settings.keep_exchanges else Connection,

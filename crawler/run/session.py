@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock, boot_s
 from crawler.engine.assembly import OnPages, Settled, assemble
-from crawler.engine.body_memory import BodyMemory
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.disk_reserve import DiskReserve
@@ -243,11 +242,10 @@ async def _fetching(
     reading = ReadingOptions(settings.identity.agent, settings.robots.reading, settings.store.resources)
     parsers = settings.workers.parsers or default_parsers(settings.workers.count)
     fetching = replace(fetch_settings(settings), headers=() if hooks is None else hooks.headers)
-    async with ParserPool(reading, parsers) as reader, AsyncExitStack() as opened:
-        memory = BodyMemory(reader.is_proven)
-        fetcher = await opened.enter_async_context(
-            HttpFetcher(fetching, clock, lease.may_send, lag.now_s, request_signer(settings), memory)
-        )
+    async with (
+        ParserPool(reading, parsers) as reader,
+        HttpFetcher(fetching, clock, lease.may_send, lag.now_s, request_signer(settings), reader.memory) as fetcher,
+    ):
         reader.start()
         reserve = DiskReserve(
             _written_folders(settings, store),
@@ -273,7 +271,7 @@ async def _fetching(
             reserve=reserve,
             book=fetcher.book,
             connections=fetcher.connections,
-            memory=memory,
+            memory=reader.memory,
         )
         yield Crawl(engine)
 

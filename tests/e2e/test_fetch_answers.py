@@ -459,6 +459,8 @@ async def test_a_large_body_is_held_as_it_came_alone() -> None:
 class Memory:
     """A memory for large bodies that is full until ``is_free`` is set. ``held`` are the octets of each group."""
 
+    most_waiting = 1
+
     def __init__(self) -> None:
         self.held: dict[str, int] = {}
         self.is_asked, self.is_free = asyncio.Event(), asyncio.Event()

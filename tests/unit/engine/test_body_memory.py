@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from crawler.engine import body_memory
 from crawler.engine.body_memory import BodyMemory
 
 MOST = 100
 
 
 class Memory(BodyMemory):
-    """A memory in which the domains that begin with ``p`` are proven."""
+    """A memory in which the domains that begin with ``p`` were read fast."""
 
     def __init__(self) -> None:
         super().__init__(lambda domain: domain.startswith("p"), MOST)
@@ -49,7 +52,7 @@ async def test_bodies_that_do_not_fit_wait_in_their_order_until_others_have_been
     assert await memory.now() == ""
 
 
-async def test_proven_domains_have_as_much_as_all_others() -> None:
+async def test_domains_that_were_read_fast_have_as_much_as_all_others() -> None:
     memory = Memory()
     for group in ("u1", "u2", "p1", "p2", "p3"):
         memory.ask(group, 60)
@@ -89,3 +92,25 @@ async def test_a_body_that_is_not_wanted_any_more_makes_room() -> None:
     memory.cancel("u1")  # it was admitted: its caller releases it
     memory.release("u1")
     assert await memory.now() == "u3"
+
+
+async def test_a_body_that_must_wait_is_told_and_too_many_leave_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_memory, "MOST_WAITING", 2)
+    memory, waits = Memory(), list[str]()
+    memory.on_wait(waits.append)
+    for group in ("u1", "u2"):
+        memory.ask(group, 80)
+    assert await memory.now() == "u1"
+    assert waits == ["u2"]
+    assert memory.has_room("other.example")
+    memory.ask("u3", 80)
+    await memory.now()
+    assert not memory.has_room("other.example")
+    assert memory.has_room("p.example"), "the other kind has a number of its own"
+    memory.release("u1")
+    assert await memory.now() == "u2"
+    assert not memory.has_room("other.example"), "it has waited, and was not read"
+    memory.release("u2")
+    assert memory.has_room("other.example")
+    memory.release("u3")
+    assert memory.has_room("other.example")
