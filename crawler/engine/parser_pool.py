@@ -9,6 +9,7 @@ decided by :mod:`crawler.engine.parser_queue`.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -66,6 +67,9 @@ _NICENESS = 5
 _LOOK_EVERY_S = 10.0
 _LOOKS_WITHOUT_PROGRESS = 2
 _MAX_FAILED_STARTS = 3
+# The errors of a system that has no file, no memory or no process left; then a process is started again in a while.
+_SYSTEM_IS_FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+_START_AGAIN_S = 1.0
 # Of processes that read the document and no other, and that exceeded no limit: then the document is answered as unread.
 _MAX_DEATHS_ALONE = 2
 _END_WITHIN_S = 5.0
@@ -321,7 +325,11 @@ class ParserPool:
             try:
                 await parser.start()
             except OSError as error:
-                self._failed_start(f"{error.strerror or error}")
+                if error.errno in _SYSTEM_IS_FULL:  # other programs may give some back
+                    operator_log.parser_waits(f"{error.strerror}")
+                    await asyncio.sleep(_START_AGAIN_S)
+                else:
+                    self._failed_start(f"{error.strerror or error}")
                 return
             self._parsers.append(parser)
             parser.ended.add_done_callback(lambda _: self._ended(parser))

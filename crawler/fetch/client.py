@@ -271,9 +271,9 @@ class HttpFetcher:
         if refused:
             return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.ADDRESS, detail=refused)
         url = URL(request.url, encoded=True)
-        transfer.ends_at = asyncio.get_running_loop().time() + self._settings.total_timeout_s
+        transfer.end_within(self._settings.total_timeout_s)
         try:
-            async with asyncio.timeout_at(transfer.ends_at):
+            async with transfer.in_time():
                 response = await self._session.request(
                     "GET" if request.form is None else "POST",
                     url,
@@ -403,15 +403,14 @@ class HttpFetcher:
         """
         pieces: list[bytes] = []
         size, holds = 0, False
-        async with asyncio.timeout_at(transfer.ends_at) as limit:
+        async with transfer.in_time():
             while size <= request.max_bytes and (piece := await content.readany()):
                 pieces.append(piece)
                 size += len(piece)
                 if size > LARGE_OCTETS and not holds:
-                    holds, began = True, asyncio.get_running_loop().time()
-                    limit.reschedule(None)
-                    await self._memory.hold(request.group, request.url, expected * (1 + transfer.is_kept))
-                    limit.reschedule(transfer.ends_at + asyncio.get_running_loop().time() - began)
+                    holds = True
+                    with transfer.own_wait():
+                        await self._memory.hold(request.group, request.url, expected * (1 + transfer.is_kept))
         return pieces, size
 
     async def _decode(self, coded: list[bytes], decoder: Decoder, max_bytes: int, received_at: float) -> _Body:

@@ -3,6 +3,8 @@
 import asyncio
 import errno
 import gzip
+import itertools
+import os
 import random
 import socket
 import sys
@@ -19,7 +21,7 @@ from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.fetch import decoding
 from crawler.fetch.client import LARGE_OCTETS, FetchSettings, HttpFetcher
-from crawler.fetch.connection import Connection
+from crawler.fetch.connection import Connection, Transfer
 from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
 from crawler.reasons import ErrorKind
 
@@ -584,6 +586,37 @@ async def test_the_right_to_send_is_checked_when_the_connection_stands(is_over: 
     server.close()
     assert read == [b"" if is_over else b"G"]
     assert isinstance(result, asyncio.CancelledError if is_over else Failed)
+
+
+@pytest.mark.parametrize("number", [errno.ENFILE, errno.ENOMEM, errno.ENOBUFS])
+async def test_a_system_without_a_file_is_waited_for(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def new_socket(fetcher: HttpFetcher, address: Any) -> socket.socket:
+        if next(attempts) < 2:
+            raise OSError(number, os.strerror(number))
+        return make(fetcher, address)
+
+    attempts, make = itertools.count(), HttpFetcher._new_socket
+    monkeypatch.setattr(HttpFetcher, "_new_socket", new_socket)
+    # The limit on connecting is over before the second attempt.
+    settings = replace(SETTINGS, connect_timeout_s=0.05)
+    async with serving(answer()) as server, HttpFetcher(settings, SystemClock()) as fetcher:
+        assert isinstance(await fetcher.fetch(Request(server.origin + "/", Purpose.PAGE, 100_000)), Fetched)
+    assert next(attempts) == 3
+
+
+async def test_a_wait_of_the_crawler_does_not_count_against_the_server() -> None:
+    transfer, loop = Transfer(), asyncio.get_running_loop()
+    transfer.end_within(60.0)
+    async with transfer.in_time():
+        assert transfer._limit is not None
+        before = transfer._limit.when()
+        with transfer.own_wait():
+            assert transfer._limit.when() is None
+            await asyncio.sleep(0)
+        after = transfer._limit.when()
+    assert before is not None
+    assert after is not None
+    assert before < after < loop.time() + 60.0
 
 
 async def test_no_file_for_any_connection_is_no_failure_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import gzip
+import itertools
 import os
 import signal
 import subprocess
@@ -421,6 +423,21 @@ async def test_readers_are_told_if_no_process_can_be_started(
         with pytest.raises(ParserFailed, match="no process that reads pages can be started"):
             await pool.read(document("first"))
     assert (await pool.read(document("second"))).title == "second"
+
+
+async def test_a_system_that_can_start_no_process_is_waited_for(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def execute_later(*args: Any, **options: Any) -> Any:
+        if next(attempts) < 2 * parser_pool._MAX_FAILED_STARTS:
+            raise OSError(errno.ENFILE, os.strerror(errno.ENFILE))
+        return await execute(*args, **options)
+
+    loop, attempts = asyncio.get_running_loop(), itertools.count()
+    execute = loop.subprocess_exec
+    monkeypatch.setattr(loop, "subprocess_exec", execute_later)
+    monkeypatch.setattr(parser_pool, "_START_AGAIN_S", 0.0)
+    assert (await pool.read(document("first"))).title == "first"
 
 
 async def test_readers_are_told_if_each_process_ends_before_it_is_known_to_have_started(
