@@ -70,6 +70,10 @@ class Engine:
     tdmrep: TdmrepCache | None  # None: it is not wanted
     answers: Answers
 
+    def waits_for_room(self) -> bool:
+        """Whether work that a full disk does not take is tried again: the crawl pauses for the disk, and goes on."""
+        return self.progress.low_disk is not None and not self.shutdown.requested
+
 
 def assemble(
     *,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from abc import ABC, abstractmethod
@@ -11,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crawler.errors import Setting, StoreError, StoreFull, UsageError
+from crawler.errors import Setting, StoreError, UsageError
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.parts import PartLook, Parts, PartTraffic
@@ -34,7 +33,7 @@ from crawler.store.protocols import (
     RobotsWait,
     Waiting,
 )
-from crawler.store.retrying import retrying
+from crawler.store.retrying import retrying, while_full
 from crawler.store.rows import Parameters
 from crawler.store.sql.bodies import SqlBodies, find_url
 from crawler.store.sql.control import SqlControl, read_parts
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SEEDS_AT_ONCE = 5000
-_LOOK_FOR_ROOM_S = 1.0
 
 
 def _waiting(row: Any) -> Waiting:
@@ -153,13 +151,7 @@ class SqlStore(ABC):
 
     async def _retry(self, attempt: Callable[[], Awaitable[T]], /) -> T:
         """Retry an attempt as long as it may succeed. An error of a file is final, but for a disk that gets room."""
-        while True:
-            try:
-                return await attempt()
-            except StoreFull:
-                if not self._waits_for_room():
-                    raise
-            await asyncio.sleep(_LOOK_FOR_ROOM_S)
+        return await while_full(attempt, self._waits_for_room)
 
     def wait_for_room(self, waits: Callable[[], bool]) -> None:
         """Try again what the disk has no room for, as long as ``waits`` returns true."""
