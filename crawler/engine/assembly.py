@@ -12,7 +12,7 @@ from crawler.engine.answers import Answers
 from crawler.engine.claim_capacity import ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.disk_reserve import DiskReserve
-from crawler.engine.gate import AddressBook, Connections, Fetcher, Gate
+from crawler.engine.gate import AddressBook, Connections, Fetcher, Gate, Memory
 from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
@@ -73,6 +73,10 @@ class Engine:
     tdmrep: TdmrepCache | None  # None: it is not wanted
     answers: Answers
 
+    def waits_for_room(self) -> bool:
+        """Whether work that a full disk does not take is tried again: the crawl pauses for the disk, and goes on."""
+        return self.progress.low_disk is not None and not self.shutdown.requested
+
 
 def assemble(
     *,
@@ -93,6 +97,7 @@ def assemble(
     reserve: DiskReserve | None = None,
     book: AddressBook | None = None,
     connections: Connections | None = None,
+    memory: Memory | None = None,
 ) -> Engine:
     """The engine of one run over ``store``.
 
@@ -100,7 +105,7 @@ def assemble(
     has the functions of the caller; ``settled`` waits until the caller is done with all pages. ``frame`` is closed, and
     its sample drawn, when nothing is left but the pages that it holds back. ``exchange`` is with the other parts of the
     crawl. The crawl pauses while a disk has less free space than ``reserve``. ``book`` knows the addresses of hosts,
-    and ``connections`` keeps idle connections; both belong to ``fetcher``.
+    ``connections`` keeps idle connections, and ``memory`` bounds large bodies; all belong to ``fetcher``.
     """
     lag = lag or LoopLag(clock)
     alarm, progress, capacity = Alarm(), Progress(clock.now()), ClaimCapacity(clock)
@@ -119,6 +124,7 @@ def assemble(
         lag,
         book,
         connections,
+        memory,
     )
     intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)
     main_sites = MainSites(store, clock, outbox)

@@ -36,7 +36,7 @@ class Crawl:
             engine.progress,
             engine.frame,
         )
-        engine.store.wait_for_room(lambda: engine.progress.low_disk is not None and not engine.shutdown.requested)
+        engine.store.wait_for_room(engine.waits_for_room)
 
     @property
     def progress(self) -> Progress:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol, TypeVar, assert_never
@@ -120,6 +120,28 @@ class AddressBook(Protocol):
         ...
 
 
+class Memory(Protocol):
+    """The memory of large bodies that were not read yet, by politeness group."""
+
+    def on_wait(self, body_waits: Callable[[str], None]) -> None:
+        """Call ``body_waits`` with the group of each body that must wait for memory."""
+        ...
+
+    def release(self, group: str) -> None:
+        """The body of ``group``, if there is one, has been read, or is not wanted."""
+        ...
+
+
+class _NoMemory:
+    """For fetchers without a bound."""
+
+    def on_wait(self, body_waits: Callable[[str], None]) -> None:
+        return None
+
+    def release(self, group: str) -> None:
+        return None
+
+
 class _NoAddresses:
     """For fetchers without addresses, and for a proxy."""
 
@@ -217,8 +239,10 @@ class Gate:
         lag: LoopLag | None = None,
         book: AddressBook | None = None,
         connections: Connections | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self._connections: Connections = _NoConnections() if connections is None else connections
+        self._memory: Memory = _NoMemory() if memory is None else memory
         self._blocks = blocks or Blocks()
         self._lag = lag or LoopLag(clock)
         self._lease = lease
@@ -233,6 +257,7 @@ class Gate:
         self._in_flight = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
+        self._memory.on_wait(self._body_waits)
 
     @property
     def look_ups(self) -> str:
@@ -289,6 +314,7 @@ class Gate:
 
     def leave(self, group: str) -> Pace:
         """See :meth:`Workbench.leave`."""
+        self._memory.release(group)
         return self._bench.leave(group)
 
     def stored(self, paces: Mapping[str, Pace]) -> None:
@@ -307,6 +333,7 @@ class Gate:
         """Forget all groups: the lease was lost, no task works on them, and the store knows their paces."""
         for group in self._bench.forget():
             self._connections.close(group)
+            self._memory.release(group)
 
     def close_connections(self, group: str) -> None:
         """Close the idle connections of a group that is given back: another worker may send its next request."""
@@ -470,6 +497,10 @@ class Gate:
         self._timer, self._timer_at = None, math.inf  # the loop may call this a little early: it is set again then
         self._wake()
 
+    def _body_waits(self, group: str) -> None:
+        self._bench.body_waits(group, self._clock.now())
+        self._wake()
+
     @contextmanager
     def reading(self, group: str) -> Iterator[None]:
         """A context in which the answer to a request of ``group`` is being read. To be entered at once after it."""
@@ -478,6 +509,7 @@ class Gate:
         try:
             yield
         finally:
+            self._memory.release(group)
             self._bench.end_reading(domain, self._clock.now())
             self._wake()
 

@@ -378,7 +378,7 @@ class CrawlLoop:
         contents.limits, contents.worst_lag_s = self._limits(groups, new_pages), engine.progress.worst_lag_s
         asked_at = boot_s()
         try:
-            await record_all(engine.recorder, contents.recorded)
+            await record_all(engine.recorder, contents.recorded, engine.waits_for_room)
             result = await engine.store.commit(contents)
         except BaseException as error:
             if isinstance(error, LeaseLost) and error.committed:
@@ -455,7 +455,7 @@ class CrawlLoop:
         contents = engine.outbox.take()
         contents.unread |= contents.read  # their outcomes are dropped
         try:
-            await record_all(engine.recorder, contents.recorded)
+            await record_all(engine.recorder, contents.recorded, lambda: False)
         finally:  # an archive whose disk is full is no reason to lose what the store has room for
             await engine.store.commit_late(contents)
             engine.progress.committed(contents.requests, [])

@@ -84,6 +84,11 @@ def parser_confined(by: str) -> None:
     _PARSERS.info("parser processes are confined by %s", by)
 
 
+def parser_waits(why: str) -> None:
+    """The system cannot start a parser process at the moment."""
+    _PARSERS.warning("waits: the system can start no parser process (%s)", why)
+
+
 def parser_ended(why: str, *, unread: bool) -> None:
     """A parser process ended before the crawl did; ``unread``: the document that it was reading is not read again."""
     _PARSERS.warning("a parser process ended: %s%s", why, "; its document is unread" if unread else "")

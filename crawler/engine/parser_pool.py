@@ -9,6 +9,7 @@ decided by :mod:`crawler.engine.parser_queue`.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ from typing import Any, NamedTuple, Protocol, Self, cast
 import msgspec
 
 from crawler.engine import operator_log
+from crawler.engine.body_memory import BodyMemory
 from crawler.engine.messages import MAX_ANSWER_BYTES, MessageTooLong, Unpacker, framed
 from crawler.engine.page_messages import (
     FAST_CPU_S,
@@ -65,6 +67,9 @@ _NICENESS = 5
 _LOOK_EVERY_S = 10.0
 _LOOKS_WITHOUT_PROGRESS = 2
 _MAX_FAILED_STARTS = 3
+# The errors of a system that has no file, no memory or no process left; then a process is started again in a while.
+_SYSTEM_IS_FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+_START_AGAIN_S = 1.0
 # Of processes that read the document and no other, and that exceeded no limit: then the document is answered as unread.
 _MAX_DEATHS_ALONE = 2
 _END_WITHIN_S = 5.0
@@ -158,6 +163,8 @@ class ParserPool:
         self._failed_starts = 0  # in a row
         self._confined_by = ""  # what confines the processes, when one was ready
         self._queue = ParserQueue[_Document]()
+        #: The memory for the large bodies of answers until they have been read here.
+        self.memory = BodyMemory(self._queue.is_fast)
         self._unanswered: set[_Document] = set()
         self._without_room: dict[str, asyncio.Event] = {}  # domains that wait for it, the longest first
         self._wake_timer: asyncio.TimerHandle | None = None  # set while domains wait for room
@@ -275,7 +282,7 @@ class ParserPool:
 
     def has_room(self, domain: str) -> bool:
         """See :class:`PageReader`."""
-        return self._queue.has_room(domain)
+        return self._queue.has_room(domain) and self.memory.has_room(domain)
 
     async def room(self, domain: str) -> None:
         """See :class:`PageReader`."""
@@ -318,7 +325,11 @@ class ParserPool:
             try:
                 await parser.start()
             except OSError as error:
-                self._failed_start(f"{error.strerror or error}")
+                if error.errno in _SYSTEM_IS_FULL:  # other programs may give some back
+                    operator_log.parser_waits(f"{error.strerror}")
+                    await asyncio.sleep(_START_AGAIN_S)
+                else:
+                    self._failed_start(f"{error.strerror or error}")
                 return
             self._parsers.append(parser)
             parser.ended.add_done_callback(lambda _: self._ended(parser))
@@ -367,6 +378,7 @@ class ParserPool:
             self._queue.put_back(document)
         if not is_too_slow and not self._is_closed:
             operator_log.parser_ended(parser.why_ended(), unread=is_unread)
+        parser.documents.clear()  # its transport refers to it, so it is freed by the garbage collector alone
         self._note_room()
         if not self._is_closed:
             self._send_waiting()

@@ -19,12 +19,9 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Generic, TypeVar
 
-#: If this many documents, or this many octets of them, were handed over and not read, no further page should be
-#: requested. Those already requested are accepted.
+#: If this many documents were handed over and not read, no further page should be requested. Those already requested
+#: are accepted. Large documents are bounded in octets, too (:mod:`crawler.engine.body_memory`).
 MAX_DOCUMENTS = 128
-MAX_OCTETS = 64 << 20
-#: If so many octets were handed over and not read, no further page of domains that are not proven should be requested.
-MAX_OCTETS_IN_ALL = 256 << 20
 #: A domain has room while it holds less than what is free, divided by this number. If a domain is alone, that ends at a
 #: quarter of all.
 _FREE_PER_HELD = 3
@@ -92,7 +89,6 @@ class _Domain:
     kind: Kind = Kind.UNKNOWN
     fast: int = 0  # documents in a row that were read fast
     documents: int = 0  # handed over and not read
-    octets: int = 0  # of these
 
 
 class _Line(Generic[D]):
@@ -154,7 +150,7 @@ class _Line(Generic[D]):
 
 
 class _Room:
-    """A number of documents, or of octets, that may be handed over and not read, shared by their kinds.
+    """A number of documents that may be handed over and not read, shared by their kinds.
 
     Slow documents have half of it, and slow and unknown ones together three quarters. What there is beyond that does
     not count: it was requested before anybody knew.
@@ -165,13 +161,8 @@ class _Room:
         self._held = [0] * len(Kind)
 
     def add(self, kind: Kind, number: int) -> None:
-        """So much more of ``kind`` was handed over, or less."""
+        """So many more of ``kind`` were handed over, or fewer."""
         self._held[kind] += number
-
-    @property
-    def held(self) -> int:
-        """What was handed over and not read, of all kinds."""
-        return sum(self._held)
 
     def free(self, kind: Kind) -> int:
         """The part that is free for domains of ``kind``. It may be negative."""
@@ -197,10 +188,9 @@ class ParserQueue(Generic[D]):
        time of the ordinary processes, if they have documents that wait.
     5. A document that proved slow, all documents of a slow domain, and all large ones while there is one, are slow:
        they are read apart, where domains take turns by documents, because their size does not tell their time.
-    6. A domain has room while it holds less than a third of what is free for its kind, by number and by octets. Slow
-       documents have half of all room, slow and unknown ones together three quarters.
-    7. What there is of one kind beyond its part takes no room of the kinds above, up to ``MAX_OCTETS_IN_ALL``; beyond
-       that only proven domains have room.
+    6. A domain has room while it holds less than a third of what is free for its kind. Slow documents have half of all
+       room, slow and unknown ones together three quarters.
+    7. What there is of one kind beyond its part takes no room of the kinds above.
 
     An event costs O(log n) in what waits, and O(n) if a domain becomes slow, which has cost a process.
     """
@@ -209,7 +199,6 @@ class ParserQueue(Generic[D]):
         self._domains: dict[str, _Domain] = {}  # the one that a document came of last is last
         self._slow_domains = 0  # of these
         self._documents = _Room(MAX_DOCUMENTS)
-        self._octets = _Room(MAX_OCTETS)
         self._proven, self._unknown, self._apart = self._lines = _Line[D](), _Line[D](), _Line[D]()  # by kind
         self._proven_s = self._unknown_s = 0.0  # the time that each kind has got lately while both waited
 
@@ -217,7 +206,6 @@ class ParserQueue(Generic[D]):
         """A document is handed over, and waits."""
         domain = self._domain(document.domain)
         domain.documents += 1
-        domain.octets += document.octets
         self._wait(document, Kind.SLOW if document.is_alone or self._is_slow(document) else domain.kind)
 
     def leave(self, document: D, *, is_fast: bool | None = None, took_s: float | None = None) -> None:
@@ -228,7 +216,6 @@ class ParserQueue(Generic[D]):
         domain = self._domains[document.domain]  # a domain with documents is not forgotten
         document.state = State.OVER
         domain.documents -= 1
-        domain.octets -= document.octets
         self._hold(document, -1)
         if took_s is not None:
             self._charge(document.kind, took_s - document.expected_s)
@@ -276,11 +263,11 @@ class ParserQueue(Generic[D]):
     def has_room(self, domain: str) -> bool:
         """Whether another page of the registered domain ``domain`` should be requested."""
         held = self._domains.get(domain, _NOTHING)
-        if held.kind is not Kind.PROVEN and self._octets.held >= MAX_OCTETS_IN_ALL:
-            return False
-        return _FREE_PER_HELD * held.documents < self._documents.free(
-            held.kind
-        ) and _FREE_PER_HELD * held.octets < self._octets.free(held.kind)
+        return _FREE_PER_HELD * held.documents < self._documents.free(held.kind)
+
+    def is_fast(self, domain: str) -> bool:
+        """Whether the last document of a registered domain was read fast."""
+        return self._domains.get(domain, _NOTHING).fast > 0
 
     def kind(self, domain: str) -> Kind:
         """The kind of a registered domain, by how its documents were read."""
@@ -328,7 +315,6 @@ class ParserQueue(Generic[D]):
 
     def _hold(self, document: D, sign: int) -> None:
         self._documents.add(document.room, sign)
-        self._octets.add(document.room, sign * document.octets)
 
     def _charge(self, kind: Kind, seconds: float) -> None:
         if kind is Kind.PROVEN:

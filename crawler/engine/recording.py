@@ -6,7 +6,7 @@ allows a copy, so :func:`of_document` is called when they have been read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from crawler.engine.gate import Fetcher
@@ -14,6 +14,7 @@ from crawler.engine.outbox import Outbox
 from crawler.frontier.decide import Queued
 from crawler.model import Failed, Fetched, FetchResult, Kind, PageFacts, Preference, Purpose, Recorded, Request
 from crawler.reasons import ErrorKind
+from crawler.store.retrying import while_full
 
 _ASKED = "the page asks that no copy is kept"
 
@@ -21,16 +22,20 @@ _ASKED = "the page asks that no copy is kept"
 class Recorder(Protocol):
     """Writes recorded requests. When :meth:`record` returns, they are on disk.
 
-    Raises :class:`crawler.errors.StoreError` if that fails.
+    Raises :class:`crawler.errors.StoreError` if that fails, and :class:`crawler.errors.StoreFull` if the disk is full;
+    then nothing of the batch is recorded.
     """
 
     async def record(self, batch: Sequence[Recorded]) -> None: ...
 
 
-async def record_all(recorder: Recorder | None, batch: Sequence[Recorded]) -> None:
-    """Record ``batch``; no-op without a recorder or without anything to record."""
+async def record_all(recorder: Recorder | None, batch: Sequence[Recorded], waits: Callable[[], bool]) -> None:
+    """Record ``batch``; no-op without a recorder or without anything to record.
+
+    If the disk is full, the batch is tried again while ``waits`` returns true.
+    """
     if recorder is not None and batch:
-        await recorder.record(batch)
+        await while_full(lambda: recorder.record(batch), waits)
 
 
 class RecordingFetcher:

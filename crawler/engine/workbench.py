@@ -77,6 +77,7 @@ class Ticket:
     target: str = ""  # the address in text, with which the request began to wait for a slot
     waits_in: Shares | None = None
     holds: Shares | None = None  # a slot of these, and of the address if these are the slots of requests
+    has_slot: bool = False  # False: it has given up the slot, and holds the place at its address
     since: float = 0.0  # when it began to wait, in seconds since the epoch
     waiter: object = None  # for the shell
 
@@ -362,16 +363,16 @@ class Shares:
         """Give the slot of ``ticket`` back, and its place. They go to the next requests that may take them."""
         domain = self._domains[ticket.domain]  # a domain with requests in flight is not forgotten
         ticket.holds = None
-        self._free += 1
-        self._held[domain.kind] -= 1
-        domain.held -= 1
         if ticket.address is not None:
             ticket.address.in_flight -= 1
             self._consider_waiting(ticket.address)
-        for in_flight in [held for held in self._parked if held < self._free // _FREE_PER_HELD]:
-            for parked in tuple(self._parked[in_flight]):
-                self._consider(parked)
+        self._free_slot(ticket, domain)
         self._end(domain, now)
+
+    def free_slot(self, ticket: Ticket, now: float) -> None:
+        """Give the slot of ``ticket`` to others. Its request goes on, and counts at its address and for its domain."""
+        self._free_slot(ticket, self._domains[ticket.domain])
+        self.serve(now)
 
     def learn(self, name: str, took_s: float, now: float) -> None:
         """A request of the domain ``name`` has held its slot for ``took_s`` seconds."""
@@ -425,6 +426,17 @@ class Shares:
 
     # --- inside -------------------------------------------------------------------------------
 
+    def _free_slot(self, ticket: Ticket, domain: _Domain) -> None:
+        if not ticket.has_slot:
+            return
+        ticket.has_slot = False
+        self._free += 1
+        self._held[domain.kind] -= 1
+        domain.held -= 1
+        for in_flight in [held for held in self._parked if held < self._free // _FREE_PER_HELD]:
+            for parked in tuple(self._parked[in_flight]):
+                self._consider(parked)
+
     def _domain(self, name: str, now: float) -> _Domain:
         if (domain := self._domains.get(name)) is None:
             _forget_some(self._domains, now)
@@ -444,7 +456,7 @@ class Shares:
         return all(sum(self._held[upper:]) < self._most[upper] for upper in range(kind + 1))
 
     def _take(self, domain: _Domain, ticket: Ticket, now: float) -> None:
-        ticket.holds = self
+        ticket.holds, ticket.has_slot = self, True
         self._free -= 1
         self._held[domain.kind] += 1
         domain.held += 1
@@ -555,7 +567,8 @@ class Workbench:
 
     1. Its group has no other request in flight, and the pause of the group is over.
     2. Nothing holds the crawl, and the hours of the host permit the request.
-    3. No more requests are in flight than there are slots; a look-up holds a slot of its own kind.
+    3. No more requests are in flight than there are slots; a look-up holds a slot of its own kind. A request whose body
+       waits for memory goes on without its slot.
     4. A registered domain takes a further slot only while it holds fewer than a third of the free ones, answers that
        are being read included, and it starts requests to limited addresses no faster than a quarter of the slots could.
     5. Slow domains hold at most half of the slots, slow and new ones together three quarters, and all that are not
@@ -703,6 +716,12 @@ class Workbench:
     def end_reading(self, domain: str, now: float) -> None:
         """An answer of the registered domain ``domain`` has been read."""
         self._slots.end_reading(domain, now)
+
+    def body_waits(self, group: str, now: float) -> None:
+        """The body of the answer to ``group`` waits for memory, which bounds such bodies: others may have its slot."""
+        known = self._groups.get(group)
+        if known is not None and known.tickets and known.tickets[0].holds is self._slots:
+            self._slots.free_slot(known.tickets[0], now)
 
     def next_at(self) -> float:
         """When to call :meth:`woken` next, if nothing else happens before, in seconds since the epoch."""

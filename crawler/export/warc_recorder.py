@@ -9,6 +9,7 @@ folder lists the archived payloads, for revisit records. If it is deleted, repea
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import sqlite3
@@ -25,7 +26,7 @@ from filelock import FileLock, Timeout
 
 from crawler.atomic_files import sync_folder
 from crawler.clock import Clock
-from crawler.errors import StoreError, UsageError
+from crawler.errors import StoreError, StoreFull, UsageError
 from crawler.export.warc import WARC_FORMAT
 from crawler.export.warc_exchange import Payload, records_of, warcinfo
 from crawler.gunzip import BROKEN, member
@@ -40,6 +41,8 @@ MAX_FILE_BYTES = 10**9
 _ENDING = ".warc.gz"
 _OPEN = ".open"  # appended while the file is unfinished
 _OURS = re.compile(r"crawl-\d{14}-\d{5,}\.warc\.gz\.open", re.ASCII)  # other programs may have files in the folder
+#: The result codes of SQLite for a disk without room.
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _LEVEL = 6
 _PIECE = 1 << 14
 _DESCRIPTION = (
@@ -95,7 +98,8 @@ class WarcFolder:
     async def record(self, batch: Sequence[Recorded]) -> None:
         """Write requests with their answers to the disk.
 
-        Raises :class:`StoreError` if that fails; the folder can then only be closed.
+        Raises :class:`StoreFull` if the disk is full: nothing of the batch is recorded, and it may be tried again.
+        Raises :class:`StoreError` if it fails otherwise; the folder can then only be closed.
         """
         await asyncio.to_thread(self._record, batch)
 
@@ -130,27 +134,48 @@ class WarcFolder:
 
     def _record(self, batch: Sequence[Recorded]) -> None:
         with self._busy:
+            kept = 0 if self._file is None else self._file.size
             try:
+                if kept >= self._max_file_bytes:
+                    self._end_file()
+                    kept = 0
                 for recorded in batch:
                     self._add(recorded)
                 if self._file is not None:
                     self._file.sync()
                 self._payloads.keep()
             except (OSError, sqlite3.Error) as error:
-                self._failed = True
+                is_full = _is_full(error) and self._undo(kept)
+                self._failed = not is_full
                 reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-                raise StoreError(
+                raise (StoreFull if is_full else StoreError)(
                     f"{reason}; what was committed is kept, make room and run the same command again",
                     key="output.warc",
                     value=str(self._folder),
                 ) from error
 
-    def _add(self, recorded: Recorded) -> None:
-        if self._file is not None and self._file.size >= self._max_file_bytes:
+    def _end_file(self) -> None:
+        if self._file is not None:
             self._file.finish()
-            self._file = None
+        self._file = None
+
+    def _undo(self, kept: int) -> bool:
+        """Take back a batch: the file has its first ``kept`` octets, or goes. Whether that was possible."""
+        try:
+            self._payloads.undo()
+            if self._file is not None and kept:
+                self._file.cut(kept)
+            elif self._file is not None:
+                self._file.remove()
+                self._file = None
+        except (OSError, sqlite3.Error):
+            return False
+        return True
+
+    def _add(self, recorded: Recorded) -> None:
         if self._file is None:
             self._file = self._next_file()
+            self._file.write([self._file.info])
         made = records_of(recorded, self._file.info_id, self._payloads.find)
         self._file.write(made.records)
         if made.payload is not None:
@@ -163,10 +188,7 @@ class WarcFolder:
             self._serial += 1
             if not (self._folder / name).exists():
                 break
-        info_id, record = warcinfo(name, self._about, self._clock.now())
-        file = _File(self._folder / name, info_id)
-        file.write([record])
-        return file
+        return _File(self._folder / name, *warcinfo(name, self._about, self._clock.now()))
 
     def _close(self) -> None:
         with self._busy:
@@ -183,14 +205,19 @@ class WarcFolder:
 class _File:
     """An unfinished file, which gets the name ``path`` when it is finished."""
 
-    def __init__(self, path: Path, info_id: str) -> None:
+    def __init__(self, path: Path, info_id: str, info: bytes) -> None:
+        """``info`` is the first record of the file, which the caller writes, and ``info_id`` its identifier."""
         self._path = path
         self._unfinished = path.with_name(path.name + _OPEN)
         # Unbuffered: no write is delayed until a flush that may fail.
         self._file = FileIO(self._unfinished, "xb", opener=private)
-        self.info_id = info_id
+        self.info_id, self.info = info_id, info
         self.size = 0
-        sync_folder(path.parent)
+        try:
+            sync_folder(path.parent)
+        except OSError:
+            self.remove()
+            raise
 
     def write(self, records: Sequence[bytes]) -> None:
         data = b"".join(map(_member, records))
@@ -206,6 +233,17 @@ class _File:
         self.sync()
         self._file.close()
         _rename(self._unfinished, self._path)
+
+    def cut(self, size: int) -> None:
+        """Keep the first ``size`` octets."""
+        self._file.truncate(size)
+        self._file.seek(size)
+        self.size = size
+
+    def remove(self) -> None:
+        """Remove the file, in which nothing was kept."""
+        self._file.close()
+        self._unfinished.unlink(missing_ok=True)
 
     def abandon(self) -> None:
         """Close the file as it is; the next run repairs it."""
@@ -245,8 +283,20 @@ class _Payloads:
         self._db.execute("COMMIT")
         self._db.execute("BEGIN")
 
+    def undo(self) -> None:
+        """Forget the payloads that were added since :meth:`keep`."""
+        if self._db.in_transaction:  # SQLite has ended it after some errors
+            self._db.execute("ROLLBACK")
+        self._db.execute("BEGIN")
+
     def close(self) -> None:
         self._db.close()
+
+
+def _is_full(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return getattr(error, "sqlite_errorcode", None) in _NO_ROOM
 
 
 def repair(path: Path) -> None:

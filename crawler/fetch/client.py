@@ -56,6 +56,10 @@ from crawler.url import host_of, without_userinfo
 #: Octets of a status line or header, and headers in one answer. On real sites, cookies alone take 9,000 octets.
 MAX_FIELD_BYTES = 32_768
 MAX_HEADERS = 256
+#: A body beyond this number of octets is large: it needs memory of its own (:class:`Memory`).
+LARGE_OCTETS = 1 << 18
+#: Answers to these are read after they were returned, and keep their memory until then.
+_READ_LATER = (Purpose.PAGE, Purpose.SITEMAP)
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Successes without a document, or with a part of one (RFC 9110, 15.3.5 to 15.3.7).
@@ -100,6 +104,39 @@ class Signer(Protocol):
         ...
 
 
+class Memory(Protocol):
+    """The memory for large bodies, each from before it is received until it has been read."""
+
+    most_waiting: int  # requests that wait for it, beside those that hold slots
+
+    async def hold(self, group: str, url: str, octets: int) -> None:
+        """Wait for the memory of a body of ``group`` from ``url``, which may have so many octets."""
+        ...
+
+    def shrink(self, group: str, octets: int) -> None:
+        """The body of ``group`` has been received, and takes so many octets."""
+        ...
+
+    def release(self, group: str) -> None:
+        """The body of ``group``, if there is one, has been read, or is not wanted."""
+        ...
+
+
+class NoBound:
+    """For callers that send few requests at once."""
+
+    most_waiting = 0
+
+    async def hold(self, group: str, url: str, octets: int) -> None:
+        return None
+
+    def shrink(self, group: str, octets: int) -> None:
+        return None
+
+    def release(self, group: str) -> None:
+        return None
+
+
 class HttpFetcher:
     """Fetches URLs. An async context manager, to be entered in the event loop that it serves."""
 
@@ -110,6 +147,7 @@ class HttpFetcher:
         may_send: Callable[[], bool] = lambda: True,
         lag_now_s: LagNow = no_lag,
         signer: Signer | None = None,
+        memory: Memory | None = None,
     ) -> None:
         """Create a client that has no session yet.
 
@@ -117,11 +155,13 @@ class HttpFetcher:
         connecting may take long, and the process may have been stopped meanwhile. If it returns false, the request is
         cancelled.
         Limits on connecting and on the silence of a server are longer by the lag of the event loop, which
-        ``lag_now_s`` returns. If there is a ``signer``, it signs each request. Raises
+        ``lag_now_s`` returns. If there is a ``signer``, it signs each request. A large body of a page or a sitemap
+        keeps its part of ``memory`` until the caller releases it, or sends another request of its group. Raises
         :class:`crawler.errors.UsageError` if the file of authorities cannot be read.
         """
         self._may_send = may_send
         self._signer = signer
+        self._memory: Memory = NoBound() if memory is None else memory
         self._lag_now_s = lag_now_s
         self._settings = settings
         self._clock = clock
@@ -134,7 +174,7 @@ class HttpFetcher:
 
     async def __aenter__(self) -> Self:
         self._resolver = Resolver(self._settings.resolve, self._settings.total_timeout_s)
-        files = share(available(), self._settings.concurrency, MOST_IDLE)
+        files = share(available(), self._settings.concurrency + self._memory.most_waiting, MOST_IDLE)
         self._idle = IdleConnections(asyncio.get_running_loop(), files.idle)
         connector = Connector(
             RecordedConnection if self._settings.keep_exchanges else Connection,
@@ -157,7 +197,9 @@ class HttpFetcher:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=headers,
-            timeout=self._timeouts,
+            timeout=aiohttp.ClientTimeout(  # the whole time is limited by _ask and _receive
+                sock_connect=self._timeouts.sock_connect, sock_read=self._timeouts.sock_read
+            ),
             auto_decompress=False,
             max_line_size=MAX_FIELD_BYTES,
             max_field_size=MAX_FIELD_BYTES,
@@ -195,8 +237,15 @@ class HttpFetcher:
         request = _with_usable_validators(request)
         transfer = Tape(knows_address=not self._settings.proxy) if self._settings.keep_exchanges else Transfer()
         transfer.group, transfer.fresh, transfer.address = request.group, request.fresh, request.address
-        with transferring(transfer):
-            result = await self._ask_safely(request, transfer)
+        self._memory.release(request.group)
+        is_read_later = False
+        try:
+            with transferring(transfer):
+                result = await self._ask_safely(request, transfer)
+            is_read_later = isinstance(result, Fetched) and request.purpose in _READ_LATER
+        finally:
+            if not is_read_later:
+                self._memory.release(request.group)
         if isinstance(transfer, Tape):
             result = replace(result, exchange=transfer.exchange())
         address = "" if self._settings.proxy else transfer.peer
@@ -222,15 +271,17 @@ class HttpFetcher:
         if refused:
             return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.ADDRESS, detail=refused)
         url = URL(request.url, encoded=True)
+        transfer.end_within(self._settings.total_timeout_s)
         try:
-            response = await self._session.request(
-                "GET" if request.form is None else "POST",
-                url,
-                headers=self._extra_headers(request, url) or None,
-                data=None if request.form is None else urlencode(request.form).encode("ascii"),
-                allow_redirects=False,
-                ssl=self._tls.context(host) if url.scheme == "https" else True,
-            )
+            async with transfer.in_time():
+                response = await self._session.request(
+                    "GET" if request.form is None else "POST",
+                    url,
+                    headers=self._extra_headers(request, url) or None,
+                    data=None if request.form is None else urlencode(request.form).encode("ascii"),
+                    allow_redirects=False,
+                    ssl=self._tls.context(host) if url.scheme == "https" else True,
+                )
         except FETCH_ERRORS as error:
             problem = before_answer(error, host, self._timeouts, transfer.attempts)
             if request.form is None and was_closing(error, transfer):
@@ -286,7 +337,7 @@ class HttpFetcher:
         transfer: Transfer,
     ) -> Fetched | Failed:
         content_type, charset = _content_type(header(headers, "Content-Type") or "")
-        body = self._objection(request, content_type, headers) or await self._body(request, response, headers)
+        body = self._objection(request, content_type, headers) or await self._body(request, response, headers, transfer)
         # The time that decoding takes is not the server's. A body that is refused ends when its connection is closed.
         ended_at = body.received_at if isinstance(body, _Body) and not body.overflowed else self._clock.now()
         answer = (request.url, started_at, ended_at, headers, transfer.received)
@@ -311,21 +362,29 @@ class HttpFetcher:
             return _too_large(request, f"is announced with {int(length):,} bytes")
         return None
 
-    async def _body(self, request: Request, response: aiohttp.ClientResponse, headers: Headers) -> _Body | RequestError:
+    async def _body(
+        self, request: Request, response: aiohttp.ClientResponse, headers: Headers, transfer: Transfer
+    ) -> _Body | RequestError:
         connection = response.connection and response.connection.protocol  # None if all was received
         try:
-            decoder = decoder_for(
-                header_values(headers, "Content-Encoding"), header_values(headers, "Transfer-Encoding")
-            )
-            pieces, size = await _receive(response.content, request.max_bytes)
+            decoder = _decoder_for(headers)
+            expected = _expected_bytes(request, headers, is_coded=decoder is not None)
+            pieces, size = await self._receive(response.content, request, transfer, expected)
             received_at = self._clock.now()
             if decoder is None:
                 body = _Body(b"".join(pieces)[: request.max_bytes], None, size > request.max_bytes, received_at)
             else:
-                async with self._decoding:
-                    body = await _decode(pieces, decoder, request.max_bytes, received_at)
+                # A small body may decode to a large one. It is decoded again when it has the memory.
+                most = request.max_bytes if size > LARGE_OCTETS else min(LARGE_OCTETS, request.max_bytes)
+                body = await self._decode(pieces, decoder, most, received_at)
+                if body.overflowed and most < request.max_bytes:
+                    await self._memory.hold(request.group, request.url, request.max_bytes)
+                    decoder = _decoder_for(headers)
+                    assert decoder is not None, "there was one"
+                    body = await self._decode(pieces, decoder, request.max_bytes, received_at)
         except BODY_ERRORS as error:
             return in_body(error, host_of(request.url), self._timeouts)
+        self._memory.shrink(request.group, body.held_bytes + (transfer.received if transfer.is_kept else 0))
         if body.overflowed:
             return body if request.truncate else _too_large(request, "is longer")
         if decoder is not None and response.content.total_bytes and not decoder.complete():
@@ -333,6 +392,30 @@ class HttpFetcher:
         if connection is not None and _was_reset(connection, headers):
             return BROKEN_OFF
         return body
+
+    async def _receive(
+        self, content: aiohttp.StreamReader, request: Request, transfer: Transfer, expected: int
+    ) -> tuple[list[bytes], int]:
+        """A body as it is sent, until its end or until it is longer than permitted, and its length so far.
+
+        Behind the first :data:`LARGE_OCTETS`, nothing is received until there is memory for all of it: ``expected``
+        octets. The limit on the time of the request does not count that wait. Raises the errors of the HTTP library.
+        """
+        pieces: list[bytes] = []
+        size, holds = 0, False
+        async with transfer.in_time():
+            while size <= request.max_bytes and (piece := await content.readany()):
+                pieces.append(piece)
+                size += len(piece)
+                if size > LARGE_OCTETS and not holds:
+                    holds = True
+                    with transfer.own_wait():
+                        await self._memory.hold(request.group, request.url, expected * (1 + transfer.is_kept))
+        return pieces, size
+
+    async def _decode(self, coded: list[bytes], decoder: Decoder, max_bytes: int, received_at: float) -> _Body:
+        async with self._decoding:
+            return await _decode(coded, decoder, max_bytes, received_at)
 
     def _extra_headers(self, request: Request, url: URL) -> dict[str, str]:
         """The headers that are particular to this request, which is sent to ``url``."""
@@ -397,18 +480,21 @@ class _Body(NamedTuple):
     overflowed: bool  # the body was longer than allowed
     received_at: float  # the end of its transfer, in seconds since the epoch
 
+    @property
+    def held_bytes(self) -> int:
+        """The number of octets in memory."""
+        return len(self.plain or self.gzipped or b"")
 
-async def _receive(content: aiohttp.StreamReader, max_bytes: int) -> tuple[list[bytes], int]:
-    """A body as it is sent, until its end or until more than ``max_bytes`` have arrived, and its length so far.
 
-    Raises the errors of the HTTP library.
-    """
-    pieces: list[bytes] = []
-    size = 0
-    while size <= max_bytes and (piece := await content.readany()):
-        pieces.append(piece)
-        size += len(piece)
-    return pieces, size
+def _decoder_for(headers: Headers) -> Decoder | None:
+    return decoder_for(header_values(headers, "Content-Encoding"), header_values(headers, "Transfer-Encoding"))
+
+
+def _expected_bytes(request: Request, headers: Headers, *, is_coded: bool) -> int:
+    """How many octets a large body may take, as it is sent and decoded."""
+    length = header(headers, "Content-Length")
+    sent = request.max_bytes if length is None else min(int(length), request.max_bytes)
+    return sent + (request.max_bytes if is_coded else 0)
 
 
 async def _decode(coded: list[bytes], decoder: Decoder, max_bytes: int, received_at: float) -> _Body:

@@ -24,10 +24,11 @@ each message, and ``resume_reading`` calls ``_resume_transport_reading``. Tests 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import ssl
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -78,6 +79,8 @@ class Attempts:
 class Transfer:
     """One request and the octets that have arrived for it."""
 
+    is_kept = False  # whether these octets are kept, beside the body
+
     def __init__(self) -> None:
         self.attempts = Attempts()
         self.key: Hashable = None  # of the connector, for connections to the origin
@@ -91,6 +94,31 @@ class Transfer:
         self.received = 0  # octets, after TLS
         self.reads = 0  # in which these came
         self.loop_s = 0.0  # of the event loop, for these
+        self._ends_at = math.inf  # when the answer must be complete, by the clock of the event loop
+        self._limit: asyncio.Timeout | None = None  # of what is awaited now
+
+    def end_within(self, seconds: float) -> None:
+        """The answer must be complete in so many seconds."""
+        self._ends_at = asyncio.get_running_loop().time() + seconds
+
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """Cancel the context when the answer must be complete, and raise :class:`TimeoutError`."""
+        async with asyncio.timeout_at(self._ends_at) as self._limit:
+            yield
+
+    @contextmanager
+    def own_wait(self) -> Iterator[None]:
+        """A context, inside :meth:`in_time`, in which the crawler lets the server wait: the answer gets longer."""
+        loop, limit = asyncio.get_running_loop(), self._limit
+        assert limit is not None, "the context is inside in_time"
+        began = loop.time()
+        limit.reschedule(None)
+        try:
+            yield
+        finally:
+            self._ends_at += loop.time() - began
+            limit.reschedule(self._ends_at)
 
     def begin(self, *, reused: bool = False, tls: TlsFacts | None = None, peer: str = "") -> None:
         """A connection carries the request now. Forgets what arrived so far: the answer of a proxy to CONNECT."""

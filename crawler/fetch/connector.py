@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import select
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -20,8 +21,10 @@ from crawler.fetch.open_files import no_connections
 from crawler.fetch.resolver import numeric
 from crawler.fetch.time_limit import LagNow, time_limit
 
-#: The errors of a process, and of a system, that may not open another file, or has no memory for it.
-_TOO_MANY_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+_LOG = logging.getLogger("crawler.fetch")
+
+#: The errors of a system that has no file or no memory for a connection: other programs may give some back.
+_SYSTEM_IS_FULL = frozenset({errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 _LOOK_AGAIN_S = 0.1
 #: Seconds in which a server may answer the end of TLS on a connection that is closed.
 _TLS_END_S = 1.0
@@ -39,8 +42,9 @@ class Connector(aiohttp.TCPConnector):
     ``_release``, ``_close``, ``_wrap_create_connection`` and ``_resolve_host``; tests fail if the library changes them.
     The private ``_factory`` makes the protocol of each connection.
 
-    If the system permits no further file, idle connections are closed, and the connection is tried again until its time
-    is over. Then :class:`crawler.errors.UsageError` is raised: the site has not failed.
+    If the system has no file or no memory, idle connections are closed, and the connection is tried again until the
+    system has; no time limit counts that. If this process may not open a further file, the connection is tried again
+    until its time is over. Then :class:`crawler.errors.UsageError` is raised: the site has not failed.
     """
 
     def __init__(
@@ -100,7 +104,22 @@ class Connector(aiohttp.TCPConnector):
     async def _wrap_create_connection(self, *args: Any, timeout: aiohttp.ClientTimeout, **options: Any) -> Any:
         if options.get("ssl"):
             options["ssl_shutdown_timeout"] = _TLS_END_S
-        refused: OSError | None = None  # the system has no file for the connection
+        is_waiting = False
+        while True:
+            try:
+                return await self._connect_in_time(*args, timeout=timeout, **options)
+            except aiohttp.ClientConnectorError as error:
+                if error.os_error.errno not in _SYSTEM_IS_FULL:
+                    raise
+                if not is_waiting:
+                    _LOG.warning("waits: the system permits no further connection (%s)", error.os_error.strerror)
+                is_waiting = True
+            self.idle.close_least_useful()
+            with current_transfer().own_wait():
+                await asyncio.sleep(_LOOK_AGAIN_S)
+
+    async def _connect_in_time(self, *args: Any, timeout: aiohttp.ClientTimeout, **options: Any) -> Any:
+        refused: OSError | None = None  # this process may not open another file
         try:
             async with time_limit(timeout.sock_connect, self._lag_now_s):
                 while True:
@@ -108,7 +127,7 @@ class Connector(aiohttp.TCPConnector):
                         refused = None
                         return await super()._wrap_create_connection(*args, timeout=aiohttp.ClientTimeout(), **options)
                     except aiohttp.ClientConnectorError as error:
-                        if error.os_error.errno not in _TOO_MANY_FILES:
+                        if error.os_error.errno != errno.EMFILE:
                             raise
                         refused = error.os_error
                     self.idle.close_least_useful()

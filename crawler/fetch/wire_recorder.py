@@ -18,6 +18,8 @@ class Tape(Transfer):
     ``knows_address`` is false behind a proxy: the peer of the connection is not the server.
     """
 
+    is_kept = True
+
     def __init__(self, *, knows_address: bool) -> None:
         super().__init__()
         self._knows_address = knows_address

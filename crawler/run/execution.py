@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import io
+import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from crawler.cli.console import PrintableConsole, console
 from crawler.cli.logs import set_up_logging
@@ -21,7 +23,7 @@ from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
 from crawler.cli.signals import END_WITHIN_S, TEAM_ENDS_WITHIN_S, ForcedEnd, Reconnecting, Signals
 from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
-from crawler.errors import CrawlerError, Setting, UsageError
+from crawler.errors import CrawlerError, Setting, UsageError, fault
 from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.frontier.parts import Parts
@@ -47,9 +49,9 @@ from crawler.settings.stored import differing, settings_stored_at
 from crawler.settings.stores import open_store
 from crawler.store.location import db_argument, shown
 from crawler.store.rows import Counts
+from crawler.store.sections import Store
 
-if TYPE_CHECKING:
-    from crawler.store.sections import Store
+_LOG = logging.getLogger("crawler.run")
 
 _COUNT_WITHIN_S = 0.7  # at a forced end
 _VALUES_SHOWN = 3  # of a list that an earlier run was given
@@ -79,7 +81,13 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
     open_files.raise_limit()
     open_files.require_room()  # before the event loop, which needs both
     with ForcedEnd() as forced_end:  # also while the loop waits for its threads
-        return run_async(run_crawl(forced_end))
+        try:
+            return run_async(run_crawl(forced_end))
+        except Exception as error:
+            if forced_end.code is None:
+                raise
+            _tell_of_failure(error)
+            return forced_end.code
 
 
 async def _as_begun(with_given: Callable[[Settings], Settings]) -> tuple[Settings, str]:
@@ -197,23 +205,24 @@ async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: Force
         signals.end_after(settings.limits.max_time_s)
         async with _shown(settings, crawl, store, store, clock, signals):
             end = await run_to_end(crawl, store, clock)
-        result = summary(crawl, await store.counts(), end, shown(settings.store.db), clock.now(), store.parts)
-        draw = await store.samples.drawn() if settings.sample.size is not None else None
-        survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
-        unreached = await _told_of_unreached(store, settings)
         stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)
-        nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, clock.now())
-    result = result if survey is None else result | {"sample": survey.as_json()}
-    _tell_end(settings, nothing, unreached, result)
-    if not settings.output.json:
-        if survey is not None:
-            console.print()
-            load("terminal").render(survey, console)
-        elif settings.sample.size is not None:
-            console.print(
-                "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
-            )
-    forced_end.code = _exit_code(crawl.progress, settings.store.db, nothing, stopped=stopped)
+        found = _Found(summary(crawl, None, end, shown(settings.store.db), clock.now(), store.parts))
+        survey = None
+        with _told_only():
+            found = await _found(settings, crawl, store, end, clock, stopped=stopped)
+            draw = await store.samples.drawn() if settings.sample.size is not None else None
+            survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
+        result = found.result if survey is None else found.result | {"sample": survey.as_json()}
+        _tell_end(settings, found.nothing, found.unreached, result)
+        if not settings.output.json:
+            if survey is not None:
+                console.print()
+                load("terminal").render(survey, console)
+            elif settings.sample.size is not None:
+                console.print(
+                    "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
+                )
+        forced_end.code = _exit_code(crawl.progress, settings.store.db, found.nothing, stopped=stopped)
     await _notify_of_end(settings, result, signals, forced_end)
     return forced_end.code
 
@@ -256,14 +265,48 @@ async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun, forc
                 await look_back(team.progress, store, clock)
         log_end(end)
         await store.end_run(end, clock.now())
-        result = summary(team, await store.counts(), end, shown(settings.store.db), clock.now(), store.parts)
-        unreached = await _told_of_unreached(store, settings)
         stopped = signals.came or team.cut_short
-        nothing = None if stopped else await why_nothing(store, team.progress, end, settings, clock.now())
-    _tell_end(settings, nothing, unreached, result)
-    forced_end.code = _exit_code(team.progress, settings.store.db, nothing, stopped=stopped)
-    await _notify_of_end(settings, result, signals, forced_end)
+        found = _Found(summary(team, None, end, shown(settings.store.db), clock.now(), store.parts))
+        with _told_only():
+            found = await _found(settings, team, store, end, clock, stopped=stopped)
+        _tell_end(settings, found.nothing, found.unreached, found.result)
+        forced_end.code = _exit_code(team.progress, settings.store.db, found.nothing, stopped=stopped)
+    await _notify_of_end(settings, found.result, signals, forced_end)
     return forced_end.code
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is told about a run that has ended: its summary, why it crawled nothing, and pages without an answer."""
+
+    result: dict[str, Any]
+    nothing: str | None = None
+    unreached: Sequence[str] = ()
+
+
+async def _found(
+    settings: Settings, crawl: Watched, store: Store, end: RunEnd, clock: SystemClock, *, stopped: object
+) -> _Found:
+    now = clock.now()
+    result = summary(crawl, await store.counts(), end, shown(settings.store.db), now, store.parts)
+    unreached = await _told_of_unreached(store, settings)
+    return _Found(result, None if stopped else await why_nothing(store, crawl.progress, end, settings, now), unreached)
+
+
+@contextmanager
+def _told_only() -> Iterator[None]:
+    """A context after the end of a run is in the store. A failure inside is told, and does not change the exit code."""
+    try:
+        yield
+    except Exception as error:
+        _tell_of_failure(error)
+
+
+def _tell_of_failure(error: Exception) -> None:
+    """The run ended in order, and a step after its end failed."""
+    _LOG.debug("a step after the end of the run failed", exc_info=error)
+    why = error.told(terminal_name) if isinstance(error, CrawlerError) else fault(error)
+    tell(f"the run has ended, and everything is kept; a step after its end failed: {why}")
 
 
 def _print_forced_end(settings: Settings, crawl: Watched, parts: Parts | None, clock: SystemClock) -> None:

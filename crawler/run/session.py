@@ -243,8 +243,8 @@ async def _fetching(
     parsers = settings.workers.parsers or default_parsers(settings.workers.count)
     fetching = replace(fetch_settings(settings), headers=() if hooks is None else hooks.headers)
     async with (
-        HttpFetcher(fetching, clock, lease.may_send, lag.now_s, request_signer(settings)) as fetcher,
         ParserPool(reading, parsers) as reader,
+        HttpFetcher(fetching, clock, lease.may_send, lag.now_s, request_signer(settings), reader.memory) as fetcher,
     ):
         reader.start()
         reserve = DiskReserve(
@@ -271,6 +271,7 @@ async def _fetching(
             reserve=reserve,
             book=fetcher.book,
             connections=fetcher.connections,
+            memory=reader.memory,
         )
         yield Crawl(engine)
 

@@ -5,11 +5,15 @@ So the text is split into words as in the index of the store, which keeps no tex
 
 from __future__ import annotations
 
+import math
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import TypeVar
 
+from crawler.clock import monotonic_s
+from crawler.errors import QueryInterrupted
 from crawler.page.main_text import clean
 from crawler.search.tokenizer import TOKENIZER, as_shown, for_tokenizer
 from crawler.store.statements import load_statements
@@ -27,6 +31,8 @@ _SQL = load_statements("crawler.search", "excerpt.sql")
 # snippet() takes quadratic time, so a long text is split, and the best piece is shown.
 _PIECE_CHARS = 10_000
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Marked:
@@ -41,19 +47,29 @@ class Marked:
         return marked / max(_letters(self.text), 1)
 
 
-def mark(match: str, texts: Sequence[tuple[str, str]]) -> list[tuple[Marked, Marked]]:
-    """Mark the matches of an FTS5 expression in pairs of texts: in the first, and in an excerpt of the second."""
-    ready = [(for_tokenizer(clean(short)), for_tokenizer(clean(long))) for short, long in texts]
+def mark(match: str, texts: Sequence[tuple[str, str]], until: float = math.inf) -> list[tuple[Marked, Marked]]:
+    """Mark the matches of an FTS5 expression in pairs of texts: in the first, and in an excerpt of the second.
+
+    Raises :class:`QueryInterrupted` soon after ``until``, in seconds of :func:`crawler.clock.monotonic_s`.
+    """
+
+    def in_time(things: Iterable[T]) -> Iterator[T]:
+        for thing in things:
+            if monotonic_s() >= until:
+                raise QueryInterrupted("the matches were not marked in time")
+            yield thing
+
+    ready = [(for_tokenizer(clean(short)), for_tokenizer(clean(long))) for short, long in in_time(texts)]
     places = {n * len(ready) + k: (k, piece) for k, (_, long) in enumerate(ready) for n, piece in _pieces(long)}
     excerpts: dict[int, str] = {}
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute(_SQL["create_table"].format(tokenizer=TOKENIZER))
         db.executemany(_SQL["insert"], ((k, short, "") for k, (short, _) in enumerate(ready)))
-        db.executemany(_SQL["insert"], ((row_id, "", piece) for row_id, (_, piece) in places.items()))
+        db.executemany(_SQL["insert"], ((row_id, "", piece) for row_id, (_, piece) in in_time(places.items())))
         matching = {"match": match, "texts": len(ready)}
         titles = dict(db.execute(_SQL["highlight"], matching))
         snippet = _SQL["snippet"].format(words=EXCERPT_WORDS)
-        for (row_id,) in db.execute(_SQL["best_pieces"], matching).fetchall():
+        for (row_id,) in in_time(db.execute(_SQL["best_pieces"], matching).fetchall()):
             text_number, _ = places[row_id]
             if text_number not in excerpts:
                 (excerpts[text_number],) = db.execute(snippet, {"match": match, "row_id": row_id}).fetchone()

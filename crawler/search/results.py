@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from crawler.clock import monotonic_s
 from crawler.errors import Action, Argument, QueryInterrupted, UsageError
 from crawler.page.directives import asked_of
 from crawler.page.texts import MainText
@@ -246,28 +247,29 @@ async def search(
     """
     try:
         async with store.deadline(MOST_S):
-            return await _search(store, words, now, limit, offset, filters or Filters(), facets)
+            until = monotonic_s() + MOST_S
+            return await _search(store, words, now, limit, offset, filters or Filters(), facets, until)
     except QueryInterrupted:
         raise TookTooLong(f"the search took longer than {MOST_S:g} s; use more words, or rarer ones") from None
 
 
 async def _search(
-    store: Store, words: str, now: float, limit: int, offset: int, filters: Filters, facets: bool
+    store: Store, words: str, now: float, limit: int, offset: int, filters: Filters, facets: bool, until: float
 ) -> SearchResult:
-    found = await _answer(store, words, now, limit, offset, filters, facets)
+    found = await _answer(store, words, now, limit, offset, filters, facets, until)
     if found.is_more or found.total > FEW:
         return found
     meant = await suggestion(store, words, few=found.total > 0)
     if meant is None:
         return found
-    corrected = await _answer(store, meant.words, now, limit, offset, filters, facets)
+    corrected = await _answer(store, meant.words, now, limit, offset, filters, facets, until)
     if corrected.total > found.total:
         return replace(corrected, suggestion=meant.words, as_typed=meant.as_typed)
     return found if found.total else replace(found, suggestion=meant.words)
 
 
 async def _answer(
-    store: Store, words: str, now: float, limit: int, offset: int, filters: Filters, facets: bool
+    store: Store, words: str, now: float, limit: int, offset: int, filters: Filters, facets: bool, until: float
 ) -> SearchResult:
     """The result for these words, in this spelling."""
     parse_query(words)  # a mistake is told before the state of the index
@@ -275,9 +277,9 @@ async def _answer(
     dialect = _DIALECTS[store.dialect]
     query = parse_query(words, await known_with_signs(store, words, dialect.knows, dialect.match))
     searched = await without_wide_prefixes(store, query)
-    search = _Search(store, searched, await _values(store, filters), now, offset + limit)
+    search = _Search(store, searched, await _values(store, filters), now, offset + limit, until)
     found = await search.find(dialect.with_all, facets=facets)
-    hits = await _hits(store, query, found.best[offset:], all_words=True)
+    hits = await _hits(store, query, found.best[offset:], until, all_words=True)
     more = 0
     if len(hits) < limit and not found.is_more and dialect.with_some(query, "", True) is not None:
         others = await search.find(dialect.with_some)
@@ -285,7 +287,7 @@ async def _answer(
         rest = [row for row in others.best if search.shown_as(row) not in known]
         more = max(others.ranked - found.ranked, len(rest))
         start = max(0, offset - len(found.best))
-        hits += await _hits(store, query, rest[start : start + limit - len(hits)], all_words=False)
+        hits += await _hits(store, query, rest[start : start + limit - len(hits)], until, all_words=False)
     excluded = tuple(phrase.text + "*" * phrase.is_prefix for phrase in query.excluded)
     return SearchResult(
         found.total, found.is_more, tuple(hits), note, found.ranked, more, found.facets, excluded=excluded
@@ -322,13 +324,17 @@ class _Ranking:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The statements of one search. ``values`` are those of the filters, ``depth`` is how many hits are wanted."""
+    """The statements of one search. ``values`` are those of the filters, ``depth`` is how many hits are wanted.
+
+    The search ends ``until``, in seconds of :func:`crawler.clock.monotonic_s`.
+    """
 
     store: Store
     query: Query
     values: dict[str, object]
     now: float
     depth: int
+    until: float
 
     @property
     def _dialect(self) -> _Dialect:
@@ -357,8 +363,9 @@ class _Search:
             found = await self._rank(await self._narrowed(expression), facets)
         rows = [row for row in found if row["is_page"] and asked_of(row["directives"]).until > self.now]
         candidates = rows[:CANDIDATES]
-        titles = await asyncio.to_thread(mark, self.query.with_any(), [(row["title"] or "", "") for row in candidates])
-        for row, (title, _) in zip(candidates, titles, strict=True):
+        titles = [(row["title"] or "", "") for row in candidates]
+        marked = await asyncio.to_thread(mark, self.query.with_any(), titles, self.until)
+        for row, (title, _) in zip(candidates, marked, strict=True):
             row["score"] *= 1 + TITLE_SHARE * title.share()
         best = sorted(candidates, key=lambda row: (-row["score"], row["url_id"])) + rows[CANDIDATES:]
         first_of: dict[int, dict[str, Any]] = {}
@@ -464,13 +471,15 @@ async def _known_site(store: Store, site: str) -> str:
     return host
 
 
-async def _hits(store: Store, query: Query, rows: Sequence[dict[str, Any]], *, all_words: bool) -> list[SearchHit]:
+async def _hits(
+    store: Store, query: Query, rows: Sequence[dict[str, Any]], until: float, *, all_words: bool
+) -> list[SearchHit]:
     hits: list[SearchHit] = []
     for start in range(0, len(rows), _TEXTS_IN_MEMORY):
         batch = rows[start : start + _TEXTS_IN_MEMORY]
         kept = await kept_texts(store, (row["body_id"] for row in batch))
         pages = [kept.get(row["body_id"], _NO_TEXT) for row in batch]
-        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, pages)
+        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, pages, until)
         hits += [
             SearchHit(**parts, all_words=all_words, **{name: row[name] for name in _COPIED})
             for row, parts in zip(batch, shown, strict=True)
@@ -495,13 +504,15 @@ _COPIED = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagera
 _NO_TEXT = MainText("", "")  # of a page that changed since the index was built
 
 
-def _shown_texts(match: str, rows: Sequence[dict[str, Any]], pages: Sequence[MainText]) -> list[dict[str, Any]]:
+def _shown_texts(
+    match: str, rows: Sequence[dict[str, Any]], pages: Sequence[MainText], until: float
+) -> list[dict[str, Any]]:
     """The title, an excerpt and its section of each page: from its text or description; else the beginning of the text.
 
     NOSNIPPET and ``max-snippet`` of the page bound the excerpt; the title is no part of it.
     """
-    from_text = mark(match, [(row["title"] or "", page.text) for row, page in zip(rows, pages, strict=True)])
-    from_description = mark(match, [("", row["description"] or "") for row in rows])
+    from_text = mark(match, [(row["title"] or "", page.text) for row, page in zip(rows, pages, strict=True)], until)
+    from_description = mark(match, [("", row["description"] or "") for row in rows], until)
     shown = []
     for row, page, (title, excerpt), (_, said) in zip(rows, pages, from_text, from_description, strict=True):
         limit = asked_of(row["directives"]).snippet_chars

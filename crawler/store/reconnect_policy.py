@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from crawler.clock import monotonic_s
-from crawler.errors import ConnectionLost
+from crawler.errors import ConnectionLost, StoreFull
 from crawler.store.retrying import TransactionConflict
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 
 
 class ReconnectPolicy:
-    """Retries for all callers of one store.
+    """Retries for all callers of one store. A database whose disk is full counts as away: it takes no writes.
 
     The callers may wait ``left_s`` seconds for the store ``name``, which is of this ``kind`` in messages. Once a caller
     has waited that long without an answer, no caller waits any more.
@@ -69,12 +69,14 @@ class ReconnectPolicy:
                     conflicts += 1
                     if conflicts > _MOST_CONFLICTS:
                         raise
-                except ConnectionLost:
+                except (ConnectionLost, StoreFull) as error:
                     if not waits():
                         raise
                     if not lost_at:
                         if not self._lost:
-                            _LOG.warning("%s: the connection to the %s is lost", self._name, self._kind)
+                            what = "the connection to" if isinstance(error, ConnectionLost) else "the disk of"
+                            why = "is lost" if isinstance(error, ConnectionLost) else "is full"
+                            _LOG.warning("%s: %s the %s %s", self._name, what, self._kind, why)
                         lost_at = monotonic_s()
                         self._lost.append(lost_at)
                     if monotonic_s() - lost_at >= self._left_s:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from crawler.errors import StoreError
+from crawler.errors import StoreError, StoreFull
 
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", bound="_Retries")
+
+LOOK_FOR_ROOM_S = 1.0
 
 
 class TransactionConflict(StoreError):
@@ -26,6 +29,17 @@ class Retry(Protocol):
 class _Retries(Protocol):
     @property
     def _retry(self) -> Retry: ...
+
+
+async def while_full(attempt: Callable[[], Awaitable[T]], waits: Callable[[], bool]) -> T:
+    """Make an attempt, again and again while it raises :class:`StoreFull` and ``waits`` returns true."""
+    while True:
+        try:
+            return await attempt()
+        except StoreFull:
+            if not waits():
+                raise
+        await asyncio.sleep(LOOK_FOR_ROOM_S)
 
 
 def retrying(

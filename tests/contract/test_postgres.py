@@ -483,6 +483,23 @@ async def test_a_worker_that_lost_its_lease_knows_whether_its_last_batch_was_com
         await second.close()
 
 
+async def test_a_full_disk_of_the_server_is_waited_for_as_a_lost_database(postgres: Cluster) -> None:
+    store, other, _ = await two_workers(postgres.make_store(), reconnect_s=60)
+    try:
+        left = iter([True, True])
+
+        async def write() -> int:
+            if next(left, False):
+                await store._reader.execute("DO $$ BEGIN RAISE disk_full; END $$")
+            return 7
+
+        assert await store._retry(write) == 7
+        assert store.away_s is None
+    finally:
+        await store.close()
+        await other.close()
+
+
 async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, now = await two_workers(postgres.make_store(), reconnect_s=0.3)
     try:

@@ -3,6 +3,9 @@
 import asyncio
 import errno
 import gzip
+import itertools
+import os
+import random
 import socket
 import sys
 import zlib
@@ -17,8 +20,8 @@ import pytest
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.fetch import decoding
-from crawler.fetch.client import FetchSettings, HttpFetcher
-from crawler.fetch.connection import Connection
+from crawler.fetch.client import LARGE_OCTETS, FetchSettings, HttpFetcher
+from crawler.fetch.connection import Connection, Transfer
 from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
 from crawler.reasons import ErrorKind
 
@@ -455,6 +458,68 @@ async def test_a_large_body_is_held_as_it_came_alone() -> None:
     assert (result.plain, result.gzipped, result.body) == (None, coded, page)
 
 
+class Memory:
+    """A memory for large bodies that is full until ``is_free`` is set. ``held`` are the octets of each group."""
+
+    most_waiting = 1
+
+    def __init__(self) -> None:
+        self.held: dict[str, int] = {}
+        self.is_asked, self.is_free = asyncio.Event(), asyncio.Event()
+
+    async def hold(self, group: str, url: str, octets: int) -> None:
+        self.held[group] = octets
+        self.is_asked.set()
+        await self.is_free.wait()
+
+    def shrink(self, group: str, octets: int) -> None:
+        if group in self.held:
+            self.held[group] = octets
+
+    def release(self, group: str) -> None:
+        self.held.pop(group, None)
+
+
+_LARGE = PAGE + random.Random(1).randbytes(6 * LARGE_OCTETS)
+
+
+@pytest.mark.parametrize(
+    ("what", "expected", "held"),
+    [
+        pytest.param(answer(_LARGE), len(_LARGE), len(_LARGE), id="plain"),
+        pytest.param(answer(gzip.compress(_LARGE), "Content-Encoding: gzip"), 10 << 20, len(_LARGE), id="coded"),
+        pytest.param(
+            answer(gzip.compress(bytes(1 << 20)), "Content-Encoding: gzip"),
+            10 << 20,
+            len(gzip.compress(bytes(1 << 20))),
+            id="small as it is sent",
+        ),
+    ],
+)
+async def test_a_large_body_waits_for_memory_and_keeps_it_until_it_was_read(
+    what: bytes, expected: int, held: int
+) -> None:
+    memory = Memory()
+    async with serving(what) as server, HttpFetcher(SETTINGS, SystemClock(), memory=memory) as fetcher:
+        request = Request(server.origin + "/", Purpose.PAGE, max_bytes=10 << 20, group="a.test")
+        fetching = asyncio.create_task(fetcher.fetch(request))
+        await memory.is_asked.wait()
+        assert not fetching.done()
+        assert memory.held["a.test"] >= expected
+        memory.is_free.set()
+        assert isinstance(await fetching, Fetched)
+        assert memory.held["a.test"] == pytest.approx(held, rel=0.01)
+        assert isinstance(await fetcher.fetch(replace(request, purpose=Purpose.ROBOTS)), Fetched)
+        assert not memory.held, "a robots.txt is parsed when it is returned"
+
+
+async def test_a_small_body_needs_no_memory() -> None:
+    memory = Memory()
+    async with serving(answer()) as server, HttpFetcher(SETTINGS, SystemClock(), memory=memory) as fetcher:
+        assert isinstance(await fetcher.fetch(Request(server.origin + "/", Purpose.PAGE, 10 << 20)), Fetched)
+    assert not memory.is_asked.is_set()
+
+
 # --- the address of a request -----------------------------------------------------------------
 
 
@@ -521,6 +586,37 @@ async def test_the_right_to_send_is_checked_when_the_connection_stands(is_over: 
     server.close()
     assert read == [b"" if is_over else b"G"]
     assert isinstance(result, asyncio.CancelledError if is_over else Failed)
+
+
+@pytest.mark.parametrize("number", [errno.ENFILE, errno.ENOMEM, errno.ENOBUFS])
+async def test_a_system_without_a_file_is_waited_for(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def new_socket(fetcher: HttpFetcher, address: Any) -> socket.socket:
+        if next(attempts) < 2:
+            raise OSError(number, os.strerror(number))
+        return make(fetcher, address)
+
+    attempts, make = itertools.count(), HttpFetcher._new_socket
+    monkeypatch.setattr(HttpFetcher, "_new_socket", new_socket)
+    # The limit on connecting is over before the second attempt.
+    settings = replace(SETTINGS, connect_timeout_s=0.05)
+    async with serving(answer()) as server, HttpFetcher(settings, SystemClock()) as fetcher:
+        assert isinstance(await fetcher.fetch(Request(server.origin + "/", Purpose.PAGE, 100_000)), Fetched)
+    assert next(attempts) == 3
+
+
+async def test_a_wait_of_the_crawler_does_not_count_against_the_server() -> None:
+    transfer, loop = Transfer(), asyncio.get_running_loop()
+    transfer.end_within(60.0)
+    async with transfer.in_time():
+        assert transfer._limit is not None
+        before = transfer._limit.when()
+        with transfer.own_wait():
+            assert transfer._limit.when() is None
+            await asyncio.sleep(0)
+        after = transfer._limit.when()
+    assert before is not None
+    assert after is not None
+    assert before < after < loop.time() + 60.0
 
 
 async def test_no_file_for_any_connection_is_no_failure_of_the_site(monkeypatch: pytest.MonkeyPatch) -> None:

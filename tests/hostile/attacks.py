@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from crawler.demo.pages import Page, plain, redirect
-from tests.hostile.behaviour import FORBIDDEN, HEALTHY, HTML, OK, PORT, Behaviour, Handler, Site, floods, sends
+from tests.hostile.behaviour import FORBIDDEN, HEALTHY, HTML, OK, PORT, Behaviour, Handler, Site, drips, floods, sends
 
 
 def _zone(name: str, what: str, hosts: int, site: Site, at_accept: Handler | None = None) -> Behaviour:
@@ -21,10 +21,14 @@ def _header(name: bytes, value: bytes) -> bytes:
 
 
 _START = {"/": Page("<title>Start</title>")}
+_START_OF_MANY = {"/": Page("".join(f"<a href=/{n}>" for n in range(200))), "/robots.txt": plain("")}
 _RULES = plain("User-agent: *\n" + "".join(f"Disallow: /{n:x}\n" for n in range(300_000)))
 _STALLED = sends(OK + (b"X-A: " + b"y" * 30_000 + b"\r\n") * 256, hang=True)
 _LINK = _header(b"Link", b'</a>; rel="x", ')
 _TAG = _header(b"X-Robots-Tag", b"noindex, ")
+_CHUNKED = HTML + b"Transfer-Encoding: chunked\r\n\r\n"
+#: 600,000 links in 8 MB, to as many pages with the same links.
+_MANY_LINKS = Page(b"".join(b"<a href=/%06d>" % n for n in range(600_000)))
 
 SCENARIOS: Mapping[str, tuple[Behaviour, ...]] = MappingProxyType(
     {
@@ -62,6 +66,19 @@ SCENARIOS: Mapping[str, tuple[Behaviour, ...]] = MappingProxyType(
         ),
         "x-robots-tag": (
             _zone("tag", "8 hosts send 8 MB of X-Robots-Tag", 8, {"/": _TAG + b"Content-Length: 0\r\n\r\n"}),
+        ),
+        "pieces": (
+            _zone("pieces", "16 hosts send chunks of one octet without end", 16,
+                  {**_START_OF_MANY, "*": drips(_CHUNKED, b"1\r\na\r\n" * 10_000, 0)}),
+        ),
+        "octets": (
+            _zone("octets", "16 hosts send each octet in a packet of its own", 16,
+                  {**_START_OF_MANY, "*": drips(HTML + b"Content-Length: 9000000\r\n\r\n", b"a", 0)}),
+        ),
+        "links": tuple(
+            Behaviour(f"links{n}", "100 hosts of 100 domains have pages of 8 MB with 600,000 links", {},
+                      {"/robots.txt": plain(""), "*": _MANY_LINKS})
+            for n in range(100)
         ),
         "wildcard": (
             _zone("wildcard", "10,000 names of one domain, at one address", 10_000, {"*": Page("<title>Any</title>")}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +20,10 @@ from crawler.engine.crawl import Crawl
 from crawler.engine.disk_reserve import DiskReserve, DiskWatch
 from crawler.engine.gate import Gate
 from crawler.engine.progress import Progress
+from crawler.engine.recording import record_all
 from crawler.errors import StoreError, StoreFull
 from crawler.inspect.heartbeats import low_disk
+from crawler.model import Recorded
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import CommitBatch, CommitResult
 from crawler.store.sqlite import store as sqlite_store
@@ -219,6 +221,27 @@ def test_a_write_that_fails_while_the_crawl_pauses_is_made_when_there_is_room(
             else:
                 with pytest.raises(StoreError, match="full"):
                     await task
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("pauses", [True, False])
+def test_an_archive_that_is_full_waits_if_the_crawl_pauses(pauses: bool) -> None:
+    left = iter([2, 1])
+
+    class Archive:
+        async def record(self, batch: Sequence[Recorded]) -> None:
+            if next(left, None):
+                raise StoreFull("the disk is full")
+
+    async def main(clock: VirtualClock) -> None:
+        batch = [cast(Recorded, None)]
+        if pauses:
+            await record_all(Archive(), batch, lambda: True)
+            assert next(left, None) is None
+        else:
+            with pytest.raises(StoreFull):
+                await record_all(Archive(), batch, lambda: False)
 
     run_virtual(main)
 

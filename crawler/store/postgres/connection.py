@@ -13,7 +13,16 @@ from typing import Any
 import asyncpg
 
 from crawler.clock import monotonic_s
-from crawler.errors import Action, ConnectionLost, NoStore, QueryInterrupted, StatementError, StoreError, UsageError
+from crawler.errors import (
+    Action,
+    ConnectionLost,
+    NoStore,
+    QueryInterrupted,
+    StatementError,
+    StoreError,
+    StoreFull,
+    UsageError,
+)
 from crawler.store.location import bad_url, needs_tls, shown
 from crawler.store.named_rows import row_class
 from crawler.store.postgres.dialect import Translated, columns, storable, translate
@@ -258,7 +267,8 @@ class Postgres:
                 raise StoreError(f"{self.name}: {_text(error)}") from error
             raise UsageError(f"{self.name}: {ONLY_READS}") from None
         except asyncpg.InsufficientResourcesError as error:
-            raise StoreError(
+            kind = StoreFull if isinstance(error, asyncpg.DiskFullError) else StoreError
+            raise kind(
                 f"{self.name}: {_text(error)}; what was committed is kept, make room and run the same command again"
             ) from error
         except asyncpg.PostgresError as error:

@@ -8,7 +8,6 @@ with its pause still to be kept.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from abc import ABC, abstractmethod
@@ -17,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crawler.errors import Setting, StoreError, StoreFull, UsageError
+from crawler.errors import Setting, StoreError, UsageError
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.parts import PartLook, Parts, PartTraffic
@@ -30,7 +29,7 @@ from crawler.robots.text import SMALL_BYTES
 from crawler.store.computed import Computed
 from crawler.store.location import shown
 from crawler.store.named_rows import Parameters
-from crawler.store.retrying import retrying
+from crawler.store.retrying import retrying, while_full
 from crawler.store.rows import (
     ClaimedSite,
     CommitBatch,
@@ -66,7 +65,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SEEDS_AT_ONCE = 5000
-_LOOK_FOR_ROOM_S = 1.0
 
 
 def _waiting(row: Any) -> Waiting:
@@ -188,13 +186,7 @@ class Store(ABC):
 
     async def _retry(self, attempt: Callable[[], Awaitable[T]], /) -> T:
         """Retry an attempt as long as it may succeed. An error of a file is final, but for a disk that gets room."""
-        while True:
-            try:
-                return await attempt()
-            except StoreFull:
-                if not self._waits_for_room():
-                    raise
-            await asyncio.sleep(_LOOK_FOR_ROOM_S)
+        return await while_full(attempt, self._waits_for_room)
 
     def wait_for_room(self, waits: Callable[[], bool]) -> None:
         """Try again what the disk has no room for, as long as ``waits`` returns true."""

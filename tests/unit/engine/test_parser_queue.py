@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.engine import parser_queue
-from crawler.engine.parser_queue import LARGE_OCTETS, MAX_DOCUMENTS, MAX_OCTETS, PROVEN_BY, Document, Kind, ParserQueue
+from crawler.engine.parser_queue import LARGE_OCTETS, MAX_DOCUMENTS, PROVEN_BY, Document, Kind, ParserQueue
 
 #: The fewest octets whose cost is their number.
 K = 1 << 10
@@ -157,53 +157,44 @@ def test_one_kind_alone_gets_all_of_the_time() -> None:
     assert queue.drained() == "uuuu"
 
 
-def filled(queue: Queue, name: str, octets: int) -> int:
+def filled(queue: Queue, name: str) -> int:
     """How many documents domains of this name can add until they have no room."""
     added = 0
     while queue.has_room(f"{name}{added}"):
         assert added < MAX_DOCUMENTS
-        queue.add(f"{name}{added}", octets)
+        queue.add(f"{name}{added}")
         added += 1
     return added
 
 
-@pytest.mark.parametrize(("octets", "most"), [(1, MAX_DOCUMENTS), (1 << 20, MAX_OCTETS >> 20)])
-def test_each_kind_of_domain_has_its_part_of_the_room(octets: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parser_queue, "LARGE_OCTETS", 2 << 20)
-    queue = Queue()
+def test_each_kind_of_domain_has_its_part_of_the_room() -> None:
+    queue, most = Queue(), MAX_DOCUMENTS
     queue.make(Kind.PROVEN, *(f"p{number}" for number in range(most)))
     queue.make(Kind.SLOW, *(f"s{number}" for number in range(most)))
-    assert filled(queue, "s", octets) == most // 2
-    assert filled(queue, "u", octets) == most // 4
-    assert filled(queue, "p", octets) == most // 4
+    assert filled(queue, "s") == most // 2
+    assert filled(queue, "u") == most // 4
+    assert filled(queue, "p") == most // 4
 
 
 def test_what_other_kinds_have_beyond_their_part_takes_no_room_of_a_kind_above() -> None:
-    # 100 pages of 8 MB were requested before the first was known to be slow. They closed the gate for all sites.
     queue = Queue()
     queue.make(Kind.PROVEN, "p")
-    large = [queue.add(f"u{number}", 8 << 20) for number in range(20)]
+    added = [queue.add(f"u{number}") for number in range(2 * MAX_DOCUMENTS)]
     assert queue.has_room("p")
     assert not queue.has_room("new")
-    assert queue.next() is large[0]
-    queue.read_apart(large[0], is_slow=True)
+    while (document := queue.next()) is not None:
+        queue.read_apart(document, is_slow=True)
+    assert all(document.is_apart for document in added)
     assert queue.has_room("p")
     assert queue.has_room("new")
     assert not queue.has_room("u0")
-    for number in range(20, 40):
-        queue.add(f"u{number}", 8 << 20)
-    assert not queue.has_room("new"), "there is an end"
-    assert queue.has_room("p")
-    queue.add("p", MAX_OCTETS // 4)
-    assert not queue.has_room("p")
 
 
-@pytest.mark.parametrize(("octets", "each"), [(1, MAX_DOCUMENTS * 3 // 16), (MAX_OCTETS, 1)])
-def test_a_domain_alone_has_a_quarter_of_the_room_of_its_kind(octets: int, each: int) -> None:
+def test_a_domain_alone_has_a_quarter_of_the_room_of_its_kind() -> None:
     queue, added = Queue(), []
     while queue.has_room("a"):
-        added.append(queue.add("a", octets))
-    assert len(added) == each
+        added.append(queue.add("a"))
+    assert len(added) == MAX_DOCUMENTS * 3 // 16
     for document in added:
         queue.leave(document)
     assert queue.has_room("a")
@@ -275,7 +266,6 @@ def test_each_document_is_read_once_in_the_order_of_its_domain_and_is_counted_un
     for kind in Kind:
         own = [document.octets for document in waiting if document.room is kind]
         assert queue._documents._held[kind] == len(own)
-        assert queue._octets._held[kind] == sum(own)
 
 
 @given(st.lists(st.one_of(st.none(), st.tuples(st.sampled_from("abc"), st.integers(K, 100 * K))), max_size=60))

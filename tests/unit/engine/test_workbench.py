@@ -70,6 +70,22 @@ def test_domains_that_take_all_they_can_leave_slots_free(domains: int) -> None:
     assert shared.take(ticket("new.test"), NOW)
 
 
+def test_a_request_whose_body_waits_for_memory_leaves_its_slot_to_others() -> None:
+    bench = Bench(PolitenessSettings(per_address=1), 1)
+    first, reply = bench.asked("a.test", OTHER)
+    assert reply == Go()
+    second, reply = bench.asked("b.test")
+    assert reply == Wait()
+    third, _ = bench.asked("c.test", OTHER)
+    bench.body_waits("a.test", NOW)
+    assert bench.woken(NOW) == [second]
+    assert bench.ask(second, NOW, "") == Go()
+    answered(bench, first, NOW)
+    assert bench.woken(NOW) == [], "its slot was given up already"
+    answered(bench, second, NOW)
+    assert bench.woken(NOW) == [third], "the place at its address was not"
+
+
 def test_answers_that_are_being_read_count_as_slots() -> None:
     shared = Shares(8)
     for _ in range(2):

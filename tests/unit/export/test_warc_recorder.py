@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import hashlib
 import io
@@ -19,7 +20,7 @@ from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 from warcio.checker import Checker
 
 from crawler.clock import SystemClock
-from crawler.errors import StoreError, UsageError
+from crawler.errors import StoreError, StoreFull, UsageError
 from crawler.export import warc_recorder
 from crawler.export.warc_recorder import WarcFolder, repair
 from crawler.model import (
@@ -265,7 +266,7 @@ async def test_other_readers_find_nothing_wrong(tmp_path: Path, capsys: pytest.C
 
 
 async def test_a_full_file_is_followed_by_another(tmp_path: Path) -> None:
-    await record(tmp_path, [page(str(n), HEAD + os.urandom(500)) for n in range(10)], max_file_bytes=3000)
+    await record(tmp_path, *([page(str(n), HEAD + os.urandom(500))] for n in range(10)), max_file_bytes=3000)
     found = files(tmp_path)
     assert len(found) > 2
     assert [path.name for path in found] == [f"crawl-20270115080000-{n:05}.warc.gz" for n in range(len(found))]
@@ -327,20 +328,42 @@ async def test_a_path_that_cannot_be_a_folder_is_an_error(tmp_path: Path) -> Non
 async def test_a_disk_that_fails_ends_the_run_and_the_next_one_mends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(number: int) -> None:
-        raise OSError(28, "No space left on device")
+    def broken(number: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
 
     async with folder_at(tmp_path) as archive:
         await archive.record([page("a")])
         with monkeypatch.context() as patch:
-            patch.setattr(warc_recorder.os, "fsync", full)
-            with pytest.raises(StoreError, match="No space left on device; what was committed is kept"):
+            patch.setattr(warc_recorder.os, "fsync", broken)
+            with pytest.raises(StoreError, match="Input/output error; what was committed is kept"):
                 await archive.record([page("b")])
     (left,) = files(tmp_path)
     assert left.name.endswith(".open")
     await record(tmp_path, [replace(page("c"), left_out="asked")])
     assert not list(tmp_path.glob("*.open"))
     assert len(files(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("before", [0, 1], ids=["of a new file", "of a file with records"])
+async def test_a_batch_that_a_full_disk_did_not_take_may_be_tried_again(
+    before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(number: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async with folder_at(tmp_path) as archive:
+        for _ in range(before):
+            await archive.record([page("a")])
+        with monkeypatch.context() as patch:
+            patch.setattr(warc_recorder.os, "fsync", full)
+            for _ in range(2):
+                with pytest.raises(StoreFull, match="No space left on device; what was committed is kept"):
+                    await archive.record([page("b"), page("c", HEAD + b"other")])
+        await archive.record([page("b"), page("c", HEAD + b"other")])
+    (file,) = files(tmp_path)
+    kinds = [kind for kind, _, _ in read(file)]
+    assert (kinds[0], kinds.count("warcinfo"), kinds.count("request")) == ("warcinfo", 1, before + 2)
+    assert kinds.count("response") == 2, "the payload of the batch that was taken back is not known"
 
 
 async def test_a_cancelled_writer_does_not_damage_a_file(tmp_path: Path) -> None:

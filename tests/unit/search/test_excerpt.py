@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
+
+from crawler.errors import QueryInterrupted
+from crawler.search import excerpt as excerpt_module
 from crawler.search.excerpt import EXCERPT_CHARS, Marked, mark, within
 
 
@@ -40,3 +46,17 @@ def test_a_page_may_bound_its_excerpt() -> None:
     assert within(excerpt, 2) == Marked("el", ((0, 2),))
     assert within(excerpt, 12) == Marked("an elf in it", ((3, 6),))
     assert within(excerpt, 0) == Marked("", ())
+
+
+@pytest.mark.parametrize(
+    ("texts", "seconds"),
+    [
+        pytest.param([("", "elf")] * 100, 50, id="while texts are made ready"),
+        pytest.param([("", "elf " * 100_000)], 10, id="while pieces are indexed"),
+        pytest.param([("", "elf " * 100_000)], 50, id="while pieces are marked"),
+    ],
+)
+def test_marking_ends_in_time(texts: list[tuple[str, str]], seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(excerpt_module, "monotonic_s", itertools.count().__next__)
+    with pytest.raises(QueryInterrupted):
+        mark("elf", texts, seconds)
