@@ -17,7 +17,7 @@ from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
-from crawler.engine.page_budget import Budget, budget_for
+from crawler.engine.page_counter import PageCounter
 from crawler.engine.parser_pool import PageReader
 from crawler.engine.part_exchange import PartExchange
 from crawler.engine.progress import Progress
@@ -60,7 +60,7 @@ class Engine:
     alarm: Alarm
     shutdown: Shutdown
     progress: Progress
-    budget: Budget
+    pages: PageCounter
     capacity: ClaimCapacity
     outbox: Outbox
     gate: Gate
@@ -136,7 +136,7 @@ def assemble(
         alarm=alarm,
         shutdown=Shutdown(gate, alarm),
         progress=progress,
-        budget=budget_for(policy.limits.max_pages, policy.politeness.delay_s, is_shared=store.lease_s is not None),
+        pages=PageCounter(policy.limits.max_pages),
         capacity=capacity,
         outbox=outbox,
         gate=gate,

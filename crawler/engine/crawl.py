@@ -10,7 +10,6 @@ from crawler.engine.disk_reserve import DiskWatch
 from crawler.engine.loop import CrawlLoop
 from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.operator import OperatorListener
-from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
 from crawler.errors import UsageError
 from crawler.frontier.politeness import Pace
@@ -42,11 +41,6 @@ class Crawl:
     def progress(self) -> Progress:
         """The progress of the run so far."""
         return self._engine.progress
-
-    @property
-    def budget(self) -> Budget:
-        """The pages that the run may still fetch."""
-        return self._engine.budget
 
     @property
     def stopped(self) -> bool:

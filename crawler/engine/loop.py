@@ -64,6 +64,7 @@ class Work:
     commit_urgent: bool = False  # a batch is full, or a task waits for its commit
     commit_awaited: bool = False  # the task that waits holds others up: the commit does not wait for further work
     last_commit_at: float = -math.inf  # when the last commit was over
+    pages_unsettled: bool = False  # tasks wait for pages of others, or others may want for pages of this worker
     horizon_s: float = 1.0  # how long before its time a group may be claimed
 
 
@@ -100,9 +101,9 @@ def next_commit(seen: Work) -> Commit | Gather | Wait:
         elif seen.uncommitted_since is not None:
             if seen.now < (due_at := seen.uncommitted_since + COMMIT_AGE_S):
                 return Wait(due_at)
-        elif not seen.groups_wanted:
+        elif not seen.groups_wanted and not seen.pages_unsettled:
             return Wait(None)
-        elif seen.now < (due_at := seen.last_commit_at + seen.horizon_s):
+        elif seen.now < (due_at := seen.last_commit_at + (COMMIT_AGE_S if seen.pages_unsettled else seen.horizon_s)):
             return Wait(due_at)
     return Commit(min(seen.groups_wanted, CLAIMED_AT_ONCE))
 
@@ -125,7 +126,6 @@ class Idle:
     now: float
     frontier: Frontier | None = None  # None: it was not looked at yet
     page_limit_reached: bool = False
-    pages_with_others: bool = False  # other workers hold all pages that the limit leaves
     revisits_enabled: bool = False
     revisits_only: bool = False
     no_revisit_due: bool = False  # as the store just said
@@ -141,6 +141,7 @@ class Step(Enum):
     ADMIT_REVISITS_ONLY = auto()
     QUEUE_REVISITS = auto()  # those that are due
     RELEASE = auto()  # the pages that are held back
+    CLAIM = auto()  # the group that is ready
     CONCLUDE = auto()
 
 
@@ -151,8 +152,6 @@ def when_idle(seen: Idle) -> Step | Wait:
     if seen.page_limit_reached and not seen.revisits_only:
         return Step.ADMIT_REVISITS_ONLY
     look_at = seen.now + LOOK_EVERY_S
-    if seen.pages_with_others:
-        return Wait(look_at)
     if seen.frontier is None:
         return Step.LOOK
     ready = seen.frontier.ready
@@ -160,8 +159,9 @@ def when_idle(seen: Idle) -> Step | Wait:
         held_until = math.inf if seen.held_until is None else seen.held_until
         if ready.until > seen.now >= held_until:
             return Step.RELEASE
-        until = max(seen.now, min(ready.until - seen.horizon_s, held_until))
-        return Wait(min(until, look_at) if seen.has_other_workers else until, ready)
+        if (until := ready.until - seen.horizon_s) <= seen.now:
+            return Step.CLAIM
+        return Wait(min(until, held_until, look_at if seen.has_other_workers else math.inf), ready)
     if seen.held_until is not None and seen.now >= seen.held_until:
         return Step.RELEASE
     if seen.frontier.others_at_work:
@@ -228,7 +228,6 @@ class CrawlLoop:
         """Crawl to the end, with nothing claimed at first. Raises :class:`LeaseLost`."""
         engine = self._engine
         await engine.main_sites.remember()
-        await engine.budget.begin(engine.store)
         await self._queue_revisits()
         is_due, more_ready = True, False
         while (stopped_by := engine.shutdown.end) is None:
@@ -253,24 +252,29 @@ class CrawlLoop:
         return stopped_by
 
     async def _find_work(self) -> RunEnd | None:
-        """Nothing is claimed: wait for work, or make some. Returns why the crawl is over if there is none."""
+        """Nothing is claimed: wait for work, or make some. Returns why the crawl is over if there is none.
+
+        The store is only read until there is something to claim or to commit.
+        """
         engine = self._engine
         frontier, no_revisit_due = None, False
-        while True:
+        while self._is_idle:
             match when_idle(self._idle(frontier, no_revisit_due=no_revisit_due)):
                 case Wait(until, waiting_for):
                     held_until = None if engine.frame is None else engine.frame.held_until
                     engine.progress.note_wait(waiting_for, held_until)
                     await self._wait(until)
                     engine.progress.note_wait(None)
-                    return None
+                    frontier, no_revisit_due = None, False
+                    if engine.pages.is_limited:
+                        return None  # a commit counts the pages of other workers
                 case Step.LOOK:
                     ready = await engine.store.next_ready(engine.clock.now())
                     frontier = Frontier(ready, ready is None and await self._others_may_queue())
-                    if engine.shutdown.lease_lost or engine.shutdown.requested:
-                        return None
+                case Step.CLAIM:
+                    return None
                 case Step.ADMIT_REVISITS_ONLY:
-                    engine.budget.restrict_to_revisits()
+                    engine.pages.restrict_to_revisits()
                     await engine.store.prepare(0)
                 case Step.QUEUE_REVISITS:
                     if await self._queue_revisits():
@@ -283,16 +287,18 @@ class CrawlLoop:
                 case Step.CONCLUDE:
                     if await self._is_added_to():
                         return None
-                    return await conclude(engine.store, engine.policy, engine.budget, engine.progress)
+                    return await conclude(engine.store, engine.policy, engine.pages, engine.progress)
                 case other:
                     assert_never(other)
+        return None
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing is claimed, everything is committed, and the crawl goes on."""
+        """Whether nothing is claimed, nothing is to be committed, and the crawl goes on."""
         engine = self._engine
         is_going_on = engine.shutdown.end is None and not engine.shutdown.lease_lost
-        return is_going_on and not len(self._claim_tasks) and engine.outbox.uncommitted_since is None
+        is_committed = engine.outbox.uncommitted_since is None and not engine.alarm.is_urgent
+        return is_going_on and is_committed and not len(self._claim_tasks)
 
     # --- what the decisions see ---------------------------------------------------------------
 
@@ -302,13 +308,14 @@ class CrawlLoop:
         return Work(
             now=engine.clock.now(),
             is_due=is_due,
-            groups_wanted=engine.budget.more_groups(room),
+            groups_wanted=engine.pages.more_groups(room, len(self._claim_tasks)),
             more_ready=more_ready,
             requests_in_flight=engine.gate.requests_in_flight,
             uncommitted_since=engine.outbox.uncommitted_since,
             commit_urgent=engine.alarm.is_urgent,
             commit_awaited=engine.alarm.is_awaited,
             last_commit_at=self._last_commit_at,
+            pages_unsettled=engine.store.lease_s is not None and engine.pages.is_unsettled,
             horizon_s=engine.capacity.horizon_s(),
         )
 
@@ -317,10 +324,9 @@ class CrawlLoop:
         return Idle(
             now=engine.clock.now(),
             frontier=frontier,
-            page_limit_reached=engine.budget.is_spent,
-            pages_with_others=engine.budget.waits_for_others,
+            page_limit_reached=engine.pages.is_reached,
             revisits_enabled=engine.policy.revisit.enabled,
-            revisits_only=engine.budget.only_revisits,
+            revisits_only=engine.pages.only_revisits,
             no_revisit_due=no_revisit_due,
             held_until=None if engine.frame is None else engine.frame.held_until,
             has_other_workers=engine.store.lease_s is not None,
@@ -361,7 +367,7 @@ class CrawlLoop:
         return await engine.store.revisits.queue_due(revisit, now, since, self._pages_per_site())
 
     def _pages_per_site(self) -> int | None:
-        return 0 if self._engine.budget.only_revisits else self._engine.policy.limits.max_pages_per_site
+        return 0 if self._engine.pages.only_revisits else self._engine.policy.limits.max_pages_per_site
 
     async def _commit(self, groups: int) -> int:
         """Commit what the outbox holds, claim ``groups`` at most, and start a task on each claim.
@@ -392,7 +398,7 @@ class CrawlLoop:
         engine.progress.committed(contents.requests, contents.outcomes)
         if engine.frame is not None:
             engine.frame.committed(contents.requests, now)
-        engine.budget.settle(new_pages, result.grant)
+        engine.pages.settle(new_pages, result.grant)
         engine.capacity.learn_share(result.share)
         adopt_mains(engine.scope, result.mirrors)
         engine.main_sites.learn(result.mirrors)
@@ -410,9 +416,7 @@ class CrawlLoop:
 
     def _limits(self, groups: int, new_pages: int) -> ClaimLimits:
         """The bounds of a commit that claims ``groups`` at most and takes in ``new_pages``."""
-        engine, budget, held = self._engine, self._engine.budget, len(self._claim_tasks)
-        is_stopping = engine.shutdown.requested
-        under_way = budget.under_way - new_pages
+        engine = self._engine
         return ClaimLimits(
             groups=groups,
             urls_per_group=engine.capacity.urls_per_group(engine.policy.politeness.delay_s),
@@ -420,11 +424,8 @@ class CrawlLoop:
             pages_per_site=self._pages_per_site(),
             max_depth=engine.policy.limits.max_depth,
             below_depth=None if engine.frame is None else engine.frame.held_from,
-            held=held,
-            max_pages=budget.limit,
-            pages_under_way=under_way,
-            pages_kept=under_way + budget.keep(0 if is_stopping else held),
-            pages_per_group=0 if is_stopping else budget.per_group,
+            held=len(self._claim_tasks),
+            pages=engine.pages.request(new_pages),
         )
 
     # --- the lease ----------------------------------------------------------------------------
@@ -438,7 +439,7 @@ class CrawlLoop:
         await self._hand_in_late()
         if not engine.shutdown.requested:
             engine.outbox.forget_tasks()
-            engine.budget.drop()
+            engine.pages.lose()
             engine.gate.forget()
             engine.shutdown.regain_lease()
             if not await engine.store.rejoin(engine.clock.now()):

@@ -21,7 +21,6 @@ from typing import Any
 from crawler.cli.logs import show_forwarded
 from crawler.cli.shared import STOPPED
 from crawler.clock import SystemClock, boot_s
-from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
 from crawler.engine.shutdown import stop_at
 from crawler.engine.tasks import background_task
@@ -103,12 +102,6 @@ class Team:
         if self._workers:
             total.idle_for = Progress.sum_of(0.0, alive).idle_for
         return total
-
-    @property
-    def budget(self) -> Budget:
-        """The pages that this command may still fetch, as far as it knows."""
-        limit = self._settings.limits.max_pages
-        return Budget() if limit is None else Budget(max(0, limit - self.progress.pages))
 
     @property
     def stopped(self) -> bool:

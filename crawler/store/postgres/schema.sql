@@ -34,7 +34,7 @@ CREATE TABLE worker (
   commits bigint NOT NULL DEFAULT 0,
   pages bigint NOT NULL DEFAULT 0,
   requests bigint NOT NULL DEFAULT 0,
-  granted bigint NOT NULL DEFAULT 0
+  reserved bigint NOT NULL DEFAULT 0
 );
 CREATE INDEX worker_run ON worker(run_id);
 CREATE INDEX worker_live ON worker(id) WHERE ended_at IS NULL;
