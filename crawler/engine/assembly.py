@@ -25,7 +25,7 @@ from crawler.engine.recording import Recorder, RecordingFetcher
 from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.robots_intake import CrawlRobotsIntake
 from crawler.engine.rules_cache import RulesCache
-from crawler.engine.sampling_frame import SamplingFrame
+from crawler.engine.sampling_frame import Sample
 from crawler.engine.shutdown import Shutdown
 from crawler.engine.tdmrep_cache import TdmrepCache
 from crawler.frontier.decide import Outcome
@@ -50,7 +50,7 @@ class Engine:
     lease: Lease
     lag: LoopLag
     reserve: DiskReserve
-    frame: SamplingFrame | None
+    sample: Sample
     recorder: Recorder | None
     on_pages: OnPages | None
     settled: Settled | None
@@ -83,7 +83,7 @@ def assemble(
     on_pages: OnPages | None = None,
     settled: Settled | None = None,
     hooks: Hooks | None = None,
-    frame: SamplingFrame | None = None,
+    sample: Sample | None = None,
     recorder: Recorder | None = None,
     exchange: PartExchange | None = None,
     lag: LoopLag | None = None,
@@ -94,12 +94,12 @@ def assemble(
     """The engine of one run over ``store``.
 
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
-    has the functions of the caller; ``settled`` waits until the caller is done with all pages. ``frame`` is closed, and
-    its sample drawn, when nothing is left but the pages that it holds back. ``exchange`` is with the other parts of the
+    has the functions of the caller; ``settled`` waits until the caller is done with all pages. ``sample`` releases
+    the pages that it holds back when nothing else is left. ``exchange`` is with the other parts of the
     crawl. The crawl pauses while a disk has less free space than ``reserve``. ``book`` knows the addresses of hosts,
     and ``connections`` keeps idle connections; both belong to ``fetcher``.
     """
-    lag = lag or LoopLag(clock)
+    lag, sample = lag or LoopLag(clock), sample or Sample()
     alarm, progress, capacity = Alarm(), Progress(clock.now()), ClaimCapacity(clock)
     outbox = Outbox(clock, alarm)
     if recorder is not None:
@@ -117,7 +117,7 @@ def assemble(
         book,
         connections,
     )
-    intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)
+    intake = CrawlRobotsIntake(outbox=outbox, gate=gate, policy=policy, scope=scope, sample=sample)
     main_sites = MainSites(store, clock, outbox)
     rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader, exchange)
     return Engine(
@@ -128,7 +128,7 @@ def assemble(
         lease=lease,
         lag=lag,
         reserve=reserve or DiskReserve(()),
-        frame=frame,
+        sample=sample,
         recorder=recorder,
         on_pages=on_pages,
         settled=settled,

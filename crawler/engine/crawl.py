@@ -26,14 +26,14 @@ class Crawl:
             engine.reserve, engine.clock, engine.gate, engine.progress, engine.shutdown.request
         )
         self._operator = OperatorListener(
-            engine.store,
-            engine.clock,
-            engine.gate,
-            engine.scope.blocks,
-            engine.outbox,
-            engine.shutdown,
-            engine.progress,
-            engine.frame,
+            store=engine.store,
+            clock=engine.clock,
+            gate=engine.gate,
+            blocks=engine.scope.blocks,
+            outbox=engine.outbox,
+            shutdown=engine.shutdown,
+            progress=engine.progress,
+            sample=engine.sample,
         )
         engine.store.wait_for_room(lambda: engine.progress.low_disk is not None and not engine.shutdown.requested)
 

@@ -10,8 +10,7 @@ Invariants of the decisions, each held by ``tests/unit/engine/test_loop.py``:
 1. A commit asks for no more groups than are wanted, and for :data:`CLAIMED_AT_ONCE` at most.
 2. While finished work is not committed, no wait is longer than :data:`COMMIT_AGE_S`. While further groups are wanted,
    they are asked for ``horizon_s`` after the last commit at the latest, however often the alarm rings.
-3. The crawl is concluded only if no group is queued, or if its page limit is reached. Before that, revisits are queued,
-   and pages that are held back are released.
+3. The crawl is concluded only if no group is queued and no work could be added, or if its page limit is reached.
 """
 
 from __future__ import annotations
@@ -128,8 +127,8 @@ class Idle:
     page_limit_reached: bool = False
     revisits_enabled: bool = False
     revisits_only: bool = False
-    no_revisit_due: bool = False  # as the store just said
-    held_until: float | None = None  # pages are held back, until then if groups wait; None: none are
+    nothing_added: bool = False  # the step ADD_WORK has just been tried in vain
+    adds_work_at: float = math.inf  # when that step is due although groups wait
     has_other_workers: bool = False  # other workers may take part in this crawl
     horizon_s: float = 1.0  # how long before its time a group may be claimed
 
@@ -139,8 +138,7 @@ class Step(Enum):
 
     LOOK = auto()  # at the frontier
     ADMIT_REVISITS_ONLY = auto()
-    QUEUE_REVISITS = auto()  # those that are due
-    RELEASE = auto()  # the pages that are held back
+    ADD_WORK = auto()  # revisits that are due, or pages that a sample holds back
     CLAIM = auto()  # the group that is ready
     CONCLUDE = auto()
 
@@ -155,20 +153,16 @@ def when_idle(seen: Idle) -> Step | Wait:
     if seen.frontier is None:
         return Step.LOOK
     ready = seen.frontier.ready
+    add_at = math.inf if seen.nothing_added else seen.adds_work_at
+    if (ready is None or ready.until > seen.now) and seen.now >= add_at:
+        return Step.ADD_WORK
     if ready is not None:
-        held_until = math.inf if seen.held_until is None else seen.held_until
-        if ready.until > seen.now >= held_until:
-            return Step.RELEASE
         if (until := ready.until - seen.horizon_s) <= seen.now:
             return Step.CLAIM
-        return Wait(min(until, held_until, look_at if seen.has_other_workers else math.inf), ready)
-    if seen.held_until is not None and seen.now >= seen.held_until:
-        return Step.RELEASE
+        return Wait(min(until, add_at, look_at if seen.has_other_workers else math.inf), ready)
     if seen.frontier.others_at_work:
         return Wait(look_at)
-    if seen.revisits_enabled and not seen.no_revisit_due:
-        return Step.QUEUE_REVISITS
-    return Step.CONCLUDE if seen.held_until is None else Step.RELEASE
+    return Step.CONCLUDE if seen.nothing_added else Step.ADD_WORK
 
 
 # --- the loop ---------------------------------------------------------------------------------
@@ -257,15 +251,14 @@ class CrawlLoop:
         The store is only read until there is something to claim or to commit.
         """
         engine = self._engine
-        frontier, no_revisit_due = None, False
+        frontier, nothing_added = None, False
         while self._is_idle:
-            match when_idle(self._idle(frontier, no_revisit_due=no_revisit_due)):
+            match when_idle(self._idle(frontier, nothing_added=nothing_added)):
                 case Wait(until, waiting_for):
-                    held_until = None if engine.frame is None else engine.frame.held_until
-                    engine.progress.note_wait(waiting_for, held_until)
+                    engine.progress.note_wait(waiting_for, engine.sample.adds_work_at)
                     await self._wait(until)
                     engine.progress.note_wait(None)
-                    frontier, no_revisit_due = None, False
+                    frontier, nothing_added = None, False
                     if engine.pages.is_limited:
                         return None  # a commit counts the pages of other workers
                 case Step.LOOK:
@@ -276,14 +269,10 @@ class CrawlLoop:
                 case Step.ADMIT_REVISITS_ONLY:
                     engine.pages.restrict_to_revisits()
                     await engine.store.prepare(0)
-                case Step.QUEUE_REVISITS:
-                    if await self._queue_revisits():
+                case Step.ADD_WORK:
+                    if await self._queue_revisits() or await engine.sample.add_work():
                         return None
-                    no_revisit_due = True
-                case Step.RELEASE:
-                    assert engine.frame is not None, "it holds the pages back"
-                    await engine.frame.release()
-                    return None
+                    nothing_added = True
                 case Step.CONCLUDE:
                     if await self._is_added_to():
                         return None
@@ -319,7 +308,7 @@ class CrawlLoop:
             horizon_s=engine.capacity.horizon_s(),
         )
 
-    def _idle(self, frontier: Frontier | None, *, no_revisit_due: bool) -> Idle:
+    def _idle(self, frontier: Frontier | None, *, nothing_added: bool) -> Idle:
         engine = self._engine
         return Idle(
             now=engine.clock.now(),
@@ -327,8 +316,8 @@ class CrawlLoop:
             page_limit_reached=engine.pages.is_reached,
             revisits_enabled=engine.policy.revisit.enabled,
             revisits_only=engine.pages.only_revisits,
-            no_revisit_due=no_revisit_due,
-            held_until=None if engine.frame is None else engine.frame.held_until,
+            nothing_added=nothing_added,
+            adds_work_at=engine.sample.adds_work_at,
             has_other_workers=engine.store.lease_s is not None,
             horizon_s=engine.capacity.horizon_s(),
         )
@@ -396,8 +385,7 @@ class CrawlLoop:
         engine.lease.begin(asked_at)
         operator_log.commit_took(boot_s() - asked_at, len(contents.requests))
         engine.progress.committed(contents.requests, contents.outcomes)
-        if engine.frame is not None:
-            engine.frame.committed(contents.requests, now)
+        engine.sample.committed(contents.requests, now)
         engine.pages.settle(new_pages, result.grant)
         engine.capacity.learn_share(result.share)
         adopt_mains(engine.scope, result.mirrors)
@@ -423,7 +411,7 @@ class CrawlLoop:
             horizon_s=engine.capacity.horizon_s(),
             pages_per_site=self._pages_per_site(),
             max_depth=engine.policy.limits.max_depth,
-            below_depth=None if engine.frame is None else engine.frame.held_from,
+            below_depth=engine.sample.held_from,
             held=len(self._claim_tasks),
             pages=engine.pages.request(new_pages),
         )

@@ -56,7 +56,7 @@ class Progress:
         """``groups`` groups are worked on."""
         self.active = groups
 
-    def note_wait(self, waiting: Waiting | None, frame_closes_at: float | None = None) -> None:
+    def note_wait(self, waiting: Waiting | None, frame_closes_at: float = math.inf) -> None:
         """The whole crawl waits for this group, or for none; its sampling frame until ``frame_closes_at`` at most."""
         self.idle_for = waiting
         self.frame_closes_at = None if waiting is None or frame_closes_at == math.inf else frame_closes_at

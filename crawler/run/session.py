@@ -26,7 +26,7 @@ from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
 from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.progress import Progress
-from crawler.engine.sampling_frame import SamplingFrame
+from crawler.engine.sampling_frame import Sample, SamplingFrame
 from crawler.errors import ConnectionLost, CrawlerError, HookError, Setting, StoreError, UsageError, missing_extra
 from crawler.fetch.address_guard import refusal as address_refusal
 from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
@@ -96,7 +96,7 @@ async def crawl_session(
         if drawn is not None:
             limit = settings.limits.max_pages_per_site
             await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
-        frame = await _frame(store, settings, clock, tell, is_drawn=drawn is not None)
+        sample = await _sample(store, settings, clock, tell, is_drawn=drawn is not None)
         exchange = await opened.enter_async_context(_exchange(settings, store, clock, tell))
         ends_at = math.inf if max_time_s is None else boot_s() + max_time_s
         async with _fetching(
@@ -107,7 +107,7 @@ async def crawl_session(
             on_pages=on_pages,
             settled=settled,
             hooks=hooks,
-            frame=frame,
+            sample=sample,
             recorder=recorder,
             exchange=exchange,
             ends_at=ends_at,
@@ -227,7 +227,7 @@ async def _fetching(
     on_pages: OnPages | None = None,
     settled: Settled | None = None,
     hooks: Hooks | None = None,
-    frame: SamplingFrame | None = None,
+    sample: Sample | None = None,
     recorder: WarcFolder | None = None,
     exchange: PartExchange | None = None,
     ends_at: float = math.inf,
@@ -264,7 +264,7 @@ async def _fetching(
             on_pages=on_pages,
             settled=settled,
             hooks=hooks,
-            frame=frame,
+            sample=sample,
             recorder=recorder,
             exchange=exchange,
             lag=lag,
@@ -417,28 +417,28 @@ def of_list(settings: Settings) -> Settings:
     return replace(settings, limits=replace(settings.limits, max_depth=0))
 
 
-async def _frame(
+async def _sample(
     store: CrawlStore, settings: Settings, clock: Clock, tell: Callable[[str], None], *, is_drawn: bool
-) -> SamplingFrame | None:
+) -> Sample | None:
     """The sampling frame of a crawl; closed if the sample has been drawn, for good if it was drawn from a list."""
     sample, depth, limit = settings.sample, settings.limits.max_depth, settings.limits.max_pages_per_site
     if sample.size is None:
         return None
     if is_drawn:
-        return SamplingFrame(depth, None, is_closed=True)
+        return SamplingFrame(store, depth, None, is_closed=True)
 
     async def draw() -> None:
         await load("draw").draw(store, sample, depth, limit, clock.now())
 
     last = await store.samples.drawn()
     if last is not None and last.stands:
-        return SamplingFrame(depth, None if sample.method is Method.STRATIFIED else draw, is_closed=True)
+        return SamplingFrame(store, depth, None if sample.method is Method.STRATIFIED else draw, is_closed=True)
     answered_at = await frame_answered_at(store, clock.now())
     tell(
         f"The sample is drawn when its sampling frame is known, and {duration(sample.frame_patience_s)} after the last "
         "answer at the latest if sites that fail hold it up (sample.frame_patience)"
     )
-    return SamplingFrame(depth, draw, patience_s=sample.frame_patience_s, answered_at=answered_at)
+    return SamplingFrame(store, depth, draw, patience_s=sample.frame_patience_s, answered_at=answered_at)
 
 
 async def run_to_end(crawl: Crawl, store: EngineStore, clock: Clock, *, look_alone: bool = True) -> RunEnd:

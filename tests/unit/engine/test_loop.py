@@ -44,12 +44,12 @@ def works() -> Iterator[Work]:
 def idles() -> Iterator[Idle]:
     """Every situation in which nothing is claimed, with a few values of each number."""
     frontiers = None, NOTHING, OTHERS, Frontier(LATER, others_at_work=False), Frontier(READY, others_at_work=False)
-    held = None, NOW - 1, NOW, NOW + 5, math.inf
-    for frontier, reached, revisits, only, none_due, until, others, horizon_s in product(
-        frontiers, EITHER, EITHER, EITHER, EITHER, held, EITHER, (0.1, 1.0)
+    times = NOW - 1, NOW, NOW + 5, math.inf
+    for frontier, reached, revisits, only, none_added, add_at, others, horizon_s in product(
+        frontiers, EITHER, EITHER, EITHER, EITHER, times, EITHER, (0.1, 1.0)
     ):
         if revisits or not only:
-            yield Idle(NOW, frontier, reached, revisits, only, none_due, until, others, horizon_s)
+            yield Idle(NOW, frontier, reached, revisits, only, none_added, add_at, others, horizon_s)
 
 
 # --- while there is work ------------------------------------------------------------------------
@@ -131,16 +131,14 @@ def test_rings_of_the_alarm_do_not_put_off_a_claim() -> None:
         (Idle(NOW, Frontier(LATER, others_at_work=False)), Wait(NOW + 59, LATER)),
         (Idle(NOW, Frontier(READY, others_at_work=False)), Step.CLAIM),
         (Idle(NOW, Frontier(LATER, others_at_work=True), has_other_workers=True), Wait(NOW + LOOK_EVERY_S, LATER)),
-        (Idle(NOW, Frontier(LATER, others_at_work=False), held_until=NOW + 5), Wait(NOW + 5, LATER)),
-        (Idle(NOW, Frontier(LATER, others_at_work=False), held_until=NOW), Step.RELEASE),
-        (Idle(NOW, Frontier(READY, others_at_work=False), held_until=NOW - 5), Step.CLAIM),
+        (Idle(NOW, Frontier(LATER, others_at_work=False), adds_work_at=NOW + 5), Wait(NOW + 5, LATER)),
+        (Idle(NOW, Frontier(LATER, others_at_work=False), adds_work_at=NOW), Step.ADD_WORK),
+        (Idle(NOW, Frontier(READY, others_at_work=False), adds_work_at=NOW - 5), Step.CLAIM),
         (Idle(NOW, OTHERS), Wait(NOW + LOOK_EVERY_S)),
-        (Idle(NOW, OTHERS, held_until=NOW), Step.RELEASE),
-        (Idle(NOW, NOTHING, revisits_enabled=True, held_until=math.inf), Step.QUEUE_REVISITS),
-        (Idle(NOW, NOTHING, revisits_enabled=True, no_revisit_due=True, held_until=math.inf), Step.RELEASE),
-        (Idle(NOW, NOTHING, revisits_enabled=True, no_revisit_due=True), Step.CONCLUDE),
-        (Idle(NOW, NOTHING, held_until=NOW + 5), Step.RELEASE),
-        (Idle(NOW, NOTHING), Step.CONCLUDE),
+        (Idle(NOW, OTHERS, adds_work_at=NOW), Step.ADD_WORK),
+        (Idle(NOW, NOTHING, adds_work_at=NOW + 5), Step.ADD_WORK),
+        (Idle(NOW, NOTHING), Step.ADD_WORK),
+        (Idle(NOW, NOTHING, nothing_added=True), Step.CONCLUDE),
     ],
 )
 def test_what_follows_when_nothing_is_claimed(seen: Idle, decision: Step | Wait) -> None:
@@ -155,20 +153,19 @@ def test_a_crawl_is_concluded_only_when_nothing_can_come() -> None:
     for seen in idles():
         if when_idle(seen) is Step.CONCLUDE and not (seen.page_limit_reached and not seen.revisits_enabled):
             assert seen.frontier == NOTHING
-            assert seen.no_revisit_due or not seen.revisits_enabled
-            assert seen.held_until is None
+            assert seen.nothing_added
 
 
-def test_pages_that_are_held_back_are_released_in_time_and_not_before_a_group_that_is_ready() -> None:
+def test_work_is_added_in_time_and_not_before_a_group_that_is_ready() -> None:
     for seen in idles():
         decision = when_idle(seen)
-        if decision is Step.RELEASE:
-            assert seen.held_until is not None
+        if decision is Step.ADD_WORK:
+            assert not seen.nothing_added
             assert seen.frontier is not None
             assert seen.frontier.ready is not READY
-        if isinstance(decision, Wait) and decision.waiting_for is LATER and seen.held_until is not None:
+        if isinstance(decision, Wait) and decision.waiting_for is LATER and not seen.nothing_added:
             assert decision.until is not None
-            assert decision.until <= seen.held_until
+            assert decision.until <= seen.adds_work_at
 
 
 def test_every_wait_has_an_end_and_other_workers_are_looked_for_within_a_second() -> None:
@@ -183,7 +180,7 @@ def test_every_wait_has_an_end_and_other_workers_are_looked_for_within_a_second(
 def test_the_steps_come_to_an_end() -> None:
     for first in idles():
         seen, taken = first, list[Step]()
-        while (decision := when_idle(seen)) in (Step.LOOK, Step.ADMIT_REVISITS_ONLY, Step.QUEUE_REVISITS):
+        while (decision := when_idle(seen)) in (Step.LOOK, Step.ADMIT_REVISITS_ONLY, Step.ADD_WORK):
             assert decision not in taken
             taken.append(decision)
             match decision:
@@ -191,5 +188,5 @@ def test_the_steps_come_to_an_end() -> None:
                     seen = replace(seen, frontier=NOTHING)
                 case Step.ADMIT_REVISITS_ONLY:
                     seen = replace(seen, revisits_only=True)
-                case Step.QUEUE_REVISITS:
-                    seen = replace(seen, no_revisit_due=True)
+                case Step.ADD_WORK:
+                    seen = replace(seen, nothing_added=True)
