@@ -110,12 +110,12 @@ def assemble(
         policy.politeness,
         policy.limits.concurrency,
         outbox,
-        scope.blocks,
-        lease,
-        reader,
-        lag,
-        book,
-        connections,
+        blocks=scope.blocks,
+        lease=lease,
+        room=reader,
+        lag=lag,
+        book=book,
+        connections=connections,
     )
     intake = CrawlRobotsIntake(outbox=outbox, gate=gate, policy=policy, scope=scope, sample=sample)
     main_sites = MainSites(store, clock, outbox)
@@ -142,7 +142,17 @@ def assemble(
         gate=gate,
         main_sites=main_sites,
         rules_cache=rules_cache,
-        robots_cache=RobotsCache(policy.robots, gate, store, clock, intake, progress, main_sites, rules_cache, outbox),
+        robots_cache=RobotsCache(
+            policy=policy.robots,
+            gate=gate,
+            store=store,
+            clock=clock,
+            intake=intake,
+            progress=progress,
+            main_sites=main_sites,
+            rules_cache=rules_cache,
+            outbox=outbox,
+        ),
         tdmrep=TdmrepCache(gate, store, outbox) if policy.robots.settings.tdmrep else None,
         answers=Answers(policy, scope, rules_cache, store, reader, None if recorder is None else outbox, hooks),
     )

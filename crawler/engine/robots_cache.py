@@ -115,6 +115,7 @@ class RobotsCache:
 
     def __init__(
         self,
+        *,
         policy: RobotsPolicy,
         gate: Gate,
         store: Frontier,

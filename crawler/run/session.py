@@ -189,27 +189,23 @@ async def begun(
             new_domains = domains & set(unknown)
             places = [*await store.places(), *with_addresses(unknown, new_domains)]
             scope = crawl_scope(settings, places, clock.now())
-            kept = to_record(settings)
-            others = await store.run_under_way(clock.now())
-            if others is None:
-                limit = settings.limits.max_pages_per_site
+            if (others := await store.run_under_way(clock.now())) is not None:
+                require_alone(settings, f"others are at work on {shown(db)}; {wait_for_others(db)}")
+                require_same_crawl(others[1], to_record(settings), fresh, shown(db))
+                await adopt_known(store, scope)
+                await store.take_part(others[0], clock.now(), at_work=at_work)
+            else:
                 await begin(
                     store,
                     scope,
-                    kept,
+                    to_record(settings),
                     unknown,
                     clock.now(),
-                    pages_per_site=limit,
+                    pages_per_site=settings.limits.max_pages_per_site,
                     domains=new_domains,
                     at_work=at_work,
                     tell=tell,
                 )
-            else:
-                run_id, under_way = others
-                require_alone(settings, f"others are at work on {shown(db)}; {wait_for_others(db)}")
-                require_same_crawl(under_way, kept, fresh, shown(db))
-                await adopt_known(store, scope)
-                await store.take_part(run_id, clock.now(), at_work=at_work)
         _log_start(settings, store.run_id)
         yield store, scope
     finally:
