@@ -174,43 +174,58 @@ async def begun(
             await store.bodies.keep_in(settings.store.bodies)
             await store.recover(clock.now())  # a worker whose lease has ended is not at work
             await store.keep_parts(parts)
-            known = await store.seeds()
-            fresh = sorted(set(seeds).difference(known))
-            if parts is not None:
-                theirs, their_domains = await _agree(settings, parts, fresh, clock)
-                seeds, domains = sorted({*seeds, *theirs}), domains | their_domains
-            require_contact(settings, known)
-            if not seeds and not known:
-                raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
-            if not seeds:
-                await _require_drawn(store, settings)
-            await require_draw_kept(store, settings)
-            unknown = sorted(set(seeds).difference(known))
-            new_domains = domains & set(unknown)
-            places = [*await store.places(), *with_addresses(unknown, new_domains)]
-            scope = crawl_scope(settings, places, clock.now())
-            if (others := await store.run_under_way(clock.now())) is not None:
-                require_alone(settings, f"others are at work on {shown(db)}; {wait_for_others(db)}")
-                require_same_crawl(others[1], to_record(settings), fresh, shown(db))
-                await adopt_known(store, scope)
-                await store.take_part(others[0], clock.now(), at_work=at_work)
-            else:
-                await begin(
-                    store,
-                    scope,
-                    to_record(settings),
-                    unknown,
-                    clock.now(),
-                    pages_per_site=settings.limits.max_pages_per_site,
-                    domains=new_domains,
-                    at_work=at_work,
-                    tell=tell,
-                )
+            scope = await _begin_or_join(store, settings, seeds, clock, domains=domains, at_work=at_work, tell=tell)
         _log_start(settings, store.run_id)
         yield store, scope
     finally:
         await store.leave(clock.now())
         await store.close()
+
+
+async def _begin_or_join(
+    store: CrawlStore,
+    settings: Settings,
+    seeds: Sequence[str],
+    clock: Clock,
+    *,
+    domains: AbstractSet[str],
+    at_work: bool,
+    tell: Callable[[str], None],
+) -> Scope:
+    """Begin a run with the seeds of all parts, or join the run under way; return its scope. Raises as :func:`begun`."""
+    known, name = await store.seeds(), shown(settings.store.db)
+    fresh = sorted(set(seeds).difference(known))
+    if (parts := parts_of(settings)) is not None:
+        theirs, their_domains = await _agree(settings, parts, fresh, clock)
+        seeds, domains = sorted({*seeds, *theirs}), domains | their_domains
+    require_contact(settings, known)
+    if not seeds and not known:
+        raise UsageError(f"{name} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
+    if not seeds:
+        await _require_drawn(store, settings)
+    await require_draw_kept(store, settings)
+    unknown = sorted(set(seeds).difference(known))
+    new_domains = domains & set(unknown)
+    places = [*await store.places(), *with_addresses(unknown, new_domains)]
+    scope = crawl_scope(settings, places, clock.now())
+    if (others := await store.run_under_way(clock.now())) is not None:
+        require_alone(settings, f"others are at work on {name}; {wait_for_others(settings.store.db)}")
+        require_same_crawl(others[1], to_record(settings), fresh, name)
+        await adopt_known(store, scope)
+        await store.take_part(others[0], clock.now(), at_work=at_work)
+    else:
+        await begin(
+            store,
+            scope,
+            to_record(settings),
+            unknown,
+            clock.now(),
+            pages_per_site=settings.limits.max_pages_per_site,
+            domains=new_domains,
+            at_work=at_work,
+            tell=tell,
+        )
+    return scope
 
 
 @asynccontextmanager
