@@ -35,7 +35,7 @@ from crawler.store.protocols import EngineStore
 #: Takes the pages of a commit that has landed. The crawl waits for it: a slow consumer slows the crawl.
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
 #: Waits until the consumer of pages has handled all that it got; returns whether URLs were added since the last call.
-Settled = Callable[[], Awaitable[bool]]
+AllConsumed = Callable[[], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Engine:
     sample: Sample
     recorder: Recorder | None
     on_pages: OnPages | None
-    settled: Settled | None
+    all_consumed: AllConsumed | None
     exchange: PartExchange | None
 
     # --- built here ---------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def assemble(
     reader: PageReader,
     lease: Lease,
     on_pages: OnPages | None = None,
-    settled: Settled | None = None,
+    all_consumed: AllConsumed | None = None,
     hooks: Hooks | None = None,
     sample: Sample | None = None,
     recorder: Recorder | None = None,
@@ -94,7 +94,7 @@ def assemble(
     """The engine of one run over ``store``.
 
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
-    has the functions of the caller; ``settled`` waits until the caller is done with all pages. ``sample`` releases
+    has the functions of the caller; ``all_consumed`` waits until the caller is done with all pages. ``sample`` releases
     the pages that it holds back when nothing else is left. ``exchange`` is with the other parts of the
     crawl. The crawl pauses while a disk has less free space than ``reserve``. ``book`` knows the addresses of hosts,
     and ``connections`` keeps idle connections; both belong to ``fetcher``.
@@ -131,7 +131,7 @@ def assemble(
         sample=sample,
         recorder=recorder,
         on_pages=on_pages,
-        settled=settled,
+        all_consumed=all_consumed,
         exchange=exchange,
         alarm=alarm,
         shutdown=Shutdown(gate, alarm),

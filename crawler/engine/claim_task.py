@@ -24,7 +24,7 @@ class ClaimTask:
 
     1. A URL leaves the task in one outcome, or in none: then it is still queued in the store.
     2. No page is requested under a robots copy that is not committed.
-    3. Each page taken from the counter is put back or leads to an outcome, also on cancellation.
+    3. Each page acquired from the counter is released or leads to an outcome with a page, also on cancellation.
     4. No commit has the log row of an answer alone, so a kill repeats no answer that is in the log: nothing is awaited
        between the row and the outcome of the answer, or, for a document, between the row and its entry among the unread
        answers. Documents that may not be kept unread are the exception.
@@ -63,7 +63,7 @@ class ClaimTask:
             while (early_s := queued.due_at - context.clock.now()) > 0:
                 await context.gate.wait_while_open(context.clock.sleep(early_s))
             try:
-                await self._take(queued)
+                await self._process(queued)
             except Blocked:
                 continue  # the next claim excludes the URL
             except GivenBack:
@@ -97,7 +97,7 @@ class ClaimTask:
             or context.gate.wait_s(self._claim.group) > context.capacity.hold_s()
         )
 
-    async def _take(self, queued: Queued) -> None:
+    async def _process(self, queued: Queued) -> None:
         """Bring the site's robots.txt up to date, and visit the URL unless that takes the group too long."""
         context, site = self._context, self._claim.sites[queued.site_id]
         known = site.copy
@@ -164,7 +164,7 @@ class ClaimTask:
         context = self._context
         if counted := queued.seen is None and context.pages.is_limited:
             await context.gate.pause(permit.group)  # first: meanwhile another group may have this page
-            if not await context.gate.wait_while_open(context.pages.take()):
+            if not await context.gate.wait_while_open(context.pages.acquire()):
                 return
         is_page = False
         try:
@@ -177,7 +177,7 @@ class ClaimTask:
                 is_page = outcome.page is not None
         finally:
             if counted and not is_page:
-                context.pages.put_back()
+                context.pages.release()
                 context.alarm.ring()  # another group may be claimed for this page
 
     async def _answer(

@@ -86,6 +86,6 @@ class Crawl:
         await self._engine.store.add_seeds(refused)
         self._engine.alarm.ring()
 
-    async def settle(self) -> None:
+    async def flush(self) -> None:
         """Wait until every decision so far is committed. The run must be under way."""
         await self._engine.outbox.flush()

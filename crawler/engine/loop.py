@@ -41,8 +41,8 @@ COMMIT_AGE_S = 0.5
 GATHER_S = 0.02
 #: How many groups one commit claims at most: the first of them need not wait for all.
 CLAIMED_AT_ONCE = 500
-#: How often the store is looked at, in seconds, for work that other workers have made. They also notify.
-LOOK_EVERY_S = 1.0
+#: How often an idle worker reads the store, in seconds, for work that other workers have made. They also notify.
+POLL_EVERY_S = 1.0
 #: How long requests in flight get to end after a stop, in seconds.
 STOP_GRACE_S = 6.0
 
@@ -63,7 +63,7 @@ class Work:
     commit_urgent: bool = False  # a batch is full, or a task waits for its commit
     commit_awaited: bool = False  # the task that waits holds others up: the commit does not wait for further work
     last_commit_at: float = -math.inf  # when the last commit was over
-    pages_unsettled: bool = False  # tasks wait for pages of others, or others may want for pages of this worker
+    pages_need_commit: bool = False  # tasks wait for pages, or this worker has spare ones
     horizon_s: float = 1.0  # how long before its time a group may be claimed
 
 
@@ -100,9 +100,9 @@ def next_commit(seen: Work) -> Commit | Gather | Wait:
         elif seen.uncommitted_since is not None:
             if seen.now < (due_at := seen.uncommitted_since + COMMIT_AGE_S):
                 return Wait(due_at)
-        elif not seen.groups_wanted and not seen.pages_unsettled:
+        elif not seen.groups_wanted and not seen.pages_need_commit:
             return Wait(None)
-        elif seen.now < (due_at := seen.last_commit_at + (COMMIT_AGE_S if seen.pages_unsettled else seen.horizon_s)):
+        elif seen.now < (due_at := seen.last_commit_at + (COMMIT_AGE_S if seen.pages_need_commit else seen.horizon_s)):
             return Wait(due_at)
     return Commit(min(seen.groups_wanted, CLAIMED_AT_ONCE))
 
@@ -112,7 +112,7 @@ def next_commit(seen: Work) -> Commit | Gather | Wait:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """The frontier as it was looked at: the group that is ready first, and whether others may still queue some."""
+    """The frontier as the store has it: the group that is ready first, and whether others may still queue some."""
 
     ready: Waiting | None
     others_at_work: bool
@@ -123,7 +123,7 @@ class Idle:
     """The facts that decide what follows when nothing is claimed. Times in seconds since the epoch."""
 
     now: float
-    frontier: Frontier | None = None  # None: it was not looked at yet
+    frontier: Frontier | None = None  # None: it was not read yet
     page_limit_reached: bool = False
     revisits_enabled: bool = False
     revisits_only: bool = False
@@ -136,7 +136,7 @@ class Idle:
 class Step(Enum):
     """What the loop does when nothing is claimed and it does not wait."""
 
-    LOOK = auto()  # at the frontier
+    POLL = auto()  # the frontier
     ADMIT_REVISITS_ONLY = auto()
     ADD_WORK = auto()  # revisits that are due, or pages that a sample holds back
     CLAIM = auto()  # the group that is ready
@@ -149,9 +149,9 @@ def when_idle(seen: Idle) -> Step | Wait:
         return Step.CONCLUDE
     if seen.page_limit_reached and not seen.revisits_only:
         return Step.ADMIT_REVISITS_ONLY
-    look_at = seen.now + LOOK_EVERY_S
+    poll_at = seen.now + POLL_EVERY_S
     if seen.frontier is None:
-        return Step.LOOK
+        return Step.POLL
     ready = seen.frontier.ready
     add_at = math.inf if seen.nothing_added else seen.adds_work_at
     if (ready is None or ready.until > seen.now) and seen.now >= add_at:
@@ -159,9 +159,9 @@ def when_idle(seen: Idle) -> Step | Wait:
     if ready is not None:
         if (until := ready.until - seen.horizon_s) <= seen.now:
             return Step.CLAIM
-        return Wait(min(until, add_at, look_at if seen.has_other_workers else math.inf), ready)
+        return Wait(min(until, add_at, poll_at if seen.has_other_workers else math.inf), ready)
     if seen.frontier.others_at_work:
-        return Wait(look_at)
+        return Wait(poll_at)
     return Step.CONCLUDE if seen.nothing_added else Step.ADD_WORK
 
 
@@ -261,7 +261,7 @@ class CrawlLoop:
                     frontier, nothing_added = None, False
                     if engine.pages.is_limited:
                         return None  # a commit counts the pages of other workers
-                case Step.LOOK:
+                case Step.POLL:
                     ready = await engine.store.next_ready(engine.clock.now())
                     frontier = Frontier(ready, ready is None and await self._others_may_queue())
                 case Step.CLAIM:
@@ -304,7 +304,7 @@ class CrawlLoop:
             commit_urgent=engine.alarm.is_urgent,
             commit_awaited=engine.alarm.is_awaited,
             last_commit_at=self._last_commit_at,
-            pages_unsettled=engine.store.lease_s is not None and engine.pages.is_unsettled,
+            pages_need_commit=engine.store.lease_s is not None and engine.pages.needs_commit,
             horizon_s=engine.capacity.horizon_s(),
         )
 
@@ -336,15 +336,15 @@ class CrawlLoop:
 
     async def _is_added_to(self) -> bool:
         """Whether the consumer of pages added URLs since the last call. True also if a stop ended the wait for it."""
-        if self._engine.settled is None:
+        if self._engine.all_consumed is None:
             return False
-        settled = asyncio.ensure_future(self._engine.settled())
+        consumed = asyncio.ensure_future(self._engine.all_consumed())
         stopped = asyncio.create_task(self._engine.shutdown.wait())
         try:
-            await asyncio.wait([settled, stopped], return_when=asyncio.FIRST_COMPLETED)
-            return settled.result() if settled.done() else True
+            await asyncio.wait([consumed, stopped], return_when=asyncio.FIRST_COMPLETED)
+            return consumed.result() if consumed.done() else True
         finally:
-            settled.cancel()
+            consumed.cancel()
             stopped.cancel()
 
     async def _queue_revisits(self) -> int:
@@ -386,7 +386,7 @@ class CrawlLoop:
         operator_log.commit_took(boot_s() - asked_at, len(contents.requests))
         engine.progress.committed(contents.requests, contents.outcomes)
         engine.sample.committed(contents.requests, now)
-        engine.pages.settle(new_pages, result.grant)
+        engine.pages.learn(new_pages, result.grant)
         engine.capacity.learn_share(result.share)
         adopt_mains(engine.scope, result.mirrors)
         engine.main_sites.learn(result.mirrors)

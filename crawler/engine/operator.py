@@ -20,7 +20,7 @@ from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, standing
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.protocols import Beat, EngineStore, Overview
 
-_LOOK_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
+_POLL_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
 _BEAT_EVERY_S = 5.0
 _BATCH = 500  # URLs in one transaction: commits of the crawl wait no longer than for one
 
@@ -87,7 +87,7 @@ class OperatorListener:
 
     async def _keep_listening(self) -> None:
         while True:
-            await self._clock.sleep(_LOOK_EVERY_S)
+            await self._clock.sleep(_POLL_EVERY_S)
             await self._listen()
 
     async def _keep_noting(self) -> None:
@@ -96,7 +96,7 @@ class OperatorListener:
 
     async def _keep_beating(self) -> None:
         while True:
-            now, lag_s, disk = self._clock.now(), self._progress.take_lag(), self._progress.low_disk
+            now, lag_s, disk = self._clock.now(), self._progress.pop_lag(), self._progress.low_disk
             with suppress(StoreError):  # others follow
                 beat = Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s, disk, self._gate.look_ups)
                 await self._store.control.beat(beat)

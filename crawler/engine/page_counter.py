@@ -22,7 +22,7 @@ class PageCounter:
 
     1. No more pages are in use than are reserved. So the pages that are committed or in flight are never more than the
        limit, over all workers together.
-    2. Each successful :meth:`take` is followed by one :meth:`put_back`, or by the commit of its page.
+    2. Each successful :meth:`acquire` is followed by one :meth:`release`, or by the commit of its page.
     3. A page that a request did not bring goes to the task that has waited longest.
     """
 
@@ -57,7 +57,7 @@ class PageCounter:
         return self.is_reached and not self._only_revisits
 
     @property
-    def is_unsettled(self) -> bool:
+    def needs_commit(self) -> bool:
         """Whether the next commit may bring pages to tasks that wait for them, or give others those not in use."""
         return self._limit is not None and not self.is_reached and bool(self._waiting or self._has_spare)
 
@@ -78,7 +78,7 @@ class PageCounter:
     def request(self, committing: int) -> PageRequest | None:
         """The pages to ask for in a commit that takes in ``committing`` of those in use; ``None`` without a limit.
 
-        Until :meth:`settle` half of the spare pages may be used: the others are left to the store.
+        Until :meth:`learn` half of the spare pages may be used: the others are left to the store.
         """
         if self._limit is None or self._only_revisits:
             return None
@@ -87,7 +87,7 @@ class PageCounter:
         wanted = self._in_use + len(self._waiting)
         return PageRequest(self._limit, int(self._reserved) - committing, wanted - committing)
 
-    def settle(self, committed: int, grant: PageGrant | None) -> None:
+    def learn(self, committed: int, grant: PageGrant | None) -> None:
         """A commit has taken in ``committed`` pages, and has reserved others."""
         if grant is not None:
             self._in_use -= committed
@@ -101,7 +101,7 @@ class PageCounter:
 
     # --- for the claim tasks ------------------------------------------------------------------
 
-    async def take(self) -> bool:
+    async def acquire(self) -> bool:
         """Wait for a page to request; False if the limit is reached.
 
         Cancellation while waiting leaves the page to the next task that waits.
@@ -117,10 +117,10 @@ class PageCounter:
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
             elif not waiter.cancelled() and waiter.result():
-                self.put_back()
+                self.release()
             raise
 
-    def put_back(self) -> None:
+    def release(self) -> None:
         """The request is over and brought no page."""
         self._in_use -= 1
         self._wake()

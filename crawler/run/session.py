@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock, boot_s
-from crawler.engine.assembly import OnPages, Settled, assemble
+from crawler.engine.assembly import AllConsumed, OnPages, assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.disk_reserve import DiskReserve
@@ -71,7 +71,7 @@ async def crawl_session(
     clock: Clock | None = None,
     on_pages: OnPages | None = None,
     hooks: Hooks | None = None,
-    settled: Settled | None = None,
+    all_consumed: AllConsumed | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[tuple[Crawl, CrawlStore]]:
     """A crawl ready to run, on an opened store that knows the seeds.
@@ -105,7 +105,7 @@ async def crawl_session(
             scope,
             clock,
             on_pages=on_pages,
-            settled=settled,
+            all_consumed=all_consumed,
             hooks=hooks,
             sample=sample,
             recorder=recorder,
@@ -236,7 +236,7 @@ async def _fetching(
     clock: Clock,
     *,
     on_pages: OnPages | None = None,
-    settled: Settled | None = None,
+    all_consumed: AllConsumed | None = None,
     hooks: Hooks | None = None,
     sample: Sample | None = None,
     recorder: WarcFolder | None = None,
@@ -273,7 +273,7 @@ async def _fetching(
             reader=reader,
             lease=lease,
             on_pages=on_pages,
-            settled=settled,
+            all_consumed=all_consumed,
             hooks=hooks,
             sample=sample,
             recorder=recorder,
@@ -452,10 +452,10 @@ async def _sample(
     return SamplingFrame(store, depth, draw, patience_s=sample.frame_patience_s, answered_at=answered_at)
 
 
-async def run_to_end(crawl: Crawl, store: EngineStore, clock: Clock, *, look_alone: bool = True) -> RunEnd:
+async def run_to_end(crawl: Crawl, store: EngineStore, clock: Clock, *, finishes: bool = True) -> RunEnd:
     """Run a crawl and note in the store why it ended.
 
-    Afterwards :func:`look_back`, unless a process above several workers does that when all have ended (``look_alone``
+    Afterwards :func:`finish_crawl`, unless a process above several workers does that when all have ended (``finishes``
     is false).
     """
     end = RunEnd(EndCode.FAILURE)
@@ -463,7 +463,7 @@ async def run_to_end(crawl: Crawl, store: EngineStore, clock: Clock, *, look_alo
         async with crawl.measuring_lag(), crawl.obeying_operator():
             end = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
-            await look_back(crawl.progress, store, clock)
+            await finish_crawl(crawl.progress, store, clock)
     except ConnectionLost as error:
         log_end(RunEnd(EndCode.STORE_FAILED, str(error)))
         raise  # the store waited for the database: no end can be written there
@@ -483,8 +483,8 @@ async def run_to_end(crawl: Crawl, store: EngineStore, clock: Clock, *, look_alo
         raise
     log_end(end)
     await store.end_run(end, clock.now())
-    if not crawl.stopped and store.lease_s is not None and look_alone:
-        await look_back(crawl.progress, store, clock)
+    if not crawl.stopped and store.lease_s is not None and finishes:
+        await finish_crawl(crawl.progress, store, clock)
     return end
 
 
@@ -505,7 +505,7 @@ def log_end(end: RunEnd) -> None:
     _LOG.info("the run ends: %s", end.sentence, extra={"ended_code": end.code.value})
 
 
-async def look_back(progress: Progress, store: EngineStore, clock: Clock) -> None:
+async def finish_crawl(progress: Progress, store: EngineStore, clock: Clock) -> None:
     """Look for what only the whole crawl shows: redirects in a circle and, if pages were fetched, mirrors.
 
     No-op if the run has sent nothing, or if other workers are still at work: the last one does it, also if it has sent

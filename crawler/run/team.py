@@ -190,7 +190,7 @@ class Team:
             is_replaced = is_dead and self._stopping is None and self._deaths <= _MAX_DEATHS
             (self._dead if is_replaced else self._ended).append(worker)
             if is_dead and not self._given_up:
-                await self._bury(worker, is_replaced=is_replaced)
+                await self._report_death(worker, is_replaced=is_replaced)
             if not is_replaced:
                 return
 
@@ -238,7 +238,7 @@ class Team:
             self._told.add(failure)
             self._tell(failure)
 
-    async def _bury(self, worker: _Worker, *, is_replaced: bool) -> None:
+    async def _report_death(self, worker: _Worker, *, is_replaced: bool) -> None:
         """Print that a worker died, and release the groups that it held."""
         code = worker.code
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"failed with exit code {code}"

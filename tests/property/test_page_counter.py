@@ -47,12 +47,12 @@ class Crawl:
         worker = self.workers[number]
         match event:
             case "take":
-                worker.tasks.append(asyncio.create_task(worker.pages.take()))
+                worker.tasks.append(asyncio.create_task(worker.pages.acquire()))
             case "bring" if worker.requested:
                 worker.requested, worker.brought = worker.requested - 1, worker.brought + 1
             case "fail" if worker.requested:
                 worker.requested -= 1
-                worker.pages.put_back()
+                worker.pages.release()
             case "cancel" if worker.tasks:
                 worker.tasks[0].cancel()
             case "begin" if worker.sent is None and worker.landed is None:
@@ -62,7 +62,7 @@ class Crawl:
             case "land" if worker.sent is not None:
                 self._land(number, *worker.sent)
             case "hear" if worker.landed is not None:
-                worker.pages.settle(worker.landed[1], worker.landed[0])
+                worker.pages.learn(worker.landed[1], worker.landed[0])
                 worker.landed = None
             case "kill":
                 for task in worker.tasks:

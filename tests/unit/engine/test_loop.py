@@ -12,7 +12,7 @@ import pytest
 from crawler.engine.loop import (
     CLAIMED_AT_ONCE,
     COMMIT_AGE_S,
-    LOOK_EVERY_S,
+    POLL_EVERY_S,
     Commit,
     Frontier,
     Gather,
@@ -34,11 +34,11 @@ EITHER = (False, True)
 
 def works() -> Iterator[Work]:
     """Every situation in which there is work, with a few values of each number."""
-    for due, wanted, more, flying, since, urgent, awaited, last, unsettled, horizon_s in product(
+    for due, wanted, more, flying, since, urgent, awaited, last, need_commit, horizon_s in product(
         EITHER, (0, 3, 2 * CLAIMED_AT_ONCE), EITHER, (0, 2), (None, NOW - 2, NOW - 0.5, NOW - 0.1, NOW), EITHER, EITHER,
         (-math.inf, NOW - 2, NOW - 0.5, NOW), EITHER, (0.1, 1.0),
     ):  # fmt: skip
-        yield Work(NOW, due, wanted, more, flying, since, urgent, awaited, last, unsettled, horizon_s)
+        yield Work(NOW, due, wanted, more, flying, since, urgent, awaited, last, need_commit, horizon_s)
 
 
 def idles() -> Iterator[Idle]:
@@ -72,8 +72,8 @@ def idles() -> Iterator[Idle]:
         (Work(NOW, groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.25), Wait(NOW + 0.25)),
         (Work(NOW, groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.5), Commit(2)),
         (Work(NOW), Wait(None)),
-        (Work(NOW, pages_unsettled=True, last_commit_at=NOW - 0.25), Wait(NOW - 0.25 + COMMIT_AGE_S)),
-        (Work(NOW, pages_unsettled=True, last_commit_at=NOW - COMMIT_AGE_S), Commit(0)),
+        (Work(NOW, pages_need_commit=True, last_commit_at=NOW - 0.25), Wait(NOW - 0.25 + COMMIT_AGE_S)),
+        (Work(NOW, pages_need_commit=True, last_commit_at=NOW - COMMIT_AGE_S), Commit(0)),
     ],
 )
 def test_when_the_next_commit_comes(seen: Work, decision: Commit | Gather | Wait) -> None:
@@ -96,7 +96,7 @@ def test_a_wait_has_not_ended_yet_and_finished_work_does_not_wait_long() -> None
             if seen.uncommitted_since is not None:
                 assert decision.until is not None
                 assert decision.until <= seen.uncommitted_since + COMMIT_AGE_S
-            elif seen.pages_unsettled:
+            elif seen.pages_need_commit:
                 assert decision.until is not None
                 assert decision.until <= seen.last_commit_at + COMMIT_AGE_S
             elif seen.groups_wanted:
@@ -126,15 +126,15 @@ def test_rings_of_the_alarm_do_not_put_off_a_claim() -> None:
     [
         (Idle(NOW, page_limit_reached=True), Step.CONCLUDE),
         (Idle(NOW, page_limit_reached=True, revisits_enabled=True), Step.ADMIT_REVISITS_ONLY),
-        (Idle(NOW, page_limit_reached=True, revisits_enabled=True, revisits_only=True), Step.LOOK),
-        (Idle(NOW), Step.LOOK),
+        (Idle(NOW, page_limit_reached=True, revisits_enabled=True, revisits_only=True), Step.POLL),
+        (Idle(NOW), Step.POLL),
         (Idle(NOW, Frontier(LATER, others_at_work=False)), Wait(NOW + 59, LATER)),
         (Idle(NOW, Frontier(READY, others_at_work=False)), Step.CLAIM),
-        (Idle(NOW, Frontier(LATER, others_at_work=True), has_other_workers=True), Wait(NOW + LOOK_EVERY_S, LATER)),
+        (Idle(NOW, Frontier(LATER, others_at_work=True), has_other_workers=True), Wait(NOW + POLL_EVERY_S, LATER)),
         (Idle(NOW, Frontier(LATER, others_at_work=False), adds_work_at=NOW + 5), Wait(NOW + 5, LATER)),
         (Idle(NOW, Frontier(LATER, others_at_work=False), adds_work_at=NOW), Step.ADD_WORK),
         (Idle(NOW, Frontier(READY, others_at_work=False), adds_work_at=NOW - 5), Step.CLAIM),
-        (Idle(NOW, OTHERS), Wait(NOW + LOOK_EVERY_S)),
+        (Idle(NOW, OTHERS), Wait(NOW + POLL_EVERY_S)),
         (Idle(NOW, OTHERS, adds_work_at=NOW), Step.ADD_WORK),
         (Idle(NOW, NOTHING, adds_work_at=NOW + 5), Step.ADD_WORK),
         (Idle(NOW, NOTHING), Step.ADD_WORK),
@@ -174,17 +174,17 @@ def test_every_wait_has_an_end_and_other_workers_are_looked_for_within_a_second(
             assert decision.until is not None
             assert decision.until > seen.now
             if seen.has_other_workers or decision.waiting_for is None:
-                assert decision.until <= seen.now + LOOK_EVERY_S
+                assert decision.until <= seen.now + POLL_EVERY_S
 
 
 def test_the_steps_come_to_an_end() -> None:
     for first in idles():
         seen, taken = first, list[Step]()
-        while (decision := when_idle(seen)) in (Step.LOOK, Step.ADMIT_REVISITS_ONLY, Step.ADD_WORK):
+        while (decision := when_idle(seen)) in (Step.POLL, Step.ADMIT_REVISITS_ONLY, Step.ADD_WORK):
             assert decision not in taken
             taken.append(decision)
             match decision:
-                case Step.LOOK:
+                case Step.POLL:
                     seen = replace(seen, frontier=NOTHING)
                 case Step.ADMIT_REVISITS_ONLY:
                     seen = replace(seen, revisits_only=True)
