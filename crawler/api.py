@@ -406,7 +406,7 @@ class OpenCrawl:
             clock=clock,
             on_pages=hand_over,
             hooks=run.hooks,
-            settled=run.settled,
+            all_consumed=run.all_consumed,
         )
         async with session as (crawl, store):
             run.crawl = crawl
@@ -442,7 +442,7 @@ async def _stop_when(asked: asyncio.Event, crawl: Crawl) -> None:
 class _Run:
     """A crawl in a task of its own. ``taker`` is the generator that takes its pages.
 
-    ``crawl`` is the engine while it runs. ``added`` says that URLs were added since the last :meth:`settled`.
+    ``crawl`` is the engine while it runs. ``added`` says that URLs were added since the last :meth:`all_consumed`.
     """
 
     hooks: Hooks
@@ -463,7 +463,7 @@ class _Run:
         await self.pages.put(page)
         self._asked.clear()  # at once: the caller cannot have handled the page yet
 
-    async def settled(self) -> bool:
+    async def all_consumed(self) -> bool:
         """Wait until the caller has handled all pages, or has left; returns whether it has added URLs meanwhile."""
         stop, asked = asyncio.create_task(self.stop.wait()), asyncio.create_task(self._asked.wait())
         try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from crawler.engine.page_messages import MAX_CPU_S, unpack_answer
+from crawler.engine.parser_messages import pack_question, unpack_question
 from crawler.engine.parser_pool import ReadingOptions, question_about
 from crawler.engine.parser_process import answer_to
-from crawler.engine.robots_messages import RobotsQuestion, pack_question, unpack_question
+from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import unpack_rules
 from crawler.engine.text_messages import TextQuestion, unpack_text
 from crawler.model import Fetched, PageFacts, Reading

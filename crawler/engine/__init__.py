@@ -13,8 +13,8 @@ Nouns:
   requested, also behind redirects to other sites. :class:`~crawler.engine.rules_cache.RulesCache` has its rules in
   memory, and :class:`~crawler.engine.main_sites.MainSites` has the main sites that ``Host`` lines name.
 * :class:`~crawler.engine.parser_pool.ParserPool`: reads pages in child processes.
-* :class:`~crawler.engine.page_budget.Budget` and :class:`~crawler.engine.claim_capacity.ClaimCapacity`: how many pages
-  and how many groups this process takes.
+* :class:`~crawler.engine.page_counter.PageCounter`: the pages that ``--max-pages`` leaves to this process.
+  :class:`~crawler.engine.claim_capacity.ClaimCapacity`: how many groups it holds.
 * :class:`~crawler.engine.operator.OperatorListener`: carries out the orders of the operator.
 * :class:`~crawler.engine.shutdown.Shutdown`: every reason to stop comes here.
 

@@ -18,7 +18,7 @@ from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
-from crawler.engine.page_budget import Budget, budget_for
+from crawler.engine.page_counter import PageCounter
 from crawler.engine.parser_pool import PageReader
 from crawler.engine.part_exchange import PartExchange
 from crawler.engine.progress import Progress
@@ -26,7 +26,7 @@ from crawler.engine.recording import Recorder, RecordingFetcher
 from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.robots_intake import CrawlRobotsIntake
 from crawler.engine.rules_cache import RulesCache
-from crawler.engine.sampling_frame import SamplingFrame
+from crawler.engine.sampling_frame import Sample
 from crawler.engine.shutdown import Shutdown
 from crawler.engine.tdmrep_cache import TdmrepCache
 from crawler.frontier.decide import Outcome
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: Takes the pages of a commit that has landed. The crawl waits for it: a slow consumer slows the crawl.
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
 #: Waits until the consumer of pages has handled all that it got; returns whether URLs were added since the last call.
-Settled = Callable[[], Awaitable[bool]]
+AllConsumed = Callable[[], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +53,17 @@ class Engine:
     lease: Lease
     lag: LoopLag
     reserve: DiskReserve
-    frame: SamplingFrame | None
+    sample: Sample
     recorder: Recorder | None
     on_pages: OnPages | None
-    settled: Settled | None
+    all_consumed: AllConsumed | None
     exchange: PartExchange | None
 
     # --- built here ---------------------------------------------------------------------------
     alarm: Alarm
     shutdown: Shutdown
     progress: Progress
-    budget: Budget
+    pages: PageCounter
     capacity: ClaimCapacity
     outbox: Outbox
     gate: Gate
@@ -88,9 +88,9 @@ def assemble(
     reader: PageReader,
     lease: Lease,
     on_pages: OnPages | None = None,
-    settled: Settled | None = None,
+    all_consumed: AllConsumed | None = None,
     hooks: Hooks | None = None,
-    frame: SamplingFrame | None = None,
+    sample: Sample | None = None,
     recorder: Recorder | None = None,
     exchange: PartExchange | None = None,
     lag: LoopLag | None = None,
@@ -102,12 +102,12 @@ def assemble(
     """The engine of one run over ``store``.
 
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
-    has the functions of the caller; ``settled`` waits until the caller is done with all pages. ``frame`` is closed, and
-    its sample drawn, when nothing is left but the pages that it holds back. ``exchange`` is with the other parts of the
+    has the functions of the caller; ``all_consumed`` waits until the caller is done with all pages. ``sample`` releases
+    the pages that it holds back when nothing else is left. ``exchange`` is with the other parts of the
     crawl. The crawl pauses while a disk has less free space than ``reserve``. ``book`` knows the addresses of hosts,
     ``connections`` keeps idle connections, and ``memory`` bounds large bodies; all belong to ``fetcher``.
     """
-    lag = lag or LoopLag(clock)
+    lag, sample = lag or LoopLag(clock), sample or Sample()
     alarm, progress, capacity = Alarm(), Progress(clock.now()), ClaimCapacity(clock)
     outbox = Outbox(clock, alarm)
     if recorder is not None:
@@ -118,15 +118,14 @@ def assemble(
         policy.politeness,
         policy.limits.concurrency,
         outbox,
-        scope.blocks,
-        lease,
-        reader,
-        lag,
-        book,
-        connections,
-        memory,
+        blocks=scope.blocks,
+        lease=lease,
+        room=reader,
+        lag=lag,
+        book=book,
+        connections=connections,
     )
-    intake = CrawlRobotsIntake(outbox, gate, policy, scope, frame)
+    intake = CrawlRobotsIntake(outbox=outbox, gate=gate, policy=policy, scope=scope, sample=sample)
     main_sites = MainSites(store, clock, outbox)
     rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader, exchange)
     return Engine(
@@ -137,21 +136,31 @@ def assemble(
         lease=lease,
         lag=lag,
         reserve=reserve or DiskReserve(()),
-        frame=frame,
+        sample=sample,
         recorder=recorder,
         on_pages=on_pages,
-        settled=settled,
+        all_consumed=all_consumed,
         exchange=exchange,
         alarm=alarm,
         shutdown=Shutdown(gate, alarm),
         progress=progress,
-        budget=budget_for(policy.limits.max_pages, policy.politeness.delay_s, is_shared=store.lease_s is not None),
+        pages=PageCounter(policy.limits.max_pages),
         capacity=capacity,
         outbox=outbox,
         gate=gate,
         main_sites=main_sites,
         rules_cache=rules_cache,
-        robots_cache=RobotsCache(policy.robots, gate, store, clock, intake, progress, main_sites, rules_cache, outbox),
+        robots_cache=RobotsCache(
+            policy=policy.robots,
+            gate=gate,
+            store=store,
+            clock=clock,
+            intake=intake,
+            progress=progress,
+            main_sites=main_sites,
+            rules_cache=rules_cache,
+            outbox=outbox,
+        ),
         tdmrep=TdmrepCache(gate, store, outbox) if policy.robots.settings.tdmrep else None,
         answers=Answers(policy, scope, rules_cache, store, reader, None if recorder is None else outbox, hooks),
     )

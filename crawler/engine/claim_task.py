@@ -8,7 +8,6 @@ from typing import assert_never
 from crawler.engine.assembly import Engine
 from crawler.engine.claim_capacity import HOLD_S
 from crawler.engine.gate import Blocked, FetchPermit, GivenBack, Unsent
-from crawler.engine.page_budget import is_for_pages
 from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
 from crawler.frontier.revisit_outcome import after_refusal
@@ -25,7 +24,7 @@ class ClaimTask:
 
     1. A URL leaves the task in one outcome, or in none: then it is still queued in the store.
     2. No page is requested under a robots copy that is not committed.
-    3. Each page taken from the budget is given back, also on cancellation.
+    3. Each page acquired from the counter is released or leads to an outcome with a page, also on cancellation.
     4. No commit has the log row of an answer alone, so a kill repeats no answer that is in the log: nothing is awaited
        between the row and the outcome of the answer, or, for a document, between the row and its entry among the unread
        answers. Documents that may not be kept unread are the exception.
@@ -64,7 +63,7 @@ class ClaimTask:
             while (early_s := queued.due_at - context.clock.now()) > 0:
                 await context.gate.wait_while_open(context.clock.sleep(early_s))
             try:
-                await self._take(queued)
+                await self._process(queued)
             except Blocked:
                 continue  # the next claim excludes the URL
             except GivenBack:
@@ -93,12 +92,12 @@ class ClaimTask:
         context = self._context
         return (
             context.shutdown.requested
-            or context.budget.ends_work()
+            or context.pages.ends_work
             or context.capacity.exceeds_share
             or context.gate.wait_s(self._claim.group) > context.capacity.hold_s()
         )
 
-    async def _take(self, queued: Queued) -> None:
+    async def _process(self, queued: Queued) -> None:
         """Bring the site's robots.txt up to date, and visit the URL unless that takes the group too long."""
         context, site = self._context, self._claim.sites[queued.site_id]
         known = site.copy
@@ -163,24 +162,23 @@ class ClaimTask:
         filed: tuple[Preference, ...],
     ) -> None:
         context = self._context
-        if counted := queued.seen is None and context.budget.is_limited:
+        if counted := queued.seen is None and context.pages.is_limited:
             await context.gate.pause(permit.group)  # first: meanwhile another group may have this page
-            if not await context.gate.wait_while_open(context.budget.take()):
+            if not await context.gate.wait_while_open(context.pages.acquire()):
                 return
-        fetched = False
+        is_page = False
         try:
             result = await self._answer(queued, permit, rules, filed)
-            fetched = isinstance(result, Fetched) and queued.kind is Kind.PAGE
+            if result is not None:  # else the robots copy has run out: the URL is still queued
+                with context.gate.reading(permit.group):
+                    outcome = await context.answers.outcome(queued, result, rules, stated, filed)
+                    context.outbox.add_outcome(outcome)
+                    context.main_sites.heed(outcome)
+                is_page = outcome.page is not None
         finally:
-            if counted:
-                context.budget.give_back(fetched=fetched)
-                if not fetched:
-                    context.alarm.ring()  # the budget may have a page for another group
-        if result is not None:  # else the robots copy has run out: the URL is still queued
-            with context.gate.reading(permit.group):
-                outcome = await context.answers.outcome(queued, result, rules, stated, filed)
-                context.outbox.add_outcome(outcome)
-                context.main_sites.heed(outcome)
+            if counted and not is_page:
+                context.pages.release()
+                context.alarm.ring()  # another group may be claimed for this page
 
     async def _answer(
         self, queued: Queued, permit: FetchPermit, rules: SiteRules | None, filed: tuple[Preference, ...]
@@ -220,14 +218,12 @@ class ClaimTasks:
         context.gate.enter(claim.group, claim.pace)
         task = asyncio.create_task(ClaimTask(claim, context).run())
         self._tasks[claim.group_id] = task
-        context.budget.enter_group(for_pages=is_for_pages(claim))
         self._note_size()
         task.add_done_callback(lambda done: self._end(claim, done))
 
     def _end(self, claim: Claim, task: asyncio.Task[None]) -> None:
         context = self._context
         del self._tasks[claim.group_id]
-        context.budget.leave_group(for_pages=is_for_pages(claim))
         self._note_size()
         context.outbox.release(claim.group_id, claim.group, context.gate.leave(claim.group))
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -10,7 +10,6 @@ from crawler.engine.disk_reserve import DiskWatch
 from crawler.engine.loop import CrawlLoop
 from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.operator import OperatorListener
-from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
 from crawler.errors import UsageError
 from crawler.frontier.politeness import Pace
@@ -27,14 +26,14 @@ class Crawl:
             engine.reserve, engine.clock, engine.gate, engine.progress, engine.shutdown.request
         )
         self._operator = OperatorListener(
-            engine.store,
-            engine.clock,
-            engine.gate,
-            engine.scope.blocks,
-            engine.outbox,
-            engine.shutdown,
-            engine.progress,
-            engine.frame,
+            store=engine.store,
+            clock=engine.clock,
+            gate=engine.gate,
+            blocks=engine.scope.blocks,
+            outbox=engine.outbox,
+            shutdown=engine.shutdown,
+            progress=engine.progress,
+            sample=engine.sample,
         )
         engine.store.wait_for_room(engine.waits_for_room)
 
@@ -42,11 +41,6 @@ class Crawl:
     def progress(self) -> Progress:
         """The progress of the run so far."""
         return self._engine.progress
-
-    @property
-    def budget(self) -> Budget:
-        """The pages that the run may still fetch."""
-        return self._engine.budget
 
     @property
     def stopped(self) -> bool:
@@ -92,6 +86,6 @@ class Crawl:
         await self._engine.store.add_seeds(refused)
         self._engine.alarm.ring()
 
-    async def settle(self) -> None:
+    async def flush(self) -> None:
         """Wait until every decision so far is committed. The run must be under way."""
         await self._engine.outbox.flush()

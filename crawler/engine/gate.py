@@ -233,6 +233,7 @@ class Gate:
         settings: PolitenessSettings,
         concurrency: int,
         log: RequestLog,
+        *,
         blocks: Blocks | None = None,
         lease: Lease | None = None,
         room: Room | None = None,

@@ -10,8 +10,7 @@ Invariants of the decisions, each held by ``tests/unit/engine/test_loop.py``:
 1. A commit asks for no more groups than are wanted, and for :data:`CLAIMED_AT_ONCE` at most.
 2. While finished work is not committed, no wait is longer than :data:`COMMIT_AGE_S`. While further groups are wanted,
    they are asked for ``horizon_s`` after the last commit at the latest, however often the alarm rings.
-3. The crawl is concluded only if no group is queued, or if its page limit is reached. Before that, revisits are queued,
-   and pages that are held back are released.
+3. The crawl is concluded only if no group is queued and no work could be added, or if its page limit is reached.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ COMMIT_AGE_S = 0.5
 GATHER_S = 0.02
 #: How many groups one commit claims at most: the first of them need not wait for all.
 CLAIMED_AT_ONCE = 500
-#: How often the store is looked at, in seconds, for work that other workers have made. They also notify.
-LOOK_EVERY_S = 1.0
+#: How often an idle worker reads the store, in seconds, for work that other workers have made. They also notify.
+POLL_EVERY_S = 1.0
 #: How long requests in flight get to end after a stop, in seconds.
 STOP_GRACE_S = 6.0
 
@@ -64,6 +63,7 @@ class Work:
     commit_urgent: bool = False  # a batch is full, or a task waits for its commit
     commit_awaited: bool = False  # the task that waits holds others up: the commit does not wait for further work
     last_commit_at: float = -math.inf  # when the last commit was over
+    pages_need_commit: bool = False  # tasks wait for pages, or this worker has spare ones
     horizon_s: float = 1.0  # how long before its time a group may be claimed
 
 
@@ -100,9 +100,9 @@ def next_commit(seen: Work) -> Commit | Gather | Wait:
         elif seen.uncommitted_since is not None:
             if seen.now < (due_at := seen.uncommitted_since + COMMIT_AGE_S):
                 return Wait(due_at)
-        elif not seen.groups_wanted:
+        elif not seen.groups_wanted and not seen.pages_need_commit:
             return Wait(None)
-        elif seen.now < (due_at := seen.last_commit_at + seen.horizon_s):
+        elif seen.now < (due_at := seen.last_commit_at + (COMMIT_AGE_S if seen.pages_need_commit else seen.horizon_s)):
             return Wait(due_at)
     return Commit(min(seen.groups_wanted, CLAIMED_AT_ONCE))
 
@@ -112,7 +112,7 @@ def next_commit(seen: Work) -> Commit | Gather | Wait:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """The frontier as it was looked at: the group that is ready first, and whether others may still queue some."""
+    """The frontier as the store has it: the group that is ready first, and whether others may still queue some."""
 
     ready: Waiting | None
     others_at_work: bool
@@ -123,13 +123,12 @@ class Idle:
     """The facts that decide what follows when nothing is claimed. Times in seconds since the epoch."""
 
     now: float
-    frontier: Frontier | None = None  # None: it was not looked at yet
+    frontier: Frontier | None = None  # None: it was not read yet
     page_limit_reached: bool = False
-    pages_with_others: bool = False  # other workers hold all pages that the limit leaves
     revisits_enabled: bool = False
     revisits_only: bool = False
-    no_revisit_due: bool = False  # as the store just said
-    held_until: float | None = None  # pages are held back, until then if groups wait; None: none are
+    nothing_added: bool = False  # the step ADD_WORK has just been tried in vain
+    adds_work_at: float = math.inf  # when that step is due although groups wait
     has_other_workers: bool = False  # other workers may take part in this crawl
     horizon_s: float = 1.0  # how long before its time a group may be claimed
 
@@ -137,10 +136,10 @@ class Idle:
 class Step(Enum):
     """What the loop does when nothing is claimed and it does not wait."""
 
-    LOOK = auto()  # at the frontier
+    POLL = auto()  # the frontier
     ADMIT_REVISITS_ONLY = auto()
-    QUEUE_REVISITS = auto()  # those that are due
-    RELEASE = auto()  # the pages that are held back
+    ADD_WORK = auto()  # revisits that are due, or pages that a sample holds back
+    CLAIM = auto()  # the group that is ready
     CONCLUDE = auto()
 
 
@@ -150,25 +149,20 @@ def when_idle(seen: Idle) -> Step | Wait:
         return Step.CONCLUDE
     if seen.page_limit_reached and not seen.revisits_only:
         return Step.ADMIT_REVISITS_ONLY
-    look_at = seen.now + LOOK_EVERY_S
-    if seen.pages_with_others:
-        return Wait(look_at)
+    poll_at = seen.now + POLL_EVERY_S
     if seen.frontier is None:
-        return Step.LOOK
+        return Step.POLL
     ready = seen.frontier.ready
+    add_at = math.inf if seen.nothing_added else seen.adds_work_at
+    if (ready is None or ready.until > seen.now) and seen.now >= add_at:
+        return Step.ADD_WORK
     if ready is not None:
-        held_until = math.inf if seen.held_until is None else seen.held_until
-        if ready.until > seen.now >= held_until:
-            return Step.RELEASE
-        until = max(seen.now, min(ready.until - seen.horizon_s, held_until))
-        return Wait(min(until, look_at) if seen.has_other_workers else until, ready)
-    if seen.held_until is not None and seen.now >= seen.held_until:
-        return Step.RELEASE
+        if (until := ready.until - seen.horizon_s) <= seen.now:
+            return Step.CLAIM
+        return Wait(min(until, add_at, poll_at if seen.has_other_workers else math.inf), ready)
     if seen.frontier.others_at_work:
-        return Wait(look_at)
-    if seen.revisits_enabled and not seen.no_revisit_due:
-        return Step.QUEUE_REVISITS
-    return Step.CONCLUDE if seen.held_until is None else Step.RELEASE
+        return Wait(poll_at)
+    return Step.CONCLUDE if seen.nothing_added else Step.ADD_WORK
 
 
 # --- the loop ---------------------------------------------------------------------------------
@@ -228,7 +222,6 @@ class CrawlLoop:
         """Crawl to the end, with nothing claimed at first. Raises :class:`LeaseLost`."""
         engine = self._engine
         await engine.main_sites.remember()
-        await engine.budget.begin(engine.store)
         await self._queue_revisits()
         is_due, more_ready = True, False
         while (stopped_by := engine.shutdown.end) is None:
@@ -253,46 +246,48 @@ class CrawlLoop:
         return stopped_by
 
     async def _find_work(self) -> RunEnd | None:
-        """Nothing is claimed: wait for work, or make some. Returns why the crawl is over if there is none."""
+        """Nothing is claimed: wait for work, or make some. Returns why the crawl is over if there is none.
+
+        The store is only read until there is something to claim or to commit.
+        """
         engine = self._engine
-        frontier, no_revisit_due = None, False
-        while True:
-            match when_idle(self._idle(frontier, no_revisit_due=no_revisit_due)):
+        frontier, nothing_added = None, False
+        while self._is_idle:
+            match when_idle(self._idle(frontier, nothing_added=nothing_added)):
                 case Wait(until, waiting_for):
-                    held_until = None if engine.frame is None else engine.frame.held_until
-                    engine.progress.note_wait(waiting_for, held_until)
+                    engine.progress.note_wait(waiting_for, engine.sample.adds_work_at)
                     await self._wait(until)
                     engine.progress.note_wait(None)
-                    return None
-                case Step.LOOK:
+                    frontier, nothing_added = None, False
+                    if engine.pages.is_limited:
+                        return None  # a commit counts the pages of other workers
+                case Step.POLL:
                     ready = await engine.store.next_ready(engine.clock.now())
                     frontier = Frontier(ready, ready is None and await self._others_may_queue())
-                    if engine.shutdown.lease_lost or engine.shutdown.requested:
-                        return None
-                case Step.ADMIT_REVISITS_ONLY:
-                    engine.budget.restrict_to_revisits()
-                    await engine.store.prepare(0)
-                case Step.QUEUE_REVISITS:
-                    if await self._queue_revisits():
-                        return None
-                    no_revisit_due = True
-                case Step.RELEASE:
-                    assert engine.frame is not None, "it holds the pages back"
-                    await engine.frame.release()
+                case Step.CLAIM:
                     return None
+                case Step.ADMIT_REVISITS_ONLY:
+                    engine.pages.restrict_to_revisits()
+                    await engine.store.prepare(0)
+                case Step.ADD_WORK:
+                    if await self._queue_revisits() or await engine.sample.add_work():
+                        return None
+                    nothing_added = True
                 case Step.CONCLUDE:
                     if await self._is_added_to():
                         return None
-                    return await conclude(engine.store, engine.policy, engine.budget, engine.progress)
+                    return await conclude(engine.store, engine.policy, engine.pages, engine.progress)
                 case other:
                     assert_never(other)
+        return None
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing is claimed, everything is committed, and the crawl goes on."""
+        """Whether nothing is claimed, nothing is to be committed, and the crawl goes on."""
         engine = self._engine
         is_going_on = engine.shutdown.end is None and not engine.shutdown.lease_lost
-        return is_going_on and not len(self._claim_tasks) and engine.outbox.uncommitted_since is None
+        is_committed = engine.outbox.uncommitted_since is None and not engine.alarm.is_urgent
+        return is_going_on and is_committed and not len(self._claim_tasks)
 
     # --- what the decisions see ---------------------------------------------------------------
 
@@ -302,27 +297,27 @@ class CrawlLoop:
         return Work(
             now=engine.clock.now(),
             is_due=is_due,
-            groups_wanted=engine.budget.more_groups(room),
+            groups_wanted=engine.pages.more_groups(room, len(self._claim_tasks)),
             more_ready=more_ready,
             requests_in_flight=engine.gate.requests_in_flight,
             uncommitted_since=engine.outbox.uncommitted_since,
             commit_urgent=engine.alarm.is_urgent,
             commit_awaited=engine.alarm.is_awaited,
             last_commit_at=self._last_commit_at,
+            pages_need_commit=engine.store.lease_s is not None and engine.pages.needs_commit,
             horizon_s=engine.capacity.horizon_s(),
         )
 
-    def _idle(self, frontier: Frontier | None, *, no_revisit_due: bool) -> Idle:
+    def _idle(self, frontier: Frontier | None, *, nothing_added: bool) -> Idle:
         engine = self._engine
         return Idle(
             now=engine.clock.now(),
             frontier=frontier,
-            page_limit_reached=engine.budget.is_spent,
-            pages_with_others=engine.budget.waits_for_others,
+            page_limit_reached=engine.pages.is_reached,
             revisits_enabled=engine.policy.revisit.enabled,
-            revisits_only=engine.budget.only_revisits,
-            no_revisit_due=no_revisit_due,
-            held_until=None if engine.frame is None else engine.frame.held_until,
+            revisits_only=engine.pages.only_revisits,
+            nothing_added=nothing_added,
+            adds_work_at=engine.sample.adds_work_at,
             has_other_workers=engine.store.lease_s is not None,
             horizon_s=engine.capacity.horizon_s(),
         )
@@ -341,15 +336,15 @@ class CrawlLoop:
 
     async def _is_added_to(self) -> bool:
         """Whether the consumer of pages added URLs since the last call. True also if a stop ended the wait for it."""
-        if self._engine.settled is None:
+        if self._engine.all_consumed is None:
             return False
-        settled = asyncio.ensure_future(self._engine.settled())
+        consumed = asyncio.ensure_future(self._engine.all_consumed())
         stopped = asyncio.create_task(self._engine.shutdown.wait())
         try:
-            await asyncio.wait([settled, stopped], return_when=asyncio.FIRST_COMPLETED)
-            return settled.result() if settled.done() else True
+            await asyncio.wait([consumed, stopped], return_when=asyncio.FIRST_COMPLETED)
+            return consumed.result() if consumed.done() else True
         finally:
-            settled.cancel()
+            consumed.cancel()
             stopped.cancel()
 
     async def _queue_revisits(self) -> int:
@@ -361,7 +356,7 @@ class CrawlLoop:
         return await engine.store.revisits.queue_due(revisit, now, since, self._pages_per_site())
 
     def _pages_per_site(self) -> int | None:
-        return 0 if self._engine.budget.only_revisits else self._engine.policy.limits.max_pages_per_site
+        return 0 if self._engine.pages.only_revisits else self._engine.policy.limits.max_pages_per_site
 
     async def _commit(self, groups: int) -> int:
         """Commit what the outbox holds, claim ``groups`` at most, and start a task on each claim.
@@ -390,9 +385,8 @@ class CrawlLoop:
         engine.lease.begin(asked_at)
         operator_log.commit_took(boot_s() - asked_at, len(contents.requests))
         engine.progress.committed(contents.requests, contents.outcomes)
-        if engine.frame is not None:
-            engine.frame.committed(contents.requests, now)
-        engine.budget.settle(new_pages, result.grant)
+        engine.sample.committed(contents.requests, now)
+        engine.pages.learn(new_pages, result.grant)
         engine.capacity.learn_share(result.share)
         adopt_mains(engine.scope, result.mirrors)
         engine.main_sites.learn(result.mirrors)
@@ -410,21 +404,16 @@ class CrawlLoop:
 
     def _limits(self, groups: int, new_pages: int) -> ClaimLimits:
         """The bounds of a commit that claims ``groups`` at most and takes in ``new_pages``."""
-        engine, budget, held = self._engine, self._engine.budget, len(self._claim_tasks)
-        is_stopping = engine.shutdown.requested
-        under_way = budget.under_way - new_pages
+        engine = self._engine
         return ClaimLimits(
             groups=groups,
             urls_per_group=engine.capacity.urls_per_group(engine.policy.politeness.delay_s),
             horizon_s=engine.capacity.horizon_s(),
             pages_per_site=self._pages_per_site(),
             max_depth=engine.policy.limits.max_depth,
-            below_depth=None if engine.frame is None else engine.frame.held_from,
-            held=held,
-            max_pages=budget.limit,
-            pages_under_way=under_way,
-            pages_kept=under_way + budget.keep(0 if is_stopping else held),
-            pages_per_group=0 if is_stopping else budget.per_group,
+            below_depth=engine.sample.held_from,
+            held=len(self._claim_tasks),
+            pages=engine.pages.request(new_pages),
         )
 
     # --- the lease ----------------------------------------------------------------------------
@@ -438,7 +427,7 @@ class CrawlLoop:
         await self._hand_in_late()
         if not engine.shutdown.requested:
             engine.outbox.forget_tasks()
-            engine.budget.drop()
+            engine.pages.lose()
             engine.gate.forget()
             engine.shutdown.regain_lease()
             if not await engine.store.rejoin(engine.clock.now()):

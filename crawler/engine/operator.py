@@ -7,51 +7,28 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
 from crawler.engine.gate import Gate
 from crawler.engine.outbox import Outbox
 from crawler.engine.progress import Progress
-from crawler.engine.sampling_frame import SamplingFrame
+from crawler.engine.sampling_frame import Sample
 from crawler.engine.shutdown import Shutdown
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, standing
-from crawler.frontier.sample_design import Method
-from crawler.reasons import EndCode, ReasonCode, RunEnd
+from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import Beat
+from crawler.store.sections import Store
 
-if TYPE_CHECKING:
-    from crawler.store.sections import Store
-
-_LOOK_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
+_POLL_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
 _BEAT_EVERY_S = 5.0
-_LEFT_OUT = (ReasonCode.SAMPLE, ReasonCode.FRAME)
 _BATCH = 500  # URLs in one transaction: commits of the crawl wait no longer than for one
 
 
 async def blocked_sites(store: Store) -> frozenset[str]:
     """The names that are blocked by all orders so far."""
     return frozenset(standing(await store.control.orders()).blocked)
-
-
-async def _grows_frame(store: Store, order: Order) -> bool:
-    """Whether an order lifts a block that was in force when the sample was drawn."""
-    draw = await store.samples.drawn()
-    if draw is None or draw.method == Method.STRATIFIED or not await store.control.blocked_on(order.name, 1):
-        return False
-    before = standing(earlier for earlier in await store.control.orders() if earlier.id < order.id)
-    return before.blocked.get(order.name, 0.0) <= draw.drawn_at
-
-
-async def _reopen_sample(store: Store) -> None:
-    """Queue again all that was not drawn. If the process is killed meanwhile, the next run does it again."""
-    await store.samples.reopen()
-    after = -1
-    while rows := await store.excluded(after, _BATCH):
-        after = rows[-1][0]
-        await store.requeue([number for number, _, code, *_ in rows if code in _LEFT_OUT])
 
 
 class OperatorListener:
@@ -66,6 +43,7 @@ class OperatorListener:
 
     def __init__(
         self,
+        *,
         store: Store,
         clock: Clock,
         gate: Gate,
@@ -73,7 +51,7 @@ class OperatorListener:
         outbox: Outbox,
         shutdown: Shutdown,
         progress: Progress,
-        frame: SamplingFrame | None,
+        sample: Sample,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -82,7 +60,7 @@ class OperatorListener:
         self._outbox = outbox
         self._shutdown = shutdown
         self._progress = progress
-        self._frame = frame
+        self._sample = sample
         self._orders: list[Order] = []
         self._may_have_sent = False  # requests that an order new to this worker forbids
         self._todo: asyncio.Queue[tuple[Order, float]] = asyncio.Queue()  # with the time since when each holds
@@ -110,7 +88,7 @@ class OperatorListener:
 
     async def _keep_listening(self) -> None:
         while True:
-            await self._clock.sleep(_LOOK_EVERY_S)
+            await self._clock.sleep(_POLL_EVERY_S)
             await self._listen()
 
     async def _keep_noting(self) -> None:
@@ -119,7 +97,7 @@ class OperatorListener:
 
     async def _keep_beating(self) -> None:
         while True:
-            now, lag_s, disk = self._clock.now(), self._progress.take_lag(), self._progress.low_disk
+            now, lag_s, disk = self._clock.now(), self._progress.pop_lag(), self._progress.low_disk
             with suppress(StoreError):  # others follow
                 beat = Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s, disk, self._gate.look_ups)
                 await self._store.control.beat(beat)
@@ -164,15 +142,11 @@ class OperatorListener:
                 self._done.put_nowait((order, since))
 
     async def _carry_out(self, order: Order, since: float) -> None:
-        """Carry out an order about a block. A sampling frame grows by the unblocked URLs, and may have to be opened."""
-        frame = self._frame
-        lifts = order.command is Command.UNBLOCK and self._holds(order)
-        if frame is None or not lifts or (frame.is_closed and not await _grows_frame(self._store, order)):
+        """Carry out an order about a block."""
+        if order.command is not Command.UNBLOCK or not self._holds(order):
             await self._go_through(order, since)
             return
-        async with frame.growing(self._clock.now()):
-            if await _grows_frame(self._store, order):
-                await _reopen_sample(self._store)
+        async with self._sample.unblocking(order, self._clock.now()):
             await self._go_through(order, since)
 
     async def _go_through(self, order: Order, since: float) -> None:

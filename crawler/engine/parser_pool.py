@@ -35,8 +35,9 @@ from crawler.engine.page_messages import (
     Question,
     unpack_answer,
 )
+from crawler.engine.parser_messages import pack_question
 from crawler.engine.parser_queue import Document, ParserQueue, State
-from crawler.engine.robots_messages import RobotsQuestion, pack_question
+from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import unpack_rules
 from crawler.engine.sandbox import environment
 from crawler.engine.text_messages import TextQuestion, TextUnread, unpack_text

@@ -32,7 +32,8 @@ from selectolax.lexbor import SelectolaxError
 
 from crawler.engine.messages import MAX_ANSWER_BYTES, receive, send
 from crawler.engine.page_messages import MAX_MEMORY_BYTES, OUT_OF_MEMORY, Question, pack_answer
-from crawler.engine.robots_messages import RobotsQuestion, unpack_question
+from crawler.engine.parser_messages import unpack_question
+from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.sandbox import confine
 from crawler.engine.text_messages import TextQuestion, load_reader, pack_text, read_text
 from crawler.errors import fault

@@ -70,15 +70,15 @@ class PoliteClient:
         self._main_sites = MainSites(store, clock, outbox)
         self._rules_cache = RulesCache(robots, self._gate, store, self._main_sites, reader)
         self._robots_cache = RobotsCache(
-            robots,
-            self._gate,
-            store,
-            clock,
-            self._commits,
-            Progress(clock.now()),
-            self._main_sites,
-            self._rules_cache,
-            outbox,
+            policy=robots,
+            gate=self._gate,
+            store=store,
+            clock=clock,
+            intake=self._commits,
+            progress=Progress(clock.now()),
+            main_sites=self._main_sites,
+            rules_cache=self._rules_cache,
+            outbox=outbox,
         )
 
     async def send(self, request: Request) -> FetchResult | Closed:

@@ -41,7 +41,7 @@ class Progress:
     idle_for: Waiting | None = None  # the group that the whole crawl waits for
     frame_closes_at: float | None = None  # when the sample is drawn without the sites that the crawl waits for
     worst_lag_s: float = 0.0  # see crawler.engine.loop_lag
-    recent_lag_s: float = 0.0  # since the last take_lag
+    recent_lag_s: float = 0.0  # since the last pop_lag
     paused_since: float | None = None  # when the operator paused the crawl
     low_disk: str | None = None  # the disk for whose free space the crawl pauses
 
@@ -56,7 +56,7 @@ class Progress:
         """``groups`` groups are worked on."""
         self.active = groups
 
-    def note_wait(self, waiting: Waiting | None, frame_closes_at: float | None = None) -> None:
+    def note_wait(self, waiting: Waiting | None, frame_closes_at: float = math.inf) -> None:
         """The whole crawl waits for this group, or for none; its sampling frame until ``frame_closes_at`` at most."""
         self.idle_for = waiting
         self.frame_closes_at = None if waiting is None or frame_closes_at == math.inf else frame_closes_at
@@ -124,7 +124,7 @@ class Progress:
         self.worst_lag_s = max(self.worst_lag_s, lag_s)
         self.recent_lag_s = max(self.recent_lag_s, lag_s)
 
-    def take_lag(self) -> float:
+    def pop_lag(self) -> float:
         """The worst lag since the last call, in seconds."""
         lag_s, self.recent_lag_s = self.recent_lag_s, 0.0
         return lag_s

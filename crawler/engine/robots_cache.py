@@ -110,6 +110,7 @@ class RobotsCache:
 
     def __init__(
         self,
+        *,
         policy: RobotsPolicy,
         gate: Gate,
         store: Store,

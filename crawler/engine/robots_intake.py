@@ -6,7 +6,7 @@ from crawler.engine import sitemaps
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.gate import Gate
 from crawler.engine.outbox import Outbox
-from crawler.engine.sampling_frame import SamplingFrame
+from crawler.engine.sampling_frame import Sample
 from crawler.frontier.scope import Scope, adopt_mains
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import RobotsNews
@@ -18,14 +18,12 @@ class CrawlRobotsIntake:
     Mirrors enter the scope, sitemaps are queued, and the copy waits for the next commit.
     """
 
-    def __init__(
-        self, outbox: Outbox, gate: Gate, policy: CrawlPolicy, scope: Scope, frame: SamplingFrame | None
-    ) -> None:
+    def __init__(self, *, outbox: Outbox, gate: Gate, policy: CrawlPolicy, scope: Scope, sample: Sample) -> None:
         self._outbox = outbox
         self._gate = gate
         self._policy = policy
         self._scope = scope
-        self._frame = frame
+        self._sample = sample
 
     def admits(self, site: str) -> bool:
         """Whether the scope admits a site, and this part of the crawl requests it."""
@@ -46,7 +44,7 @@ class CrawlRobotsIntake:
     def _with_sitemaps(self, news: RobotsNews, rules: SiteRules | None) -> RobotsNews:
         adopt_mains(self._scope, [(news.site, news.main_site)])
         offers = list(news.sitemaps)
-        if self._policy.discovery.sitemaps and not (self._frame is not None and self._frame.is_closed):
+        if self._policy.discovery.sitemaps and self._sample.admits_sitemaps:
             offers += sitemaps.to_ask_for(news, rules, self._scope)
         if self._policy.updates.rup:
             offers += sitemaps.rupinfo_to_ask_for(news, self._scope)

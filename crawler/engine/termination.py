@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crawler.engine.crawl_policy import CrawlPolicy
-from crawler.engine.page_budget import Budget
+from crawler.engine.page_counter import PageCounter
 from crawler.engine.progress import Progress
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 
-async def conclude(store: Store, policy: CrawlPolicy, budget: Budget, progress: Progress) -> RunEnd | None:
+async def conclude(store: Store, policy: CrawlPolicy, pages: PageCounter, progress: Progress) -> RunEnd | None:
     """The reason why a crawl that has nothing to claim is over; ``None`` if a group was queued meanwhile.
 
     Raises :class:`crawler.errors.StoreError`.
     """
-    if budget.is_spent and not policy.revisit.enabled:
+    if pages.is_reached and not policy.revisit.enabled:
         return RunEnd(EndCode.MAX_PAGES, str(policy.limits.max_pages))
-    if budget.only_revisits:
+    if pages.only_revisits:
         return RunEnd(EndCode.MAX_PAGES_NO_REVISIT_DUE, str(policy.limits.max_pages))
     queued = await store.queued_count()
     if queued == 0:

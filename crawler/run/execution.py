@@ -39,7 +39,16 @@ from crawler.run.plan import as_json as plan_json
 from crawler.run.plan import plan_of
 from crawler.run.plan import render as render_plan
 from crawler.run.refresh import queue_refresh
-from crawler.run.session import begun, crawl_session, log_end, look_back, of_list, refusals, require_alone, run_to_end
+from crawler.run.session import (
+    begun,
+    crawl_session,
+    finish_crawl,
+    log_end,
+    of_list,
+    refusals,
+    require_alone,
+    run_to_end,
+)
 from crawler.run.team import Team, require_shares
 from crawler.sampling import load
 from crawler.settings.keys import Key, terminal_name
@@ -262,7 +271,7 @@ async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun, forc
         async with _shown(settings, team, team, store, clock, signals):
             end = await team.run()
             if not team.stopped:
-                await look_back(team.progress, store, clock)
+                await finish_crawl(team.progress, store, clock)
         log_end(end)
         await store.end_run(end, clock.now())
         stopped = signals.came or team.cut_short

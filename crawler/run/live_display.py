@@ -15,7 +15,6 @@ from rich.text import Text
 from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import Fact, facts
 from crawler.clock import Clock, brief_time
-from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress, trouble
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
@@ -69,9 +68,6 @@ class Watched(Protocol):
 
     @property
     def progress(self) -> Progress: ...
-
-    @property
-    def budget(self) -> Budget: ...
 
     def slowest(self) -> tuple[str, Pace] | None: ...
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock, boot_s
-from crawler.engine.assembly import OnPages, Settled, assemble
+from crawler.engine.assembly import AllConsumed, OnPages, assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.disk_reserve import DiskReserve
@@ -26,7 +26,7 @@ from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
 from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.progress import Progress
-from crawler.engine.sampling_frame import SamplingFrame
+from crawler.engine.sampling_frame import Sample, SamplingFrame
 from crawler.errors import ConnectionLost, CrawlerError, HookError, Setting, StoreError, UsageError, missing_extra
 from crawler.fetch.address_guard import refusal as address_refusal
 from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
@@ -71,7 +71,7 @@ async def crawl_session(
     clock: Clock | None = None,
     on_pages: OnPages | None = None,
     hooks: Hooks | None = None,
-    settled: Settled | None = None,
+    all_consumed: AllConsumed | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[tuple[Crawl, Store]]:
     """A crawl ready to run, on an opened store that knows the seeds.
@@ -96,7 +96,7 @@ async def crawl_session(
         if drawn is not None:
             limit = settings.limits.max_pages_per_site
             await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
-        frame = await _frame(store, settings, clock, tell, is_drawn=drawn is not None)
+        sample = await _sample(store, settings, clock, tell, is_drawn=drawn is not None)
         exchange = await opened.enter_async_context(_exchange(settings, store, clock, tell))
         ends_at = math.inf if max_time_s is None else boot_s() + max_time_s
         async with _fetching(
@@ -105,9 +105,9 @@ async def crawl_session(
             scope,
             clock,
             on_pages=on_pages,
-            settled=settled,
+            all_consumed=all_consumed,
             hooks=hooks,
-            frame=frame,
+            sample=sample,
             recorder=recorder,
             exchange=exchange,
             ends_at=ends_at,
@@ -174,47 +174,58 @@ async def begun(
             await store.bodies.keep_in(settings.store.bodies)
             await store.recover(clock.now())  # a worker whose lease has ended is not at work
             await store.keep_parts(parts)
-            known = await store.seeds()
-            fresh = sorted(set(seeds).difference(known))
-            if parts is not None:
-                theirs, their_domains = await _agree(settings, parts, fresh, clock)
-                seeds, domains = sorted({*seeds, *theirs}), domains | their_domains
-            require_contact(settings, known)
-            if not seeds and not known:
-                raise UsageError(f"{shown(db)} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
-            if not seeds:
-                await _require_drawn(store, settings)
-            await require_draw_kept(store, settings)
-            unknown = sorted(set(seeds).difference(known))
-            new_domains = domains & set(unknown)
-            places = [*await store.places(), *with_addresses(unknown, new_domains)]
-            scope = crawl_scope(settings, places, clock.now())
-            kept = to_record(settings)
-            others = await store.run_under_way(clock.now())
-            if others is None:
-                limit = settings.limits.max_pages_per_site
-                await begin(
-                    store,
-                    scope,
-                    kept,
-                    unknown,
-                    clock.now(),
-                    pages_per_site=limit,
-                    domains=new_domains,
-                    at_work=at_work,
-                    tell=tell,
-                )
-            else:
-                run_id, under_way = others
-                require_alone(settings, f"others are at work on {shown(db)}; {wait_for_others(db)}")
-                require_same_crawl(under_way, kept, fresh, shown(db))
-                await adopt_known(store, scope)
-                await store.take_part(run_id, clock.now(), at_work=at_work)
+            scope = await _begin_or_join(store, settings, seeds, clock, domains=domains, at_work=at_work, tell=tell)
         _log_start(settings, store.run_id)
         yield store, scope
     finally:
         await store.leave(clock.now())
         await store.close()
+
+
+async def _begin_or_join(
+    store: Store,
+    settings: Settings,
+    seeds: Sequence[str],
+    clock: Clock,
+    *,
+    domains: AbstractSet[str],
+    at_work: bool,
+    tell: Callable[[str], None],
+) -> Scope:
+    """Begin a run with the seeds of all parts, or join the run under way; return its scope. Raises as :func:`begun`."""
+    known, name = await store.seeds(), shown(settings.store.db)
+    fresh = sorted(set(seeds).difference(known))
+    if (parts := parts_of(settings)) is not None:
+        theirs, their_domains = await _agree(settings, parts, fresh, clock)
+        seeds, domains = sorted({*seeds, *theirs}), domains | their_domains
+    require_contact(settings, known)
+    if not seeds and not known:
+        raise UsageError(f"{name} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
+    if not seeds:
+        await _require_drawn(store, settings)
+    await require_draw_kept(store, settings)
+    unknown = sorted(set(seeds).difference(known))
+    new_domains = domains & set(unknown)
+    places = [*await store.places(), *with_addresses(unknown, new_domains)]
+    scope = crawl_scope(settings, places, clock.now())
+    if (others := await store.run_under_way(clock.now())) is not None:
+        require_alone(settings, f"others are at work on {name}; {wait_for_others(settings.store.db)}")
+        require_same_crawl(others[1], to_record(settings), fresh, name)
+        await adopt_known(store, scope)
+        await store.take_part(others[0], clock.now(), at_work=at_work)
+    else:
+        await begin(
+            store,
+            scope,
+            to_record(settings),
+            unknown,
+            clock.now(),
+            pages_per_site=settings.limits.max_pages_per_site,
+            domains=new_domains,
+            at_work=at_work,
+            tell=tell,
+        )
+    return scope
 
 
 @asynccontextmanager
@@ -225,9 +236,9 @@ async def _fetching(
     clock: Clock,
     *,
     on_pages: OnPages | None = None,
-    settled: Settled | None = None,
+    all_consumed: AllConsumed | None = None,
     hooks: Hooks | None = None,
-    frame: SamplingFrame | None = None,
+    sample: Sample | None = None,
     recorder: WarcFolder | None = None,
     exchange: PartExchange | None = None,
     ends_at: float = math.inf,
@@ -262,9 +273,9 @@ async def _fetching(
             reader=reader,
             lease=lease,
             on_pages=on_pages,
-            settled=settled,
+            all_consumed=all_consumed,
             hooks=hooks,
-            frame=frame,
+            sample=sample,
             recorder=recorder,
             exchange=exchange,
             lag=lag,
@@ -418,34 +429,34 @@ def of_list(settings: Settings) -> Settings:
     return replace(settings, limits=replace(settings.limits, max_depth=0))
 
 
-async def _frame(
+async def _sample(
     store: Store, settings: Settings, clock: Clock, tell: Callable[[str], None], *, is_drawn: bool
-) -> SamplingFrame | None:
+) -> Sample | None:
     """The sampling frame of a crawl; closed if the sample has been drawn, for good if it was drawn from a list."""
     sample, depth, limit = settings.sample, settings.limits.max_depth, settings.limits.max_pages_per_site
     if sample.size is None:
         return None
     if is_drawn:
-        return SamplingFrame(depth, None, is_closed=True)
+        return SamplingFrame(store, depth, None, is_closed=True)
 
     async def draw() -> None:
         await load("draw").draw(store, sample, depth, limit, clock.now())
 
     last = await store.samples.drawn()
     if last is not None and last.stands:
-        return SamplingFrame(depth, None if sample.method is Method.STRATIFIED else draw, is_closed=True)
+        return SamplingFrame(store, depth, None if sample.method is Method.STRATIFIED else draw, is_closed=True)
     answered_at = await frame_answered_at(store, clock.now())
     tell(
         f"The sample is drawn when its sampling frame is known, and {duration(sample.frame_patience_s)} after the last "
         "answer at the latest if sites that fail hold it up (sample.frame_patience)"
     )
-    return SamplingFrame(depth, draw, patience_s=sample.frame_patience_s, answered_at=answered_at)
+    return SamplingFrame(store, depth, draw, patience_s=sample.frame_patience_s, answered_at=answered_at)
 
 
-async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bool = True) -> RunEnd:
+async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, finishes: bool = True) -> RunEnd:
     """Run a crawl and note in the store why it ended.
 
-    Afterwards :func:`look_back`, unless a process above several workers does that when all have ended (``look_alone``
+    Afterwards :func:`finish_crawl`, unless a process above several workers does that when all have ended (``finishes``
     is false).
     """
     end = RunEnd(EndCode.FAILURE)
@@ -453,7 +464,7 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
         async with crawl.measuring_lag(), crawl.obeying_operator():
             end = await crawl.run()
         if not crawl.stopped and store.lease_s is None:
-            await look_back(crawl.progress, store, clock)
+            await finish_crawl(crawl.progress, store, clock)
     except ConnectionLost as error:
         log_end(RunEnd(EndCode.STORE_FAILED, str(error)))
         raise  # the store waited for the database: no end can be written there
@@ -473,8 +484,8 @@ async def run_to_end(crawl: Crawl, store: Store, clock: Clock, *, look_alone: bo
         raise
     log_end(end)
     await store.end_run(end, clock.now())
-    if not crawl.stopped and store.lease_s is not None and look_alone:
-        await look_back(crawl.progress, store, clock)
+    if not crawl.stopped and store.lease_s is not None and finishes:
+        await finish_crawl(crawl.progress, store, clock)
     return end
 
 
@@ -495,7 +506,7 @@ def log_end(end: RunEnd) -> None:
     _LOG.info("the run ends: %s", end.sentence, extra={"ended_code": end.code.value})
 
 
-async def look_back(progress: Progress, store: Store, clock: Clock) -> None:
+async def finish_crawl(progress: Progress, store: Store, clock: Clock) -> None:
     """Look for what only the whole crawl shows: redirects in a circle and, if pages were fetched, mirrors.
 
     No-op if the run has sent nothing, or if other workers are still at work: the last one does it, also if it has sent

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from crawler.cli.logs import show_forwarded
 from crawler.cli.shared import STOPPED
 from crawler.clock import SystemClock, boot_s
-from crawler.engine.page_budget import Budget
 from crawler.engine.progress import Progress
 from crawler.engine.shutdown import stop_at
 from crawler.engine.tasks import background_task
@@ -105,12 +104,6 @@ class Team:
         if self._workers:
             total.idle_for = Progress.sum_of(0.0, alive).idle_for
         return total
-
-    @property
-    def budget(self) -> Budget:
-        """The pages that this command may still fetch, as far as it knows."""
-        limit = self._settings.limits.max_pages
-        return Budget() if limit is None else Budget(max(0, limit - self.progress.pages))
 
     @property
     def stopped(self) -> bool:
@@ -199,7 +192,7 @@ class Team:
             is_replaced = is_dead and self._stopping is None and self._deaths <= _MAX_DEATHS
             (self._dead if is_replaced else self._ended).append(worker)
             if is_dead and not self._given_up:
-                await self._bury(worker, is_replaced=is_replaced)
+                await self._report_death(worker, is_replaced=is_replaced)
             if not is_replaced:
                 return
 
@@ -247,7 +240,7 @@ class Team:
             self._told.add(failure)
             self._tell(failure)
 
-    async def _bury(self, worker: _Worker, *, is_replaced: bool) -> None:
+    async def _report_death(self, worker: _Worker, *, is_replaced: bool) -> None:
         """Print that a worker died, and release the groups that it held."""
         code = worker.code
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"failed with exit code {code}"

@@ -82,7 +82,7 @@ async def _work(part: Part) -> int:
         signals.stop_from_now_on(crawl, store, gives_up=False)  # the process above gives up for all
         collect_garbage_seldom()
         async with background_task(_report(crawl, store)):
-            end = await run_to_end(crawl, store, part.clock, look_alone=False)
+            end = await run_to_end(crawl, store, part.clock, finishes=False)
         _tell_progress(crawl, store, end)
     return STOPPED if crawl.stopped else 0
 

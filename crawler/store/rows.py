@@ -100,6 +100,29 @@ class RobotsWait(NamedTuple):
 HORIZON_S = 1.0
 
 
+class PageRequest(NamedTuple):
+    """The pages that a worker asks for in a commit, under the ``limit`` of all workers and all runs together."""
+
+    limit: int
+    kept: int  # pages reserved for this worker that it keeps: it may use them before it hears of the others
+    wanted: int  # pages that it can use at once, those in use included
+
+    def granted(self, left: int, others: int, workers: int, *, has_groups: bool) -> int:
+        """How many pages are reserved for this worker: what it can use at once, and with groups an equal share.
+
+        The limit leaves ``left`` pages, of which ``others`` are reserved for other workers.
+        """
+        share = left // workers if has_groups else 0
+        return max(self.kept, min(left - others, max(self.wanted, share)))
+
+
+class PageGrant(NamedTuple):
+    """The pages that are reserved for a worker, and those that the limit leaves to all workers, these included."""
+
+    pages: int
+    left: int
+
+
 class ClaimLimits(NamedTuple):
     """The bounds of the claims of a commit."""
 
@@ -109,10 +132,7 @@ class ClaimLimits(NamedTuple):
     max_depth: int | None = None
     horizon_s: float = HORIZON_S
     held: int = 0  # groups that this worker holds: they count towards its share
-    max_pages: int | None = None  # of all workers together; None if this process is the only worker
-    pages_under_way: int = 0  # pages of these that this worker is fetching
-    pages_kept: int = 0  # pages set aside for this worker that it keeps, those under way included
-    pages_per_group: int = 0  # pages to set aside for each group that this worker holds
+    pages: PageRequest | None = None  # None: no limit on pages
     below_depth: int | None = None  # URLs at this depth or deeper are held back
 
 
@@ -165,15 +185,6 @@ class Claim:
     urls: list[Queued]
     # URLs that other sites wait for: the /robots.txt of its sites, or one other path if it has no URLs.
     targets: list[RobotsTarget] = field(default_factory=list)
-
-
-class PageGrant(NamedTuple):
-    """The pages that this worker may fetch under a limit on the pages of all workers."""
-
-    pages: int
-    fair: int  # this worker's equal share of the pages that are left
-    none_left: bool  # all other pages are set aside for other workers
-    reached: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from crawler.reasons import EndCode, RunEnd, WaitCode, WaitReason
 from crawler.store.location import require_postgres, shown
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore
-from crawler.store.rows import ClaimLimits, CommitBatch, PageGrant
+from crawler.store.rows import ClaimLimits, CommitBatch, PageGrant, PageRequest
 from tests.contract.locks import until_it_waits
 from tests.contract.visits import NOW, fetched, request
 from tests.postgres import Cluster, binaries, cluster
@@ -227,19 +227,19 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
 
 async def test_a_limit_on_pages_is_shared_out_to_the_page(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_store())
+
+    async def asks(store: PostgresStore, limit: int, kept: int, wanted: int, *, held: int = 1) -> PageGrant | None:
+        pages = PageRequest(limit, kept, wanted)
+        return (await store.commit(CommitBatch(now, ClaimLimits(0, held=held, pages=pages)))).grant
+
     try:
-        # Half of the ten pages is a fair share, and no more than the groups held can use is set aside.
-        limits = ClaimLimits(0, max_pages=10, held=1, pages_per_group=8)
-        ours, theirs = [(await store.commit(CommitBatch(now, limits))).grant for store in (first, second)]
-        assert ours == theirs == PageGrant(5, 5, none_left=False, reached=False)
-        kept = ClaimLimits(0, max_pages=10, held=1, pages_kept=5, pages_per_group=8)
-        assert (await first.commit(CommitBatch(now, kept))).grant == ours
-        # A worker without a group has no pages either, and a worker that can have no page gets no group.
-        await first.commit(CommitBatch(now, ClaimLimits(0, max_pages=5, pages_per_group=8)))
-        result = await first.commit(CommitBatch(now, ClaimLimits(1, max_pages=5, pages_per_group=8)))
-        assert (result.grant, result.claims) == (PageGrant(0, 3, none_left=True, reached=False), [])
-        result = await first.commit(CommitBatch(now, ClaimLimits(1, max_pages=6, pages_per_group=8)))
-        assert (result.grant, len(result.claims)) == (PageGrant(1, 3, none_left=False, reached=False), 1)
+        assert await asks(first, 10, 0, 1) == await asks(second, 10, 0, 1) == PageGrant(5, 10), "equal shares"
+        assert await asks(first, 10, 5, 8) == PageGrant(5, 10), "the others are reserved for the second"
+        assert await asks(second, 10, 2, 2, held=0) == PageGrant(2, 10), "without a group, those in use remain"
+        assert await asks(first, 10, 5, 8) == PageGrant(8, 10)
+        assert await asks(second, 9, 2, 4) == PageGrant(2, 9), "what is in use remains, also under a lower limit"
+        none_left = await first.commit(CommitBatch(now, ClaimLimits(1, pages=PageRequest(0, 0, 0))))
+        assert (none_left.grant, none_left.claims) == (PageGrant(0, 0), [])
     finally:
         await first.close()
         await second.close()

@@ -146,13 +146,13 @@ async def test_urls_added_while_it_runs_are_fetched_by_the_same_run(
     web: LoopbackWeb, tmp_path: Path, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str | None] = []
-    out_of_work, settled = asyncio.Event(), _Run.settled
+    out_of_work, all_consumed = asyncio.Event(), _Run.all_consumed
 
     async def watched(run: _Run) -> bool:
         out_of_work.set()
-        return await settled(run)
+        return await all_consumed(run)
 
-    monkeypatch.setattr(_Run, "settled", watched)
+    monkeypatch.setattr(_Run, "all_consumed", watched)
     with web:
         async with opened(web, tmp_path) as crawl:
             async for page in crawl.run([web.url("books.test")]):

@@ -78,8 +78,17 @@ def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
         gate.enter("a.test", Pace())
         policy = RobotsPolicy(RobotsSettings(reading), "fig", GroupBy.HOST)
         main_sites = MainSites(None, clock, outbox)
-        rules_cache = RulesCache(policy, gate, None, clock, main_sites, ReaderInProcess())
-        robots_cache = RobotsCache(policy, gate, None, clock, Intake(), Progress(0.0), main_sites, rules_cache, outbox)
+        robots_cache = RobotsCache(
+            policy=policy,
+            gate=gate,
+            store=None,
+            clock=clock,
+            intake=Intake(),
+            progress=Progress(0.0),
+            main_sites=main_sites,
+            rules_cache=RulesCache(policy, gate, None, main_sites, ReaderInProcess()),
+            outbox=outbox,
+        )
         await robots_cache.in_force(ClaimedSite(1, SITE, None, None), "a.test")
 
     run_virtual(main)

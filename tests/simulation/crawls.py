@@ -116,7 +116,7 @@ async def session(
             reader=reader or ReaderInProcess(reading),
             lease=lease,
             on_pages=on_pages,
-            frame=made,
+            sample=made,
             recorder=recorder,
             exchange=exchange,
             reserve=reserve,

@@ -370,3 +370,25 @@ def test_a_slow_store_does_not_lengthen_the_grace_of_requests_in_flight(
     cut_at, ended_at = run_virtual(main)
     assert cut_at == pytest.approx(12 + STOP_GRACE_S)
     assert ended_at <= 12 + 2 * 60 + 1, "the commit under way, and the last one"
+
+
+def test_an_idle_worker_reads_the_store_and_commits_nothing(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another worker holds the last group for a minute."""
+    commits, commit = list[float](), SqliteStore.commit
+
+    async def main(clock: VirtualClock) -> None:
+        async def others_at_work(self: SqliteStore) -> bool:
+            return clock.loop.time() < 60
+
+        async def counted(self: SqliteStore, batch: CommitBatch) -> CommitResult:
+            commits.append(clock.loop.time())
+            return await commit(self, batch)
+
+        monkeypatch.setattr(SqliteStore, "others_at_work", others_at_work)
+        monkeypatch.setattr(SqliteStore, "commit", counted)
+        served = SimulatedWeb(clock, {"a.test": {"/robots.txt": plain(""), "/": Page("x")}})
+        assert await crawl(clock, db_path, served, ["http://a.test/"]) == DONE
+        assert 60 <= clock.loop.time() < 62
+
+    run_virtual(main)
+    assert [at for at in commits if 10 < at < 60] == []

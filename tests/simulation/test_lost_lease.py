@@ -142,7 +142,7 @@ def test_a_flush_ends_although_its_commit_loses_the_lease(db_path: Path) -> None
             task = asyncio.create_task(run.run())
             await clock.sleep(5)
             await store.bury(store.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), clock.now())
-            waiting = asyncio.create_task(run.settle())
+            waiting = asyncio.create_task(run.flush())
             await asyncio.wait_for(waiting, 100)
             return str(await task)
 

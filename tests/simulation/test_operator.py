@@ -470,7 +470,7 @@ def test_a_block_lifted_after_the_draw_opens_the_frame_again(db_path: Path) -> N
                 await survey_draw.draw(store, settings, 1, None, clock.now())
                 drawn.append({row["url"] for row in await store.query("SELECT url FROM samples")})
 
-            return SamplingFrame(1, draw)
+            return SamplingFrame(store, 1, draw)
 
         async with operator.crawl(web, [f"http://{name}.test/" for name in "abc"], frame_of) as (_, task):
             while not drawn:

@@ -112,10 +112,7 @@ class Committer:
             self._worst_lag_s = batch.worst_lag_s
             await self._sql.execute("set_worst_lag", lag_s=batch.worst_lag_s, run_id=self._run_id)
         await self._readiness.refresh(touched, limits.pages_per_site, limits.below_depth)
-        if self._workers.lease_s is None:
-            claims, grant, share = await self._claim(batch.now, limits), None, None
-        else:
-            claims, grant, share = await self._claim_share(batch.now, limits)
+        claims, grant, share = await self._claim_share(batch.now, limits)
         await self._log(batch.requests, batch.unread)
         heard = await self._new_refuted() if self._workers.lease_s is not None else refuted
         return CommitResult(claims, robots_ids, grant, await self._new_mirrors(batch.now), share, heard)
@@ -159,26 +156,24 @@ class Committer:
         claims = {site: await self._sql.fetch_one("mirror_claim", site=site) for site in sorted(sites)}
         return [site for site, claim in claims.items() if claim is not None and claim.evidence == "refuted"]
 
-    async def _claim_share(self, now: float, limits: ClaimLimits) -> tuple[list[Claim], PageGrant | None, int]:
-        """Claim no more than the share of this worker, of the groups and of the pages under a limit.
+    async def _claim_share(self, now: float, limits: ClaimLimits) -> tuple[list[Claim], PageGrant | None, int | None]:
+        """Claim no more than the share of this worker, and reserve pages for it if there is a limit on pages.
 
-        Returns the claims, the pages that the groups of this worker may fetch, and the share of the groups.
+        Returns the claims, the pages reserved, and the share of the groups.
         """
-        there = await self._sql.fetch_one("groups_and_workers", limit=_MANY_GROUPS, now=now)
-        workers = max(1, int(there.workers))
-        share = -(-int(there.groups) // workers)
-        groups = max(0, min(limits.groups, share - limits.held))
-        if limits.max_pages is None:
+        groups, workers, share = limits.groups, 1, None
+        if self._workers.lease_s is not None:
+            there = await self._sql.fetch_one("groups_and_workers", limit=_MANY_GROUPS, now=now)
+            workers = max(1, int(there.workers))
+            share = -(-int(there.groups) // workers)
+            groups = max(0, min(groups, share - limits.held))
+        if (asked := limits.pages) is None:
             return await self._claim(now, limits._replace(groups=groups)), None, share
-        left, others = await self._workers.pages_left(limits.max_pages)
-        fair = -(-left // workers)
-        most = max(limits.pages_kept, min(fair, left - others))
-        spare = max(0, most - max(limits.held, limits.pages_under_way))
-        claims = await self._claim(now, limits._replace(groups=min(groups, spare)))
-        wanted = limits.pages_under_way + limits.pages_per_group * (limits.held + len(claims))
-        pages = max(limits.pages_kept, min(most, wanted))
-        await self._workers.set_aside(pages)
-        return claims, PageGrant(pages, fair, spare == 0, left <= 0), share
+        left, others = await self._workers.pages_left(asked.limit)
+        claims = await self._claim(now, limits._replace(groups=groups if left > 0 else 0))
+        pages = asked.granted(left, others, workers, has_groups=bool(limits.held or claims))
+        await self._workers.reserve(pages)
+        return claims, PageGrant(pages, left), share
 
     async def _store_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         offers: dict[str, FoundOffer] = {}

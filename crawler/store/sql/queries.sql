@@ -127,9 +127,9 @@ UPDATE worker SET commits = commits + 1, requests = requests + :requests WHERE i
 UPDATE worker SET ended_at = :now, ended_code = :ended_code, ended_by = :ended_by WHERE id = :worker AND ended_at IS NULL;
 
 -- name: pages_taken
--- Under a limit on the pages of a run: the pages taken, and those set aside for other workers.
+-- Under a limit on the pages of a run: the pages taken, and those reserved for other workers.
 SELECT r.pages_before + (SELECT sum(pages) FROM worker WHERE run_id = r.id) AS taken,
-  (SELECT coalesce(sum(granted), 0) FROM worker WHERE run_id = r.id AND id <> w.id AND ended_at IS NULL) AS set_aside
+  (SELECT coalesce(sum(reserved), 0) FROM worker WHERE run_id = r.id AND id <> w.id AND ended_at IS NULL) AS reserved
 FROM worker w JOIN run r ON r.id = w.run_id WHERE w.id = :worker;
 
 -- name: reopen_run
@@ -323,8 +323,8 @@ UPDATE run SET worst_lag_s = :lag_s WHERE id = :run_id;
 -- Whether a sample decides which pages are requested.
 SELECT 1 AS stands FROM sample_draw WHERE stands = 1 AND held_from IS NOT NULL;
 
--- name: set_aside
-UPDATE worker SET granted = :pages WHERE id = :worker;
+-- name: reserve_pages
+UPDATE worker SET reserved = :pages WHERE id = :worker;
 
 -- name: is_at_work
 SELECT 1 AS is_at_work FROM worker WHERE id = :worker AND pid = :pid AND ended_at IS NULL;

@@ -39,7 +39,7 @@ CREATE TABLE worker (                    -- one row per process that has crawled
   commits INTEGER NOT NULL DEFAULT 0,    -- batches committed
   pages INTEGER NOT NULL DEFAULT 0,
   requests INTEGER NOT NULL DEFAULT 0,
-  granted INTEGER NOT NULL DEFAULT 0     -- pages set aside for the worker under --max-pages
+  reserved INTEGER NOT NULL DEFAULT 0    -- pages reserved for the worker under --max-pages
 );
 CREATE INDEX worker_run ON worker(run_id);
 CREATE INDEX worker_live ON worker(id) WHERE ended_at IS NULL;

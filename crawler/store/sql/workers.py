@@ -122,16 +122,16 @@ class Workers:
         return await self._sql.fetch_one("is_at_work", worker=self.id, pid=os.getpid()) is not None
 
     async def pages_left(self, max_pages: int) -> tuple[int, int]:
-        """How many pages a limit leaves, and how many of these are set aside for other workers.
+        """How many pages a limit leaves, and how many of these are reserved for other workers.
 
-        No other worker sets pages aside before this transaction ends.
+        No other worker reserves pages before this transaction ends.
         """
         row = await self._sql.fetch_one("pages_taken", worker=self.id)
-        return max_pages - int(row.taken), int(row.set_aside)
+        return max_pages - int(row.taken), int(row.reserved)
 
-    async def set_aside(self, pages: int) -> None:
-        """Set this number of pages aside for this worker."""
-        await self._sql.execute("set_aside", pages=pages, worker=self.id)
+    async def reserve(self, pages: int) -> None:
+        """Reserve this number of pages for this worker, in place of those reserved before."""
+        await self._sql.execute("reserve_pages", pages=pages, worker=self.id)
 
 
 def pace_row(name: str, pace: Pace) -> dict[str, object]:

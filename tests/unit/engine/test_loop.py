@@ -12,7 +12,7 @@ import pytest
 from crawler.engine.loop import (
     CLAIMED_AT_ONCE,
     COMMIT_AGE_S,
-    LOOK_EVERY_S,
+    POLL_EVERY_S,
     Commit,
     Frontier,
     Gather,
@@ -34,22 +34,22 @@ EITHER = (False, True)
 
 def works() -> Iterator[Work]:
     """Every situation in which there is work, with a few values of each number."""
-    for due, wanted, more, flying, since, urgent, awaited, last, horizon_s in product(
+    for due, wanted, more, flying, since, urgent, awaited, last, need_commit, horizon_s in product(
         EITHER, (0, 3, 2 * CLAIMED_AT_ONCE), EITHER, (0, 2), (None, NOW - 2, NOW - 0.5, NOW - 0.1, NOW), EITHER, EITHER,
-        (-math.inf, NOW - 2, NOW - 0.5, NOW), (0.1, 1.0),
+        (-math.inf, NOW - 2, NOW - 0.5, NOW), EITHER, (0.1, 1.0),
     ):  # fmt: skip
-        yield Work(NOW, due, wanted, more, flying, since, urgent, awaited, last, horizon_s)
+        yield Work(NOW, due, wanted, more, flying, since, urgent, awaited, last, need_commit, horizon_s)
 
 
 def idles() -> Iterator[Idle]:
     """Every situation in which nothing is claimed, with a few values of each number."""
     frontiers = None, NOTHING, OTHERS, Frontier(LATER, others_at_work=False), Frontier(READY, others_at_work=False)
-    held = None, NOW - 1, NOW, NOW + 5, math.inf
-    for frontier, reached, elsewhere, revisits, only, none_due, until, others, horizon_s in product(
-        frontiers, EITHER, EITHER, EITHER, EITHER, EITHER, held, EITHER, (0.1, 1.0)
+    times = NOW - 1, NOW, NOW + 5, math.inf
+    for frontier, reached, revisits, only, none_added, add_at, others, horizon_s in product(
+        frontiers, EITHER, EITHER, EITHER, EITHER, times, EITHER, (0.1, 1.0)
     ):
         if revisits or not only:
-            yield Idle(NOW, frontier, reached, elsewhere, revisits, only, none_due, until, others, horizon_s)
+            yield Idle(NOW, frontier, reached, revisits, only, none_added, add_at, others, horizon_s)
 
 
 # --- while there is work ------------------------------------------------------------------------
@@ -72,6 +72,8 @@ def idles() -> Iterator[Idle]:
         (Work(NOW, groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.25), Wait(NOW + 0.25)),
         (Work(NOW, groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.5), Commit(2)),
         (Work(NOW), Wait(None)),
+        (Work(NOW, pages_need_commit=True, last_commit_at=NOW - 0.25), Wait(NOW - 0.25 + COMMIT_AGE_S)),
+        (Work(NOW, pages_need_commit=True, last_commit_at=NOW - COMMIT_AGE_S), Commit(0)),
     ],
 )
 def test_when_the_next_commit_comes(seen: Work, decision: Commit | Gather | Wait) -> None:
@@ -94,6 +96,9 @@ def test_a_wait_has_not_ended_yet_and_finished_work_does_not_wait_long() -> None
             if seen.uncommitted_since is not None:
                 assert decision.until is not None
                 assert decision.until <= seen.uncommitted_since + COMMIT_AGE_S
+            elif seen.pages_need_commit:
+                assert decision.until is not None
+                assert decision.until <= seen.last_commit_at + COMMIT_AGE_S
             elif seen.groups_wanted:
                 assert decision.until is not None
                 assert decision.until <= seen.last_commit_at + seen.horizon_s
@@ -121,22 +126,19 @@ def test_rings_of_the_alarm_do_not_put_off_a_claim() -> None:
     [
         (Idle(NOW, page_limit_reached=True), Step.CONCLUDE),
         (Idle(NOW, page_limit_reached=True, revisits_enabled=True), Step.ADMIT_REVISITS_ONLY),
-        (Idle(NOW, page_limit_reached=True, revisits_enabled=True, revisits_only=True), Step.LOOK),
-        (Idle(NOW, pages_with_others=True), Wait(NOW + LOOK_EVERY_S)),
-        (Idle(NOW), Step.LOOK),
+        (Idle(NOW, page_limit_reached=True, revisits_enabled=True, revisits_only=True), Step.POLL),
+        (Idle(NOW), Step.POLL),
         (Idle(NOW, Frontier(LATER, others_at_work=False)), Wait(NOW + 59, LATER)),
-        (Idle(NOW, Frontier(READY, others_at_work=False)), Wait(NOW, READY)),
-        (Idle(NOW, Frontier(LATER, others_at_work=True), has_other_workers=True), Wait(NOW + LOOK_EVERY_S, LATER)),
-        (Idle(NOW, Frontier(LATER, others_at_work=False), held_until=NOW + 5), Wait(NOW + 5, LATER)),
-        (Idle(NOW, Frontier(LATER, others_at_work=False), held_until=NOW), Step.RELEASE),
-        (Idle(NOW, Frontier(READY, others_at_work=False), held_until=NOW - 5), Wait(NOW, READY)),
-        (Idle(NOW, OTHERS), Wait(NOW + LOOK_EVERY_S)),
-        (Idle(NOW, OTHERS, held_until=NOW), Step.RELEASE),
-        (Idle(NOW, NOTHING, revisits_enabled=True, held_until=math.inf), Step.QUEUE_REVISITS),
-        (Idle(NOW, NOTHING, revisits_enabled=True, no_revisit_due=True, held_until=math.inf), Step.RELEASE),
-        (Idle(NOW, NOTHING, revisits_enabled=True, no_revisit_due=True), Step.CONCLUDE),
-        (Idle(NOW, NOTHING, held_until=NOW + 5), Step.RELEASE),
-        (Idle(NOW, NOTHING), Step.CONCLUDE),
+        (Idle(NOW, Frontier(READY, others_at_work=False)), Step.CLAIM),
+        (Idle(NOW, Frontier(LATER, others_at_work=True), has_other_workers=True), Wait(NOW + POLL_EVERY_S, LATER)),
+        (Idle(NOW, Frontier(LATER, others_at_work=False), adds_work_at=NOW + 5), Wait(NOW + 5, LATER)),
+        (Idle(NOW, Frontier(LATER, others_at_work=False), adds_work_at=NOW), Step.ADD_WORK),
+        (Idle(NOW, Frontier(READY, others_at_work=False), adds_work_at=NOW - 5), Step.CLAIM),
+        (Idle(NOW, OTHERS), Wait(NOW + POLL_EVERY_S)),
+        (Idle(NOW, OTHERS, adds_work_at=NOW), Step.ADD_WORK),
+        (Idle(NOW, NOTHING, adds_work_at=NOW + 5), Step.ADD_WORK),
+        (Idle(NOW, NOTHING), Step.ADD_WORK),
+        (Idle(NOW, NOTHING, nothing_added=True), Step.CONCLUDE),
     ],
 )
 def test_what_follows_when_nothing_is_claimed(seen: Idle, decision: Step | Wait) -> None:
@@ -151,42 +153,40 @@ def test_a_crawl_is_concluded_only_when_nothing_can_come() -> None:
     for seen in idles():
         if when_idle(seen) is Step.CONCLUDE and not (seen.page_limit_reached and not seen.revisits_enabled):
             assert seen.frontier == NOTHING
-            assert not seen.pages_with_others
-            assert seen.no_revisit_due or not seen.revisits_enabled
-            assert seen.held_until is None
+            assert seen.nothing_added
 
 
-def test_pages_that_are_held_back_are_released_in_time_and_not_before_a_group_that_is_ready() -> None:
+def test_work_is_added_in_time_and_not_before_a_group_that_is_ready() -> None:
     for seen in idles():
         decision = when_idle(seen)
-        if decision is Step.RELEASE:
-            assert seen.held_until is not None
+        if decision is Step.ADD_WORK:
+            assert not seen.nothing_added
             assert seen.frontier is not None
             assert seen.frontier.ready is not READY
-        if isinstance(decision, Wait) and decision.waiting_for is LATER and seen.held_until is not None:
+        if isinstance(decision, Wait) and decision.waiting_for is LATER and not seen.nothing_added:
             assert decision.until is not None
-            assert decision.until <= seen.held_until
+            assert decision.until <= seen.adds_work_at
 
 
 def test_every_wait_has_an_end_and_other_workers_are_looked_for_within_a_second() -> None:
     for seen in idles():
         if isinstance(decision := when_idle(seen), Wait):
             assert decision.until is not None
-            assert decision.until >= seen.now
+            assert decision.until > seen.now
             if seen.has_other_workers or decision.waiting_for is None:
-                assert decision.until <= seen.now + LOOK_EVERY_S
+                assert decision.until <= seen.now + POLL_EVERY_S
 
 
 def test_the_steps_come_to_an_end() -> None:
     for first in idles():
         seen, taken = first, list[Step]()
-        while not isinstance(decision := when_idle(seen), Wait) and decision not in (Step.RELEASE, Step.CONCLUDE):
+        while (decision := when_idle(seen)) in (Step.POLL, Step.ADMIT_REVISITS_ONLY, Step.ADD_WORK):
             assert decision not in taken
             taken.append(decision)
             match decision:
-                case Step.LOOK:
+                case Step.POLL:
                     seen = replace(seen, frontier=NOTHING)
                 case Step.ADMIT_REVISITS_ONLY:
                     seen = replace(seen, revisits_only=True)
-                case Step.QUEUE_REVISITS:
-                    seen = replace(seen, no_revisit_due=True)
+                case Step.ADD_WORK:
+                    seen = replace(seen, nothing_added=True)
