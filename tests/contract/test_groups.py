@@ -114,7 +114,7 @@ async def test_offers_left_by_a_killed_worker_are_carried_over_by_the_next(
             redirected(claims["b.test"].urls[0], C + "2"),
             released=[claim.group_id for claim in claims.values()],
         )
-    assert await harness.store.others_at_work(), "the crawl is not over"
+    assert await harness.store.query("SELECT * FROM offer"), "the crawl is not over"
     assert len(await harness.store.query("SELECT * FROM links")) == 1
     stop("")
     await harness.reopen()
@@ -130,6 +130,26 @@ async def test_offers_left_by_a_killed_worker_are_carried_over_by_the_next(
         B + "1": ("excluded", 1, None, A),
     }
     assert {queued.url for claim in await harness.claim() for queued in claim.urls} == {C, C + "2", A + "1"}
+
+
+@pytest.mark.parametrize("step", ["_take_in", "_settle"])
+async def test_an_idle_worker_carries_over_what_a_killed_one_has_left(
+    harness: Harness, url: str, stop: Stop, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawler.store.postgres.store._CARRY_EVERY_S", -1.0)
+    await harness.seed(A)
+    (claim,) = await harness.claim()
+    stop(step)
+    with pytest.raises(StoreError, match="killed"):
+        await harness.commit(fetched(claim.urls[0], [C]), released=[claim.group_id])
+    stop("")
+    idle = await PostgresStore.open(url)
+    await idle.take_part(harness.store.run_id, NOW, at_work=True)
+    await idle.bury(harness.store.worker_id, RunEnd(EndCode.KILLED), NOW)
+    await idle.others_at_work()
+    assert await idle.query("SELECT * FROM offer") == []
+    assert (await idle.next_ready(NOW)) is not None
+    await idle.close()
 
 
 async def test_a_page_that_comes_nearer_brings_its_pending_offers_nearer(harness: Harness, stop: Stop) -> None:

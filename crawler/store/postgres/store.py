@@ -124,6 +124,7 @@ class PostgresStore(Store):
         self.bodies = _Bodies(self._access)
         self._carrier = Carrier(self._access, self._offers)
         self._notified_at = self._carried_at = 0.0
+        self._limits = ClaimLimits(0)  # of the last commit
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
         self.control = _Control(self._workers, self._access, self._read)
@@ -189,7 +190,7 @@ class PostgresStore(Store):
             await self._put_answers(answers)
             self._answers = {row["id"] for row in answers} | (self._answers if len(self._answers) < _ANSWERS else set())
         result = await super().commit(batch)
-        now = monotonic_s()
+        now, self._limits = monotonic_s(), batch.limits
         if self._offers.has_left or now - self._carried_at > _CARRY_EVERY_S:
             self._carried_at = now
             await self._carry(self._workers.id, batch.limits)
@@ -201,6 +202,13 @@ class PostgresStore(Store):
     async def recover(self, now: float) -> None:
         await super().recover(now)
         await self._carry_all()
+
+    async def others_at_work(self) -> bool:
+        """As for every store. A worker that is idle carries over what others left that have ended: it commits nothing."""
+        if self._workers.id and monotonic_s() - self._carried_at > _CARRY_EVERY_S:
+            self._carried_at = monotonic_s()
+            await self._carry(self._workers.id, self._limits)
+        return await super().others_at_work()
 
     async def begin_settled_snapshot(self) -> None:
         for _ in range(_SNAPSHOTS_TRIED):
