@@ -101,9 +101,8 @@ def kill_all(process: Started, db: str) -> None:
         os.kill(pid, signal.SIGKILL)
     process.kill()
     process.communicate()
-    until(
-        lambda: not any(map(is_alive, [*workers, *numbers])), "the end of all workers"
-    )  # SIGKILL takes its time on a busy machine
+    gone = [*workers, *numbers]  # SIGKILL takes its time on a busy machine
+    until(lambda: not any(map(is_alive, gone)), "the end of all workers")
 
 
 def contents(db: str) -> list[set[tuple[Any, ...]]]:
