@@ -265,13 +265,21 @@ def _without_content(facts: PageFacts) -> PageFacts:
 
 
 def after_fetch(
-    queued: Queued, result: FetchResult, facts: PageFacts | None, scope: Scope, settings: RequestSettings
+    queued: Queued,
+    result: FetchResult,
+    facts: PageFacts | None,
+    scope: Scope,
+    settings: RequestSettings,
+    answer: AnswerFacts = NO_ANSWER,
 ) -> Outcome:
-    """The outcome of the visit of ``queued``. ``facts`` are those of the page if ``result`` is :class:`Fetched`."""
+    """The outcome of the visit of ``queued``. ``facts`` are those of the page if ``result`` is :class:`Fetched`.
+
+    ``answer`` is what the store keeps of the answer beside the page.
+    """
     match result:
         case Fetched():
             assert facts is not None
-            return _page(queued, result, facts, scope, settings)
+            return _page(queued, result, facts, scope, settings, answer)
         case NotModified():
             return Outcome(
                 queued,
@@ -294,7 +302,9 @@ def after_fault(queued: Queued, fault: str) -> Outcome:
     return Outcome(queued, State.FAILED, Reason(ReasonCode.FAULT, fault))
 
 
-def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RequestSettings) -> Outcome:
+def _page(
+    queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RequestSettings, answer: AnswerFacts
+) -> Outcome:
     """The outcome of a page. A page that could not be read gets no validators: the next visit fetches it in full."""
     depth = queued.depth + 1
     etag, last_modified = header(result.headers, "etag"), header(result.headers, "last-modified")
@@ -307,6 +317,7 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
         body_bytes=facts.body_bytes,
         etag=etag if facts.is_read else None,
         last_modified=last_modified if facts.is_read else None,
+        answer=answer,
     )
     refusals = scope.link_refusals(facts.links, depth)
     offers = [Offer(link.url, depth, refusal) for link, refusal in zip(facts.links, refusals, strict=True)]
