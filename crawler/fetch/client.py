@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, TypedDict
 from urllib.parse import urlencode
 
 import aiohttp
-from yarl import URL
 
 from crawler.clock import Clock
 from crawler.errors import CrawlerError, fault
@@ -35,6 +34,7 @@ from crawler.fetch.idle_connections import MOST_IDLE, IdleConnections
 from crawler.fetch.open_files import available, share
 from crawler.fetch.own_network import is_own
 from crawler.fetch.resolver import Resolver
+from crawler.fetch.session import Response, Session
 from crawler.fetch.time_limit import LagNow, no_lag
 from crawler.fetch.tls import Tls
 from crawler.fetch.wire_recorder import RecordedConnection, Tape
@@ -47,15 +47,12 @@ from crawler.model import (
     Purpose,
     Redirected,
     Request,
+    TlsFacts,
     header,
     header_values,
 )
 from crawler.reasons import ErrorKind, RequestError
 from crawler.url import host_of, without_userinfo
-
-#: Octets of a status line or header, and headers in one answer. On real sites, cookies alone take 9,000 octets.
-MAX_FIELD_BYTES = 32_768
-MAX_HEADERS = 256
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Successes without a document, or with a part of one (RFC 9110, 15.3.5 to 15.3.7).
@@ -153,21 +150,7 @@ class HttpFetcher:
         }
         if self._settings.from_email:
             headers["From"] = self._settings.from_email
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=headers,
-            timeout=self._timeouts,
-            auto_decompress=False,
-            max_line_size=MAX_FIELD_BYTES,
-            max_field_size=MAX_FIELD_BYTES,
-            max_headers=MAX_HEADERS,
-            proxy=self._settings.proxy or None,
-            request_class=_asking(self._may_send),
-        )
-        # aiohttp repeats a GET at once if a connection breaks before the answer. A second request without a pause is
-        # impolite, and would not be logged.
-        self._session._retry_connection = False
+        self._session = Session(connector, self._tls, self._timeouts, headers, self._may_send, self._settings.proxy)
         return self
 
     async def __aexit__(
@@ -197,10 +180,12 @@ class HttpFetcher:
         transfer.group, transfer.fresh, transfer.address = request.group, request.fresh, request.address
         with transferring(transfer):
             result = await self._ask_safely(request, transfer)
-        if isinstance(transfer, Tape):
-            result = replace(result, exchange=transfer.exchange())
+        return replace(result, exchange=transfer.exchange()) if isinstance(transfer, Tape) else result
+
+    def _about(self, transfer: Transfer) -> _About:
+        """What every result says of the connection and of the answer so far."""
         address = "" if self._settings.proxy else transfer.peer
-        return replace(result, tls=transfer.tls, address=address, loop_s=transfer.loop_s)
+        return {"tls": transfer.tls, "address": address, "loop_s": transfer.loop_s}
 
     async def _ask_safely(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()
@@ -212,8 +197,15 @@ class HttpFetcher:
             told = (
                 fault(error) if request.shown_url is None else type(error).__name__
             )  # the message may contain a secret
-            kind, wire_bytes = ErrorKind.FAULT, transfer.received
-            return Failed(request.url, started_at, self._clock.now(), wire_bytes=wire_bytes, kind=kind, detail=told)
+            return Failed(
+                request.url,
+                started_at,
+                self._clock.now(),
+                wire_bytes=transfer.received,
+                kind=ErrorKind.FAULT,
+                detail=told,
+                **self._about(transfer),
+            )
 
     async def _ask(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()
@@ -221,16 +213,11 @@ class HttpFetcher:
         refused = refusal_of_port(request.url) or (self._settings.proxy and self._refusal_by_name(host))
         if refused:
             return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.ADDRESS, detail=refused)
-        url = URL(request.url, encoded=True)
+        form = None if request.form is None else urlencode(request.form).encode("ascii")
+        deadline = asyncio.get_running_loop().time() + self._settings.total_timeout_s
         try:
-            response = await self._session.request(
-                "GET" if request.form is None else "POST",
-                url,
-                headers=self._extra_headers(request, url) or None,
-                data=None if request.form is None else urlencode(request.form).encode("ascii"),
-                allow_redirects=False,
-                ssl=self._tls.context(host) if url.scheme == "https" else True,
-            )
+            async with asyncio.timeout_at(deadline):
+                response = await self._session.request(request.url, self._extra_headers(request), form)
         except FETCH_ERRORS as error:
             problem = before_answer(error, host, self._timeouts, transfer.attempts)
             if request.form is None and was_closing(error, transfer):
@@ -243,55 +230,59 @@ class HttpFetcher:
                 kind=problem.kind,
                 detail=problem.detail,
                 unsent=not transfer.begun,
+                **self._about(transfer),
             )
         if transfer.reused:
             self._idle.note_use(transfer.key, is_lost=False)
         try:
-            return await self._answer(request, started_at, response, transfer)
+            return await self._answer(request, started_at, response, transfer, deadline)
         finally:
             if isinstance(transfer, Tape):
                 transfer.complete = response.content.is_eof()
-            # Returns the connection to the pool if the body was received in full, and closes it otherwise.
-            response.release()
+            response.connection.release()
 
     async def _answer(
-        self, request: Request, started_at: float, response: aiohttp.ClientResponse, transfer: Transfer
+        self, request: Request, started_at: float, response: Response, transfer: Transfer, deadline: float
     ) -> FetchResult:
-        """The result for a response, by its status and headers. The body is read only if it is wanted."""
+        """The result for a response, by its status and headers. The body is read only if it is wanted.
+
+        It must be there by the ``deadline``, in loop time.
+        """
         url, status = request.url, response.status
         # Latin-1 keeps every octet, and makes no surrogates, which databases refuse.
         headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers])
         nothing = _NO_DOCUMENT.get(status) if request.purpose in (Purpose.PAGE, Purpose.SITEMAP) else None
         if 200 <= status < 300 and nothing is None:
-            return await self._fetched(request, started_at, response, headers, transfer)
-        now, wire_bytes = self._clock.now(), transfer.received
+            return await self._fetched(request, started_at, response, headers, transfer, deadline)
+        now, wire_bytes, about = self._clock.now(), transfer.received, self._about(transfer)
         location = without_userinfo(_ascii(header(headers, "Location") or "")) if status in _REDIRECTS else ""
         if location:
-            return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location)
+            return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location, **about)
         if status == 304 and (request.etag or request.last_modified):
-            return NotModified(url, started_at, now, headers, wire_bytes)
+            return NotModified(url, started_at, now, headers, wire_bytes, **about)
         kind, detail = ErrorKind.HTTP, _status_line(status)
         if nothing is not None:
             detail += f", {nothing}"
         elif status in _REDIRECTS:
             detail += ", without a Location"
-        return Failed(url, started_at, now, headers, wire_bytes, kind=kind, status=status, detail=detail)
+        return Failed(url, started_at, now, headers, wire_bytes, kind=kind, status=status, detail=detail, **about)
 
     async def _fetched(
         self,
         request: Request,
         started_at: float,
-        response: aiohttp.ClientResponse,
+        response: Response,
         headers: Headers,
         transfer: Transfer,
+        deadline: float,
     ) -> Fetched | Failed:
         content_type, charset = _content_type(header(headers, "Content-Type") or "")
-        body = self._objection(request, content_type, headers) or await self._body(request, response, headers)
+        body = self._objection(request, content_type, headers) or await self._body(request, response, headers, deadline)
         # The time that decoding takes is not the server's. A body that is refused ends when its connection is closed.
         ended_at = body.received_at if isinstance(body, _Body) and not body.overflowed else self._clock.now()
         answer = (request.url, started_at, ended_at, headers, transfer.received)
         if isinstance(body, RequestError):
-            return Failed(*answer, kind=body.kind, status=response.status, detail=body.detail)
+            return Failed(*answer, kind=body.kind, status=response.status, detail=body.detail, **self._about(transfer))
         return Fetched(
             *answer,
             status=response.status,
@@ -300,6 +291,7 @@ class HttpFetcher:
             plain=body.plain,
             gzipped=body.gzipped,
             truncated=body.overflowed,
+            **self._about(transfer),
         )
 
     def _objection(self, request: Request, content_type: str, headers: Headers) -> RequestError | None:
@@ -311,13 +303,18 @@ class HttpFetcher:
             return _too_large(request, f"is announced with {int(length):,} bytes")
         return None
 
-    async def _body(self, request: Request, response: aiohttp.ClientResponse, headers: Headers) -> _Body | RequestError:
-        connection = response.connection and response.connection.protocol  # None if all was received
+    async def _body(
+        self, request: Request, response: Response, headers: Headers, deadline: float
+    ) -> _Body | RequestError:
         try:
             decoder = decoder_for(
                 header_values(headers, "Content-Encoding"), header_values(headers, "Transfer-Encoding")
             )
-            pieces, size = await _receive(response.content, request.max_bytes)
+            if response.content.is_eof():  # nothing to wait for
+                pieces, size = await _receive(response.content, request.max_bytes)
+            else:
+                async with asyncio.timeout_at(deadline):
+                    pieces, size = await _receive(response.content, request.max_bytes)
             received_at = self._clock.now()
             if decoder is None:
                 body = _Body(b"".join(pieces)[: request.max_bytes], None, size > request.max_bytes, received_at)
@@ -330,15 +327,15 @@ class HttpFetcher:
             return body if request.truncate else _too_large(request, "is longer")
         if decoder is not None and response.content.total_bytes and not decoder.complete():
             return RequestError(ErrorKind.TRUNCATED, "the encoded data of the body ends early")
-        if connection is not None and _was_reset(connection, headers):
+        if _was_reset(response, headers):
             return BROKEN_OFF
         return body
 
-    def _extra_headers(self, request: Request, url: URL) -> dict[str, str]:
-        """The headers that are particular to this request, which is sent to ``url``."""
-        # The authority of the signature is the Host header that the HTTP library writes.
-        authority = url.host_port_subcomponent or ""
-        extra = {} if self._signer is None else self._signer.headers(authority, self._clock.now())
+    def _extra_headers(self, request: Request) -> dict[str, str]:
+        """The headers that are particular to this request."""
+        extra = {}
+        if self._signer is not None:
+            extra = self._signer.headers(self._session.authority(request.url), self._clock.now())
         if request.any_type:
             extra["Accept"] = "*/*"
         if request.etag:
@@ -391,6 +388,12 @@ def _with_usable_validators(request: Request) -> Request:
     return replace(request, etag=etag, last_modified=last_modified)
 
 
+class _About(TypedDict):
+    tls: TlsFacts | None
+    address: str
+    loop_s: float
+
+
 class _Body(NamedTuple):
     plain: bytes | None  # the decoded body; None if ``gzipped`` holds it
     gzipped: bytes | None  # the body as received, if that is one gzip member and shorter than the decoded body
@@ -433,9 +436,10 @@ async def _decode(coded: list[bytes], decoder: Decoder, max_bytes: int, received
     return _Body(b"".join(decoded)[:max_bytes], None, overflowed, received_at)
 
 
-def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Headers) -> bool:
+def _was_reset(response: Response, headers: Headers) -> bool:
     """Whether a body that ends with its connection (RFC 9112, 6.3) ended in a reset."""
-    if not isinstance(connection.exception(), OSError):
+    connection = response.connection.protocol
+    if connection is None or not isinstance(connection.exception(), OSError):
         return False
     return header(headers, "Content-Length") is None and header(headers, "Transfer-Encoding") is None
 
@@ -465,15 +469,3 @@ def _status_line(status: int) -> str:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return f"{status}, which is not a status of HTTP"
-
-
-def _asking(may_send: Callable[[], bool]) -> type[aiohttp.ClientRequest]:
-    """The class of requests that are cancelled instead of written if ``may_send`` returns false."""
-
-    class AskingRequest(aiohttp.ClientRequest):
-        async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-            if not may_send():
-                raise asyncio.CancelledError
-            return await super().send(conn)
-
-    return AskingRequest

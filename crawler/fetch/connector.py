@@ -62,6 +62,10 @@ class Connector(aiohttp.TCPConnector):
         self._factory = partial(connection_type, loop=self._loop, lag_now_s=lag_now_s)
 
     async def _get(self, key: Any, traces: Any) -> Any:
+        return self.reused(key)
+
+    def reused(self, key: Any) -> aiohttp.connector.Connection | None:
+        """An idle connection that the request of the current task may be sent on; ``None`` if there is none."""
         transfer = current_transfer()
         transfer.key = key
         if transfer.fresh:
