@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, Protocol, TypeVar, assert_never
 
@@ -474,29 +473,28 @@ class Gate:
         self._timer, self._timer_at = None, math.inf  # the loop may call this a little early: it is set again then
         self._wake(self._clock.now())
 
-    @contextmanager
-    def reading(self, group: str) -> Iterator[None]:
+    def reading(self, group: str) -> _Reading:
         """A context in which the answer to a request of ``group`` is being read. To be entered at once after it."""
         domain = self._bench.domain(group)
         self._bench.begin_reading(group, self._clock.now())
-        try:
-            yield
-        finally:
-            now = self._clock.now()
-            self._bench.end_reading(domain, now)
-            self._wake(now)
+        return _Reading(self._end_reading, domain)
+
+    def _end_reading(self, domain: str) -> None:
+        now = self._clock.now()
+        self._bench.end_reading(domain, now)
+        self._wake(now)
 
     def _settle(self, request: Request, permit: FetchPermit, ticket: Ticket, answer: FetchResult) -> None:
         """Set the pace that follows from an answer, and log the request.
 
         The lag of the own event loop is no slowness of the server: the pause does not count it, and the log says it.
+        :meth:`send` wakes those that wait for the slot as soon as it goes on.
         """
         lag_s = self._lag.in_answer(answer.started_at, answer.finished_at)
         self._room.charge(ticket.domain, answer.loop_s)
         before = self._bench.pace(permit.group)
         now = self._clock.now()
         pace = self._bench.done(ticket, now, facts_of(answer, lag_s), permit.site_id, permit.crawl_delay_s)
-        self._wake(now)
         if isinstance(answer, Failed):
             operator_log.request_failed(request.shown_url or request.url, answer)
         operator_log.paced(permit.group, before, pace)
@@ -505,6 +503,21 @@ class Gate:
             over_at = self._lease.over_by(answer.started_at, over_at)
         self._log.add_request(_row(request, permit, answer, over_at, lag_s), permit.group, pace)
         self._connections.expect(permit.group, self.wait_s(permit.group))
+
+
+class _Reading:
+    """Calls a function with a registered domain on exit."""
+
+    __slots__ = ("_domain", "_end")
+
+    def __init__(self, end: Callable[[str], None], domain: str) -> None:
+        self._end, self._domain = end, domain
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        self._end(self._domain)
 
 
 def _most_telling(failures: Sequence[Failed]) -> Failed:

@@ -17,7 +17,7 @@ import aiohttp
 from crawler.clock import Clock
 from crawler.errors import CrawlerError, fault
 from crawler.fetch.address_guard import refusal, refusal_behind_proxy, refusal_of_port
-from crawler.fetch.connection import Connection, Transfer, current_transfer, transferring
+from crawler.fetch.connection import Connection, Transfer, current_transfer
 from crawler.fetch.connector import Connector
 from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
 from crawler.fetch.failures import (
@@ -49,7 +49,6 @@ from crawler.model import (
     Request,
     TlsFacts,
     header,
-    header_values,
 )
 from crawler.reasons import ErrorKind, RequestError
 from crawler.url import host_of, without_userinfo
@@ -178,7 +177,7 @@ class HttpFetcher:
         request = _with_usable_validators(request)
         transfer = Tape(knows_address=not self._settings.proxy) if self._settings.keep_exchanges else Transfer()
         transfer.group, transfer.fresh, transfer.address = request.group, request.fresh, request.address
-        with transferring(transfer):
+        with transfer:
             result = await self._ask_safely(request, transfer)
         return replace(result, exchange=transfer.exchange()) if isinstance(transfer, Tape) else result
 
@@ -277,7 +276,9 @@ class HttpFetcher:
         deadline: float,
     ) -> Fetched | Failed:
         content_type, charset = _content_type(header(headers, "Content-Type") or "")
-        body = self._objection(request, content_type, headers) or await self._body(request, response, headers, deadline)
+        body = self._objection(request, content_type, response) or await self._body(
+            request, response, headers, deadline
+        )
         # The time that decoding takes is not the server's. A body that is refused ends when its connection is closed.
         ended_at = body.received_at if isinstance(body, _Body) and not body.overflowed else self._clock.now()
         answer = (request.url, started_at, ended_at, headers, transfer.received)
@@ -294,11 +295,11 @@ class HttpFetcher:
             **self._about(transfer),
         )
 
-    def _objection(self, request: Request, content_type: str, headers: Headers) -> RequestError | None:
+    def _objection(self, request: Request, content_type: str, response: Response) -> RequestError | None:
         """The reason not to read the body, if the headers give one."""
         if content_type not in self._accepted and not request.any_type:
             return RequestError(ErrorKind.UNWANTED_TYPE, content_type[:100])
-        length = header(headers, "Content-Length")
+        length = response.fields.get("Content-Length")
         if length is not None and not request.truncate and int(length) > request.max_bytes:
             return _too_large(request, f"is announced with {int(length):,} bytes")
         return None
@@ -307,9 +308,8 @@ class HttpFetcher:
         self, request: Request, response: Response, headers: Headers, deadline: float
     ) -> _Body | RequestError:
         try:
-            decoder = decoder_for(
-                header_values(headers, "Content-Encoding"), header_values(headers, "Transfer-Encoding")
-            )
+            fields = response.fields
+            decoder = decoder_for(fields.getall("Content-Encoding", ()), fields.getall("Transfer-Encoding", ()))
             if response.content.is_eof():  # nothing to wait for
                 pieces, size = await _receive(response.content, request.max_bytes)
             else:

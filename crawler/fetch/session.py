@@ -15,7 +15,7 @@ from typing import NamedTuple
 import aiohttp
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.streams import StreamReader
-from multidict import CIMultiDict
+from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from crawler.fetch.connector import Connector
@@ -37,6 +37,7 @@ class Response(NamedTuple):
     """
 
     status: int
+    fields: CIMultiDictProxy[str]  # with octets that are no UTF-8 as surrogates, so for comparisons only
     raw_headers: tuple[tuple[bytes, bytes], ...]
     content: StreamReader
     connection: aiohttp.connector.Connection
@@ -110,7 +111,7 @@ class Session:
         except BaseException:
             connection.close()
             raise
-        return Response(message.code, message.raw_headers, content, connection)
+        return Response(message.code, message.headers, message.raw_headers, content, connection)
 
     async def close(self) -> None:
         """Close the connections."""

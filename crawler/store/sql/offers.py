@@ -204,7 +204,7 @@ class Offers:
     @staticmethod
     def _is_news(offer: Offer, known: RecentUrl) -> bool:
         """Whether an offer may change a URL that was offered lately. A seed may have been excluded since."""
-        return offer.is_good and (offer.seed or offer.depth < known.depth)
+        return (offer.seed or offer.depth < known.depth) and offer.is_good
 
     async def _take_fresh(
         self, fresh: Mapping[str, FoundOffer], numbers: dict[str, int], max_depth: int | None, ending: Sequence[int]
