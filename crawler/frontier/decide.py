@@ -9,6 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
+import msgspec
+
 from crawler.frontier.domain_addresses import ROUNDS, addresses_around, is_silent
 from crawler.frontier.offers import Offer
 from crawler.frontier.operator import BLOCKED
@@ -146,7 +148,7 @@ def without_answer(queued: Queued, copy: RobotsCopy, scope: Scope) -> Outcome | 
         return None
     is_last = offer is offers[0]
     if is_last and (copy.action is not RobotsAction.DEFER or copy.failures >= ROUNDS):
-        offer = offer._replace(by_domain=False)
+        offer = msgspec.structs.replace(offer, by_domain=False)
     evidence = f"{copy.note or copy.status}; {offer.url} is tried {'again' if is_last else 'instead'}"
     reason = Reason(ReasonCode.OTHER_ADDRESS, evidence)
     return Outcome(queued, State.EXCLUDED, reason, offers=(offer,), target=offer.url)
