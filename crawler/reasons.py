@@ -37,6 +37,7 @@ class Code(StrEnum):
     sentence: str
     meaning: str
     settings: tuple[str, ...]
+    _template: str  # the sentence with the bare keys of settings
 
     def __new__(cls, value: str, sentence: str = _DETAIL, meaning: str = "", in_details: tuple[str, ...] = ()) -> Self:
         member = str.__new__(cls, value)
@@ -44,6 +45,7 @@ class Code(StrEnum):
         member.sentence = sentence
         member.meaning = meaning or value.replace("_", " ")
         member.settings = (*_SETTING.findall(sentence), *in_details)
+        member._template = _SETTING.sub(r"\1", sentence)
         return member
 
     @property
@@ -53,7 +55,7 @@ class Code(StrEnum):
 
     def render(self, detail: str) -> str:
         """The sentence for people, with the key of each setting in it."""
-        return _SETTING.sub(r"\1", self.sentence).replace(_DETAIL, detail)
+        return self._template.replace(_DETAIL, detail)
 
     def parts(self, rendered: str) -> list[str | Reference]:
         """The sentence ``rendered``, which :meth:`render` made, as the parts of a :class:`CrawlerError`."""

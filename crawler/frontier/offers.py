@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode
 
@@ -28,7 +30,7 @@ LIFTED_BY_BETTER_OFFER = frozenset(
 _LIFTED_BY_SITEMAP = LIFTED_BY_BETTER_OFFER | {ReasonCode.TYPE}
 
 
-class Offer(NamedTuple):
+class Offer(msgspec.Struct, frozen=True, gc=False):
     """A URL as it was found. ``refusal`` is the reason to exclude it; ``None`` queues it."""
 
     url: str

@@ -121,6 +121,7 @@ class Scope:
     def link_refusals(self, links: Iterable[Link], depth: int) -> Iterator[Reason | None]:
         """:meth:`refusal` for each link of a page; it also refuses ``nofollow`` links."""
         refusals_of = self._refusals_of
+        is_blocked = self.blocks.covers if self.blocks.names else None
         too_deep = self._max_depth is not None and depth > self._max_depth
         for url, _, _, follow in links:
             refused, trap = refusals_of(url, False)
@@ -128,7 +129,7 @@ class Scope:
                 refused = self._rule(url, depth, False)
             if refused is None and not follow:
                 refused = _NOFOLLOW
-            yield BLOCKED if refused is None and self.blocks.covers(url) else refused
+            yield BLOCKED if refused is None and is_blocked and is_blocked(url) else refused
 
     def _refusals(self, url: str, is_seed: bool) -> tuple[Reason | None, Reason | None]:
         """Why ``url`` is refused at any depth: by its site or the user's patterns, and by the rules on traps."""
