@@ -25,7 +25,7 @@ from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.frontier.parts import Parts
 from crawler.inspect.first_match import told_of_first_matches
-from crawler.inspect.unknown_hosts import told_of_unknown_seeds
+from crawler.inspect.seeds import Ledger, ledger_at_end
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
@@ -193,14 +193,16 @@ async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: Force
         signals.end_after(settings.limits.max_time_s)
         async with _shown(settings, crawl, store, store, clock, signals):
             end = await run_to_end(crawl, store, clock)
-        result = summary(crawl, await store.counts(), end, shown(settings.store.db), clock.now(), store.parts)
+        ledger = await ledger_at_end(store, settings.store.db, clock.now())
+        counts, db = await store.counts(), shown(settings.store.db)
+        result = summary(crawl, counts, end, db, clock.now(), store.parts, ledger)
         draw = await store.samples.drawn() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
-        unreached = await _told_of_unreached(store, settings)
+        unreached = await told_of_first_matches(store, settings)
         stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)
         nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, clock.now())
     result = result if survey is None else result | {"sample": survey.as_json()}
-    _tell_end(settings, nothing, unreached, result)
+    _tell_end(settings, nothing, _told_of(ledger, nothing) + unreached, result)
     if not settings.output.json:
         if survey is not None:
             console.print()
@@ -252,11 +254,13 @@ async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun, forc
                 await look_back(team.progress, store, clock)
         log_end(end)
         await store.end_run(end, clock.now())
-        result = summary(team, await store.counts(), end, shown(settings.store.db), clock.now(), store.parts)
-        unreached = await _told_of_unreached(store, settings)
+        ledger = await ledger_at_end(store, settings.store.db, clock.now())
+        counts, db = await store.counts(), shown(settings.store.db)
+        result = summary(team, counts, end, db, clock.now(), store.parts, ledger)
+        unreached = await told_of_first_matches(store, settings)
         stopped = signals.came or team.cut_short
         nothing = None if stopped else await why_nothing(store, team.progress, end, settings, clock.now())
-    _tell_end(settings, nothing, unreached, result)
+    _tell_end(settings, nothing, _told_of(ledger, nothing) + unreached, result)
     forced_end.code = _exit_code(team.progress, settings.store.db, nothing, stopped=stopped)
     await _notify_of_end(settings, result, signals, forced_end)
     return forced_end.code
@@ -319,16 +323,15 @@ def _shown(
     return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, patience_s, db, settings.robots)
 
 
-async def _told_of_unreached(store: StoreReader, settings: Settings) -> list[str]:
-    """Sentences about seeds without a host, and about seeds that a robots.txt perhaps closes by mistake."""
-    hosts = await told_of_unknown_seeds(store, settings.store.db)
-    return hosts + await told_of_first_matches(store, settings)
+def _told_of(ledger: Ledger | None, nothing: str | None) -> list[str]:
+    """Sentences about seeds that need a person; ``nothing`` has counted the causes of a run that crawled nothing."""
+    return [] if ledger is None else ledger.told_at_end(has_causes=nothing is not None)
 
 
 def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str], result: dict[str, Any]) -> None:
     """Print the end of a run.
 
-    ``nothing`` says why it crawled nothing, if so; ``unreached`` are sentences about pages that no answer came from.
+    ``nothing`` says why it crawled nothing, if so; ``unreached`` are sentences about seeds without a page.
     """
     if nothing:
         tell(nothing)
