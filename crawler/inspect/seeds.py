@@ -12,6 +12,7 @@ from rich.text import Text
 
 from crawler.cli.console import PrintableConsole
 from crawler.clock import brief_time, iso
+from crawler.errors import Setting
 from crawler.formatting import counted, many
 from crawler.inspect.unknown_hosts import known_hosts, nearest
 from crawler.reasons import ReasonCode
@@ -216,6 +217,20 @@ async def ledger_at_end(store: StoreReader, db: str, now: float) -> Ledger | Non
     """The ledger for the end of a run; ``None`` for so many seeds that the end would take long."""
     (found,) = await store.query(_SQL["count_seeds"])
     return None if found["seeds"] > _MOST_AT_THE_END else await read_ledger(store, db, now)
+
+
+async def told_of_patterns(store: StoreReader, include: Sequence[str]) -> list[str]:
+    """A sentence if ``include``, the patterns of the user, leaves out every URL that links led to."""
+    if not include:
+        return []
+    (found,) = await store.query(_SQL["taken_links"])
+    if found["are_taken"] or not found["left_out"]:
+        return []
+    name, patterns = terminal_name(Setting("scope.include")), ", ".join(map(repr, include))
+    return [
+        f"{name} ({patterns}) leaves out all that the seeds link to ({many(found['left_out'], 'URL')}); the patterns "
+        "are regular expressions, searched for in whole URLs"
+    ]
 
 
 def _seed(row: Mapping[str, Any]) -> Seed:

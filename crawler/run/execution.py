@@ -25,7 +25,7 @@ from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.frontier.parts import Parts
 from crawler.inspect.first_match import told_of_first_matches
-from crawler.inspect.seeds import Ledger, ledger_at_end
+from crawler.inspect.seeds import Ledger, ledger_at_end, told_of_patterns
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
@@ -198,7 +198,7 @@ async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: Force
         result = summary(crawl, counts, end, db, clock.now(), store.parts, ledger)
         draw = await store.samples.drawn() if settings.sample.size is not None else None
         survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
-        unreached = await told_of_first_matches(store, settings)
+        unreached = await _told_of_left_out(store, settings)
         stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)
         nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, clock.now())
     result = result if survey is None else result | {"sample": survey.as_json()}
@@ -257,7 +257,7 @@ async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun, forc
         ledger = await ledger_at_end(store, settings.store.db, clock.now())
         counts, db = await store.counts(), shown(settings.store.db)
         result = summary(team, counts, end, db, clock.now(), store.parts, ledger)
-        unreached = await told_of_first_matches(store, settings)
+        unreached = await _told_of_left_out(store, settings)
         stopped = signals.came or team.cut_short
         nothing = None if stopped else await why_nothing(store, team.progress, end, settings, clock.now())
     _tell_end(settings, nothing, _told_of(ledger, nothing) + unreached, result)
@@ -321,6 +321,11 @@ def _shown(
         return Watch(crawl, store, clock, console, lambda: signals.came, db, workers, robots=settings.robots)
     patience_s = settings.workers.patience_s
     return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, patience_s, db, settings.robots)
+
+
+async def _told_of_left_out(store: StoreReader, settings: Settings) -> list[str]:
+    """Sentences about URLs that a robots.txt perhaps closes by mistake, and about patterns that leave nothing."""
+    return await told_of_patterns(store, settings.scope.include) + await told_of_first_matches(store, settings)
 
 
 def _told_of(ledger: Ledger | None, nothing: str | None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -48,3 +49,28 @@ def test_the_ledger_of_the_seeds(loopback: LoopbackWeb, tmp_path: Path) -> None:
 
     assert here("export", "csv", tmp_path / "seeds.csv", "--table", "seeds", "--db", db).code == 0
     assert (tmp_path / "seeds.csv").read_text().startswith("url,site,outcome,leads_to,")
+
+
+def test_patterns_that_leave_nothing_are_told(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(HASTY)
+    loopback.sites["a.test"] = {"/": Page("<a href=/1>1</a><a href=/2>2</a>"), "/1": Page("1"), "/2": Page("2")}
+    run = ("run", "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db")
+    said = "--include ('/nothing/') leaves out all that the seeds link to (2 URLs); "
+    ended = here(*run, loopback.url("a.test"), "--include", "/nothing/")
+    assert (ended.code, said in ended.err) == (0, True)
+    ended = here(*run, "--include", "/1")
+    assert (ended.code, "leaves out all" in ended.err) == (0, False), "a link is taken now"
+
+
+def test_a_folder_cannot_be_blocked_and_the_remedy_leaves_it_out(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(HASTY)
+    loopback.sites["a.test"] = {"/": Page("<a href=/x/1>1</a>"), "/x/1": Page("1")}
+    run = ("run", "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db")
+    assert here(*run, loopback.url("a.test")).code == 0
+    refused = here("control", "block", loopback.url("a.test", "/x/"), "--db", tmp_path / "c.db")
+    assert refused.code == 2
+    assert f"a block is of a whole site: name {loopback.url('a.test')[:-1]}; " in refused.err
+    (remedy,) = re.findall("`crawler ([^`]+)`", refused.err)
+    assert here(*shlex.split(remedy), "--no-progress").code == 0
+    known = json.loads(here("why", loopback.url("a.test", "/x/1"), "--json", "--db", tmp_path / "c.db").out)
+    assert known["scope_code"] == "pattern"
