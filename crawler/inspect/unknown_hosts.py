@@ -6,8 +6,10 @@ from collections.abc import Collection
 from difflib import get_close_matches
 
 from crawler.clock import brief_time
+from crawler.errors import Setting
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
+from crawler.settings.keys import terminal_name
 from crawler.store.protocols import StoreReader, Waiting
 from crawler.store.statements import load_statements
 from crawler.url import host_of
@@ -26,8 +28,9 @@ def told_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
         return wait.reason
     limit = wait.failing_since + robots.patience_s(wait.robots_status)
     tried = "then tried for the last time" if limit <= wait.until else f"tried again until {brief_time(limit, now)}"
+    name = terminal_name(Setting(f"robots.{robots.limit_on(wait.robots_status)}"))
     spelled = "; is it spelled right?" if wait.robots_status == ErrorKind.DNS_NO_NAME else ""
-    return f"{wait.reason}{spelled} ({tried})"
+    return f"{wait.reason}{spelled} ({tried}: {name})"
 
 
 async def known_hosts(store: StoreReader) -> frozenset[str]:

@@ -88,9 +88,9 @@ def test_a_note_says_what_is_waited_for_and_until_when(
     first = run_virtual(main)[0]
     until = iso(EPOCH_S + give_up_s)
     assert f"everything left waits, first for exmaple.test until {iso(EPOCH_S + 60)[11:]}" in first
-    assert (
-        f": robots.txt: {said} (tried again until {until[11:] if give_up_s == HOUR_S else until[:16] + 'Z'}); " in first
-    )
+    shown = until[11:] if give_up_s == HOUR_S else until[:16] + "Z"
+    limit = "robots.unknown_host_after" if kind is ErrorKind.DNS_NO_NAME else "robots.give_up_after"
+    assert f": robots.txt: {said} (tried again until {shown}: {limit}); " in first
     assert first.endswith("`crawler control block exmaple.test --db c.db` leaves it out")
 
 
