@@ -24,7 +24,7 @@ from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import Pace
 from crawler.frontier.time_left import TimeLeft
 from crawler.inspect.parts import told_merge
-from crawler.inspect.seeds import Ledger, told_in_short
+from crawler.inspect.seeds import Ledger, Outcome, told_in_short
 from crawler.inspect.status import resume_hint
 from crawler.inspect.time_left import read_time_left, told
 from crawler.inspect.unknown_hosts import told_wait
@@ -365,7 +365,7 @@ def print_summary(result: dict[str, Any], console: PrintableConsole) -> None:
         rows.append(("Part", result["part"]))
     if urls is not None:
         rows.append(("URLs", ", ".join(f"{n:,} {state}" for state, n in urls.items())))
-    if (seeds := result["seeds"]) is not None and seeds["count"] > 1:
+    if (seeds := result["seeds"]) is not None and seeds["outcomes"].keys() - {Outcome.FETCHED}:
         rows.append(("Seeds", told_in_short(seeds["outcomes"])))
     console.print(facts(rows))
 
