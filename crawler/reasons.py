@@ -130,7 +130,13 @@ class ReasonCode(Code):
         "scope",
         "scope: {}",
         "outside the scope of the crawl",
-        ("scope.mode", "scope.include", "scope.exclude"),
+        ("scope.mode",),
+    )
+    PATTERN = (
+        "pattern",
+        "pattern: {}",
+        "left out by the patterns of the user",
+        ("scope.include", "scope.exclude"),
     )
     PORT = "port", "port: {} is that of another service than the web", "at a port of another service than the web"
     CONTACT = (

@@ -40,6 +40,7 @@ SECTIONS = {
     ],
     "Use": [
         "running",
+        "seeds",
         "revisits",
         "search",
         "duplicates",

@@ -28,7 +28,7 @@ from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.frontier.parts import Parts
 from crawler.inspect.first_match import told_of_first_matches
-from crawler.inspect.unknown_hosts import told_of_unknown_seeds
+from crawler.inspect.seeds import Ledger, ledger_at_end, told_of_patterns
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
@@ -286,7 +286,7 @@ async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun, forc
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is told about a run that has ended: its summary, why it crawled nothing, and pages without an answer."""
+    """What is told about a run that has ended: its summary, why it crawled nothing, and seeds without a page."""
 
     result: dict[str, Any]
     nothing: str | None = None
@@ -296,10 +296,12 @@ class _Found:
 async def _found(
     settings: Settings, crawl: Watched, store: Store, end: RunEnd, clock: SystemClock, *, stopped: object
 ) -> _Found:
-    now = clock.now()
-    result = summary(crawl, await store.counts(), end, shown(settings.store.db), now, store.parts)
-    unreached = await _told_of_unreached(store, settings)
-    return _Found(result, None if stopped else await why_nothing(store, crawl.progress, end, settings, now), unreached)
+    now, db = clock.now(), settings.store.db
+    ledger = await ledger_at_end(store, db, now)
+    result = summary(crawl, await store.counts(), end, shown(db), now, store.parts, ledger)
+    left_out = await _told_of_left_out(store, settings)
+    nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, now)
+    return _Found(result, nothing, _told_of(ledger, nothing) + left_out)
 
 
 @contextmanager
@@ -375,16 +377,20 @@ def _shown(
     return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, patience_s, db, settings.robots)
 
 
-async def _told_of_unreached(store: Store, settings: Settings) -> list[str]:
-    """Sentences about seeds without a host, and about seeds that a robots.txt perhaps closes by mistake."""
-    hosts = await told_of_unknown_seeds(store, settings.store.db)
-    return hosts + await told_of_first_matches(store, settings)
+async def _told_of_left_out(store: Store, settings: Settings) -> list[str]:
+    """Sentences about URLs that a robots.txt perhaps closes by mistake, and about patterns that leave nothing."""
+    return await told_of_patterns(store, settings.scope.include) + await told_of_first_matches(store, settings)
+
+
+def _told_of(ledger: Ledger | None, nothing: str | None) -> list[str]:
+    """Sentences about seeds that need a person; ``nothing`` has counted the causes of a run that crawled nothing."""
+    return [] if ledger is None else ledger.told_at_end(has_causes=nothing is not None)
 
 
 def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str], result: dict[str, Any]) -> None:
     """Print the end of a run.
 
-    ``nothing`` says why it crawled nothing, if so; ``unreached`` are sentences about pages that no answer came from.
+    ``nothing`` says why it crawled nothing, if so; ``unreached`` are sentences about seeds without a page.
     """
     if nothing:
         tell(nothing)

@@ -450,7 +450,7 @@ def test_a_terminal_without_unicode(web: LoopbackWeb, db_path: Path) -> None:
     ("options", "reason"),
     [
         (LOOPBACK[:2], "address: 127.0.0.1 is a loopback address; --allow-private permits it"),
-        ((*LOOPBACK, "--exclude", "a.test"), "scope: matches --exclude ('a.test')"),
+        ((*LOOPBACK, "--exclude", "a.test"), "pattern: matches --exclude ('a.test')"),
     ],
 )
 def test_a_crawl_with_every_seed_left_out_says_why_on_standard_error(
