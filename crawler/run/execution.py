@@ -159,7 +159,7 @@ def _plain(key: Key, value: Any) -> str:
 
 
 def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]) -> int:
-    """Print what a crawl would send. ``options`` as for :func:`run`."""
+    """Print what a crawl would send. ``options`` as for :func:`run`. The exit code is that of a refused run, if so."""
     settings = configured(Settings(), config, options)
     taken = named_seeds(settings, seeds)
     if not taken.urls:
@@ -172,7 +172,7 @@ def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]
         render_plan(made, settings, console)
         for why in refused:
             tell(f"a run would refuse this: {why}")
-    return 0
+    return UsageError.exit_code if refused else 0
 
 
 async def _refresh(settings: Settings, names: tuple[str, ...], changes: str, forced_end: ForcedEnd) -> int:
