@@ -261,6 +261,11 @@ class WaitCode(Code):
     ADDRESS = "address", "other hosts at {}", "requests to other hosts at the same address"
     LOOK_UP = "look_up", "the look-up of {}", "the look-up of its name"
     DOMAIN = "domain", "other hosts of {}", "requests to other hosts of the same registered domain"
+    LOOP = (
+        "loop",
+        "the time that answers of {} took",
+        "answers of its registered domain that took the crawler much time",
+    )
     READING = "reading", "the reading of its robots.txt", "its large robots.txt, behind those of other sites"
 
 

@@ -16,7 +16,6 @@ from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
-from crawler.engine.loop_share import LoopShares, Room
 from crawler.engine.workbench import (
     LOOK_UP_S,
     GiveBack,
@@ -160,6 +159,14 @@ class _NoAddresses:
         return "{}"
 
 
+class Room(Protocol):
+    """Says whether another answer of a registered domain may be fetched, and waits until it may."""
+
+    def has_room(self, domain: str) -> bool: ...
+
+    async def room(self, domain: str) -> None: ...
+
+
 class _AlwaysRoom:
     """For requests whose answers no parser reads."""
 
@@ -249,7 +256,7 @@ class Gate:
         self._fetcher = fetcher
         self._clock = clock
         self._book: AddressBook = book or _NoAddresses()
-        self._room = LoopShares(room or _AlwaysRoom(), clock)
+        self._room: Room = room or _AlwaysRoom()
         self._bench = Workbench(settings, concurrency, self._room.has_room)
         self._log = log
         self._closed = False
@@ -524,7 +531,8 @@ class Gate:
         :meth:`send` wakes those that wait for the slot as soon as it goes on.
         """
         lag_s = self._lag.in_answer(answer.started_at, answer.finished_at)
-        self._room.charge(ticket.domain, answer.loop_s)
+        if (waits_s := self._bench.charge(ticket.domain, answer.loop_s, self._clock.now())) > 0:
+            operator_log.loop_taken(ticket.domain, answer.loop_s, waits_s)
         before = self._bench.pace(permit.group)
         now = self._clock.now()
         pace = self._bench.done(ticket, now, facts_of(answer, lag_s), permit.site_id, permit.crawl_delay_s)

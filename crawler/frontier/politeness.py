@@ -311,6 +311,7 @@ _LONGEST_OWN_WAIT_S: Mapping[WaitCode, float] = {
     WaitCode.ADDRESS: 7 * _DAY_S,
     WaitCode.DOMAIN: 7 * _DAY_S,
     WaitCode.LOOK_UP: _DAY_S,
+    WaitCode.LOOP: 7 * _DAY_S,
     WaitCode.READING: _DAY_S,
 }
 
