@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from shlex import quote
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from rich.text import Text
 
@@ -18,9 +18,11 @@ from crawler.inspect.unknown_hosts import known_hosts, nearest
 from crawler.reasons import ReasonCode
 from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
-from crawler.store.sections import Store
 from crawler.store.statements import load_statements
 from crawler.url import host_of
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _SQL = load_statements("crawler.inspect", "seeds.sql")
 _MOST_AT_THE_END = 50_000  # seeds, which the store counts within a second

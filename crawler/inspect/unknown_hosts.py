@@ -12,7 +12,6 @@ from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
 from crawler.store.rows import Waiting
-from crawler.store.sections import Store
 from crawler.store.statements import load_statements
 from crawler.url import host_of
 

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.cli.console import PrintableConsole, console
 from crawler.cli.logs import set_up_logging
@@ -58,7 +58,9 @@ from crawler.settings.stored import differing, settings_stored_at
 from crawler.settings.stores import open_store
 from crawler.store.location import db_argument, shown
 from crawler.store.rows import Counts
-from crawler.store.sections import Store
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _LOG = logging.getLogger("crawler.run")
 
