@@ -98,7 +98,7 @@ class RobotsSettings:
         _DAY_S,
         SECONDS,
         "Give a site up if its host refused connections or did not answer for this long.",
-        "Its URLs fail. `crawler run --refresh HOST` asks it again.",
+        "Its URLs fail. Refreshing the host asks it again.",
     )
     min_fresh_s: float = 300.0  # without it, "no-cache" would double a site's load
     retry_first_s: float = setting(
