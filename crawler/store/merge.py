@@ -59,7 +59,7 @@ NOT_MERGED = frozenset(
     {
         *("rank", "site_rank", "text_signature", "site_template", "near_duplicate", "computation"),
         *("sample_draw", "sample", "frame_url"),
-        *("unsettled", "revisit_budget", "part", "outgoing", "hash_key"),
+        *("change_under_way", "revisit_budget", "part", "outgoing", "hash_key"),
     }
 )
 
@@ -103,7 +103,7 @@ async def merge_parts(
         if place is not None:
             await target.bodies.keep_in(place)
         for part in parts:
-            await part.begin_settled_snapshot()
+            await part.begin_complete_snapshot()
         await _Merger(parts, target, on_progress).merge()
         await target.prepare(None)
         await target.fail_circles()

@@ -228,7 +228,7 @@ class Publisher:
                 if mail.email in late:
                     continue
                 outcome = await p.mailer.send(p.sender, mail.email, mail.mail)
-                await self._settle(mail, outcome)
+                await self._store_outcome(mail, outcome)
                 if self._away:
                     break
                 if isinstance(outcome, Later):
@@ -237,7 +237,7 @@ class Publisher:
         next_at = await p.store.next_try_at()
         return inf if next_at is None else next_at
 
-    async def _settle(self, mail: QueuedMail, outcome: Outcome) -> None:
+    async def _store_outcome(self, mail: QueuedMail, outcome: Outcome) -> None:
         store, note, was_away = self._p.store, self._p.note, self._away
         self._away = isinstance(outcome, Later) and not outcome.reached
         match outcome:

@@ -196,7 +196,7 @@ class Carrier(StoreSection):
         """Carry over the offers of this worker (``None``: of every worker), and those of workers that have ended."""
         while left := await self._read.fetch("offers_left", worker=worker, limit=_AT_ONCE):
             numbers = await self._take_in(left, worker, refresh)
-            await self._settle(left, numbers, worker, refresh)
+            await self._store_links(left, numbers, worker, refresh)
         self._offers.has_left = False
 
     async def _require_lease(self, worker: int | None) -> None:
@@ -221,12 +221,12 @@ class Carrier(StoreSection):
                     if row.target is not None:
                         nearer[row.target] = min(row.depth, nearer.get(row.target, row.depth))
                 better = await self._offers.nearer(nearer, max_depth)
-                touched |= groups | await self._offers.settle(better, max_depth)
+                touched |= groups | await self._offers.apply_better(better, max_depth)
             await refresh(touched)
         return numbers
 
     @retrying
-    async def _settle(
+    async def _store_links(
         self, left: Sequence[Any], numbers: Mapping[str, int], worker: int | None, refresh: Refresh
     ) -> None:
         """The second step. A page that has come nearer to a seed since also brings the URLs of its new links nearer."""
@@ -254,7 +254,7 @@ class Carrier(StoreSection):
                     if row.max_depth == max_depth and row.source_depth is not None and depths[number] < row.source_depth
                 ]
                 if moved:
-                    touched |= await self._offers.settle(await self._offers.entailed(moved, max_depth), max_depth)
+                    touched |= await self._offers.apply_better(await self._offers.entailed(moved, max_depth), max_depth)
             await refresh(touched)
 
 

@@ -204,13 +204,13 @@ class PostgresStore(Store):
         await self._carry_all()
 
     async def others_at_work(self) -> bool:
-        """As for every store. A worker that is idle carries over what others left that have ended: it commits nothing."""
+        """As in the base class. An idle worker also carries over the offers of ended workers: it has no commits."""
         if self._workers.id and monotonic_s() - self._carried_at > _CARRY_EVERY_S:
             self._carried_at = monotonic_s()
             await self._carry(self._workers.id, self._limits)
         return await super().others_at_work()
 
-    async def begin_settled_snapshot(self) -> None:
+    async def begin_complete_snapshot(self) -> None:
         for _ in range(_SNAPSHOTS_TRIED):
             await self._carry_all()
             await self.begin_snapshot()

@@ -237,7 +237,7 @@ class Committer:
         nearer = [row.id for row in rows if row.depth < claimed[row.id]]
         if not nearer:
             return set()
-        return await self._offers.settle(await self._offers.entailed(nearer, max_depth), max_depth)
+        return await self._offers.apply_better(await self._offers.entailed(nearer, max_depth), max_depth)
 
     async def _store_pages(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
         bodies: dict[bytes, Body] = {}

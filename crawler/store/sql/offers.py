@@ -384,7 +384,7 @@ class Offers:
                 better[row.id] = FoundOffer(offer, None)
         return better
 
-    async def settle(self, better: Mapping[int, FoundOffer], max_depth: int | None) -> set[int]:
+    async def apply_better(self, better: Mapping[int, FoundOffer], max_depth: int | None) -> set[int]:
         """Apply offers that :meth:`entailed` or :meth:`nearer` found; returns the groups that have new work."""
         return await self.groups(await self._apply(better, max_depth))
 

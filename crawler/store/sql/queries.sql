@@ -382,11 +382,11 @@ SELECT count(*) AS n FROM frontier;
 -- name: excluded_count
 SELECT count(*) AS n FROM url WHERE state = 'excluded';
 
--- name: settle
-DELETE FROM unsettled;
+-- name: end_change
+DELETE FROM change_under_way;
 
--- name: unsettle
-INSERT INTO unsettled (since) VALUES (:now);
+-- name: begin_change
+INSERT INTO change_under_way (since) VALUES (:now);
 
 -- name: unfinished_copy
 SELECT source FROM store_copy WHERE done_at IS NULL ORDER BY source;
@@ -755,7 +755,7 @@ UPDATE site AS s SET group_id = g.id FROM given(:group_name text, :id bigint)
 JOIN politeness_group g ON g.name = t.group_name WHERE s.id = t.id;
 
 -- name: last_settings
-SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END AS settings FROM run
+SELECT CASE WHEN EXISTS (SELECT 1 FROM change_under_way) THEN '{}' ELSE settings END AS settings FROM run
 WHERE id <> :run_id AND setting(auxiliary_run) IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: due_revisits

@@ -22,7 +22,7 @@ CREATE TABLE run (                       -- one row per `crawler run` on this st
   pages_before INTEGER NOT NULL DEFAULT 0  -- pages in the store when the run began
 );
 
-CREATE TABLE unsettled (since REAL NOT NULL);  -- one row while a run with changed options is being begun
+CREATE TABLE change_under_way (since REAL NOT NULL);  -- one row while a run with changed options is being begun
 
 CREATE TABLE worker (                    -- one row per process that has crawled into this store
   id own_number(),

@@ -240,7 +240,7 @@ class Store(ABC):
         await self.recover(now)
         async with self._writing():
             if "auxiliary_run" not in settings:
-                await self._sql.execute("settle")
+                await self._sql.execute("end_change")
             await self._revisits.sweep()
             await self._sql.execute("sweep_unread")
             await self._abandon_robots_waits()
@@ -304,7 +304,7 @@ class Store(ABC):
         return int((await self._read.fetch_one("last_request")).id)
 
     async def last_settings(self) -> dict[str, Any] | None:
-        """The settings of the run before this one; empty after :meth:`unsettle`."""
+        """The settings of the run before this one; empty after :meth:`begin_change`."""
         row = await self._read.fetch_one("last_settings", run_id=self._run_id)
         return None if row is None else dict(json.loads(row.settings))
 
@@ -349,13 +349,13 @@ class Store(ABC):
         """
         return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id)).any_other)
 
-    async def unsettle(self, now: float) -> None:
+    async def begin_change(self, now: float) -> None:
         """Note that the store is being adapted to changed options.
 
         Until :meth:`start_run` the store conforms to no options, and :meth:`last_settings` is empty.
         """
         async with self._writing():
-            await self._sql.execute("unsettle", now=now)
+            await self._sql.execute("begin_change", now=now)
 
     @retrying
     async def recover(self, now: float) -> None:
@@ -767,7 +767,7 @@ class Store(ABC):
         """Drop the temporary tables, and read the newest state of the store again."""
         await self.query("ROLLBACK")
 
-    async def begin_settled_snapshot(self) -> None:
+    async def begin_complete_snapshot(self) -> None:
         """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""
         await self.begin_snapshot()
 
