@@ -1,4 +1,4 @@
-"""Takes in the offers of the other parts of a crawl, and sees when all parts are done."""
+"""Receives the offers of the other parts of a crawl, and finds out when all parts are done."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class PartAway(StoreError):
 class PartExchange:
     """The exchange of this part with the others. It asks one of them at a time.
 
-    Each part takes in the offers to it from the stores of the others: it stores them, and then deletes them there. A
+    Each part receives the offers to it from the stores of the others: it stores them, and then deletes them there. A
     process that is killed in between stores them again, without effect.
 
     ``limits`` are the greatest depth and the most pages of a site. :meth:`may_bring_work` waits ``patience_s`` for a
@@ -118,12 +118,12 @@ class PartExchange:
         self._clock = clock
         self._limits = limits
         self._patience_s = patience_s
-        self._quiet: list[int] | None = None  # what each part had taken at the last look, if that was quiet
+        self._quiet: list[int] | None = None  # offers that each part had received at the last look, if it was quiet
         self._seen: dict[int, tuple[PartLook | None, float]] = {}  # the last look at each part, and its first time
         self._told: dict[int, float] = {}  # the first time of the look at each part when its silence was told
 
     async def keep_receiving(self, wake: Callable[[], None]) -> None:
-        """Take in offers for ever. ``wake`` is called after each transaction."""
+        """Receive offers until cancelled. ``wake`` is called after each transaction."""
         while True:
             for other in self._others:
                 with suppress(PartAway):
@@ -134,13 +134,13 @@ class PartExchange:
             await self._clock.sleep(_LOOK_EVERY_S)
 
     async def _receive(self, other: OtherPart) -> int:
-        """Take in some offers of another part; returns how many."""
+        """Receive some offers of another part; returns how many."""
         async with other.asked() as theirs:
             rows = await theirs.outgoing(self._own, _AT_ONCE)
         if rows:
-            await self._store.take_in(other.number, [row.offer for row in rows], *self._limits)
+            await self._store.receive_offers(other.number, [row.offer for row in rows], *self._limits)
             async with other.asked() as theirs:
-                await theirs.outgoing_taken(self._own, [row.id for row in rows])
+                await theirs.delete_outgoing(self._own, [row.id for row in rows])
         return len(rows)
 
     async def robots_of(self, site: str) -> RobotsCopy | None:
@@ -185,7 +185,7 @@ class PartExchange:
                 looks[other.number] = look
         quiet = None
         if len(looks) > len(self._others) and is_quiet(looks):
-            quiet = [look.taken for look in looks.values()]
+            quiet = [look.received for look in looks.values()]
         is_over = quiet is not None and quiet == self._quiet
         self._quiet = quiet
         if quiet is None:

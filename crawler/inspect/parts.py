@@ -43,11 +43,11 @@ class PartStatus(NamedTuple):
         """As labelled lines."""
         rows: list[Fact] = [("Part", told_merge(self.parts))]
         for other in self.others:
-            counts = f"{many(other.waiting, 'offer')} to it not taken in yet"
+            counts = f"{many(other.waiting, 'offer')} to it not received yet"
             if other.part in self.unbegun:
                 counts = f"not begun, {counts}"
             else:
-                counts += f", {many(other.taken, 'offer')} of it taken in here"
+                counts += f", {many(other.received, 'offer')} of it received here"
             rows.append((f"Part {other.part + 1}", f"{shown(other.db)}: {counts}"))
         if self.is_waiting:
             rows.append(("Waiting", "for the other parts: nothing of this part is left, and they may still offer URLs"))
@@ -79,7 +79,7 @@ async def told_unfinished(stores: Mapping[int, Store], parts: Parts) -> str:
         elif queued:
             told.append(f"{shown(db)} has {many(queued, 'queued URL')}")
         elif any(number in look.offers_to for look in looks.values()):
-            told.append(f"{shown(db)} has offers of other parts to take in")
+            told.append(f"{shown(db)} has offers of other parts to receive")
     return ", ".join(told)
 
 

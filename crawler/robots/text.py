@@ -134,7 +134,7 @@ _NONE: Mapping[int, Line] = {}
 
 
 def _lines(text: str, mended: Mapping[int, Line] = _NONE) -> tuple[tuple[Line, ...], int]:
-    """The lines to keep, and the number of lines with unknown fields. ``mended`` has lines to take instead."""
+    """The lines to keep, and the number of lines with unknown fields. ``mended`` has lines to use instead."""
     lines: list[Line] = []
     extensions = 0
     for number, content, commented in contents(text):

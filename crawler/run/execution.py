@@ -161,11 +161,11 @@ def _plain(key: Key, value: Any) -> str:
 def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]) -> int:
     """Print what a crawl would send. ``options`` as for :func:`run`."""
     settings = configured(Settings(), config, options)
-    taken = named_seeds(settings, seeds)
-    if not taken.urls:
+    named = named_seeds(settings, seeds)
+    if not named.urls:
         raise UsageError("no seeds to plan for: name URLs, or a file with ", Setting("seeds.file"))
-    made = plan_of(settings, taken.urls)
-    refused = [error.told(terminal_name) for error in refusals(settings, taken.urls, taken.strata or {})]
+    made = plan_of(settings, named.urls)
+    refused = [error.told(terminal_name) for error in refusals(settings, named.urls, named.strata or {})]
     if settings.output.json:
         print_json(plan_json(made, settings) | {"refused": refused})
     else:

@@ -53,19 +53,19 @@ _SHOWN = 3  # refused URLs
 def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, db: str, as_json: bool) -> int:
     """Tell the crawl that URLs have changed, and `crawler run --revisit` visits them first."""
     good, bad = read_seeds(text.encode(errors="surrogatepass") for text in urls)
-    require_good(bad, "command line", "no hint was taken", unit="URL")
+    require_good(bad, "command line", "no hint was stored", unit="URL")
     if file is not None:
         more, bad = read_seeds(seed_lines(file))
-        require_good(bad, f"--from {file.name}", "no hint was taken", unit="line")
+        require_good(bad, f"--from {file.name}", "no hint was stored", unit="line")
         good += more
 
     if not urls and file is None:
         raise UsageError("say which URLs have changed: as arguments, or in a file with --from")
 
-    async def take() -> int:
+    async def apply() -> int:
         async with existing_store(store_at(db), read_only=False) as store:
             kind = HintKind.GONE if gone else HintKind.CHANGED
-            heeded, refused = await take_hints(store, good, kind, source)
+            heeded, refused = await apply_hints(store, good, kind, source)
         if as_json:
             print_json(heeded._asdict() | {"refused": refused})
         else:
@@ -81,10 +81,10 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
                 tell(f"{len(refused) - _SHOWN:,} more URLs are ignored: --json names them")
         return 0
 
-    return run_async(take())
+    return run_async(apply())
 
 
-async def take_hints(store: Store, urls: Iterable[str], kind: HintKind, source: str) -> tuple[Heeded, dict[str, str]]:
+async def apply_hints(store: Store, urls: Iterable[str], kind: HintKind, source: str) -> tuple[Heeded, dict[str, str]]:
     """Give the store hints about ``urls``, under the scope and the settings of the last run.
 
     Also returns the new URLs that the scope refuses, each with the reason.
@@ -101,7 +101,7 @@ async def take_hints(store: Store, urls: Iterable[str], kind: HintKind, source: 
     scope, revisit, total = await scope_of(store, settings, now), settings.revisit, Heeded()
     for batch in _batches(urls):
         hints = [Hint(url, kind, now, source) for url in batch]
-        heeded = await store.revisits.take_hints(hints, revisit, now, refusal)
+        heeded = await store.revisits.apply_hints(hints, revisit, now, refusal)
         total = total.plus(heeded)
     return total, refused
 

@@ -2,7 +2,7 @@
 
 Each part has numbers of its own, and a key of its own for hashes, so rows are numbered anew. The row of a URL or a
 site is that of the part which requests it. Other parts have rows of it only because their pages link to it. The merged
-store is a crawl on one database that can go on: an offer that its part has not taken in yet becomes a queued URL, and
+store is a crawl on one database that can go on: an offer that its part has not received yet becomes a queued URL, and
 so does a URL on a site whose robots.txt redirects to a domain of another part. The robots.txt of such a site is
 requested again.
 

@@ -1,4 +1,4 @@
-"""The rows that go into the store and come out of it, and what a commit takes and returns.
+"""The rows that are stored and read, and the arguments and the result of a commit.
 
 Times are in seconds since the epoch.
 """

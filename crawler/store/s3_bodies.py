@@ -1,4 +1,4 @@
-"""Objects in a bucket of S3, through obstore, which takes credentials, endpoint and region from the environment."""
+"""Objects in a bucket of S3, through obstore, which reads credentials, endpoint and region from the environment."""
 
 from __future__ import annotations
 

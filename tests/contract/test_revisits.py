@@ -165,7 +165,7 @@ async def test_hints_move_visits_of_known_urls_and_add_new_urls(harness: Harness
     at = harness.now - 1
     urls = (A, f"{A}new", "http://out.test/")
     hints = [Hint(url, HintKind.CHANGED, at, "rup") for url in urls]
-    heeded = await harness.store.revisits.take_hints(
+    heeded = await harness.store.revisits.apply_hints(
         hints, SETTINGS, harness.now, lambda url, depth: reason("scope: out") if "out" in url else None
     )
     assert heeded == Heeded(moved=1, new=1, ignored=1)
@@ -177,7 +177,7 @@ async def test_hints_move_visits_of_known_urls_and_add_new_urls(harness: Harness
 async def test_a_hint_does_not_come_before_the_least_pause(harness: Harness) -> None:
     await crawled(harness)
     harness.now += 10
-    await harness.store.revisits.take_hints(
+    await harness.store.revisits.apply_hints(
         [Hint(A, HintKind.GONE, harness.now, "x")], SETTINGS, harness.now, lambda *_: None
     )
     assert await queue(harness, days=0) == 0

@@ -38,7 +38,7 @@ async def test_a_supervisor_is_at_work_until_its_first_worker_is(postgres: Clust
         assert [row["worker"] for row in await worker.query("SELECT worker FROM workers")] == [worker.worker_id]
         await worker.end_run(RunEnd(EndCode.DONE), clock.now())
         assert await above.run_under_way(clock.now()) is None
-        await above.take_part(run_id, clock.now(), at_work=False)
+        await above.register_in_run(run_id, clock.now(), at_work=False)
         await above.end_run(RunEnd(EndCode.DONE), clock.now())
         assert await worker.run_under_way(clock.now()) is None
     finally:

@@ -489,7 +489,7 @@ def test_hints_bring_known_urls_forward_and_offer_new_ones(db_path: Path) -> Non
             Hint("http://a.test/none", HintKind.GONE, now, "rup"),
         ]
         store = await SqliteStore.open(db_path)
-        heeded = await store.revisits.take_hints(
+        heeded = await store.revisits.apply_hints(
             hints, DAILY, now, lambda url, depth: reason("scope: elsewhere") if "b.test" in url else None
         )
         await store.close()
@@ -508,7 +508,7 @@ def test_hostile_hints_do_not_raise_the_request_rate(db_path: Path) -> None:
         for _ in range(30):
             await clock.sleep(100)
             store = await SqliteStore.open(db_path)
-            await store.revisits.take_hints(
+            await store.revisits.apply_hints(
                 [Hint(PAGE, HintKind.CHANGED, clock.now(), "x")], DAILY, clock.now(), lambda *_: None
             )
             await store.close()

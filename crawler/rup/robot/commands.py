@@ -283,7 +283,7 @@ def sync(
         tally = None
         if maildir is not None or imap is not None:
             async with _mailbox(maildir, imap) as box:
-                tally = await subscriber.take_mail(box)
+                tally = await subscriber.read_mailbox(box)
         if asked := await subscriber.catch_up(name):
             busy.append(asked)
         return tally, None if reach is None or name is None else await subscriber.index(name, reach)

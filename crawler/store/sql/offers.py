@@ -173,7 +173,7 @@ class Offers:
                     found[url] = each
         return found
 
-    async def take(
+    async def store(
         self, offers: Mapping[str, FoundOffer], max_depth: int | None, ending: Sequence[int] = ()
     ) -> tuple[dict[str, int], set[int]]:
         """Store the best offer of each URL. ``ending`` are the URLs that the same transaction ends.
@@ -189,7 +189,7 @@ class Offers:
                 fresh[url] = found
             else:
                 numbers[url] = known.number
-        touched = await self._take_fresh(fresh, numbers, max_depth, ending) if fresh or ending else set()
+        touched = await self._store_fresh(fresh, numbers, max_depth, ending) if fresh or ending else set()
         if len(numbers) < len(offers):
             left_out = next(url for url in offers if url not in numbers)
             _LOG.warning(
@@ -206,7 +206,7 @@ class Offers:
         """Whether an offer may change a URL that was offered lately. A seed may have been excluded since."""
         return offer.is_good and (offer.seed or offer.depth < known.depth)
 
-    async def _take_fresh(
+    async def _store_fresh(
         self, fresh: Mapping[str, FoundOffer], numbers: dict[str, int], max_depth: int | None, ending: Sequence[int]
     ) -> set[int]:
         """Store offers that may be news; fills in ``numbers``, returns the groups with new work."""
@@ -216,9 +216,9 @@ class Offers:
         while rest:
             inserts, changed = await self._compare(rest, numbers)
             better |= changed
-            taken = await self._insert(list(inserts.values()))
-            queued += [n for n, row in inserts.items() if row["state"] == State.QUEUED and n not in taken]
-            rest = {url: found for url, found in rest.items() if numbers.get(url) in taken}
+            collided = await self._insert(list(inserts.values()))
+            queued += [n for n, row in inserts.items() if row["state"] == State.QUEUED and n not in collided]
+            rest = {url: found for url, found in rest.items() if numbers.get(url) in collided}
         await self.enqueue(queued)
         for url, (offer, _) in fresh.items():
             if url in numbers:

@@ -126,9 +126,9 @@ UPDATE worker SET commits = commits + 1, requests = requests + :requests WHERE i
 -- name: end_worker
 UPDATE worker SET ended_at = :now, ended_code = :ended_code, ended_by = :ended_by WHERE id = :worker AND ended_at IS NULL;
 
--- name: pages_taken
--- Under a limit on the pages of a run: the pages taken, and those reserved for other workers.
-SELECT r.pages_before + (SELECT sum(pages) FROM worker WHERE run_id = r.id) AS taken,
+-- name: pages_used
+-- Under a limit on the pages of a run: the pages used, and those reserved for other workers.
+SELECT r.pages_before + (SELECT sum(pages) FROM worker WHERE run_id = r.id) AS used,
   (SELECT coalesce(sum(reserved), 0) FROM worker WHERE run_id = r.id AND id <> w.id AND ended_at IS NULL) AS reserved
 FROM worker w JOIN run r ON r.id = w.run_id WHERE w.id = :worker;
 
@@ -151,12 +151,12 @@ SELECT number, db, is_own FROM part ORDER BY number;
 -- name: insert_part
 INSERT INTO part (number, db, is_own) VALUES (:number, :db, :is_own);
 
--- name: count_taken
-UPDATE part SET taken = taken + :offers WHERE number = :part;
+-- name: count_received
+UPDATE part SET received = received + :offers WHERE number = :part;
 
 -- name: part_traffic
--- The other parts, with the offers that wait for each, and those that were taken in from it.
-SELECT p.number, p.db, (SELECT count(*) FROM outgoing o WHERE o.part = p.number) AS waiting, p.taken
+-- The other parts, with the offers that wait for each, and the number that was received from it.
+SELECT p.number, p.db, (SELECT count(*) FROM outgoing o WHERE o.part = p.number) AS waiting, p.received
 FROM part p WHERE p.is_own = 0 ORDER BY p.number;
 
 -- name: outgoing
@@ -890,7 +890,7 @@ UPDATE url AS u SET state = 'excluded', reason_code = 'other_part', reason = :se
 FROM site s WHERE u.id in_numbers(:numbers) AND u.state = 'queued' AND s.id = site_of(u.id)
   AND s.other_part IS NOT NULL;
 
--- name: outgoing_taken
+-- name: delete_outgoing
 -- Numbers are never given twice: an offer that came since stays.
 DELETE FROM outgoing WHERE part = :part AND id in_numbers(:numbers);
 
@@ -937,7 +937,7 @@ UPDATE url AS u SET state = 'excluded', reason_code = 'forgotten', reason = t.re
 FROM given(:reason text, :id bigint) WHERE u.id = t.id;
 
 -- name: forgettable
--- What a JSON list of URLs would take out.
+-- The content that the deletion of a JSON list of URLs would remove.
 SELECT (SELECT count(*) FROM page WHERE url_id in_numbers(:numbers)) AS pages,
   (SELECT count(*) FROM page_version WHERE url_id in_numbers(:numbers)) AS versions,
   (SELECT count(*) FROM link WHERE source in_numbers(:numbers)) AS links;

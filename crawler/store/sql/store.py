@@ -193,7 +193,7 @@ class Store(ABC):
         self._waits_for_room = waits
 
     async def _count(self, statement: str) -> Any:
-        """The row of a statement that may take minutes. The crawl continues at the same time."""
+        """The row of a statement that may run for minutes. The crawl continues at the same time."""
         return await self._read.fetch_one(statement)
 
     @asynccontextmanager
@@ -246,7 +246,7 @@ class Store(ABC):
             await self._abandon_robots_waits()
             run = await self._sql.fetch_one("insert_run", now=now, version=VERSION, settings=json.dumps(settings))
         await self.bodies.delete_dropped()
-        await self.take_part(int(run.id), now, at_work=at_work)
+        await self.register_in_run(int(run.id), now, at_work=at_work)
         return self._run_id
 
     async def _abandon_robots_waits(self) -> None:
@@ -258,7 +258,7 @@ class Store(ABC):
             groups = await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))
             await self._readiness.refresh({row.group_id for row in groups})
 
-    async def take_part(self, run_id: int, now: float, *, at_work: bool) -> None:
+    async def register_in_run(self, run_id: int, now: float, *, at_work: bool) -> None:
         """Register for a run, as a worker or as a supervisor of workers that are about to start."""
         self._run_id = run_id
         if at_work:
@@ -438,7 +438,7 @@ class Store(ABC):
                 for url, refusal in urls[start : start + _SEEDS_AT_ONCE]
             }
             async with self._writing():
-                numbers, touched = await self._offers.take(batch, None)
+                numbers, touched = await self._offers.store(batch, None)
                 named = [{"id": number, "by_domain": int(url in domains)} for url, number in numbers.items()]
                 await self._sql.execute_many("set_seed", named)
                 await self._readiness.refresh(touched)
@@ -711,15 +711,15 @@ class Store(ABC):
         row = await self._read.fetch_one("part_look")
         offers_to = frozenset(map(int, row.offers_to.split(","))) if row.offers_to else frozenset()
         has_ended = row.finished_at is not None
-        return PartLook(bool(row.has_begun), has_ended, bool(row.has_work), row.taken, row.seen_at, offers_to)
+        return PartLook(bool(row.has_begun), has_ended, bool(row.has_work), row.received, row.seen_at, offers_to)
 
     async def part_traffic(self) -> list[PartTraffic]:
         """The exchange of this part with each other part."""
         rows = await self._read.fetch("part_traffic")
-        return [PartTraffic(row.number, row.db, row.waiting, row.taken) for row in rows]
+        return [PartTraffic(row.number, row.db, row.waiting, row.received) for row in rows]
 
     async def outgoing(self, part: int, limit: int) -> list[OutgoingOffer]:
-        """The oldest offers to another part that were not taken in yet."""
+        """The oldest offers to another part that it has not received yet."""
         return [
             OutgoingOffer(
                 row.id,
@@ -738,19 +738,19 @@ class Store(ABC):
         ]
 
     @retrying
-    async def outgoing_taken(self, part: int, numbers: Sequence[int]) -> None:
-        """Delete offers that the other part has taken in."""
+    async def delete_outgoing(self, part: int, numbers: Sequence[int]) -> None:
+        """Delete offers that the other part has received."""
         async with self._writing():
-            await self._sql.execute("outgoing_taken", part=part, numbers=json.dumps(list(numbers)))
+            await self._sql.execute("delete_outgoing", part=part, numbers=json.dumps(list(numbers)))
 
     @retrying
-    async def take_in(
+    async def receive_offers(
         self, part: int, offers: Sequence[Offer], max_depth: int | None, pages_per_site: int | None
     ) -> None:
         """Store offers of another part, in one transaction. Those that are known already change nothing."""
         async with self._writing():
-            _, touched = await self._offers.take(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
-            await self._sql.execute("count_taken", part=part, offers=len(offers))
+            _, touched = await self._offers.store(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
+            await self._sql.execute("count_received", part=part, offers=len(offers))
             await self._readiness.refresh(touched, pages_per_site)
 
     # --- snapshots and copies -----------------------------------------------------------------

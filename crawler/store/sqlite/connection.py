@@ -283,7 +283,7 @@ def is_held(path: Path) -> bool:
 def holder(lock: Path) -> str:
     """Who holds the lock file, such as `` (crawler run, process 1234)``; "" where the system does not tell.
 
-    The file itself could not say so: whoever tries to take the lock empties it.
+    The lock file itself cannot name its holder: each process that tries to lock it empties it.
     """
     try:
         inode = lock.stat().st_ino

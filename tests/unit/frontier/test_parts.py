@@ -10,7 +10,7 @@ from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode
 
 IDLE = PartLook(
-    has_begun=True, has_ended=False, has_work=False, taken=3, seen_at=1.0, offers_to=frozenset()
+    has_begun=True, has_ended=False, has_work=False, received=3, seen_at=1.0, offers_to=frozenset()
 )  # of three parts
 
 
