@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY_S = 1.0
 _AT_ONCE = 2_000  # offers in one transaction
-_TOLD_AFTER_S = 10.0  # the commands of all parts are begun one after the other
+_REPORTED_AFTER_S = 10.0  # the commands of all parts are begun one after the other
 
 
 class OtherPart:
@@ -43,7 +43,7 @@ class OtherPart:
         self._tell = tell
         self._store: Store | None = None
         self._away_since: float | None = None
-        self._is_told = False
+        self._is_reported = False
         self._mutex = asyncio.Lock()
 
     @asynccontextmanager
@@ -59,15 +59,15 @@ class OtherPart:
                 self._note_away()
                 raise PartAway(str(error)) from error
             self._away_since = None
-            if self._is_told:
-                self._is_told = False
+            if self._is_reported:
+                self._is_reported = False
                 self._tell(f"{self.name}: this part of the crawl answers")
 
     def _note_away(self) -> None:
         now = self._clock.now()
         self._away_since = self._away_since or now
-        if not self._is_told and now - self._away_since >= _TOLD_AFTER_S:
-            self._is_told = True
+        if not self._is_reported and now - self._away_since >= _REPORTED_AFTER_S:
+            self._is_reported = True
             self._tell(f"{self.name}: this part of the crawl does not answer; offers to it and from it wait")
 
     def away_s(self) -> float:
@@ -120,7 +120,9 @@ class PartExchange:
         self._patience_s = patience_s
         self._quiet: list[int] | None = None  # offers that each part had received at the last look, if it was quiet
         self._seen: dict[int, tuple[PartLook | None, float]] = {}  # the last look at each part, and its first time
-        self._told: dict[int, float] = {}  # the first time of the look at each part when its silence was told
+        self._reported_at: dict[
+            int, float
+        ] = {}  # the first time of the look at each part when its silence was reported
 
     async def keep_receiving(self, wake: Callable[[], None]) -> None:
         """Receive offers until cancelled. ``wake`` is called after each transaction."""
@@ -205,8 +207,8 @@ class PartExchange:
             if not is_awaited:
                 continue
             silent_s = self._clock.now() - since
-            if silent_s >= _TOLD_AFTER_S and self._told.get(other.number) != since:
-                self._told[other.number] = since
+            if silent_s >= _REPORTED_AFTER_S and self._reported_at.get(other.number) != since:
+                self._reported_at[other.number] = since
                 other.tell_awaited(since + self._patience_s)
             if silent_s >= self._patience_s:
                 raise StoreError(

@@ -103,14 +103,14 @@ def with_folders(hints: Iterable[Hint], known: Container[str]) -> list[Hint]:
     A server reports the file (``/docs/index.html``), while links often name the folder (``/docs/``). The hint about the
     file stays if the file is known too, or if the folder is not.
     """
-    told: dict[str, Hint] = {}
+    replaced: dict[str, Hint] = {}
     for hint in hints:
         folder = folder_of(hint.url)
         if folder is not None and folder in known:
-            told.setdefault(folder, hint._replace(url=folder, kind=HintKind.CHANGED))
+            replaced.setdefault(folder, hint._replace(url=folder, kind=HintKind.CHANGED))
         if folder is None or folder not in known or hint.url in known:
-            told[hint.url] = hint
-    return list(told.values())
+            replaced[hint.url] = hint
+    return list(replaced.values())
 
 
 def hints_in(offers: Iterable[Offer], source: str) -> tuple[Hint, ...]:

@@ -83,7 +83,7 @@ class Doubts:
     def as_json(self) -> dict[str, object]:
         return {"doubts": [doubt._asdict() for doubt in self.first], "doubts_count": self.count}
 
-    def told(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """One sentence for each of ``first``, and one sentence for the rest."""
         left = self.count - len(self.first)
         return [*map(str, self.first), *([f"{left:,} more such lines, not shown"] if left else [])]

@@ -94,7 +94,7 @@ async def apply_hints(store: Store, urls: Iterable[str], kind: HintKind, source:
     def refusal(url: str, depth: int) -> Reason | None:
         found = scope.refusal(url, depth)
         if found is not None:
-            refused[url] = found.code.told(found.sentence, terminal_name)
+            refused[url] = found.code.message(found.sentence, terminal_name)
         return found
 
     now, settings = SystemClock().now(), (await stored_settings(store) or Settings())

@@ -225,7 +225,7 @@ class WaitNotes:
         self._crawl, self._awaited, self._clock, self._tell = crawl, awaited, clock, tell
         self._stopped_by, self._patience_s, self._db = stopped_by, patience_s, db
         self._robots = robots
-        self._told = set[str]()  # about the database that does not answer
+        self._reported = set[str]()  # about the database that does not answer
         self._away_s = 0.0
 
     async def __aenter__(self) -> None:
@@ -263,9 +263,9 @@ class WaitNotes:
     def _note_silence(self) -> None:
         away_s, stopped_by = self._awaited.away_s, self._stopped_by()
         if away_s is None:
-            if self._told:
+            if self._reported:
                 self._tell(f"the database answers again, after {duration(self._away_s)}")
-            self._told.clear()
+            self._reported.clear()
             return
         self._away_s = away_s
         if stopped_by is not None:
@@ -278,8 +278,8 @@ class WaitNotes:
             self._tell_once(f"the database does not answer; the crawl waits {patience} at most (workers.patience)")
 
     def _tell_once(self, what: str, kind: str = "") -> None:
-        if kind not in self._told:
-            self._told.add(kind)
+        if kind not in self._reported:
+            self._reported.add(kind)
             self._tell(what)
 
 
@@ -301,7 +301,7 @@ def summary(
     """
     progress = crawl.progress
     return {
-        "ended_by": end.told(terminal_name),
+        "ended_by": end.message(terminal_name),
         "ended_code": end.code,
         "db": db,
         "part": None if parts is None else told_merge(parts),
@@ -343,8 +343,8 @@ def print_summary(result: dict[str, Any], console: PrintableConsole) -> None:
     if run["revisits"]:
         rows.append(("Revisits", ", ".join(f"{n:,} {found}" for found, n in run["revisits"].items())))
     if run["refusals"]:
-        told = (f"{many(n, 'page')} {_REFUSALS[ReasonCode(code)]}" for code, n in sorted(run["refusals"].items()))
-        rows.append(("Preferences", ", ".join(told)))
+        refused = (f"{many(n, 'page')} {_REFUSALS[ReasonCode(code)]}" for code, n in sorted(run["refusals"].items()))
+        rows.append(("Preferences", ", ".join(refused)))
     if run["troubles"]:
         troubles = sorted(run["troubles"].items(), key=lambda item: -item[1])
         more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""

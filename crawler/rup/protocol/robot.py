@@ -204,10 +204,10 @@ def on_report(server: Server | None, report: Report) -> AcceptedReport | Ignored
 def joined(heard: Unconfirmed, more: Unconfirmed) -> Unconfirmed:
     """All reports of both: under each number every digest, and the earliest time."""
     both = dict(heard)
-    for number, told in more.items():
-        known = both.get(number, told)
-        digests = tuple(dict.fromkeys((*known.digests, *told.digests)))
-        both[number] = ReceivedUnder(min(known.sent_at, told.sent_at), digests[:_REMEMBERED])
+    for number, received in more.items():
+        known = both.get(number, received)
+        digests = tuple(dict.fromkeys((*known.digests, *received.digests)))
+        both[number] = ReceivedUnder(min(known.sent_at, received.sent_at), digests[:_REMEMBERED])
     return both
 
 

@@ -118,8 +118,8 @@ class _Reader:
         row = MailRow(digest, site, number, verdict, len(follows.hints), refused)
         if report.skipped:
             self.partial.add(site)
-        told = ReceivedUnder(self.now if mail.date is None else mail.date, (digest_of(report),))
-        self.heard[site] = joined(self.heard.get(site, {}), {number: told})
+        received = ReceivedUnder(self.now if mail.date is None else mail.date, (digest_of(report),))
+        self.heard[site] = joined(self.heard.get(site, {}), {number: received})
         return row
 
 

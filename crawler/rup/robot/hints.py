@@ -43,14 +43,14 @@ class StoreHints:
         self._refusal = refusal
         self._left: dict[str, int] = {}  # new pages that mail may still name, by site
 
-    async def apply_mail_hints(self, told: Sequence[PageHint], now: float) -> tuple[Heeded, set[str]]:
+    async def apply_mail_hints(self, changes: Sequence[PageHint], now: float) -> tuple[Heeded, set[str]]:
         """Store the changes in mails as hints. Also returns the sites that name more new pages than the robot accepts.
 
         The dates in the mails do not count: a change in a report happened after the report before it, and some servers
         write the file's date instead.
         """
         total, beyond = Heeded(), set[str]()
-        for site, named in groupby(sorted(told, key=lambda hint: split(hint.url).site), lambda h: split(h.url).site):
+        for site, named in groupby(sorted(changes, key=lambda hint: split(hint.url).site), lambda h: split(h.url).site):
             if site not in self._left:
                 rows = await self._store.query(_SQL["count_pages"], {"site": site})
                 self._left[site] = max(_MOST_NEW, rows[0]["pages"])
@@ -61,12 +61,12 @@ class StoreHints:
                 beyond.add(site)
         return total, beyond
 
-    async def apply_index_hints(self, told: Sequence[PageHint], since: float, now: float) -> Heeded:
+    async def apply_index_hints(self, changes: Sequence[PageHint], since: float, now: float) -> Heeded:
         """Store as hints an index of the changes ``since`` a time.
 
         A page seen after the date of its change is not visited. A date before ``since`` is not the date of the change.
         """
-        return await self._apply([_hint(hint, _changed_at(hint.at, since, now)) for hint in told], now)
+        return await self._apply([_hint(hint, _changed_at(hint.at, since, now)) for hint in changes], now)
 
     async def revisit_site(self, site: str, now: float) -> Heeded:
         """Schedule a visit of every page of a site.
@@ -87,8 +87,8 @@ class StoreHints:
         return await self._store.revisits.apply_hints(found, self._settings, now, self._refusal, most_new=most_new)
 
 
-def _hint(told: PageHint, at: float) -> hints.Hint:
-    return hints.Hint(told.url, _KINDS[told.kind], at, "rup")
+def _hint(hint: PageHint, at: float) -> hints.Hint:
+    return hints.Hint(hint.url, _KINDS[hint.kind], at, "rup")
 
 
 def _changed_at(at: float | None, since: float, now: float) -> float:

@@ -55,11 +55,11 @@ class Mailbox(Protocol):
 class Hints(Protocol):
     """The receiver of hints. It must have stored them when a call returns."""
 
-    async def apply_mail_hints(self, told: Sequence[PageHint], now: float) -> tuple[Heeded, set[str]]:
+    async def apply_mail_hints(self, changes: Sequence[PageHint], now: float) -> tuple[Heeded, set[str]]:
         """Store the changes in mails as hints. Also returns the sites that name too many new pages."""
         ...
 
-    async def apply_index_hints(self, told: Sequence[PageHint], since: float, now: float) -> Heeded:
+    async def apply_index_hints(self, changes: Sequence[PageHint], since: float, now: float) -> Heeded:
         """Store a site's own index of the changes since a time as hints."""
         ...
 

@@ -174,18 +174,20 @@ class Publisher:
                 if due > now and not more:
                     return due
                 reported_to, changes = await store.changes_after(registration.reported_to)
-                told = self._told(registration, changes, allows)
+                wanted = self._wanted_changes(registration, changes, allows)
                 registration = replace(registration, reported_to=reported_to if changes else log_end)
-                if told or now >= due_at(registration, changed=False):
+                if wanted or now >= due_at(registration, changed=False):
                     registration = replace(
                         registration, sequence_number=registration.sequence_number + 1, reported_at=now
                     )
-                    mail = self._mail(registration, told, now)
+                    mail = self._mail(registration, wanted, now)
                     await store.post(email, registration.sequence_number, mail, now)
                     self._posted.set()
                 await store.put(registration, email)
 
-    def _told(self, registration: Registration, changes: Sequence[Change], allows: Allows) -> tuple[Change, ...]:
+    def _wanted_changes(
+        self, registration: Registration, changes: Sequence[Change], allows: Allows
+    ) -> tuple[Change, ...]:
         """The changes that a robot wants to know and may know."""
         allowed = allows(registration.agent)
         site = self._p.offer.url_base.removesuffix("/")

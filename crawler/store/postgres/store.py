@@ -2,7 +2,7 @@
 
 Unlike SQLite, other workers write at the same time. A commit acquires its locks in one order (new URLs, known URLs,
 groups, each by number), and is retried if it conflicts nevertheless. A broken connection is reopened; the number of
-commits in the worker's row tells whether a commit whose answer was lost took place.
+commits in the worker's row shows whether a commit whose answer was lost took place.
 
 A commit writes rows of the groups that its worker holds: bodies are stored before the commit that names them, and
 offers to other groups are carried over after it (:mod:`crawler.store.postgres.offers`).
@@ -291,9 +291,9 @@ class PostgresStore(Store):
     async def _follow_clock(self) -> None:
         if self._clock is not None:
             asked_at = boot_s()
-            told = (await self._read.fetch_one("clock")).now
+            server_now = (await self._read.fetch_one("clock")).now
             answered_at = boot_s()
-            self._clock.follow(told, told + answered_at - asked_at, answered_at)
+            self._clock.follow(server_now, server_now + answered_at - asked_at, answered_at)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -425,5 +425,5 @@ class PostgresStore(Store):
             connection.give_up()
 
     async def _end_crashed(self, now: float) -> None:
-        """Wait for commits of workers whose leases have ended: only their leases tell that they are dead."""
+        """Wait for commits of workers whose leases have ended: only their leases show that they are dead."""
         await self._sql.execute("await_lost_workers")

@@ -766,12 +766,12 @@ SELECT r.url_id, r.changes, r.watched_s, r.checked_at, r.hint IS NOT NULL AS is_
 FROM revisit r JOIN url u ON u.id = r.url_id
 LEFT JOIN hint_record h ON h.site_id = site_of(r.url_id) AND h.source = r.hint
 LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.name = t.site
-  WHERE t.silent_at > :now AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = site_of(r.url_id)
+  WHERE t.silent_at > :now AND t.exclude = '[]' AND t.include_only = '[]') reporting ON reporting.id = site_of(r.url_id)
 WHERE r.due_at <= :now AND r.not_before < :not_before AND u.state <> 'queued'
   AND (r.hint IS NOT NULL OR NOT flag(:hinted_only))
   AND NOT EXISTS (SELECT 1 FROM sample_draw d WHERE d.stands = 1 AND u.depth >= d.held_from AND u.kind = 'page'
     AND u.hops = 0 AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id))
-  AND (told.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < latest(told.registered_at, :all_due_before)
+  AND (reporting.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < latest(reporting.registered_at, :all_due_before)
     OR (r.failures > 0 AND u.state <> 'failed'));
 
 -- name: hint_sources

@@ -160,7 +160,7 @@ def pace_of(row: Any) -> Pace:
 def processes() -> str | None:
     """The set of processes in which our process number is unique: the boot of this machine, and the PID namespace.
 
-    ``None`` if the system does not tell.
+    ``None`` if the system does not report it.
     """
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

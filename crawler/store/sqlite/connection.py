@@ -1,4 +1,4 @@
-"""Opening a SQLite file: pragmas, the schema, the lock, and the errors that a user is told."""
+"""Opening a SQLite file: pragmas, the schema, the lock, and the errors that a user sees."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ async def transaction(db: aiosqlite.Connection, path: Path) -> AsyncIterator[Non
 
 @asynccontextmanager
 async def reading(path: Path) -> AsyncIterator[None]:
-    """Turn an error of SQLite while reading into the error that a user is told."""
+    """Turn an error of SQLite while reading into the error that a user sees."""
     try:
         yield
     except sqlite3.Error as error:
@@ -281,7 +281,7 @@ def is_held(path: Path) -> bool:
 
 
 def holder(lock: Path) -> str:
-    """Who holds the lock file, such as `` (crawler run, process 1234)``; "" where the system does not tell.
+    """Who holds the lock file, such as `` (crawler run, process 1234)``; "" if the system does not report it.
 
     The lock file itself cannot name its holder: each process that tries to lock it empties it.
     """
