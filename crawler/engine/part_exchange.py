@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from crawler.clock import Clock, brief_time
 from crawler.errors import CrawlerError, StoreError
 from crawler.formatting import duration
-from crawler.frontier.parts import PartLook, is_quiet
+from crawler.frontier.parts import PartState, is_quiet
 from crawler.model import RobotsCopy
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-_LOOK_EVERY_S = 1.0
+_ASKED_EVERY_S = 1.0
 _AT_ONCE = 2_000  # offers in one transaction
 _REPORTED_AFTER_S = 10.0  # the commands of all parts are begun one after the other
 
@@ -118,11 +118,11 @@ class PartExchange:
         self._clock = clock
         self._limits = limits
         self._patience_s = patience_s
-        self._quiet: list[int] | None = None  # offers that each part had received at the last look, if it was quiet
-        self._seen: dict[int, tuple[PartLook | None, float]] = {}  # the last look at each part, and its first time
+        self._quiet: list[int] | None = None  # offers that each part had received in the last round, if it was quiet
+        self._seen: dict[int, tuple[PartState | None, float]] = {}  # the last state of each part, and its first time
         self._reported_at: dict[
             int, float
-        ] = {}  # the first time of the look at each part when its silence was reported
+        ] = {}  # the first time of the state of each part when its silence was reported
 
     async def keep_receiving(self, wake: Callable[[], None]) -> None:
         """Receive offers until cancelled. ``wake`` is called after each transaction."""
@@ -133,7 +133,7 @@ class PartExchange:
                         wake()
                         if count < _AT_ONCE:
                             break
-            await self._clock.sleep(_LOOK_EVERY_S)
+            await self._clock.sleep(_ASKED_EVERY_S)
 
     async def _receive(self, other: OtherPart) -> int:
         """Receive some offers of another part; returns how many."""
@@ -168,42 +168,42 @@ class PartExchange:
                     return replace(copy, body=await theirs.robots_text(copy.sha256))
             if other.away_s() >= self._patience_s:
                 return None
-            await self._clock.sleep(_LOOK_EVERY_S)
+            await self._clock.sleep(_ASKED_EVERY_S)
 
     async def may_bring_work(self) -> bool:
-        """Whether another part may still offer a URL to this one. ``False`` takes two looks in a row that found none.
+        """Whether another part may still offer a URL to this one. ``False`` takes two rounds in a row that found none.
 
         Raises :class:`StoreError` if a part has work, or offers wait for it, and it has shown no sign of life for
         ``patience_s``.
         """
-        looks = {self._own: await self._store.part_look()}
+        states = {self._own: await self._store.part_state()}
         for other in self._others:
-            look: PartLook | None = None
+            state: PartState | None = None
             with suppress(PartAway):
                 async with other.asked() as theirs:
-                    look = await theirs.part_look()
-            self._note(other.number, look)
-            if look is not None:
-                looks[other.number] = look
+                    state = await theirs.part_state()
+            self._note(other.number, state)
+            if state is not None:
+                states[other.number] = state
         quiet = None
-        if len(looks) > len(self._others) and is_quiet(looks):
-            quiet = [look.received for look in looks.values()]
+        if len(states) > len(self._others) and is_quiet(states):
+            quiet = [state.received for state in states.values()]
         is_over = quiet is not None and quiet == self._quiet
         self._quiet = quiet
         if quiet is None:
-            self._require_life(looks)
+            self._require_life(states)
         return not is_over
 
-    def _note(self, number: int, look: PartLook | None) -> None:
-        if number not in self._seen or self._seen[number][0] != look:
-            self._seen[number] = look, self._clock.now()
+    def _note(self, number: int, state: PartState | None) -> None:
+        if number not in self._seen or self._seen[number][0] != state:
+            self._seen[number] = state, self._clock.now()
 
-    def _require_life(self, looks: Mapping[int, PartLook]) -> None:
+    def _require_life(self, states: Mapping[int, PartState]) -> None:
         """Raise :class:`StoreError` if the crawl has waited for a part for too long."""
         for other in self._others:
-            look, since = self._seen[other.number]
-            is_idle = look is not None and look.has_begun and (look.has_ended or not look.has_work)
-            is_awaited = not is_idle or any(other.number in one.offers_to for one in looks.values())
+            state, since = self._seen[other.number]
+            is_idle = state is not None and state.has_begun and (state.has_ended or not state.has_work)
+            is_awaited = not is_idle or any(other.number in one.offers_to for one in states.values())
             if not is_awaited:
                 continue
             silent_s = self._clock.now() - since

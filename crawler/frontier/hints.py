@@ -61,7 +61,7 @@ class Hint(NamedTuple):
     source: str
 
 
-class Heeded(NamedTuple):
+class HintCounts(NamedTuple):
     """The effect of hints, as counts.
 
     ``moved``: visits brought forward. ``new``: URLs added. ``ignored``: hints without effect, because the URL is known,
@@ -73,8 +73,8 @@ class Heeded(NamedTuple):
     ignored: int = 0
     over: int = 0
 
-    def plus(self, other: Heeded) -> Heeded:
-        return Heeded(*(a + b for a, b in zip(self, other, strict=True)))
+    def plus(self, other: HintCounts) -> HintCounts:
+        return HintCounts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 def last_moment(at: float) -> float:

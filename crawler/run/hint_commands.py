@@ -14,7 +14,7 @@ from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.formatting import many
-from crawler.frontier.hints import Heeded, Hint, HintKind
+from crawler.frontier.hints import Hint, HintCounts, HintKind
 from crawler.inspect.why import scope_of
 from crawler.reasons import Reason
 from crawler.settings.keys import terminal_name
@@ -65,14 +65,14 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
     async def apply() -> int:
         async with existing_store(store_at(db), read_only=False) as store:
             kind = HintKind.GONE if gone else HintKind.CHANGED
-            heeded, refused = await apply_hints(store, good, kind, source)
+            counts, refused = await apply_hints(store, good, kind, source)
         if as_json:
-            print_json(heeded._asdict() | {"refused": refused})
+            print_json(counts._asdict() | {"refused": refused})
         else:
-            due = f"; `crawler run --revisit{db_argument(db)}` makes them" if heeded.moved or heeded.new else ""
+            due = f"; `crawler run --revisit{db_argument(db)}` makes them" if counts.moved or counts.new else ""
             console.print(
-                f"{many(heeded.moved, 'visit')} brought forward, {many(heeded.new, 'URL')} new,"
-                f" {heeded.ignored:,} ignored{due}",
+                f"{many(counts.moved, 'visit')} brought forward, {many(counts.new, 'URL')} new,"
+                f" {counts.ignored:,} ignored{due}",
                 soft_wrap=True,
             )
             for url, reason in list(refused.items())[:_SHOWN]:
@@ -84,7 +84,9 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
     return run_async(apply())
 
 
-async def apply_hints(store: Store, urls: Iterable[str], kind: HintKind, source: str) -> tuple[Heeded, dict[str, str]]:
+async def apply_hints(
+    store: Store, urls: Iterable[str], kind: HintKind, source: str
+) -> tuple[HintCounts, dict[str, str]]:
     """Give the store hints about ``urls``, under the scope and the settings of the last run.
 
     Also returns the new URLs that the scope refuses, each with the reason.
@@ -98,11 +100,11 @@ async def apply_hints(store: Store, urls: Iterable[str], kind: HintKind, source:
         return found
 
     now, settings = SystemClock().now(), (await stored_settings(store) or Settings())
-    scope, revisit, total = await scope_of(store, settings, now), settings.revisit, Heeded()
+    scope, revisit, total = await scope_of(store, settings, now), settings.revisit, HintCounts()
     for batch in _batches(urls):
         hints = [Hint(url, kind, now, source) for url in batch]
-        heeded = await store.revisits.apply_hints(hints, revisit, now, refusal)
-        total = total.plus(heeded)
+        counts = await store.revisits.apply_hints(hints, revisit, now, refusal)
+        total = total.plus(counts)
     return total, refused
 
 

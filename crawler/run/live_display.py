@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _REFRESH_S = 0.5
 _DEFAULT_ROBOTS = RobotsSettings()
-_LOOK_AT_LEAST_EVERY_S = 30.0
+_LONGEST_REST_S = 30.0
 _REST_FACTOR = 20  # times as long as a query has taken, until it is asked again
 _SLOW_S = 3.0  # an answer that takes longer is reported
 _LONG_WAIT_S = 10.0
@@ -92,7 +92,7 @@ class Watch:
         self._db, self._hint, self._robots = db, hint, robots
         self._seen = _Snapshot(at=clock.now())
         self._next_time_left_at = 0.0  # it reads all URLs, and an engine on SQLite waits meanwhile
-        self._looked = asyncio.Event()
+        self._has_figures = asyncio.Event()
         self._asked_at: float | None = None  # when the question was asked that the store has not answered yet
 
     async def __aenter__(self) -> None:
@@ -106,24 +106,24 @@ class Watch:
         self._live.stop()
 
     async def _draw(self) -> None:
-        async with background_task(self._keep_looking()):
-            await self._looked.wait()
+        async with background_task(self._keep_reading()):
+            await self._has_figures.wait()
             while True:
                 self._live.update(self._panel(), refresh=True)
                 await self._clock.sleep(_REFRESH_S)
 
-    async def _keep_looking(self) -> None:
+    async def _keep_reading(self) -> None:
         while True:
             began, took_s = self._clock.now(), 0.0
             self._asked_at = self._asked_at or began
             with suppress(StoreError):  # the crawl waits for the database, and reports if it is lost
-                await self._look()
+                await self._read_figures()
                 took_s, self._asked_at = self._clock.now() - began, None
-            self._looked.set()
+            self._has_figures.set()
             # Counting a large frontier takes the store a while. The crawl gets the store for twenty times as long.
-            await self._clock.sleep(min(max(_REFRESH_S, _REST_FACTOR * took_s), _LOOK_AT_LEAST_EVERY_S))
+            await self._clock.sleep(min(max(_REFRESH_S, _REST_FACTOR * took_s), _LONGEST_REST_S))
 
-    async def _look(self) -> None:
+    async def _read_figures(self) -> None:
         now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.pages
         seen.queued = await self._store.queued_count()
         seen.excluded = await self._store.excluded_count()

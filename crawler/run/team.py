@@ -248,7 +248,7 @@ class Team:
         if worker.report is not None:
             with suppress(StoreError):  # the groups are released when the lease ends
                 end = RunEnd(EndCode.KILLED) if code < 0 else RunEnd(EndCode.DIED, how)
-                await self._store.bury(worker.report["worker"], end, self._clock.now())
+                await self._store.end_worker(worker.report["worker"], end, self._clock.now())
 
     def _suspend(self) -> None:
         """Stop this process and its workers, as Ctrl-Z asks, until it is continued."""

@@ -145,7 +145,7 @@ async def test_an_idle_worker_carries_over_what_a_killed_one_has_left(
     stop("")
     idle = await PostgresStore.open(url)
     await idle.register_in_run(harness.store.run_id, NOW, at_work=True)
-    await idle.bury(harness.store.worker_id, RunEnd(EndCode.KILLED), NOW)
+    await idle.end_worker(harness.store.worker_id, RunEnd(EndCode.KILLED), NOW)
     await idle.others_at_work()
     assert await idle.query("SELECT * FROM offer") == []
     assert (await idle.next_ready(NOW)) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crawler.frontier.decide import Outcome, Queued
-from crawler.frontier.hints import Heeded, Hint, HintKind
+from crawler.frontier.hints import Hint, HintCounts, HintKind
 from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.revisit_outcome import after_revisit
 from crawler.model import Fetched, NotModified, PageFacts, Preference, State
@@ -165,10 +165,10 @@ async def test_hints_move_visits_of_known_urls_and_add_new_urls(harness: Harness
     at = harness.now - 1
     urls = (A, f"{A}new", "http://out.test/")
     hints = [Hint(url, HintKind.CHANGED, at, "rup") for url in urls]
-    heeded = await harness.store.revisits.apply_hints(
+    counts = await harness.store.revisits.apply_hints(
         hints, SETTINGS, harness.now, lambda url, depth: reason("scope: out") if "out" in url else None
     )
-    assert heeded == Heeded(moved=1, new=1, ignored=1)
+    assert counts == HintCounts(moved=1, new=1, ignored=1)
     assert await harness.store.revisits.queue_due(SETTINGS, harness.now, harness.now, None, hinted_only=True) == 1
     states = await harness.urls("state, reason")
     assert states == {A: ("queued", "revisit: reported as changed by rup"), f"{A}new": ("queued", "")}

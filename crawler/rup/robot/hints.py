@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from crawler.frontier import hints
-from crawler.frontier.hints import Heeded, HintKind, Refusal, last_moment
+from crawler.frontier.hints import HintCounts, HintKind, Refusal, last_moment
 from crawler.frontier.revisit import RevisitSettings
 from crawler.rup.protocol.report import ChangeKind
 from crawler.rup.protocol.robot import PageHint
@@ -43,32 +43,32 @@ class StoreHints:
         self._refusal = refusal
         self._left: dict[str, int] = {}  # new pages that mail may still name, by site
 
-    async def apply_mail_hints(self, changes: Sequence[PageHint], now: float) -> tuple[Heeded, set[str]]:
+    async def apply_mail_hints(self, changes: Sequence[PageHint], now: float) -> tuple[HintCounts, set[str]]:
         """Store the changes in mails as hints. Also returns the sites that name more new pages than the robot accepts.
 
         The dates in the mails do not count: a change in a report happened after the report before it, and some servers
         write the file's date instead.
         """
-        total, beyond = Heeded(), set[str]()
+        total, beyond = HintCounts(), set[str]()
         for site, named in groupby(sorted(changes, key=lambda hint: split(hint.url).site), lambda h: split(h.url).site):
             if site not in self._left:
                 rows = await self._store.query(_SQL["count_pages"], {"site": site})
                 self._left[site] = max(_MOST_NEW, rows[0]["pages"])
-            heeded = await self._apply([_hint(hint, now) for hint in named], now, self._left[site])
-            self._left[site] -= heeded.new
-            total = total.plus(heeded)
-            if heeded.over:
+            counts = await self._apply([_hint(hint, now) for hint in named], now, self._left[site])
+            self._left[site] -= counts.new
+            total = total.plus(counts)
+            if counts.over:
                 beyond.add(site)
         return total, beyond
 
-    async def apply_index_hints(self, changes: Sequence[PageHint], since: float, now: float) -> Heeded:
+    async def apply_index_hints(self, changes: Sequence[PageHint], since: float, now: float) -> HintCounts:
         """Store as hints an index of the changes ``since`` a time.
 
         A page seen after the date of its change is not visited. A date before ``since`` is not the date of the change.
         """
         return await self._apply([_hint(hint, _changed_at(hint.at, since, now)) for hint in changes], now)
 
-    async def revisit_site(self, site: str, now: float) -> Heeded:
+    async def revisit_site(self, site: str, now: float) -> HintCounts:
         """Schedule a visit of every page of a site.
 
         The hints have a source of their own, because most pages are unchanged.
@@ -81,9 +81,9 @@ class StoreHints:
         """Put the hinted URLs into the frontier, within the budget of the site, for any crawl; return their number."""
         return await self._store.revisits.queue_due(self._settings, now, now, self._per_site, hinted_only=True)
 
-    async def _apply(self, found: list[hints.Hint], now: float, most_new: int | None = None) -> Heeded:
+    async def _apply(self, found: list[hints.Hint], now: float, most_new: int | None = None) -> HintCounts:
         if not found:
-            return Heeded()
+            return HintCounts()
         return await self._store.revisits.apply_hints(found, self._settings, now, self._refusal, most_new=most_new)
 
 

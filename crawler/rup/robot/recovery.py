@@ -11,7 +11,7 @@ from typing import assert_never
 
 from crawler.clock import Clock
 from crawler.engine.polite_client import PoliteClient
-from crawler.frontier.hints import Heeded
+from crawler.frontier.hints import HintCounts
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex, GetSequenceNumber
 from crawler.rup.protocol.report import Report, read_report
@@ -53,7 +53,7 @@ class InquiryContext:
     register: Callable[[Subscription], Awaitable[Subscription]]
     keep: Callable[[Subscription], Awaitable[None]]
     apply_index: Callable[[Report, float], Awaitable[int]]
-    reindex: Callable[[str], Awaitable[Heeded]]
+    reindex: Callable[[str], Awaitable[HintCounts]]
     db: str
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from crawler.clock import Clock
 from crawler.engine.polite_client import PoliteClient
 from crawler.errors import Action, Argument, UsageError
-from crawler.frontier.hints import Heeded
+from crawler.frontier.hints import HintCounts
 from crawler.reasons import MailCode
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Preferences, Register, Unregister
@@ -55,15 +55,15 @@ class Mailbox(Protocol):
 class Hints(Protocol):
     """The receiver of hints. It must have stored them when a call returns."""
 
-    async def apply_mail_hints(self, changes: Sequence[PageHint], now: float) -> tuple[Heeded, set[str]]:
+    async def apply_mail_hints(self, changes: Sequence[PageHint], now: float) -> tuple[HintCounts, set[str]]:
         """Store the changes in mails as hints. Also returns the sites that name too many new pages."""
         ...
 
-    async def apply_index_hints(self, changes: Sequence[PageHint], since: float, now: float) -> Heeded:
+    async def apply_index_hints(self, changes: Sequence[PageHint], since: float, now: float) -> HintCounts:
         """Store a site's own index of the changes since a time as hints."""
         ...
 
-    async def revisit_site(self, site: str, now: float) -> Heeded:
+    async def revisit_site(self, site: str, now: float) -> HintCounts:
         """Schedule a visit of every known page of a site."""
         ...
 
@@ -83,7 +83,7 @@ class MailTally:
 
 
 class Subscriber:
-    """One robot on one store. ``tell`` receives messages for the user; ``heeded`` is the sum of all hints."""
+    """One robot on one store. ``tell`` receives messages for the user; ``hint_counts`` is the sum over all hints."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Subscriber:
         self._db = db_argument(db)
         self._heard: dict[str, Unconfirmed] = {}  # reports that were read and are not confirmed, by site
         self._partial: set[str] = set()  # sites whose mails were not read completely
-        self.heeded = Heeded()
+        self.hint_counts = HintCounts()
 
     # --- commands -----------------------------------------------------------------------------
 
@@ -270,8 +270,8 @@ class Subscriber:
             known = await self._store.read_before(letter.digest for letter in letters)
             fresh = list({letter.digest: letter for letter in letters if letter.digest not in known}.values())
             read = read_mails(fresh, {s.server.site: s for s in await self._store.subscriptions()}, now=now)
-            heeded, beyond = await self._hints.apply_mail_hints(read.hints, now)
-            self.heeded = self.heeded.plus(heeded)
+            counts, beyond = await self._hints.apply_mail_hints(read.hints, now)
+            self.hint_counts = self.hint_counts.plus(counts)
             partial = beyond | read.partial
             self._hear(read.heard, partial)
             changed = [without(s, read.heard[s.server.site]) if s.server.site in partial else s for s in read.changed]
@@ -324,15 +324,15 @@ class Subscriber:
 
     async def _apply_index(self, report: Report, since: float) -> int:
         hints, refused = hints_of(report)
-        self.heeded = self.heeded.plus(await self._hints.apply_index_hints(hints, since, self._clock.now()))
+        self.hint_counts = self.hint_counts.plus(await self._hints.apply_index_hints(hints, since, self._clock.now()))
         if refused:
             self._tell(f"{split(report.url_base).site}: ignored {refused} paths of other sites in the index")
         return len(hints)
 
-    async def _revisit_site(self, site: str) -> Heeded:
-        heeded = await self._hints.revisit_site(site, self._clock.now())
-        self.heeded = self.heeded.plus(heeded)
-        return heeded
+    async def _revisit_site(self, site: str) -> HintCounts:
+        counts = await self._hints.revisit_site(site, self._clock.now())
+        self.hint_counts = self.hint_counts.plus(counts)
+        return counts
 
     async def _keep(self, subscription: Subscription) -> None:
         await self._store.put([subscription], (), self._clock.now())

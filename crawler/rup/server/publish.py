@@ -88,7 +88,7 @@ class Publisher:
             self._begun.set()
             await _give_up_on(tasks)
 
-    def look(self) -> None:
+    def report_now(self) -> None:
         """Check at once for due reports: a robot has registered or changed its preferences."""
         self._asked.set()
 

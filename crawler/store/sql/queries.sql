@@ -78,7 +78,7 @@ LEFT JOIN robots_copy r ON r.id = w.robots_id ORDER BY w.ready_at DESC;
 DELETE FROM worker WHERE run_id = :run_id AND ended_at IS NULL AND ended_code = :ended_code;
 
 -- name: neighbours
--- The other workers whose processes can be looked up on this machine.
+-- The other workers whose processes this machine can check.
 SELECT id, pid FROM worker WHERE processes = :processes AND ended_at IS NULL AND id <> :worker;
 
 -- name: workers_ahead
@@ -597,7 +597,7 @@ FROM given(:id bigint, :by_domain int)
 WHERE u.id = t.id AND u.seed = 0;
 
 -- name: exclude
--- A URL that was visited since it was looked up keeps its outcome.
+-- A URL that was visited since it was read keeps its outcome.
 UPDATE url AS u SET state = 'excluded', reason_code = t.reason_code, reason = t.reason
 FROM given(:reason_code text, :reason text, :id bigint)
 WHERE u.id = t.id AND u.state NOT IN ('fetched', 'redirected');

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from crawler.frontier.hints import ASKED_FOR, Heeded, Hint, HintKind, Refusal, folder_of, usable, with_folders
+from crawler.frontier.hints import ASKED_FOR, Hint, HintCounts, HintKind, Refusal, folder_of, usable, with_folders
 from crawler.frontier.offers import Offer
 from crawler.frontier.revisit import (
     BACK,
@@ -211,7 +211,7 @@ class RevisitRows:
 
     async def apply_hints(
         self, hints: Iterable[Hint], now: float, refusal: Refusal | None = None, most_new: int | None = None
-    ) -> tuple[Heeded, set[int]]:
+    ) -> tuple[HintCounts, set[int]]:
         """Bring revisits forward. If ``refusal`` gives the scope, also store new URLs: at most ``most_new``.
 
         Returns the counts of the hints, and the groups that have new work.
@@ -236,7 +236,7 @@ class RevisitRows:
         touched |= await self._offers.groups([row["id"] for row in failed])
         new += len(failed)
         moved = await self._move([(known[hint.url], hint) for hint in latest if hint.url in known], now)
-        return Heeded(moved, new, len(latest) - moved - new - over, over), touched
+        return HintCounts(moved, new, len(latest) - moved - new - over, over), touched
 
     async def _with_folders(self, hints: list[Hint], known: Mapping[str, int]) -> tuple[list[Hint], dict[str, int]]:
         """The hints with those for the folders of URLs that sources named on request, and the folders' numbers."""
@@ -316,7 +316,7 @@ class Revisits(StoreSection):
         refusal: Refusal,
         *,
         most_new: int | None = None,
-    ) -> Heeded:
+    ) -> HintCounts:
         """Bring the revisits of known URLs forward, and store unknown URLs: at most ``most_new``.
 
         ``refusal(url, depth)`` is the refusal of the scope. Queues no revisit: :meth:`queue_due` does, within the
@@ -324,6 +324,6 @@ class Revisits(StoreSection):
         """
         async with self._writing():
             await self._revisits.add_visited(settings, now)
-            heeded, touched = await self._revisits.apply_hints(hints, now, refusal, most_new)
+            counts, touched = await self._revisits.apply_hints(hints, now, refusal, most_new)
             await self._readiness.refresh(touched)
-        return heeded
+        return counts

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from crawler.errors import Setting, StoreError, UsageError
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
-from crawler.frontier.parts import PartLook, Parts, PartTraffic
+from crawler.frontier.parts import Parts, PartState, PartTraffic
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.model import Body, Fetched, Kind, RobotsCopy, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
@@ -324,7 +324,7 @@ class Store(ABC):
             await self._release_lost(now)
 
     @retrying
-    async def bury(self, worker: int, end: RunEnd, now: float) -> None:
+    async def end_worker(self, worker: int, end: RunEnd, now: float) -> None:
         """End a worker that is known to be dead, and release its groups at once."""
         async with self._writing():
             await self._workers.end(worker, end, now)
@@ -706,12 +706,12 @@ class Store(ABC):
                 await self._sql.execute("insert_part", **row)
         self._offers.parts = parts
 
-    async def part_look(self) -> PartLook:
-        """What other parts need to know of this one."""
-        row = await self._read.fetch_one("part_look")
+    async def part_state(self) -> PartState:
+        """The state of this part, for the other parts."""
+        row = await self._read.fetch_one("part_state")
         offers_to = frozenset(map(int, row.offers_to.split(","))) if row.offers_to else frozenset()
         has_ended = row.finished_at is not None
-        return PartLook(bool(row.has_begun), has_ended, bool(row.has_work), row.received, row.seen_at, offers_to)
+        return PartState(bool(row.has_begun), has_ended, bool(row.has_work), row.received, row.seen_at, offers_to)
 
     async def part_traffic(self) -> list[PartTraffic]:
         """The exchange of this part with each other part."""

@@ -50,7 +50,7 @@ _INTERRUPT_EVERY_S = 0.05
 #: The result codes of a disk without room, in the file, its WAL and the index of that.
 _NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _ROWS_AT_ONCE = 500
-_STEPS_BETWEEN_LOOKS = 20_000  # instructions of SQLite's virtual machine, less than a millisecond
+_STEPS_BETWEEN_CHECKS = 20_000  # instructions of SQLite's virtual machine, less than a millisecond
 _MAGIC = b"SQLite format 3\0"  # the first bytes of every SQLite file
 
 
@@ -175,7 +175,7 @@ async def rows_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) ->
 async def interrupting(db: aiosqlite.Connection, seconds: float) -> AsyncIterator[None]:
     """See :meth:`crawler.store.sql.store.Store.deadline`."""
     until = monotonic_s() + seconds
-    await db.set_progress_handler(lambda: monotonic_s() >= until, _STEPS_BETWEEN_LOOKS)
+    await db.set_progress_handler(lambda: monotonic_s() >= until, _STEPS_BETWEEN_CHECKS)
     try:
         yield
     finally:

@@ -282,8 +282,8 @@ VALUES (:run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups);
 INSERT INTO sample (url_id, stratum, walk, probability, site_probability)
 VALUES (:url_id, :stratum, :walk, :probability, :site_probability);
 
--- name: part_look
--- What other parts need to know of this one, in one statement: it must be one moment.
+-- name: part_state
+-- The state of this part for the others, in one statement: it must be of one moment.
 SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
   (SELECT finished_at FROM run WHERE json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY id DESC LIMIT 1)
     AS finished_at,
