@@ -1,12 +1,15 @@
-"""Write files atomically: each is written beside its final place, and renamed at the end.
+"""Write files and folders atomically: each is written beside its final place, and renamed at the end.
 
-An unfinished file is private. A finished one has the mode of the file that it replaces, or the mode of a new file.
+An unfinished one is private. A finished one has the mode of what it replaces, or the mode of a new file or folder.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -32,20 +35,27 @@ class AtomicFile:
             return
         self.file.flush()
         if self.beside is not None and self.place is not None:
-            os.fchmod(self.file.fileno(), _mode_at(self.place))
+            os.fchmod(self.file.fileno(), _mode_at(self.place, 0o666))
             os.fsync(self.file.fileno())
         if self.place is not None:  # else the file is the caller's
             self.file.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    place: Path
+    beside: Path
+
+
 class AtomicFiles:
-    """A context for writing files. A normal exit renames them to their places; an exception removes them.
+    """A context for writing files and folders. A normal exit renames them to their places; an exception removes them.
 
     A failure to write leaves the context as a :class:`UsageError` that names the file.
     """
 
     def __init__(self) -> None:
         self._files: list[AtomicFile] = []
+        self._folders: list[_Folder] = []
 
     def __enter__(self) -> Self:
         return self
@@ -58,6 +68,26 @@ class AtomicFiles:
         file = _open(out.resolve()) if isinstance(out, Path) else AtomicFile(out)
         self._files.append(file)
         return file
+
+    def folder(self, out: Path, earlier: Iterable[str] | None) -> Path:
+        """Begin a folder at the path ``out``; returns the path of the unfinished one, which is empty.
+
+        ``earlier`` are the paths below ``out`` that an earlier command wrote there, ``None`` if none did. An empty
+        folder, or one that holds only these files, is replaced at the end. Raises :class:`UsageError` for any other,
+        because replacing it would delete what somebody else put there.
+        """
+        place = out.resolve()
+        if place.exists():
+            _require_replaceable(place, earlier)
+        elif not place.parent.is_dir():
+            raise UsageError(f"{place}: the folder {place.parent} does not exist; make it first")
+        beside = place.parent / f".crawler-{secrets.token_hex(8)}.part"
+        try:
+            beside.mkdir(0o700)
+        except OSError as error:
+            raise UsageError(f"{place}: cannot be written: {error.strerror or error}") from None
+        self._folders.append(_Folder(place, beside))
+        return beside
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -82,20 +112,28 @@ class AtomicFiles:
             if file.place is not None and file.beside is not None:
                 os.replace(file.beside, file.place)
                 folders.add(file.place.parent)
+        if self._folders:
+            os.sync()  # once: to sync each of a hundred thousand small files would take minutes
+        for written in self._folders:
+            _put_in_place(written)
+            folders.add(written.place.parent)
         for folder in folders:
             sync_folder(folder)
 
     def _discard(self) -> None:
+        for folder in self._folders:
+            shutil.rmtree(folder.beside, ignore_errors=True)
         for file in self._files:
             if file.beside is not None:
                 _close(file.file)
                 file.beside.unlink(missing_ok=True)
 
     def _writes_files(self) -> bool:
-        return any(file.place is not None for file in self._files)
+        return bool(self._folders) or any(file.place is not None for file in self._files)
 
     def _usage_error(self, error: OSError) -> UsageError:
-        places = [file.place for file in self._files if file.place is not None]
+        places = [folder.place for folder in self._folders]
+        places += [file.place for file in self._files if file.place is not None]
         where = places[-1] if places else "standard output"
         return UsageError(f"{where}: cannot be written: {error.strerror or error}")
 
@@ -116,14 +154,35 @@ def _open(place: Path) -> AtomicFile:
         raise UsageError(f"{place}: cannot be written: {error.strerror or error}") from None
 
 
-def _mode_at(place: Path) -> int:
-    """The mode of the file at ``place``, or of a new file there."""
+def _require_replaceable(place: Path, earlier: Iterable[str] | None) -> None:
+    if not place.is_dir():
+        raise UsageError(f"{place}: not a folder; name one, or a path where nothing is")
+    written = set(earlier or ())
+    for found in place.rglob("*"):
+        if not found.is_dir() and (name := found.relative_to(place).as_posix()) not in written:
+            raise UsageError(f"{place}: contains {name}, which no earlier export wrote; name another folder")
+
+
+def _put_in_place(folder: _Folder) -> None:
+    """Rename a finished folder. A crash between the two renames leaves the earlier one beside, as ``….old``."""
+    mode = _mode_at(folder.place, 0o777)
+    old = folder.beside.with_suffix(".old")
+    if replaces := folder.place.exists():
+        folder.place.rename(old)
+    folder.beside.chmod(mode)
+    folder.beside.rename(folder.place)
+    if replaces:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _mode_at(place: Path, new: int) -> int:
+    """The mode of what is at ``place``; if nothing is, the mode ``new`` without the bits of the umask."""
     try:
         return place.stat().st_mode & 0o777
     except OSError:
         umask = os.umask(0o077)  # it can only be read by setting it
         os.umask(umask)
-        return 0o666 & ~umask
+        return new & ~umask
 
 
 def _is_store(place: Path) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol
 
 _BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
@@ -31,7 +33,8 @@ class SystemClock:
         self._behind = 0.0  # the seconds by which this clock was behind the other at that time
 
     def now(self) -> float:
-        return self._at(boot_s())
+        moment = boot_s()
+        return self._at(moment) if self._behind else moment + self._offset
 
     def _at(self, moment: float) -> float:
         return moment + self._offset + min(self._behind, _GAIN * (moment - self._since))
@@ -61,9 +64,8 @@ def monotonic_s() -> float:
     return time.monotonic()
 
 
-def boot_s() -> float:
-    """Seconds of a monotonic clock that runs on while the machine is suspended, if the system has one."""
-    return time.clock_gettime(_BOOT) if _BOOT is not None else time.monotonic()
+#: Returns the seconds of a monotonic clock that runs on while the machine is suspended, if the system has one.
+boot_s: Callable[[], float] = time.monotonic if _BOOT is None else partial(time.clock_gettime, _BOOT)
 
 
 def iso(epoch_s: float) -> str:

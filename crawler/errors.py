@@ -10,7 +10,8 @@ Any other exception is a bug (:func:`fault`). A failure of a *site* is never an 
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from crawler.terminal_text import shown
@@ -101,6 +102,18 @@ def missing_extra(need: str, extra: str) -> UsageError:
     The project is on no package index, so the remedy installs the extra from a clone.
     """
     return UsageError(f"{need}; install the extra {extra!r} from the clone: pip install '.[{extra}]'")
+
+
+@contextmanager
+def requiring(extra: str, what: str, *modules: str) -> Iterator[None]:
+    """Import modules of an extra inside. If one of ``modules`` is missing, the error says so; ``what`` needs it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in modules:
+            raise
+        raise missing_extra(f"{what} needs {module}", extra) from None
 
 
 class SeedError(UsageError):

@@ -73,6 +73,23 @@ class Request:
     group: str = field(default="", compare=False, repr=False)
     fresh: bool = field(default=False, compare=False, repr=False)
 
+    def sent_to(self, address: str | None, group: str, *, fresh: bool) -> Request:
+        """This request as the gate sends it."""
+        return Request(
+            self.url,
+            self.purpose,
+            self.max_bytes,
+            self.truncate,
+            self.any_type,
+            self.etag,
+            self.last_modified,
+            self.form,
+            self.shown_url,
+            address,
+            group,
+            fresh,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Exchange:

@@ -37,6 +37,7 @@ class Code(StrEnum):
     sentence: str
     meaning: str
     settings: tuple[str, ...]
+    _template: str  # the sentence with the bare keys of settings
 
     def __new__(cls, value: str, sentence: str = _DETAIL, meaning: str = "", in_details: tuple[str, ...] = ()) -> Self:
         member = str.__new__(cls, value)
@@ -44,6 +45,7 @@ class Code(StrEnum):
         member.sentence = sentence
         member.meaning = meaning or value.replace("_", " ")
         member.settings = (*_SETTING.findall(sentence), *in_details)
+        member._template = _SETTING.sub(r"\1", sentence)
         return member
 
     @property
@@ -53,7 +55,7 @@ class Code(StrEnum):
 
     def render(self, detail: str) -> str:
         """The sentence for people, with the key of each setting in it."""
-        return _SETTING.sub(r"\1", self.sentence).replace(_DETAIL, detail)
+        return self._template.replace(_DETAIL, detail)
 
     def parts(self, rendered: str) -> list[str | Reference]:
         """The sentence ``rendered``, which :meth:`render` made, as the parts of a :class:`CrawlerError`."""
@@ -128,7 +130,13 @@ class ReasonCode(Code):
         "scope",
         "scope: {}",
         "outside the scope of the crawl",
-        ("scope.mode", "scope.include", "scope.exclude"),
+        ("scope.mode",),
+    )
+    PATTERN = (
+        "pattern",
+        "pattern: {}",
+        "left out by the patterns of the user",
+        ("scope.include", "scope.exclude"),
     )
     PORT = "port", "port: {} is that of another service than the web", "at a port of another service than the web"
     CONTACT = (
@@ -253,6 +261,11 @@ class WaitCode(Code):
     ADDRESS = "address", "other hosts at {}", "requests to other hosts at the same address"
     LOOK_UP = "look_up", "the look-up of {}", "the look-up of its name"
     DOMAIN = "domain", "other hosts of {}", "requests to other hosts of the same registered domain"
+    LOOP = (
+        "loop",
+        "the time that answers of {} took",
+        "answers of its registered domain that took the crawler much time",
+    )
     READING = "reading", "the reading of its robots.txt", "its large robots.txt, behind those of other sites"
 
 

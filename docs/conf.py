@@ -27,7 +27,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 
 #: The pages by section, in the order of the navigation. A page that is in none comes last, under "More".
 SECTIONS = {
-    "Tutorial": ["examples/tutorial"],
+    "Begin": ["install", "examples/tutorial", "troubleshooting"],
     "Guides": [
         "examples/search",
         "examples/data",
@@ -40,6 +40,7 @@ SECTIONS = {
     ],
     "Use": [
         "running",
+        "seeds",
         "revisits",
         "search",
         "duplicates",

@@ -46,11 +46,21 @@ def check_appendix(folder: Path) -> list[AppendixCheck]:
     return checks
 
 
+def files_listed_in(folder: Path) -> set[str] | None:
+    """The files of the appendix in a folder, by its list; ``None`` if it holds no appendix."""
+    try:
+        return {SUMS, *_digests_listed_in(folder)}
+    except (OSError, ValueError):
+        return None
+
+
+def _digests_listed_in(folder: Path) -> dict[str, str]:
+    lines = (line.partition("  ") for line in (folder / SUMS).read_text("utf-8").splitlines())
+    return {path: digest for digest, _, path in lines}
+
+
 def _sums(folder: Path) -> _Judged:
-    listed: dict[str, str] = {}
-    for line in (folder / SUMS).read_text("utf-8").splitlines():
-        digest, _, path = line.partition("  ")
-        listed[path] = digest
+    listed = _digests_listed_in(folder)
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     del there[SUMS]
     faults = [f"{path} is missing" for path in sorted(listed.keys() - there.keys())]

@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
     },
     "Inspect": {
         "status": CommandEntry("inspect.status_command", "Show what the store holds and what the crawl waits for."),
+        "seeds": CommandEntry("inspect.seeds_command", "Show what became of each seed, and the command that mends it."),
         "why": CommandEntry("inspect.why_command", "Show what was decided about a URL, with the evidence."),
         "audit": CommandEntry("audit.commands", "Prove that no request broke robots.txt or the pace."),
         "dashboard": CommandEntry("dashboard.commands", "Watch and control a crawl in a browser."),

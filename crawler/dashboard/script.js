@@ -186,8 +186,9 @@ const sites = (seen) => {
   for (const site of seen.sites) {
     const row = rows.get(site.site) ?? siteRow(site.site);
     const left = site.until - seen.at;
-    const held = seen.paused_since != null && left <= 0;
-    const waits = site.at_limit ? "a higher limit on pages, or the draw of the sample" : held ? "the operator to resume the crawl" : left > 0 ? site.waits_for : site.worked_on ? "nothing: a request is in flight" : "its turn";
+    const ended = seen.run?.state === "ended";
+    const held = (ended || seen.paused_since != null) && left <= 0;
+    const waits = site.at_limit ? "a higher limit on pages, or the draw of the sample" : held && ended ? "the next run" : held ? "the operator to resume the crawl" : left > 0 ? site.waits_for : site.worked_on ? "nothing: a request is in flight" : "its turn";
     const until = site.at_limit ? "" : left > 0 ? `${clock(site.until, seen.at)}, in ${span(left < 60 ? Math.ceil(left) : left)}` : held ? "" : "now";
     const texts = [waits, until, site.queued >= 1000 ? "1,000 or more" : count(site.queued), count(site.fetched), site.robots ?? "not requested", span(site.pause_s)];
     texts.forEach((text, n) => (row.cells[n + 1].textContent = fit(text)));

@@ -18,6 +18,7 @@ from crawler.frontier.revisit_outcome import after_revisit, feeds_of, same_sitem
 from crawler.frontier.rup_offer import RUPINFO_BYTES, after_rupinfo
 from crawler.frontier.scope import Scope
 from crawler.model import (
+    NO_ANSWER,
     AnswerFacts,
     Failed,
     Fetched,
@@ -118,7 +119,8 @@ class Answers:
                 )
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = withheld(_supplemented(self._header_facts(result), filed), self._policy.purposes)
-            outcome = self._with_answer(after_fetch(queued, result, facts, self._scope, self._policy.fetch), result)
+            answer = NO_ANSWER if facts is None else self._answer_facts(result)
+            outcome = after_fetch(queued, result, facts, self._scope, self._policy.fetch, answer)
             if self._hooks is not None:
                 outcome = self._hooks.choose(self._hooks.keep_wanted(outcome))
             if isinstance(result, Fetched):
@@ -132,15 +134,12 @@ class Answers:
             outcome = _with_preferences(outcome, result, facts, stated)
         return after_revisit(outcome, result, facts, self._policy.revisit)
 
-    def _with_answer(self, outcome: Outcome, result: FetchResult) -> Outcome:
-        if outcome.page is None:
-            return outcome
-        answer = AnswerFacts(
+    def _answer_facts(self, result: FetchResult) -> AnswerFacts:
+        return AnswerFacts(
             kept_headers(result.headers, self._policy.kept_headers),
             result.address or None,
             None if result.tls is None else result.tls.version,
         )
-        return replace(outcome, page=replace(outcome.page, answer=answer))
 
     async def _sitemap(self, queued: Queued, result: Fetched) -> Outcome:
         self._record(queued, result, self._header_facts(result))

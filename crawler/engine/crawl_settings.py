@@ -52,7 +52,14 @@ class LimitSettings:
         "A seed has depth 0.",
         option="--max-depth",
         option_help="Follow at most so many links from a seed.",
-        decides=(ReasonCode.SCOPE, ReasonCode.DEPTH, ReasonCode.MIRROR, ReasonCode.MIRROR_CYCLE, *FRAME_CODES),
+        decides=(
+            ReasonCode.SCOPE,
+            ReasonCode.PATTERN,
+            ReasonCode.DEPTH,
+            ReasonCode.MIRROR,
+            ReasonCode.MIRROR_CYCLE,
+            *FRAME_CODES,
+        ),
     )
     max_time_s: float | None = setting(
         "max_time",

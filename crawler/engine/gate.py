@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NoReturn, Protocol, TypeVar, assert_never
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
-from crawler.engine.loop_share import LoopShares, Room
 from crawler.engine.workbench import (
     LOOK_UP_S,
     GiveBack,
@@ -161,6 +159,14 @@ class _NoAddresses:
         return "{}"
 
 
+class Room(Protocol):
+    """Says whether another answer of a registered domain may be fetched, and waits until it may."""
+
+    def has_room(self, domain: str) -> bool: ...
+
+    async def room(self, domain: str) -> None: ...
+
+
 class _AlwaysRoom:
     """For requests whose answers no parser reads."""
 
@@ -250,7 +256,7 @@ class Gate:
         self._fetcher = fetcher
         self._clock = clock
         self._book: AddressBook = book or _NoAddresses()
-        self._room = LoopShares(room or _AlwaysRoom(), clock)
+        self._room: Room = room or _AlwaysRoom()
         self._bench = Workbench(settings, concurrency, self._room.has_room)
         self._log = log
         self._closed = False
@@ -279,7 +285,7 @@ class Gate:
     def hold(self, held: bool, by: Hold = Hold.OPERATOR) -> None:
         """Send nothing new while ``held`` by any of :class:`Hold`. Tasks at the gate wait, and pauses run on."""
         self._bench.hold(held, by)
-        self._wake()
+        self._wake(self._clock.now())
 
     async def wait_while_open(self, waiting: Awaitable[T]) -> T:
         """Wait for something. When the gate closes, the task that waits is cancelled."""
@@ -380,17 +386,19 @@ class Gate:
         is logged as failed, and the pause runs from then on.
         """
         ticket = self._bench.open(permit.group, host_of(request.url))
-        request = replace(request, group=permit.group)
         try:
             answer = await self._send_once(request, permit, ticket)
             if isinstance(answer, Failed) and answer.kind is ErrorKind.CLOSING:
-                answer = await self._send_once(replace(request, fresh=True), permit, ticket)
+                answer = await self._send_once(request, permit, ticket, fresh=True)
             return answer
         finally:
-            self._bench.close(ticket, self._clock.now())
-            self._wake()
+            now = self._clock.now()
+            self._bench.close(ticket, now)
+            self._wake(now)
 
-    async def _send_once(self, request: Request, permit: FetchPermit, ticket: Ticket) -> FetchResult | None:
+    async def _send_once(
+        self, request: Request, permit: FetchPermit, ticket: Ticket, *, fresh: bool = False
+    ) -> FetchResult | None:
         """As :meth:`send`, without the second request after one that was lost on a closing connection.
 
         A host may have several addresses. If no connection to the first is possible, nothing was sent, and the request
@@ -404,12 +412,13 @@ class Gate:
                 raise Blocked
             if self._clock.now() >= permit.valid_until:
                 return None
-            answer = await self._fetch(replace(request, address=address), permit, ticket)
+            answer = await self._fetch(request.sent_to(address, permit.group, fresh=fresh), permit, ticket)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)
                 if self._book.refused(ticket.host, address) and len(refusals) < _MOST_ADDRESSES:
-                    self._bench.unsent(ticket, self._clock.now(), answer.finished_at - answer.started_at)
-                    self._wake()
+                    now = self._clock.now()
+                    self._bench.unsent(ticket, now, answer.finished_at - answer.started_at)
+                    self._wake(now)
                     continue
                 answer = _most_telling(refusals)
             self._settle(request, permit, ticket, answer)
@@ -435,14 +444,15 @@ class Gate:
         while True:
             is_limited = self._book.is_limited(ticket.host)
             address = self._book.cached(ticket.host) if is_limited else ""
-            reply = self._bench.ask(ticket, self._clock.now(), address)
-            self._wake()
+            now = self._clock.now()
+            reply = self._bench.ask(ticket, now, address)
+            self._wake(now)
             match reply:
                 case Go():
                     if self._lease is None or self._lease.covers_request():
                         return ticket.target if is_limited else None
-                    self._bench.put_back(ticket, self._clock.now())
-                    self._wake()
+                    self._bench.put_back(ticket, now)
+                    self._wake(now)
                     await self.wait_while_open(self._lease.renewed())
                 case Wait(until):
                     await self._wait(ticket, until)
@@ -473,14 +483,14 @@ class Gate:
                 await self.wait_while_open(self._book.look_up(ticket.host))
         except TimeoutError:
             in_time = False
-        late = self._bench.looked_up(ticket, self._clock.now(), in_time=in_time)
-        self._wake()
+        now = self._clock.now()
+        late = self._bench.looked_up(ticket, now, in_time=in_time)
+        self._wake(now)
         if late is not None:
             raise GivenBack(late.why, late.until)
 
-    def _wake(self) -> None:
+    def _wake(self, now: float) -> None:
         """Let the tickets that may go now ask again, and set the timer for the next ones."""
-        now = self._clock.now()
         for ticket in self._bench.woken(now):
             if isinstance(ticket.waiter, asyncio.Future) and not ticket.waiter.done():
                 ticket.waiter.set_result(None)
@@ -496,36 +506,36 @@ class Gate:
 
     def _wake_in_time(self) -> None:
         self._timer, self._timer_at = None, math.inf  # the loop may call this a little early: it is set again then
-        self._wake()
+        self._wake(self._clock.now())
 
     def _body_waits(self, group: str) -> None:
-        self._bench.body_waits(group, self._clock.now())
-        self._wake()
+        now = self._clock.now()
+        self._bench.body_waits(group, now)
+        self._wake(now)
 
-    @contextmanager
-    def reading(self, group: str) -> Iterator[None]:
+    def reading(self, group: str) -> _Reading:
         """A context in which the answer to a request of ``group`` is being read. To be entered at once after it."""
-        domain = self._bench.domain(group)
         self._bench.begin_reading(group, self._clock.now())
-        try:
-            yield
-        finally:
-            self._memory.release(group)
-            self._bench.end_reading(domain, self._clock.now())
-            self._wake()
+        return _Reading(self._end_reading, group, self._bench.domain(group))
+
+    def _end_reading(self, group: str, domain: str) -> None:
+        now = self._clock.now()
+        self._memory.release(group)
+        self._bench.end_reading(domain, now)
+        self._wake(now)
 
     def _settle(self, request: Request, permit: FetchPermit, ticket: Ticket, answer: FetchResult) -> None:
         """Set the pace that follows from an answer, and log the request.
 
         The lag of the own event loop is no slowness of the server: the pause does not count it, and the log says it.
+        :meth:`send` wakes those that wait for the slot as soon as it goes on.
         """
         lag_s = self._lag.in_answer(answer.started_at, answer.finished_at)
-        self._room.charge(ticket.domain, answer.loop_s)
+        if (waits_s := self._bench.charge(ticket.domain, answer.loop_s, self._clock.now())) > 0:
+            operator_log.loop_taken(ticket.domain, answer.loop_s, waits_s)
         before = self._bench.pace(permit.group)
-        pace = self._bench.done(
-            ticket, self._clock.now(), facts_of(answer, lag_s), permit.site_id, permit.crawl_delay_s
-        )
-        self._wake()
+        now = self._clock.now()
+        pace = self._bench.done(ticket, now, facts_of(answer, lag_s), permit.site_id, permit.crawl_delay_s)
         if isinstance(answer, Failed):
             operator_log.request_failed(request.shown_url or request.url, answer)
         operator_log.paced(permit.group, before, pace)
@@ -534,6 +544,21 @@ class Gate:
             over_at = self._lease.over_by(answer.started_at, over_at)
         self._log.add_request(_row(request, permit, answer, over_at, lag_s), permit.group, pace)
         self._connections.expect(permit.group, self.wait_s(permit.group))
+
+
+class _Reading:
+    """Calls a function with a politeness group and its registered domain on exit."""
+
+    __slots__ = ("_domain", "_end", "_group")
+
+    def __init__(self, end: Callable[[str, str], None], group: str, domain: str) -> None:
+        self._end, self._group, self._domain = end, group, domain
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        self._end(self._group, self._domain)
 
 
 def _most_telling(failures: Sequence[Failed]) -> Failed:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import msgspec
+
 from crawler.errors import HookError
 from crawler.frontier.decide import Outcome, unkept
 from crawler.frontier.offers import Offer
@@ -61,7 +63,7 @@ class Hooks:
         name = name_of(follow)
         if _asked("follow", name, lambda: follow(found), source):
             return offer
-        return offer._replace(refusal=Reason(ReasonCode.NOT_FOLLOWED, f"follow ({name})"))
+        return msgspec.structs.replace(offer, refusal=Reason(ReasonCode.NOT_FOLLOWED, f"follow ({name})"))
 
 
 def name_of(function: Callable[..., object]) -> str:

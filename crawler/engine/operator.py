@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
 from crawler.engine.gate import Gate
@@ -19,7 +20,9 @@ from crawler.errors import StoreError
 from crawler.frontier.operator import BLOCKED, Blocks, Command, Order, standing
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import Beat
-from crawler.store.sections import Store
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _POLL_EVERY_S = 0.25  # an order holds within half a second, the time to read it included
 _BEAT_EVERY_S = 5.0

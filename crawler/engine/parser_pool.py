@@ -288,7 +288,9 @@ class ParserPool:
     async def room(self, domain: str) -> None:
         """See :class:`PageReader`."""
         if not self.has_room(domain):
-            await self._without_room.setdefault(domain, asyncio.Event()).wait()
+            event = self._without_room.setdefault(domain, asyncio.Event())
+            self._set_wake_timer()  # bodies that wait for memory may go without a document
+            await event.wait()
 
     def _note_room(self) -> None:
         """Wake a few of the domains that wait for room, if they have it, those first that have waited longest.
@@ -303,6 +305,9 @@ class ParserPool:
                 event.set()
             else:
                 self._without_room[domain] = event  # behind all others
+        self._set_wake_timer()
+
+    def _set_wake_timer(self) -> None:
         if self._without_room and self._wake_timer is None and not self._is_closed:
             self._wake_timer = asyncio.get_running_loop().call_later(_WAKE_AGAIN_S, self._wake_again)
 

@@ -7,13 +7,16 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from crawler.frontier.operator import Order, standing
 from crawler.frontier.sample_design import Method
 from crawler.model import Purpose
 from crawler.reasons import ReasonCode
 from crawler.store.rows import RequestRow
-from crawler.store.sections import Store
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _LEFT_OUT = (ReasonCode.SAMPLE, ReasonCode.FRAME)
 _BATCH = 500  # URLs in one transaction: commits of the crawl wait no longer than for one

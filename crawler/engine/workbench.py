@@ -41,7 +41,8 @@ _PROVEN_BY = 4
 
 #: From more groups than this on, the starts of requests to an address are a pause apart.
 UNPACED_GROUPS = 4
-#: Requests wait for an address here if their turn comes within so many seconds: until the commit that claims others.
+#: Requests wait here for an address, or for a domain that was charged, if their turn comes within so many seconds:
+#: until the commit that claims others.
 _SOON_S = 2.0
 _FEWEST_WAITING_AT_ADDRESS, _MOST_WAITING_AT_ADDRESS = 2, 64
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
@@ -56,6 +57,12 @@ _SHORTEST_TURN_S, _LONGEST_TURN_S = 0.004, 1.0  # bounds on the measured time be
 _LONGEST_BOOKING_S = 60.0  # by turns that were measured: they may get shorter
 _LATE_S = 5.0  # so long after its time, a booking that was not used counts no longer
 _BOOKED_PER_TURN = 2  # groups, if turns were measured: so the queue does not run empty when they get shorter
+
+#: The event loop's time for the octets of one answer that is not charged to its domain, in seconds: a hundred ordinary
+#: pages take as much.
+FREE_LOOP_S = 0.005
+#: A domain waits for so many times the time that it is charged. So all its hosts together take a twentieth of the loop.
+WAIT_PER_LOOP_SECOND = 20.0
 
 _READING_S = 1.0  # how long the reading of a large robots.txt is taken to last
 
@@ -277,11 +284,16 @@ class _Domain(_Limiter):
     kind: _Kind = _Kind.NEW
     slow_until: float = 0.0  # in seconds since the epoch
     quick: int = 0  # requests in a row that were not slow
+    charged_until: float = 0.0  # no request before: answers took much of the event loop; in seconds since the epoch
     held: int = 0  # slots
     turn: int = 0  # while it waits: domains with lower numbers are served first
     is_candidate: bool = False  # it is in the heap of its kind
     parked_at: int | None = None  # it waits for more free slots, with so many requests in flight
     by_address: dict[Address | None, deque[Ticket]] = field(default_factory=dict)  # in the order of their turns
+
+    def is_idle(self, now: float) -> bool:
+        """See :class:`_Limiter`."""
+        return self.charged_until <= now and _Limiter.is_idle(self, now)
 
     @property
     def kind_if_not_slow(self) -> _Kind:
@@ -385,6 +397,17 @@ class Shares:
             if now >= domain.slow_until:
                 self._sort(domain, domain.kind_if_not_slow)
         self.serve(now)
+
+    def charge(self, name: str, loop_s: float, now: float) -> float:
+        """An answer of the domain ``name`` took ``loop_s`` seconds of the event loop. Returns until when it waits."""
+        domain = self._domain(name, now)
+        domain.charged_until = max(now, domain.charged_until) + WAIT_PER_LOOP_SECOND * (loop_s - FREE_LOOP_S)
+        return domain.charged_until
+
+    def charged_until(self, name: str) -> float:
+        """No request to the domain ``name`` may begin before, in seconds since the epoch."""
+        domain = self._domains.get(name)
+        return 0.0 if domain is None else domain.charged_until
 
     def begin_reading(self, name: str, now: float) -> None:
         """An answer of the domain ``name`` is being read: it counts as a slot that the domain holds, but takes none."""
@@ -566,7 +589,8 @@ class Workbench:
     Invariants, for every request that it lets go:
 
     1. Its group has no other request in flight, and the pause of the group is over.
-    2. Nothing holds the crawl, and the hours of the host permit the request.
+    2. Nothing holds the crawl, the hours of the host permit the request, and the domain has waited for the time of the
+       event loop that its answers took.
     3. No more requests are in flight than there are slots; a look-up holds a slot of its own kind. A request whose body
        waits for memory goes on without its slot.
     4. A registered domain takes a further slot only while it holds fewer than a third of the free ones, answers that
@@ -617,8 +641,8 @@ class Workbench:
         looked up. The request goes to the address with which it began to wait for a slot, even if that is outdated
         when its turn comes: else requests behind a long queue would be looked up again and again.
 
-        The order: the requests of the group before it, the pause, the hours, a hold, room for the answer, the look-up,
-        a slot with a place at the address.
+        The order: the requests of the group before it, the pause, the hours, a hold, the charge of the domain, room for
+        the answer, the look-up, a slot with a place at the address.
         """
         group = self._groups[ticket.group]
         if group.tickets[0] is not ticket or ticket.waits_in is not None:
@@ -650,6 +674,9 @@ class Workbench:
         if self._holds:
             self._held_back[ticket] = None
             return _WAIT
+        if (until := self._slots.charged_until(group.domain)) > now:
+            is_soon = until <= now + _SOON_S
+            return Wait(until) if is_soon else self._give_back(group, until, WaitReason(WaitCode.LOOP, group.domain))
         return None if self._has_room(group.domain) else WaitForRoom()
 
     def _share(self, shares: Shares, ticket: Ticket, group: _Group, now: float, granted: Reply) -> Reply:
@@ -708,6 +735,14 @@ class Workbench:
         tickets.remove(ticket)
         if was_first and tickets:
             self._woken.append(tickets[0])
+
+    def charge(self, domain: str, loop_s: float, now: float) -> float:
+        """An answer of ``domain`` took ``loop_s`` seconds of the event loop. Returns for how long its hosts wait.
+
+        An answer costs by its octets, which are bounded, and by the pieces that they come in: a server can send each
+        octet in a chunk of its own. No single piece holds the loop up, so the lag of the loop does not show the cost.
+        """
+        return 0.0 if loop_s <= FREE_LOOP_S else self._slots.charge(domain, loop_s, now) - now
 
     def begin_reading(self, group: str, now: float) -> None:
         """An answer of ``group`` is being read until :meth:`end_reading`. It counts as a slot of its domain."""

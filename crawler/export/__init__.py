@@ -34,7 +34,7 @@ __all__ = ["FORMATS", "VIEWS", "ExportProgress", "Format", "export"]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its writer, the views that it can export (the first is the default), and what its progress counts.
+    """A format: its writer, the views that it can export (the first is the default), and the noun that it counts.
 
     ``about`` is its line in ``crawler export --help``; consecutive formats with the same line share it.
     """
@@ -65,16 +65,16 @@ _GRAPH = "the link graph (edges also: --table links_glued, duplicates folded)"
 _SITEMAP = "fetched pages that may be indexed and are no duplicates"
 
 FORMATS = {
-    "jsonl": Format(write_jsonl, _ANY, "rows", _TABLE, takes_bodies=True, is_table=True),
-    "csv": Format(write_csv, _ANY, "rows", _TABLE, is_table=True),
-    "parquet": Format(write_parquet, _ANY, "rows", _TABLE, takes_bodies=True, is_table=True, is_text=False),
-    "markdown": Format(write_markdown, ("pages",), "pages", _TEXT, is_folder=True),
-    "text": Format(write_text, ("pages",), "pages", _TEXT, is_folder=True),
-    "warc": Format(write_warc, ("pages",), "pages", _ARCHIVE, is_text=False),
-    "wacz": Format(write_wacz, ("pages",), "pages", _ARCHIVE, is_text=False),
-    "graphml": Format(write_graphml, ("links",), "nodes and edges", _GRAPH),
-    "edges": Format(write_edges, ("links", "links_glued"), "links", _GRAPH),
-    "sitemap": Format(write_sitemap, ("pages",), "URLs", _SITEMAP, takes_base_url=True),
+    "jsonl": Format(write_jsonl, _ANY, "row", _TABLE, takes_bodies=True, is_table=True),
+    "csv": Format(write_csv, _ANY, "row", _TABLE, is_table=True),
+    "parquet": Format(write_parquet, _ANY, "row", _TABLE, takes_bodies=True, is_table=True, is_text=False),
+    "markdown": Format(write_markdown, ("pages",), "page", _TEXT, is_folder=True),
+    "text": Format(write_text, ("pages",), "page", _TEXT, is_folder=True),
+    "warc": Format(write_warc, ("pages",), "page", _ARCHIVE, is_text=False),
+    "wacz": Format(write_wacz, ("pages",), "page", _ARCHIVE, is_text=False),
+    "graphml": Format(write_graphml, ("links",), "graph element", _GRAPH),
+    "edges": Format(write_edges, ("links", "links_glued"), "link", _GRAPH),
+    "sitemap": Format(write_sitemap, ("pages",), "URL", _SITEMAP, takes_base_url=True),
 }
 
 
@@ -94,7 +94,7 @@ async def export(
     chunk: int | None = None,
     tally: ExportProgress | None = None,
 ) -> ExportProgress:
-    """Write an export of ``store`` to ``out``, whole or not at all.
+    """Write an export of ``store`` to ``out``, whole or not at all. An earlier export at ``out`` is replaced.
 
     The store must be opened read-only and for this call alone; the export shows one moment of it. ``where`` is an
     SQL condition on the columns of the view. ``bodies`` adds the bodies of pages. ``base_url`` is the address at

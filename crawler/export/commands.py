@@ -45,6 +45,7 @@ def _help() -> str:
     width = max(len(names) for names, _ in groups)
     formats = "\n".join(f"{names:{width}}  {about}" for names, about in groups)
     return f"""Write the crawl's results to the file OUT ("-": standard output), whole or not at all.
+    An earlier export at OUT is replaced.
 
     \b
 {indent(formats, "    ")}
@@ -145,8 +146,9 @@ def export(
             is_behind = None if needed is None else (await store.computed()).get(needed)
         why = counted((reason, n) for reason, n in tally.left_out_for.items() if n)
         left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
-        counts = FORMATS[format].counts if chunk is None else f"pages in {many(tally.chunks, 'chunk')}"
-        tell(f"{out}: {tally.written:,} {counts} in {duration(clock.now() - began)}{left_out}")
+        in_chunks = "" if chunk is None else f" in {many(tally.chunks, 'chunk')}"
+        written = many(tally.written, "page" if in_chunks else FORMATS[format].counts)
+        tell(f"{out}: {written}{in_chunks} in {duration(clock.now() - began)}{left_out}")
         if tally.unread:
             reasons = counted((reason, n) for reason, n in tally.unread.items())
             tell(f"{out}: {many(tally.unread.total(), 'page')} without a main text: {reasons}")
@@ -186,11 +188,11 @@ def _standard_output(format: str) -> BinaryIO:
 @asynccontextmanager
 async def _progress(tally: ExportProgress, unit: str) -> AsyncIterator[None]:
     """Show how many units are written."""
-    with progress_line(f"0 {unit}") as say:
+    with progress_line(many(0, unit)) as say:
 
         async def follow() -> None:
             while True:
-                say(f"{tally.written:,} {unit}")
+                say(many(tally.written, unit))
                 await asyncio.sleep(_REFRESH_S)
 
         async with background_task(follow()):

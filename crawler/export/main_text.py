@@ -70,7 +70,7 @@ def chunks(page: Sequence[Block], most_chars: int) -> Iterator[Chunk]:
 def _pieces(text: str, most_chars: int) -> Iterator[str]:
     """A text in pieces of at most ``most_chars`` characters, each as long as can be."""
     while len(text) > most_chars:
-        ends = [end.start() for end in _SENTENCE_END.finditer(text, 0, most_chars + 1) if end.start()]
+        ends = [end.start() for end in _SENTENCE_END.finditer(text, 0, most_chars + 1) if 0 < end.start() <= most_chars]
         blank = text.rfind(" ", 0, most_chars + 1)
         end = ends[-1] if ends else blank if blank > 0 else most_chars
         if piece := text[:end].strip():

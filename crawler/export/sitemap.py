@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from io import BytesIO
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
@@ -68,7 +69,9 @@ async def write_sitemap(job: Job) -> None:
     if not parts:
         parts.append(_next(job, parts, ""))
     _end(parts[-1])
-    if len(parts) > 1:
+    if isinstance(last := parts[-1].file.file, BytesIO):
+        job.open().write(last.getbuffer())
+    elif len(parts) > 1:
         _write_index(job, parts)
 
 
@@ -86,7 +89,8 @@ def _next(job: Job, parts: list[_Part], site: str) -> _Part:
         )
     if parts:
         _end(parts[-1])
-    part = _Part(site, job.files.open(job.out))
+    # A stream gets the file at the end, so that it gets nothing if one file is too small for all.
+    part = _Part(site, job.files.open(job.out) if isinstance(job.out, Path) else AtomicFile(BytesIO()))
     part.file.file.write(_HEAD)
     return part
 

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import xxhash
 
+from crawler.clock import iso
 from crawler.errors import UsageError
 from crawler.export.job import Job
 from crawler.export.main_text import as_markdown, as_text
@@ -35,29 +36,33 @@ async def write_text(job: Job) -> None:
 
 
 async def _write(job: Job, suffix: str, written: Callable[[dict[str, Any], Sequence[Block]], str]) -> None:
-    folder = job.out
-    if not isinstance(folder, Path):
+    if not isinstance(job.out, Path):
         raise UsageError("the pages are files in a folder: name a folder instead of standard output")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder}: is there already; name an empty folder, or one that does not exist")
-    folder.mkdir(parents=True, exist_ok=True)
-    listed = job.files.open(folder / LIST)
-    async for row in job.rows(job.sql("texts"), job.not_copied):
-        body = await job.store.bodies.of_page(row.url)
-        if body is None:
-            continue
-        about = {name: getattr(row, name) for name in _COLUMNS}
-        about |= {name: json.loads(about[name]) if about[name] else [] for name in _JSON}
-        page = await job.main_text_of(row, body)
-        if page is None:
-            job.unwrite()
-            continue
-        place = _place(row.url, suffix)
-        (folder / place).parent.mkdir(exist_ok=True)
-        file = job.files.open(folder / place)
-        file.file.write(written(about, page).encode(errors="replace"))
-        file.finish()
-        listed.file.write(json.dumps({"file": place, **about}).encode() + b"\n")
+    folder = job.files.folder(job.out, _files_listed_in(job.out))
+    with (folder / LIST).open("wb") as listed:
+        async for row in job.rows(job.sql("texts"), job.not_copied):
+            body = await job.store.bodies.of_page(row.url)
+            if body is None:
+                continue
+            about = {name: getattr(row, name) for name in _COLUMNS}
+            about |= {name: json.loads(about[name]) if about[name] else [] for name in _JSON}
+            page = await job.main_text_of(row, body)
+            if page is None:
+                job.unwrite()
+                continue
+            place = _place(row.url, suffix)
+            (folder / place).parent.mkdir(exist_ok=True)
+            (folder / place).write_bytes(written(about, page).encode(errors="replace"))
+            listed.write(json.dumps({"file": place, **about}).encode() + b"\n")
+
+
+def _files_listed_in(folder: Path) -> set[str] | None:
+    """The files that an earlier export wrote, by its list; ``None`` if there is no such list."""
+    try:
+        with (folder / LIST).open("rb") as listed:
+            return {LIST, *(str(json.loads(line)["file"]) for line in listed)}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _place(url: str, suffix: str) -> str:
@@ -69,5 +74,7 @@ def _place(url: str, suffix: str) -> str:
 
 
 def _yaml(about: dict[str, Any]) -> str:
-    """The values as YAML; JSON in one line is YAML."""
-    return "".join(f"{name}: {json.dumps(value)}\n" for name, value in about.items() if value)
+    """The values as YAML; JSON in one line is YAML, and so is a time in ISO 8601."""
+    lines = {name: json.dumps(value) for name, value in about.items() if value}
+    lines["fetched_at"] = iso(about["fetched_at"])
+    return "".join(f"{name}: {value}\n" for name, value in lines.items())

@@ -45,6 +45,8 @@ _COLUMNS = {
     "site:t url_id:i",
     "urls": "url:t site:t state:t reason_code:t reason:t depth:i discovered_from:t next_at:@ target:t attempts:i "
     "seed:y kind:t lastmod:@ url_id:i",
+    "seeds": "url:t site:t outcome:t leads_to:t state:t reason_code:t reason:t pages:i failing_since:@ next_at:@ "
+    "registered_domain:t leads_to_domain:t url_id:i",
     "links": "source:t target:t anchor:t rel:t source_id:i target_id:i",
     "links_glued": "source:t target:t anchor:t rel:t",
     "ranks": "url:t pagerank:n in_links:i in_sites:i url_id:i site:t",

@@ -5,6 +5,7 @@ bounded. Redirects are reported and not followed, because robots.txt, scope and 
 at each hop. A request is sent exactly once, so the request log is complete.
 
 - :mod:`crawler.fetch.client` sends requests and reads answers;
+- :mod:`crawler.fetch.session` writes a request to a connection, and waits for the header section of its answer;
 - :mod:`crawler.fetch.connection` bounds and counts what arrives for a request;
 - :mod:`crawler.fetch.idle_connections` keeps connections between requests, within the limit on open files;
 - :mod:`crawler.fetch.tls` verifies certificates and resumes sessions;

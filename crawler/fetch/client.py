@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, TypedDict
 from urllib.parse import urlencode
 
 import aiohttp
-from yarl import URL
+from aiohttp.streams import StreamReader
 
 from crawler.clock import Clock
 from crawler.errors import CrawlerError, fault
 from crawler.fetch.address_guard import refusal, refusal_behind_proxy, refusal_of_port
-from crawler.fetch.connection import Connection, Transfer, current_transfer, transferring
+from crawler.fetch.connection import Connection, Transfer, current_transfer
 from crawler.fetch.connector import Connector
 from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
 from crawler.fetch.failures import (
@@ -35,6 +35,7 @@ from crawler.fetch.idle_connections import MOST_IDLE, IdleConnections
 from crawler.fetch.open_files import available, share
 from crawler.fetch.own_network import is_own
 from crawler.fetch.resolver import Resolver
+from crawler.fetch.session import Response, Session
 from crawler.fetch.time_limit import LagNow, no_lag
 from crawler.fetch.tls import Tls
 from crawler.fetch.wire_recorder import RecordedConnection, Tape
@@ -47,15 +48,12 @@ from crawler.model import (
     Purpose,
     Redirected,
     Request,
+    TlsFacts,
     header,
-    header_values,
 )
 from crawler.reasons import ErrorKind, RequestError
 from crawler.url import host_of, without_userinfo
 
-#: Octets of a status line or header, and headers in one answer. On real sites, cookies alone take 9,000 octets.
-MAX_FIELD_BYTES = 32_768
-MAX_HEADERS = 256
 #: A body beyond this number of octets is large: it needs memory of its own (:class:`Memory`).
 LARGE_OCTETS = 1 << 18
 #: Answers to these are read after they were returned, and keep their memory until then.
@@ -193,23 +191,7 @@ class HttpFetcher:
         }
         if self._settings.from_email:
             headers["From"] = self._settings.from_email
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=headers,
-            timeout=aiohttp.ClientTimeout(  # the whole time is limited by _ask and _receive
-                sock_connect=self._timeouts.sock_connect, sock_read=self._timeouts.sock_read
-            ),
-            auto_decompress=False,
-            max_line_size=MAX_FIELD_BYTES,
-            max_field_size=MAX_FIELD_BYTES,
-            max_headers=MAX_HEADERS,
-            proxy=self._settings.proxy or None,
-            request_class=_asking(self._may_send),
-        )
-        # aiohttp repeats a GET at once if a connection breaks before the answer. A second request without a pause is
-        # impolite, and would not be logged.
-        self._session._retry_connection = False
+        self._session = Session(connector, self._tls, self._timeouts, headers, self._may_send, self._settings.proxy)
         return self
 
     async def __aexit__(
@@ -240,16 +222,18 @@ class HttpFetcher:
         self._memory.release(request.group)
         is_read_later = False
         try:
-            with transferring(transfer):
+            with transfer:
                 result = await self._ask_safely(request, transfer)
             is_read_later = isinstance(result, Fetched) and request.purpose in _READ_LATER
         finally:
             if not is_read_later:
                 self._memory.release(request.group)
-        if isinstance(transfer, Tape):
-            result = replace(result, exchange=transfer.exchange())
+        return replace(result, exchange=transfer.exchange()) if isinstance(transfer, Tape) else result
+
+    def _about(self, transfer: Transfer) -> _About:
+        """What every result says of the connection and of the answer so far."""
         address = "" if self._settings.proxy else transfer.peer
-        return replace(result, tls=transfer.tls, address=address, loop_s=transfer.loop_s)
+        return {"tls": transfer.tls, "address": address, "loop_s": transfer.loop_s}
 
     async def _ask_safely(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()
@@ -261,8 +245,15 @@ class HttpFetcher:
             told = (
                 fault(error) if request.shown_url is None else type(error).__name__
             )  # the message may contain a secret
-            kind, wire_bytes = ErrorKind.FAULT, transfer.received
-            return Failed(request.url, started_at, self._clock.now(), wire_bytes=wire_bytes, kind=kind, detail=told)
+            return Failed(
+                request.url,
+                started_at,
+                self._clock.now(),
+                wire_bytes=transfer.received,
+                kind=ErrorKind.FAULT,
+                detail=told,
+                **self._about(transfer),
+            )
 
     async def _ask(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()
@@ -270,18 +261,11 @@ class HttpFetcher:
         refused = refusal_of_port(request.url) or (self._settings.proxy and self._refusal_by_name(host))
         if refused:
             return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.ADDRESS, detail=refused)
-        url = URL(request.url, encoded=True)
+        form = None if request.form is None else urlencode(request.form).encode("ascii")
         transfer.end_within(self._settings.total_timeout_s)
         try:
             async with transfer.in_time():
-                response = await self._session.request(
-                    "GET" if request.form is None else "POST",
-                    url,
-                    headers=self._extra_headers(request, url) or None,
-                    data=None if request.form is None else urlencode(request.form).encode("ascii"),
-                    allow_redirects=False,
-                    ssl=self._tls.context(host) if url.scheme == "https" else True,
-                )
+                response = await self._session.request(request.url, self._extra_headers(request), form)
         except FETCH_ERRORS as error:
             problem = before_answer(error, host, self._timeouts, transfer.attempts)
             if request.form is None and was_closing(error, transfer):
@@ -294,6 +278,7 @@ class HttpFetcher:
                 kind=problem.kind,
                 detail=problem.detail,
                 unsent=not transfer.begun,
+                **self._about(transfer),
             )
         if transfer.reused:
             self._idle.note_use(transfer.key, is_lost=False)
@@ -302,12 +287,9 @@ class HttpFetcher:
         finally:
             if isinstance(transfer, Tape):
                 transfer.complete = response.content.is_eof()
-            # Returns the connection to the pool if the body was received in full, and closes it otherwise.
-            response.release()
+            response.connection.release()
 
-    async def _answer(
-        self, request: Request, started_at: float, response: aiohttp.ClientResponse, transfer: Transfer
-    ) -> FetchResult:
+    async def _answer(self, request: Request, started_at: float, response: Response, transfer: Transfer) -> FetchResult:
         """The result for a response, by its status and headers. The body is read only if it is wanted."""
         url, status = request.url, response.status
         # Latin-1 keeps every octet, and makes no surrogates, which databases refuse.
@@ -315,34 +297,35 @@ class HttpFetcher:
         nothing = _NO_DOCUMENT.get(status) if request.purpose in (Purpose.PAGE, Purpose.SITEMAP) else None
         if 200 <= status < 300 and nothing is None:
             return await self._fetched(request, started_at, response, headers, transfer)
-        now, wire_bytes = self._clock.now(), transfer.received
+        now, wire_bytes, about = self._clock.now(), transfer.received, self._about(transfer)
         location = without_userinfo(_ascii(header(headers, "Location") or "")) if status in _REDIRECTS else ""
         if location:
-            return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location)
+            return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location, **about)
         if status == 304 and (request.etag or request.last_modified):
-            return NotModified(url, started_at, now, headers, wire_bytes)
+            return NotModified(url, started_at, now, headers, wire_bytes, **about)
         kind, detail = ErrorKind.HTTP, _status_line(status)
         if nothing is not None:
             detail += f", {nothing}"
         elif status in _REDIRECTS:
             detail += ", without a Location"
-        return Failed(url, started_at, now, headers, wire_bytes, kind=kind, status=status, detail=detail)
+        return Failed(url, started_at, now, headers, wire_bytes, kind=kind, status=status, detail=detail, **about)
 
     async def _fetched(
         self,
         request: Request,
         started_at: float,
-        response: aiohttp.ClientResponse,
+        response: Response,
         headers: Headers,
         transfer: Transfer,
     ) -> Fetched | Failed:
         content_type, charset = _content_type(header(headers, "Content-Type") or "")
-        body = self._objection(request, content_type, headers) or await self._body(request, response, headers, transfer)
+        objection = self._objection(request, content_type, response)
+        body = objection or await self._body(request, response, headers, transfer)
         # The time that decoding takes is not the server's. A body that is refused ends when its connection is closed.
         ended_at = body.received_at if isinstance(body, _Body) and not body.overflowed else self._clock.now()
         answer = (request.url, started_at, ended_at, headers, transfer.received)
         if isinstance(body, RequestError):
-            return Failed(*answer, kind=body.kind, status=response.status, detail=body.detail)
+            return Failed(*answer, kind=body.kind, status=response.status, detail=body.detail, **self._about(transfer))
         return Fetched(
             *answer,
             status=response.status,
@@ -351,24 +334,24 @@ class HttpFetcher:
             plain=body.plain,
             gzipped=body.gzipped,
             truncated=body.overflowed,
+            **self._about(transfer),
         )
 
-    def _objection(self, request: Request, content_type: str, headers: Headers) -> RequestError | None:
+    def _objection(self, request: Request, content_type: str, response: Response) -> RequestError | None:
         """The reason not to read the body, if the headers give one."""
         if content_type not in self._accepted and not request.any_type:
             return RequestError(ErrorKind.UNWANTED_TYPE, content_type[:100])
-        length = header(headers, "Content-Length")
+        length = response.fields.get("Content-Length")
         if length is not None and not request.truncate and int(length) > request.max_bytes:
             return _too_large(request, f"is announced with {int(length):,} bytes")
         return None
 
     async def _body(
-        self, request: Request, response: aiohttp.ClientResponse, headers: Headers, transfer: Transfer
+        self, request: Request, response: Response, headers: Headers, transfer: Transfer
     ) -> _Body | RequestError:
-        connection = response.connection and response.connection.protocol  # None if all was received
         try:
-            decoder = _decoder_for(headers)
-            expected = _expected_bytes(request, headers, is_coded=decoder is not None)
+            decoder = _decoder_for(response)
+            expected = _expected_bytes(request, response, is_coded=decoder is not None)
             pieces, size = await self._receive(response.content, request, transfer, expected)
             received_at = self._clock.now()
             if decoder is None:
@@ -379,7 +362,7 @@ class HttpFetcher:
                 body = await self._decode(pieces, decoder, most, received_at)
                 if body.overflowed and most < request.max_bytes:
                     await self._memory.hold(request.group, request.url, request.max_bytes)
-                    decoder = _decoder_for(headers)
+                    decoder = _decoder_for(response)
                     assert decoder is not None, "there was one"
                     body = await self._decode(pieces, decoder, request.max_bytes, received_at)
         except BODY_ERRORS as error:
@@ -389,18 +372,21 @@ class HttpFetcher:
             return body if request.truncate else _too_large(request, "is longer")
         if decoder is not None and response.content.total_bytes and not decoder.complete():
             return RequestError(ErrorKind.TRUNCATED, "the encoded data of the body ends early")
-        if connection is not None and _was_reset(connection, headers):
+        if _was_reset(response, headers):
             return BROKEN_OFF
         return body
 
     async def _receive(
-        self, content: aiohttp.StreamReader, request: Request, transfer: Transfer, expected: int
+        self, content: StreamReader, request: Request, transfer: Transfer, expected: int
     ) -> tuple[list[bytes], int]:
         """A body as it is sent, until its end or until it is longer than permitted, and its length so far.
 
         Behind the first :data:`LARGE_OCTETS`, nothing is received until there is memory for all of it: ``expected``
         octets. The limit on the time of the request does not count that wait. Raises the errors of the HTTP library.
         """
+        if content.is_eof() and content.total_bytes <= LARGE_OCTETS:  # nothing to wait for
+            body = content.read_nowait()
+            return [body], len(body)
         pieces: list[bytes] = []
         size, holds = 0, False
         async with transfer.in_time():
@@ -417,11 +403,11 @@ class HttpFetcher:
         async with self._decoding:
             return await _decode(coded, decoder, max_bytes, received_at)
 
-    def _extra_headers(self, request: Request, url: URL) -> dict[str, str]:
-        """The headers that are particular to this request, which is sent to ``url``."""
-        # The authority of the signature is the Host header that the HTTP library writes.
-        authority = url.host_port_subcomponent or ""
-        extra = {} if self._signer is None else self._signer.headers(authority, self._clock.now())
+    def _extra_headers(self, request: Request) -> dict[str, str]:
+        """The headers that are particular to this request."""
+        extra = {}
+        if self._signer is not None:
+            extra = self._signer.headers(self._session.authority(request.url), self._clock.now())
         if request.any_type:
             extra["Accept"] = "*/*"
         if request.etag:
@@ -474,6 +460,12 @@ def _with_usable_validators(request: Request) -> Request:
     return replace(request, etag=etag, last_modified=last_modified)
 
 
+class _About(TypedDict):
+    tls: TlsFacts | None
+    address: str
+    loop_s: float
+
+
 class _Body(NamedTuple):
     plain: bytes | None  # the decoded body; None if ``gzipped`` holds it
     gzipped: bytes | None  # the body as received, if that is one gzip member and shorter than the decoded body
@@ -486,13 +478,14 @@ class _Body(NamedTuple):
         return len(self.plain or self.gzipped or b"")
 
 
-def _decoder_for(headers: Headers) -> Decoder | None:
-    return decoder_for(header_values(headers, "Content-Encoding"), header_values(headers, "Transfer-Encoding"))
+def _decoder_for(response: Response) -> Decoder | None:
+    fields = response.fields
+    return decoder_for(fields.getall("Content-Encoding", ()), fields.getall("Transfer-Encoding", ()))
 
 
-def _expected_bytes(request: Request, headers: Headers, *, is_coded: bool) -> int:
+def _expected_bytes(request: Request, response: Response, *, is_coded: bool) -> int:
     """How many octets a large body may take, as it is sent and decoded."""
-    length = header(headers, "Content-Length")
+    length = response.fields.get("Content-Length")
     sent = request.max_bytes if length is None else min(int(length), request.max_bytes)
     return sent + (request.max_bytes if is_coded else 0)
 
@@ -519,9 +512,10 @@ async def _decode(coded: list[bytes], decoder: Decoder, max_bytes: int, received
     return _Body(b"".join(decoded)[:max_bytes], None, overflowed, received_at)
 
 
-def _was_reset(connection: aiohttp.client_proto.ResponseHandler, headers: Headers) -> bool:
+def _was_reset(response: Response, headers: Headers) -> bool:
     """Whether a body that ends with its connection (RFC 9112, 6.3) ended in a reset."""
-    if not isinstance(connection.exception(), OSError):
+    connection = response.connection.protocol
+    if connection is None or not isinstance(connection.exception(), OSError):
         return False
     return header(headers, "Content-Length") is None and header(headers, "Transfer-Encoding") is None
 
@@ -551,15 +545,3 @@ def _status_line(status: int) -> str:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return f"{status}, which is not a status of HTTP"
-
-
-def _asking(may_send: Callable[[], bool]) -> type[aiohttp.ClientRequest]:
-    """The class of requests that are cancelled instead of written if ``may_send`` returns false."""
-
-    class AskingRequest(aiohttp.ClientRequest):
-        async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-            if not may_send():
-                raise asyncio.CancelledError
-            return await super().send(conn)
-
-    return AskingRequest

@@ -26,9 +26,10 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+import select
 import ssl
-from collections.abc import AsyncIterator, Hashable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -77,7 +78,10 @@ class Attempts:
 
 
 class Transfer:
-    """One request and the octets that have arrived for it."""
+    """One request and the octets that have arrived for it.
+
+    A context manager: the octets of the request that the current task sends inside the context are counted.
+    """
 
     is_kept = False  # whether these octets are kept, beside the body
 
@@ -101,11 +105,10 @@ class Transfer:
         """The answer must be complete in so many seconds."""
         self._ends_at = asyncio.get_running_loop().time() + seconds
 
-    @asynccontextmanager
-    async def in_time(self) -> AsyncIterator[None]:
-        """Cancel the context when the answer must be complete, and raise :class:`TimeoutError`."""
-        async with asyncio.timeout_at(self._ends_at) as self._limit:
-            yield
+    def in_time(self) -> asyncio.Timeout:
+        """A context that is cancelled when the answer must be complete, and then raises :class:`TimeoutError`."""
+        self._limit = asyncio.timeout_at(self._ends_at)
+        return self._limit
 
     @contextmanager
     def own_wait(self) -> Iterator[None]:
@@ -119,6 +122,12 @@ class Transfer:
         finally:
             self._ends_at += loop.time() - began
             limit.reschedule(self._ends_at)
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._token)
 
     def begin(self, *, reused: bool = False, tls: TlsFacts | None = None, peer: str = "") -> None:
         """A connection carries the request now. Forgets what arrived so far: the answer of a proxy to CONNECT."""
@@ -139,18 +148,8 @@ class Transfer:
 _current: ContextVar[Transfer] = ContextVar("transfer")
 
 
-@contextmanager
-def transferring(transfer: Transfer) -> Iterator[None]:
-    """Count on ``transfer`` the octets of the request that the current task sends inside the context."""
-    token = _current.set(transfer)
-    try:
-        yield
-    finally:
-        _current.reset(token)
-
-
 def current_transfer() -> Transfer:
-    """The transfer of the current task. Raises :class:`LookupError` outside :func:`transferring`."""
+    """The transfer of the current task. Raises :class:`LookupError` outside of its context."""
     return _current.get()
 
 
@@ -167,9 +166,10 @@ class Connection(ResponseHandler):
         self.group = ""
         self.tls: ssl.SSLObject | None = None
         self._tls_facts: TlsFacts | None = None
-        self._peer = ""
+        self.peer = ""
         self.keep_alive_s: float | None = None
         self._lag_now_s = lag_now_s
+        self._poll: select.poll | None = None
         self._waits_longer = False  # for data, because the loop was late
         self._transfer: Transfer | None = None
         self._answer: StreamReader | None = None  # the body of the final answer
@@ -184,7 +184,15 @@ class Connection(ResponseHandler):
         super().connection_made(transport)
         self.tls = transport.get_extra_info("ssl_object")
         self._tls_facts = None if self.tls is None else facts_of(self.tls)
-        self._peer = (transport.get_extra_info("peername") or ("",))[0]
+        self.peer = (transport.get_extra_info("peername") or ("",))[0]
+
+    def has_unread(self) -> bool:
+        """Whether the system holds received data of this open connection that the event loop has not read yet."""
+        if self._poll is None:
+            assert self.transport is not None, "the connection is open"
+            self._poll = select.poll()
+            self._poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(self._poll.poll(0))
 
     def end_tls(self, *, resumable: bool) -> None:
         """Keep the session for another connection if it is to be ``resumable``. Called before the connection closes."""
@@ -196,7 +204,7 @@ class Connection(ResponseHandler):
         """Begin the request of the current task."""
         reused = self._transfer is not None
         self._transfer = _current.get()
-        self._transfer.begin(reused=reused, tls=self._tls_facts, peer=self._peer)
+        self._transfer.begin(reused=reused, tls=self._tls_facts, peer=self.peer)
         self.group = self._transfer.group
         self._answer = None
         self._head_bytes = self._interim = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import select
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ import aiohttp
 from aiohttp.abc import ResolveResult
 from aiohttp.client_proto import ResponseHandler
 
-from crawler.fetch.connection import Connection, current_transfer
+from crawler.fetch.connection import Connection, Transfer, current_transfer
 from crawler.fetch.failures import AddressUnknown
 from crawler.fetch.idle_connections import IdleConnections
 from crawler.fetch.open_files import no_connections
@@ -66,14 +65,17 @@ class Connector(aiohttp.TCPConnector):
         self._factory = partial(connection_type, loop=self._loop, lag_now_s=lag_now_s)
 
     async def _get(self, key: Any, traces: Any) -> Any:
+        return self.reused(key)
+
+    def reused(self, key: Any) -> aiohttp.connector.Connection | None:
+        """An idle connection that the request of the current task may be sent on; ``None`` if there is none."""
         transfer = current_transfer()
         transfer.key = key
         if transfer.fresh:
             return None
         while (idle := self.idle.take(key)) is not None:
-            transport = idle.transport
-            usable = transport is not None and idle.is_connected() and not idle.should_close
-            if usable and not _has_unread(transport) and _may_use(transport):
+            usable = idle.is_connected() and not idle.should_close
+            if usable and not idle.has_unread() and _may_use(transfer, idle):
                 self._acquired.add(idle)
                 return aiohttp.connector.Connection(self, key, idle, self._loop)
             idle.close()
@@ -152,14 +154,6 @@ class Connector(aiohttp.TCPConnector):
         return found
 
 
-def _may_use(transport: Any) -> bool:
-    """Whether the request of the current task may be sent to the address of this connection."""
-    address = current_transfer().address
-    return not address or address == str(transport.get_extra_info("peername")[0])
-
-
-def _has_unread(transport: Any) -> bool:
-    """Whether the system holds received data that the event loop has not read yet."""
-    poll = select.poll()
-    poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
-    return bool(poll.poll(0))
+def _may_use(transfer: Transfer, connection: Connection) -> bool:
+    """Whether a request may be sent to the address of this connection."""
+    return not transfer.address or transfer.address == connection.peer

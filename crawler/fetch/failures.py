@@ -16,9 +16,9 @@ from crawler.reasons import ErrorKind, RequestError
 from crawler.terminal_text import shown
 
 #: The errors that the HTTP library raises before an answer if a server or the network fails.
-FETCH_ERRORS = (aiohttp.ClientError, TimeoutError)
+FETCH_ERRORS = (aiohttp.ClientError, HttpProcessingError, TimeoutError)
 #: The errors while a body is read. The library raises a bare RuntimeError if the connection has been lost.
-BODY_ERRORS = (*FETCH_ERRORS, HttpProcessingError, BadCoding, RuntimeError)
+BODY_ERRORS = (*FETCH_ERRORS, BadCoding, RuntimeError)
 #: The message of OpenSSL in ``[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)``.
 _TLS_WORDS = re.compile(r"\[(?:SSL|X509)[^\]]*\] (.*?)(?: \(_ssl|$)")
 #: The message of OpenSSL for the alert of a server without a certificate for the name (RFC 6066, 3).
@@ -84,7 +84,7 @@ def before_answer(error: Exception, host: str, timeouts: aiohttp.ClientTimeout, 
             # A server rejects a missing client certificate only after the handshake (RFC 8446, 4.4.2.4).
             kind = ErrorKind.TLS if isinstance(error.__cause__, ssl.SSLError) else ErrorKind.CONNECT
             return RequestError(kind, f"the connection broke before an answer: {_reason(error)}")
-        case aiohttp.ClientResponseError():
+        case HttpProcessingError() | aiohttp.ClientResponseError():
             return RequestError(
                 ErrorKind.PROTOCOL, f"the answer is not HTTP within limits: {_parser_words(error.message)}"
             )

@@ -9,6 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
+import msgspec
+
 from crawler.frontier.domain_addresses import ROUNDS, addresses_around, is_silent
 from crawler.frontier.offers import Offer
 from crawler.frontier.operator import BLOCKED
@@ -146,7 +148,7 @@ def without_answer(queued: Queued, copy: RobotsCopy, scope: Scope) -> Outcome | 
         return None
     is_last = offer is offers[0]
     if is_last and (copy.action is not RobotsAction.DEFER or copy.failures >= ROUNDS):
-        offer = offer._replace(by_domain=False)
+        offer = msgspec.structs.replace(offer, by_domain=False)
     evidence = f"{copy.note or copy.status}; {offer.url} is tried {'again' if is_last else 'instead'}"
     reason = Reason(ReasonCode.OTHER_ADDRESS, evidence)
     return Outcome(queued, State.EXCLUDED, reason, offers=(offer,), target=offer.url)
@@ -265,13 +267,21 @@ def _without_content(facts: PageFacts) -> PageFacts:
 
 
 def after_fetch(
-    queued: Queued, result: FetchResult, facts: PageFacts | None, scope: Scope, settings: RequestSettings
+    queued: Queued,
+    result: FetchResult,
+    facts: PageFacts | None,
+    scope: Scope,
+    settings: RequestSettings,
+    answer: AnswerFacts = NO_ANSWER,
 ) -> Outcome:
-    """The outcome of the visit of ``queued``. ``facts`` are those of the page if ``result`` is :class:`Fetched`."""
+    """The outcome of the visit of ``queued``. ``facts`` are those of the page if ``result`` is :class:`Fetched`.
+
+    ``answer`` is what the store keeps of the answer beside the page.
+    """
     match result:
         case Fetched():
             assert facts is not None
-            return _page(queued, result, facts, scope, settings)
+            return _page(queued, result, facts, scope, settings, answer)
         case NotModified():
             return Outcome(
                 queued,
@@ -294,7 +304,9 @@ def after_fault(queued: Queued, fault: str) -> Outcome:
     return Outcome(queued, State.FAILED, Reason(ReasonCode.FAULT, fault))
 
 
-def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RequestSettings) -> Outcome:
+def _page(
+    queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RequestSettings, answer: AnswerFacts
+) -> Outcome:
     """The outcome of a page. A page that could not be read gets no validators: the next visit fetches it in full."""
     depth = queued.depth + 1
     etag, last_modified = header(result.headers, "etag"), header(result.headers, "last-modified")
@@ -307,6 +319,7 @@ def _page(queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, setti
         body_bytes=facts.body_bytes,
         etag=etag if facts.is_read else None,
         last_modified=last_modified if facts.is_read else None,
+        answer=answer,
     )
     refusals = scope.link_refusals(facts.links, depth)
     offers = [Offer(link.url, depth, refusal) for link, refusal in zip(facts.links, refusals, strict=True)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode
 
@@ -18,6 +20,7 @@ LIFTED_BY_BETTER_OFFER = frozenset(
         ReasonCode.DEPTH,
         ReasonCode.REDIRECTS,
         ReasonCode.SCOPE,
+        ReasonCode.PATTERN,
         ReasonCode.CONTACT,
         ReasonCode.TRAP,
         ReasonCode.SAMPLE,
@@ -28,7 +31,7 @@ LIFTED_BY_BETTER_OFFER = frozenset(
 _LIFTED_BY_SITEMAP = LIFTED_BY_BETTER_OFFER | {ReasonCode.TYPE}
 
 
-class Offer(NamedTuple):
+class Offer(msgspec.Struct, frozen=True, gc=False):
     """A URL as it was found. ``refusal`` is the reason to exclude it; ``None`` queues it."""
 
     url: str
@@ -79,7 +82,11 @@ def weigh(known: KnownUrl, offer: Offer) -> UrlChange | None:
     closer = offer.depth < known.depth and offer.is_good
     if liftable and offer.is_good and (offer.refusal is None or code is not ReasonCode.BLOCKED):
         # A path that the scope refused still gives a depth; a nofollow link is no path.
-        depth = min(known.depth, offer.depth) if code in (ReasonCode.SCOPE, ReasonCode.CONTACT) else offer.depth
+        depth = (
+            min(known.depth, offer.depth)
+            if code in (ReasonCode.SCOPE, ReasonCode.PATTERN, ReasonCode.CONTACT)
+            else offer.depth
+        )
         reason = offer.refusal or Reason(ReasonCode.REQUEUED)
         return UrlChange(depth, offer.hops, offer.refusal is None, reason, offer.seed, offer.by_domain)
     if closer:

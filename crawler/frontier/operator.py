@@ -86,8 +86,9 @@ def standing(orders: Iterable[Order]) -> Standing:
 def blockable(text: str) -> str:
     """The name under which a site is blocked.
 
-    ``example.org`` names a host with any scheme and port; ``https://example.org:8443`` names one site of it. A URL
-    stands for its site. Subdomains are hosts of their own. Raises :class:`~crawler.url.NotCrawlable`.
+    ``example.org`` names a host with any scheme and port; ``example.org:8443`` names one port of it with any scheme;
+    ``https://example.org:8443`` names one site. A URL stands for its site. Subdomains are hosts of their own. Raises
+    :class:`~crawler.url.NotCrawlable`.
     """
     text = text.strip()
     remedy = "write example.org, or https://example.org:8443 for one site of it"
@@ -100,11 +101,16 @@ def blockable(text: str) -> str:
         name = split(canonicalise(text)).site
         host = host_of(name)
     else:
-        if not text or any(sign in text for sign in "/?#@\\%") or text.count(":") == 1:
+        if not text or any(sign in text for sign in "/?#@\\%") or (text.endswith(":") and text != "::"):
             raise nothing
-        bare = text.strip("[]")
-        host = host_of(canonicalise(f"http://[{bare}]/" if ":" in bare else f"http://{bare}/"))
+        has_port = _has_port(text)
+        bare = text if has_port or ":" not in text else f"[{text.strip('[]')}]"
+        site = split(canonicalise(f"{'https' if text.endswith(':443') else 'http'}://{bare}/")).site
+        host = host_of(site)
         name = host.removesuffix(".")
+        if has_port:  # the default port of a scheme stands in no canonical URL, so one site has it
+            authority = site.partition("://")[2]
+            name = authority if _has_port(authority) else site
     if literal_address(host) is None and not _HOST.fullmatch(host):
         raise nothing
     return name
@@ -112,20 +118,31 @@ def blockable(text: str) -> str:
 
 def still_blocks(name: str, blocked: Iterable[str]) -> list[str]:
     """The ``blocked`` names, other than ``name`` itself, that still block sites of ``name``."""
-    host = host_of(name).removesuffix(".") if "://" in name else name
-    others = [other for other in blocked if other != name]
-    if "://" in name:
-        return [other for other in others if other == host]
-    return [other for other in others if "://" in other and host_of(other).removesuffix(".") == host]
+    ranges = name_ranges(name)
+    return [
+        other
+        for other in blocked
+        if other != name
+        and any(
+            first <= last_of and first_of <= last for first, last in ranges for first_of, last_of in name_ranges(other)
+        )
+    ]
 
 
 def name_ranges(name: str) -> list[tuple[str, str]]:
     """The ranges of sites, ordered by name, that ``name`` blocks: the first and the last site of each."""
     if "://" in name:
         return [(name, name)]
+    if _has_port(name):
+        return [(site, site) for site in (f"http://{name}", f"https://{name}")]
     host = f"[{name}]" if ":" in name else name
     sites = [f"{scheme}://{host}{dot}" for scheme in ("http", "https") for dot in ("", ".")]
     return [(site, site) for site in sites] + [(f"{site}:", f"{site}:~") for site in sites]
+
+
+def _has_port(name: str) -> bool:
+    """Whether a host has a port behind it. An address of IPv6 has brackets before its port, and colons in it."""
+    return name.count(":") == 1 or "]:" in name
 
 
 def names_page(text: str) -> bool:
@@ -166,7 +183,7 @@ class Blocks:
         return not self.names.isdisjoint(_names_of(url))
 
 
-def _names_of(url: str) -> tuple[str, str]:
-    """The names under which the site of a canonical URL may be blocked: the site and its host."""
+def _names_of(url: str) -> Iterable[str]:
+    """The names under which the site of a canonical URL may be blocked: the site, its host and port, its host."""
     site = url[: url.index("/", 8)]
-    return site, host_of(site).removesuffix(".")
+    return dict.fromkeys((site, site.partition("://")[2], host_of(site).removesuffix(".")))

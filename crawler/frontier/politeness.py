@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import attrgetter
 from typing import NamedTuple
 
 from crawler.fields.declaration import setting
@@ -217,6 +218,9 @@ class Constraint(NamedTuple):
         return WaitReason(self.code, self.detail)
 
 
+_PAUSE_S = attrgetter("pause_s")
+
+
 def facts_of(answer: FetchResult, lag_s: float = 0.0) -> PauseFacts:
     """The facts about ``answer`` that decide the pause after it. Only a failure or redirect may ask for a pause.
 
@@ -277,7 +281,7 @@ def after_answer(pace: Pace, answer: PauseFacts, crawl_delay_s: float | None, se
     """The pace after an answer. The pause is counted from the end of the answer."""
     backoff_s, times = backoff_after(pace.backoff_s, answer, settings), pace.times.after(answer)
     asked = constraints(answer, backoff_s, crawl_delay_s, settings, times.slowdown)
-    longest = max(asked, key=lambda constraint: constraint.pause_s)
+    longest = max(asked, key=_PAUSE_S)
     return Pace(answer.finished_at + longest.pause_s, longest.pause_s, backoff_s, longest.wait, times)
 
 
@@ -307,6 +311,7 @@ _LONGEST_OWN_WAIT_S: Mapping[WaitCode, float] = {
     WaitCode.ADDRESS: 7 * _DAY_S,
     WaitCode.DOMAIN: 7 * _DAY_S,
     WaitCode.LOOK_UP: _DAY_S,
+    WaitCode.LOOP: 7 * _DAY_S,
     WaitCode.READING: _DAY_S,
 }
 

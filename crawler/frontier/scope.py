@@ -121,6 +121,7 @@ class Scope:
     def link_refusals(self, links: Iterable[Link], depth: int) -> Iterator[Reason | None]:
         """:meth:`refusal` for each link of a page; it also refuses ``nofollow`` links."""
         refusals_of = self._refusals_of
+        is_blocked = self.blocks.covers if self.blocks.names else None
         too_deep = self._max_depth is not None and depth > self._max_depth
         for url, _, _, follow in links:
             refused, trap = refusals_of(url, False)
@@ -128,7 +129,7 @@ class Scope:
                 refused = self._rule(url, depth, False)
             if refused is None and not follow:
                 refused = _NOFOLLOW
-            yield BLOCKED if refused is None and self.blocks.covers(url) else refused
+            yield BLOCKED if refused is None and is_blocked and is_blocked(url) else refused
 
     def _refusals(self, url: str, is_seed: bool) -> tuple[Reason | None, Reason | None]:
         """Why ``url`` is refused at any depth: by its site or the user's patterns, and by the rules on traps."""
@@ -145,9 +146,9 @@ class Scope:
             return Reason(ReasonCode.SCOPE, "not below a seed's directory (scope.mode prefix)"), None
         for pattern in self._exclude:
             if match := pattern.search(url):
-                return Reason(ReasonCode.SCOPE, f"matches scope.exclude ({match.group()[:80]!r})"), None
+                return Reason(ReasonCode.PATTERN, f"matches scope.exclude ({match.group()[:80]!r})"), None
         if self._include and not is_seed and not any(pattern.search(url) for pattern in self._include):
-            return Reason(ReasonCode.SCOPE, "matches no scope.include"), None
+            return Reason(ReasonCode.PATTERN, "matches no scope.include"), None
         return None, trap_in(url, self._now) if self._refuses_traps and not is_seed else None
 
     def _refuse_site(self, site: str) -> Reason | None:

@@ -148,11 +148,3 @@ FROM urls_by_id GROUP BY depth
 -- name: crawled_sites
 -- The sites with the most pages.
 SELECT site FROM sites_by_id WHERE fetched > 0 ORDER BY fetched DESC, site_id LIMIT :limit
-
--- name: unknown_seeds
--- The seeds whose host names do not exist.
-SELECT s.site || u.path AS url FROM urls_by_id u JOIN sites_by_id s ON s.site_id = u.site_id
-WHERE u.state = 'failed' AND u.seed = 1 AND u.reason_code = 'no_name' ORDER BY u.url_id LIMIT :limit
-
--- name: count_unknown_seeds
-SELECT count(*) AS urls FROM urls_by_id WHERE state = 'failed' AND seed = 1 AND reason_code = 'no_name'

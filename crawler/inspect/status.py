@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _SITES_SHOWN = 20
 _WORKERS_SHOWN = 50
 _NUMBERS_SHOWN = 5
+_LAG_TOLD_S = 1.0  # a pause of a second is as long: less changes nothing that a person sees
 
 _SQL = load_statements("crawler.inspect")
 
@@ -177,7 +178,7 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
     rows += told(status.revisits, status.at, db)
     if status.last_run is not None:
         rows.append(("Last run", _last_run(status.last_run, status)))
-        if status.last_run["worst_lag_s"] is not None:
+        if (status.last_run["worst_lag_s"] or 0.0) >= _LAG_TOLD_S:
             rows.append(
                 ("Lag", f"the crawler was busy, and reacted up to {duration(status.last_run['worst_lag_s'])} late")
             )

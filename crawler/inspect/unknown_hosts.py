@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from difflib import get_close_matches
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from crawler.clock import brief_time
-from crawler.formatting import many
+from crawler.errors import Setting
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
-from crawler.store.location import db_argument
+from crawler.settings.keys import terminal_name
 from crawler.store.rows import Waiting
 from crawler.store.statements import load_statements
 from crawler.url import host_of
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _SQL = load_statements("crawler.inspect")
 _COMPARED = 5000  # hosts, those with the most pages: some 50 ms
 _ALIKE = 0.75  # of difflib: two letters that changed places in a name of eight
-_SHOWN = 5
 
 
 def told_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
@@ -33,31 +32,24 @@ def told_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
         return wait.reason
     limit = wait.failing_since + robots.patience_s(wait.robots_status)
     tried = "then tried for the last time" if limit <= wait.until else f"tried again until {brief_time(limit, now)}"
+    name = terminal_name(Setting(f"robots.{robots.limit_on(wait.robots_status)}"))
     spelled = "; is it spelled right?" if wait.robots_status == ErrorKind.DNS_NO_NAME else ""
-    return f"{wait.reason}{spelled} ({tried})"
+    return f"{wait.reason}{spelled} ({tried}: {name})"
 
 
-async def nearest_host(store: Store, host: str) -> str | None:
-    """The name most like ``host`` among the hosts with the most pages; ``None`` if none is like it."""
+async def known_hosts(store: Store) -> frozenset[str]:
+    """The hosts with the most pages."""
     sites = await store.query(_SQL["crawled_sites"], {"limit": _COMPARED})
-    near = get_close_matches(host, {host_of(row["site"]) for row in sites} - {host}, n=1, cutoff=_ALIKE)
+    return frozenset(host_of(row["site"]) for row in sites)
+
+
+def nearest(host: str, hosts: Collection[str]) -> str | None:
+    """The name most like ``host`` among the other ``hosts``; ``None`` if none is like it."""
+    near = get_close_matches(host, set(hosts) - {host}, n=1, cutoff=_ALIKE)
     return near[0] if near else None
 
 
 async def advice(store: Store, host: str) -> str:
     """What the operator may have meant by a host name that does not exist."""
-    near = await nearest_host(store, host)
+    near = nearest(host, await known_hosts(store))
     return "is it spelled right?" if near is None else f"is it spelled right? The crawl knows {near}"
-
-
-async def told_of_unknown_seeds(store: Store, db: str) -> list[str]:
-    """One sentence for each of the first seeds that failed because no such host exists, and one for the rest."""
-    seeds = [row["url"] for row in await store.query(_SQL["unknown_seeds"], {"limit": _SHOWN})]
-    said = [f"{url} failed: no such host; {await advice(store, host_of(url))}" for url in seeds]
-    (found,) = await store.query(_SQL["count_unknown_seeds"])
-    if left := found["urls"] - len(seeds):
-        said.append(f"{many(left, 'more seed')} failed for the same reason")
-    if said:
-        argument = f"{quote(host_of(seeds[0]))}{db_argument(db)}"
-        said.append(f"`crawler run --refresh {argument}` tries it again once the name exists")
-    return said

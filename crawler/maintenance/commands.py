@@ -18,7 +18,7 @@ from crawler.fields.kinds import SECONDS
 from crawler.formatting import many, size
 from crawler.frontier.operator import Command, standing
 from crawler.inspect.store_commands import store as group
-from crawler.maintenance.forgetting import Selection, Wanted, content_of, forget, select, wanted
+from crawler.maintenance.forgetting import Selection, Wanted, content_of, forget, select, unknown_site, wanted
 from crawler.maintenance.forgetting import redact as reduce_addresses
 from crawler.reasons import Reason, ReasonCode
 from crawler.search.build_index import empty_index
@@ -110,12 +110,18 @@ async def _other_parts(asked: Wanted, db: str, command: str) -> list[str]:
 
 async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: bool) -> tuple[dict[str, Any], str]:
     clock = SystemClock()
-    if dry_run:
-        async with existing_store(store_at(db)) as store:
+    async with existing_store(store_at(db)) as store:
+        if unknown := await unknown_site(store, asked):
+            block = f"`crawler control block {quote(asked.site)}{db_argument(db)}`"
+            raise UsageError(
+                f"{unknown}; nothing was changed. To forget a page, give its whole URL (https://…); to keep the crawl "
+                f"from a site that it does not know yet, {block}"
+            )
+        if dry_run:
             chosen = await select(store, asked, forgotten=False)
             found = await content_of(store, chosen)
-        sentence = f"would forget {_amount(chosen, found)}; nothing was changed"
-        return _result(chosen, found), "\n".join([sentence, *_hint(chosen), *chosen.listed])
+            sentence = f"would forget {_amount(chosen, found)}; nothing was changed"
+            return _result(chosen, found), "\n".join([sentence, *chosen.listed])
     if asked.site:  # holds at once, also for a crawl that is at work
         await order(store_at(db), Command.BLOCK, asked.site, clock, because)
     why = f" on {iso(clock.now())[:10]}{f': {because}' if because else ''}"
@@ -140,7 +146,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
     sentences = [f"forgot {_amount(chosen, taken)}"]
     argument = db_argument(db)
     if asked.site:
-        sentences += [f"{asked.site} is blocked: the crawl sends nothing there", *_hint(chosen)]
+        sentences.append(f"{asked.site} is blocked: the crawl sends nothing there")
     if asked.regex is not None:
         exclude = f"`crawler run --exclude {quote(asked.regex.pattern)}{argument}`"
         sentences.append(f"URLs that match and are found later are crawled, unless {exclude} leaves them out")
@@ -189,11 +195,6 @@ def _amount(chosen: Selection, content: Content) -> str:
         f"{many(len(chosen.numbers), 'URL')}: {many(content.pages, 'page')}, "
         f"{many(content.versions, 'earlier version')}, {many(content.links, 'link')}"
     )
-
-
-def _hint(chosen: Selection) -> list[str]:
-    """The remedy if a site is wanted that the crawl does not know: the word may have been meant as a page."""
-    return [f"{chosen.unmet}; to forget a page, give its whole URL (https://…)"] if chosen.unmet else []
 
 
 def _result(chosen: Selection, content: Content) -> dict[str, Any]:

@@ -65,14 +65,10 @@ def wanted(target: str | None, regex: str | None) -> Wanted:
 
 @dataclass(slots=True)
 class Selection:
-    """The known URLs that are wanted, by number, with the first in alphabetical order as examples.
-
-    ``unmet`` is a sentence if a site is wanted that the crawl does not know, else empty.
-    """
+    """The known URLs that are wanted, by number, with the first in alphabetical order as examples."""
 
     numbers: list[int] = field(default_factory=list)
     examples: list[str] = field(default_factory=list)
-    unmet: str = ""
 
     @property
     def listed(self) -> list[str]:
@@ -85,6 +81,15 @@ class Selection:
         rest = iter(self.numbers)
         while batch := list(islice(rest, _BATCH)):
             yield batch
+
+
+async def unknown_site(store: Store, asked: Wanted) -> str:
+    """A sentence if a site is wanted that the crawl does not know; else empty."""
+    return unmet(asked.site, await _sites(store)) if asked.site else ""
+
+
+async def _sites(store: Store) -> list[str]:
+    return [row["site"] for row in await store.query(_SQL["sites"])]
 
 
 async def select(store: Store, asked: Wanted, *, forgotten: bool) -> Selection:
@@ -110,9 +115,7 @@ async def select(store: Store, asked: Wanted, *, forgotten: bool) -> Selection:
             raise UsageError(f"{asked.url}: the store does not know it")
         await add(_SQL["url"], url_id=number)
     else:
-        sites = [row["site"] for row in await store.query(_SQL["sites"])]
-        found.unmet = unmet(asked.site, sites)
-        for site in covered(asked.site, sites):
+        for site in covered(asked.site, await _sites(store)):
             await add(_SQL["urls_of_site"], site=site)
     return found
 

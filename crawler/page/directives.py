@@ -62,6 +62,10 @@ class Directives:
     evidence: tuple[str, ...]
 
 
+#: The verdict on a page without tags.
+_ALL_ALLOWED = Directives(True, True, True, math.inf, math.inf, ())
+
+
 class Asked(NamedTuple):
     """The terms of tags, the epoch seconds until which the page may be shown (infinite without a date), and a limit."""
 
@@ -94,6 +98,8 @@ def directives(tags: Iterable[tuple[str, str]], *, reading: Reading, now: float)
         heard.append(_asked(content))
         if len(evidence) < MAX_EVIDENCE:
             evidence.append(f"{source}: {_one_line(content)}")
+    if not heard:
+        return _ALL_ALLOWED
     asked = _together(heard)
     kept = _heard(evidence)
     if (kept.archive, kept.until, kept.snippet_chars) != (asked.archive, asked.until, asked.snippet_chars):

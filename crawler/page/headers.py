@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from crawler.model import Headers, PageFacts, Reading, header, header_values
 from crawler.page.directives import SITE_TAG, directives, header_tags
-from crawler.page.preferences import preferences_of
+from crawler.page.preferences import PREFERENCE_HEADERS, preferences_of
 from crawler.page.targets import rel_words
 from crawler.terminal_text import printable
 from crawler.url import NotCrawlable, canonicalise
@@ -18,13 +18,23 @@ from crawler.url import NotCrawlable, canonicalise
 MAX_HEADER_CHARS = 8_000
 # Set-Cookie, and the lines of robots.txt that the crawler adds to the headers of an answer.
 _NEVER_KEPT = frozenset(("set-cookie", "set-cookie2", SITE_TAG.lower()))
+#: The headers that this module, :mod:`crawler.page.directives` and :mod:`crawler.page.preferences` look for.
+_TELLING = frozenset(
+    ("content-type", "content-language", "link", "x-robots-tag", "robots-tag", SITE_TAG.lower(), *PREFERENCE_HEADERS)
+)
 #: The content types of HTML; a document without a type counts as HTML.
 HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 #: The content type of PDF files.
 PDF = "application/pdf"
+_JSON = json.JSONEncoder(ensure_ascii=False)
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,8}")
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[^\s;,=<>\"]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s;,\"]*))?)*)", re.DOTALL)
 _PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;,\"]*))", re.DOTALL)
+
+
+def telling(headers: Headers) -> Headers:
+    """Those headers that say something about a document. Most answers have one, and all are asked for each of them."""
+    return tuple([field for field in headers if field[0].lower() in _TELLING])
 
 
 def language_tag(text: str | None) -> str | None:
@@ -50,7 +60,7 @@ def kept_headers(headers: Headers, names: Collection[str]) -> str | None:
             continue
         joined = f"{kept[name]}, {value}" if name in kept else value
         kept[name] = printable(joined)[:MAX_HEADER_CHARS]
-    return json.dumps(dict(sorted(kept.items())), ensure_ascii=False) if kept else None
+    return _JSON.encode(dict(sorted(kept.items()))) if kept else None
 
 
 def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, now: float) -> PageFacts:
@@ -58,6 +68,7 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
 
     ``url`` is the canonical URL of the document, ``token`` the crawler's product token, ``now`` in epoch seconds.
     """
+    headers = telling(headers)
     tags = tuple(header_tags(headers, token))
     said = directives(tags, reading=reading, now=now)
     content_type = (header(headers, "content-type") or "").strip().lower()

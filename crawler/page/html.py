@@ -22,7 +22,7 @@ from hashlib import sha256
 from crawler.model import Headers, PageFacts, Reading, Resource
 from crawler.page.charset import in_encoding
 from crawler.page.directives import directives, header_tags
-from crawler.page.headers import canonical_in_headers, declared_language
+from crawler.page.headers import canonical_in_headers, declared_language, telling
 from crawler.page.links import collapse
 from crawler.page.preferences import preferences_of
 from crawler.page.tags import Said, read_tags
@@ -54,6 +54,7 @@ def read_page(
     bounded (:mod:`crawler.engine.parser_process`).
     """
     page = read_tags(body, charset, resources=resources)
+    headers = telling(headers)
     tags = (*header_tags(headers, token), *_robots_tags(page, token))
     said = directives(tags, reading=reading, now=now)
     base = _canonical_or_none(page.base, url) or url

@@ -12,7 +12,7 @@ from crawler.model import Headers, Preference
 from crawler.preferences.bounds import bounded
 from crawler.preferences.schemes import content_signal, content_usage, robots_terms, tdm_policy, tdm_reservation
 
-_HEADERS = frozenset(("content-usage", "content-signal", "tdm-reservation", "tdm-policy"))
+PREFERENCE_HEADERS = frozenset(("content-usage", "content-signal", "tdm-reservation", "tdm-policy"))
 _METAS = frozenset(("tdm-reservation", "tdm-policy"))
 
 
@@ -30,7 +30,7 @@ def preferences_of(
     ``metas`` are all META tags, with their names in lower case.
     """
     found: list[Preference] = []
-    fields = [(name.lower(), value) for name, value in headers if name.lower() in _HEADERS]
+    fields = [(name.lower(), value) for name, value in headers if name.lower() in PREFERENCE_HEADERS]
     if fields:
         # Several header lines with one name are one value (RFC 9110, 5.3).
         if usage := ", ".join(value for name, value in fields if name == "content-usage"):

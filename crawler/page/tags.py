@@ -26,7 +26,7 @@ MAX_RESOURCES = 5_000
 
 # One query for all tags is faster than one query each, and keeps document order. Each alternative is tried on each
 # element, so [href] stands for <a>, <area>, <link> and <base>; few other elements have an href.
-_SELECTOR = "[href],meta[content],meta[charset],title,frame[src],iframe[src],script,style,template,noscript"
+_SELECTOR = "[href],meta,title,frame[src],iframe[src],script,style,template,noscript"
 # Without events: nothing here needs <selectedcontent> filled as a browser fills it.
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 # Tag numbers are cheaper to read than names, and are the same in every document.

@@ -93,6 +93,13 @@ class RobotsSettings:
         "A name that was registered a moment ago may be unknown to some name servers for minutes.",
         decides=(ReasonCode.NO_NAME,),
     )
+    no_connection_after_s: float = setting(
+        "no_connection_after",
+        _DAY_S,
+        SECONDS,
+        "Give a site up if its host refused connections or did not answer for this long.",
+        "Its URLs fail. `crawler run --refresh HOST` asks it again.",
+    )
     min_fresh_s: float = 300.0  # without it, "no-cache" would double a site's load
     retry_first_s: float = setting(
         "retry_first",
@@ -116,8 +123,18 @@ class RobotsSettings:
 
     def patience_s(self, status: str) -> float:
         """How long a site may fail before it is given up, if its last failure was ``status``; in seconds."""
-        is_unknown = status == ErrorKind.DNS_NO_NAME
-        return min(self.unknown_host_after_s, self.give_up_after_s) if is_unknown else self.give_up_after_s
+        limit_s: float = getattr(self, f"{self.limit_on(status)}_s")
+        return min(limit_s, self.give_up_after_s)
+
+    def limit_on(self, status: str) -> str:
+        """The name of the setting that says how long a site may fail by ``status``."""
+        if status == ErrorKind.DNS_NO_NAME:
+            return "unknown_host_after"
+        return "no_connection_after" if status in _NO_CONNECTION else "give_up_after"
+
+
+#: The failures of a host that is not there, or does not answer.
+_NO_CONNECTION = frozenset({ErrorKind.CONNECT, ErrorKind.TIMEOUT})
 
 
 @dataclass(frozen=True, slots=True)

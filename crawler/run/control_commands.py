@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from shlex import quote
+
 import click
 
 from crawler.cli.console import console
@@ -12,7 +15,7 @@ from crawler.frontier.operator import Command, blockable, standing, still_blocks
 from crawler.settings.stores import existing_store, order
 from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
-from crawler.url import NotCrawlable
+from crawler.url import NotCrawlable, canonicalise, split
 
 _SAID = {
     Command.PAUSE: "paused: a running crawl stops sending within a second, and no crawl on this store sends until "
@@ -50,6 +53,11 @@ def control(command: str, site: str | None, because: str | None, db: str) -> int
         raise UsageError(f"control {command}: --because takes one line of at most {_MAX_BECAUSE:,} characters")
     try:
         name = "" if site is None else blockable(site)
+        if site is not None and "://" in site and split(canonicalise(site)).path != "/":
+            leave_out = f"`crawler run --exclude {quote('^' + re.escape(canonicalise(site)))}{db_argument(db)}`"
+            raise UsageError(
+                f"control {command}: a block is of a whole site: name {name}; {leave_out} leaves out a folder"
+            )
     except NotCrawlable as error:
         raise UsageError(f"control {command}: {error}") from None
     return run_async(_ask(asked, name, db, (because or "").strip()))

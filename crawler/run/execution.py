@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crawler.cli.console import PrintableConsole, console
 from crawler.cli.logs import set_up_logging
@@ -28,7 +28,7 @@ from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.frontier.parts import Parts
 from crawler.inspect.first_match import told_of_first_matches
-from crawler.inspect.unknown_hosts import told_of_unknown_seeds
+from crawler.inspect.seeds import Ledger, ledger_at_end, told_of_patterns
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
@@ -58,7 +58,9 @@ from crawler.settings.stored import differing, settings_stored_at
 from crawler.settings.stores import open_store
 from crawler.store.location import db_argument, shown
 from crawler.store.rows import Counts
-from crawler.store.sections import Store
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _LOG = logging.getLogger("crawler.run")
 
@@ -159,7 +161,7 @@ def _plain(key: Key, value: Any) -> str:
 
 
 def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]) -> int:
-    """Print what a crawl would send. ``options`` as for :func:`run`."""
+    """Print what a crawl would send. ``options`` as for :func:`run`. The exit code is that of a refused run, if so."""
     settings = configured(Settings(), config, options)
     named = named_seeds(settings, seeds)
     if not named.urls:
@@ -172,7 +174,7 @@ def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]
         render_plan(made, settings, console)
         for why in refused:
             tell(f"a run would refuse this: {why}")
-    return 0
+    return UsageError.exit_code if refused else 0
 
 
 async def _refresh(settings: Settings, names: tuple[str, ...], changes: str, forced_end: ForcedEnd) -> int:
@@ -288,7 +290,7 @@ async def _run_team(settings: Settings, seeds: Seeds, messages: _RunMessages, fo
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The messages about a run that has ended: its summary, why it crawled nothing, and pages without an answer."""
+    """The messages about a run that has ended: its summary, why it crawled nothing, and seeds without a page."""
 
     result: dict[str, Any]
     nothing: str | None = None
@@ -298,10 +300,12 @@ class _Found:
 async def _found(
     settings: Settings, crawl: Watched, store: Store, end: RunEnd, clock: SystemClock, *, stopped: object
 ) -> _Found:
-    now = clock.now()
-    result = summary(crawl, await store.counts(), end, shown(settings.store.db), now, store.parts)
-    unreached = await _unreached_sentences(store, settings)
-    return _Found(result, None if stopped else await why_nothing(store, crawl.progress, end, settings, now), unreached)
+    now, db = clock.now(), settings.store.db
+    ledger = await ledger_at_end(store, db, now)
+    result = summary(crawl, await store.counts(), end, shown(db), now, store.parts, ledger)
+    left_out = await _left_out_sentences(store, settings)
+    nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, now)
+    return _Found(result, nothing, _seed_sentences(ledger, nothing) + left_out)
 
 
 @contextmanager
@@ -377,16 +381,20 @@ def _shown(
     return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, patience_s, db, settings.robots)
 
 
-async def _unreached_sentences(store: Store, settings: Settings) -> list[str]:
-    """Sentences about seeds without a host, and about seeds that a robots.txt perhaps closes by mistake."""
-    hosts = await told_of_unknown_seeds(store, settings.store.db)
-    return hosts + await told_of_first_matches(store, settings)
+async def _left_out_sentences(store: Store, settings: Settings) -> list[str]:
+    """Sentences about URLs that a robots.txt perhaps closes by mistake, and about patterns that leave nothing."""
+    return await told_of_patterns(store, settings.scope.include) + await told_of_first_matches(store, settings)
+
+
+def _seed_sentences(ledger: Ledger | None, nothing: str | None) -> list[str]:
+    """Sentences about seeds that need a person; ``nothing`` has counted the causes of a run that crawled nothing."""
+    return [] if ledger is None else ledger.told_at_end(has_causes=nothing is not None)
 
 
 def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str], result: dict[str, Any]) -> None:
     """Print the end of a run.
 
-    ``nothing`` says why it crawled nothing, if so; ``unreached`` are sentences about pages without an answer.
+    ``nothing`` says why it crawled nothing, if so; ``unreached`` are sentences about seeds without a page.
     """
     if nothing:
         tell(nothing)

@@ -23,6 +23,7 @@ from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import Pace
 from crawler.frontier.time_left import TimeLeft
 from crawler.inspect.parts import told_merge
+from crawler.inspect.seeds import Ledger, Outcome, told_in_short
 from crawler.inspect.status import resume_hint
 from crawler.inspect.time_left import read_time_left, told
 from crawler.inspect.unknown_hosts import told_wait
@@ -293,11 +294,17 @@ def _without(wait: Waiting, db: str) -> str:
 
 
 def summary(
-    crawl: Watched, counts: Counts | None, end: RunEnd, db: str, now: float, parts: Parts | None = None
+    crawl: Watched,
+    counts: Counts | None,
+    end: RunEnd,
+    db: str,
+    now: float,
+    parts: Parts | None = None,
+    ledger: Ledger | None = None,
 ) -> dict[str, Any]:
     """The end of a run as one JSON object. ``urls``, ``pages``, ``links`` and ``sites`` count the whole store.
 
-    They are ``None`` without ``counts``: the store did not answer in time.
+    They are ``None`` without ``counts``: the store did not answer in time. ``seeds`` is ``None`` without ``ledger``.
     """
     progress = crawl.progress
     return {
@@ -310,6 +317,7 @@ def summary(
         "pages": None if counts is None else counts.pages,
         "links": None if counts is None else counts.links,
         "sites": None if counts is None else counts.sites,
+        "seeds": None if ledger is None else ledger.in_short(),
         "run": {
             "pages": progress.pages,
             "requests": progress.sent_requests,
@@ -357,6 +365,8 @@ def print_summary(result: dict[str, Any], console: PrintableConsole) -> None:
         rows.append(("Part", result["part"]))
     if urls is not None:
         rows.append(("URLs", ", ".join(f"{n:,} {state}" for state, n in urls.items())))
+    if (seeds := result["seeds"]) is not None and seeds["outcomes"].keys() - {Outcome.FETCHED}:
+        rows.append(("Seeds", told_in_short(seeds["outcomes"])))
     console.print(facts(rows))
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from crawler.errors import missing_extra
+from crawler.errors import requiring
 
 if TYPE_CHECKING:
     from crawler.sampling.estimators import Estimate, Sample
@@ -19,12 +19,8 @@ __all__ = ["Estimate", "Sample", "load"]
 
 def load(name: str) -> ModuleType:
     """A module of this package, by name. Raises :class:`UsageError` if the extra is not installed."""
-    try:
+    with requiring("sample", "a sample", "numpy", "scipy"):
         return import_module(f"crawler.sampling.{name}")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("numpy", "scipy"):
-            raise
-        raise missing_extra("samples need scipy", "sample") from None
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ import click
 from crawler.cli.console import console
 from crawler.cli.shared import browsable, cli, db_option, listen_address, run_async, store_at
 from crawler.clock import SystemClock
-from crawler.errors import UsageError, missing_extra
+from crawler.errors import UsageError, requiring
 from crawler.store.location import shown as shown_db
 
 
@@ -43,12 +43,8 @@ def serve_search(db: str, listen: str, title: str, base_url: str | None) -> int:
 
 
 async def _serve(db: str, host: str, port: int, title: str, base_url: str | None) -> int:
-    try:
+    with requiring("search", "`crawler serve-search`", "jinja2"):
         from crawler.search.page_server import serving_search
-    except ModuleNotFoundError as error:
-        if error.name != "jinja2":
-            raise
-        raise missing_extra("`crawler serve-search` needs Jinja2", "search") from None
     over = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, over.set)

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 _BATCH = 5000
 
 #: The reasons of URLs that the scope refuses before they are requested.
-_OUT_OF_SCOPE = (ReasonCode.SCOPE, ReasonCode.DEPTH, ReasonCode.CONTACT, ReasonCode.TRAP)
+_OUT_OF_SCOPE = (ReasonCode.SCOPE, ReasonCode.PATTERN, ReasonCode.DEPTH, ReasonCode.CONTACT, ReasonCode.TRAP)
 #: The reasons of URLs whose sites could not be asked. If a setting behind them changes, these sites are asked again.
 _UNREACHED = (ReasonCode.ADDRESS, ReasonCode.CERTIFICATE, ReasonCode.NO_NAME)
 #: The reasons of URLs that new seeds may bring back, since the scope widens with them.
 _WIDENED = frozenset(
     {
         ReasonCode.SCOPE,
+        ReasonCode.PATTERN,
         ReasonCode.DEPTH,
         ReasonCode.MIRROR,
         ReasonCode.MIRROR_CYCLE,

@@ -22,6 +22,17 @@ _LIST = re.compile(
 _LINE_BYTES = 16 * MAX_URL_CHARS  # longer than any URL that the crawler takes, whatever its escapes
 _HOST_WITHOUT_SCHEME = re.compile(r"[\w-]+(?:(?:\.[\w-]+)+(?::[0-9]+)?|:[0-9]+)(?:[/?].*)?")
 
+_OF_HOSTS = (
+    "a list of domains is read if its first line is rank,domain and each further line a number and a domain, such as "
+    "1,example.org: each domain is tried by https, by http, and with www."
+)
+_SECOND_URL = re.compile(r"([,;|]\s*)https?:/", re.IGNORECASE)
+_SLASHES = re.compile(r"(https?:)([/\\]*)", re.IGNORECASE)
+
+
+class _BareHost(NotCrawlable):
+    """A host without http:// or https:// before it."""
+
 
 @dataclass(frozen=True, slots=True)
 class BadSeed:
@@ -29,6 +40,7 @@ class BadSeed:
 
     line: int
     reason: str
+    is_host: bool = False  # without a scheme
 
 
 class Seeds(NamedTuple):
@@ -102,7 +114,7 @@ def read_seeds(lines: Iterable[bytes]) -> tuple[list[str], list[BadSeed]]:
             if text:
                 seeds[_seed(text)] = None
         except NotCrawlable as error:
-            bad.append(BadSeed(number, str(error)))
+            bad.append(BadSeed(number, str(error), isinstance(error, _BareHost)))
     return list(seeds), bad
 
 
@@ -132,8 +144,10 @@ def require_good(bad: list[BadSeed], source: str, *remedy: str | Reference, unit
     if not bad:
         return
     shown = "\n".join(f"  {unit} {seed.line}: {seed.reason}" for seed in bad[:_SHOWN])
+    hosts = sum(seed.is_host for seed in bad)
+    listed = f"\n  {_OF_HOSTS}" if hosts > 1 and unit == "line" else ""
     more = f"\n  … and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else ""
-    raise SeedError(f"{source}: {many(len(bad), f'bad {unit}')}, ", *remedy, f"\n{shown}{more}")
+    raise SeedError(f"{source}: {many(len(bad), f'bad {unit}')}, ", *remedy, f"\n{shown}{more}{listed}")
 
 
 def _text(raw: bytes) -> str:
@@ -153,6 +167,11 @@ def _seed(text: str) -> str:
     The URL Standard would drop or escape white space within a URL. In a list made by people it is a mistake, and this
     function raises :class:`NotCrawlable`.
     """
+    if (joined := _SECOND_URL.search(text)) and "?" not in text[: joined.start()]:  # a query may hold URLs
+        raise NotCrawlable(f"column {joined.end(1) + 1}: a second URL begins; give one URL a line")
+    if (slashes := _SLASHES.match(text)) and slashes[2] != "//":
+        written = f"{slashes[1]}//{text[slashes.end() :]}"
+        raise NotCrawlable(f"column {slashes.end(1) + 1}: not // but {slashes[2]!r}; did you mean {written[:200]} ?")
     try:
         url = canonicalise(text)
     except NotCrawlable as error:
@@ -160,7 +179,7 @@ def _seed(text: str) -> str:
             mend = (
                 f"give a file of seeds as --seeds {text}" if Path(text).is_file() else f"did you mean https://{text} ?"
             )
-            raise NotCrawlable(f"no http:// or https:// before it; {mend}") from None
+            raise _BareHost(f"no http:// or https:// before it; {mend}") from None
         raise NotCrawlable(str(error)) from None
     if not text.isprintable() or " " in text:
         raise NotCrawlable(f"white space within: {url[:200]}; give one URL a line, and write a blank in it as %20")

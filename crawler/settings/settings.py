@@ -85,7 +85,7 @@ class Identity:
         "names the URL and From the address. Without a contact the crawl stays on loopback.",
         option="--contact",
         option_help="Your URL or e-mail; needed outside loopback.",
-        decides=(ReasonCode.SCOPE, ReasonCode.CONTACT, ReasonCode.ADDRESS, *FRAME_CODES),
+        decides=(ReasonCode.SCOPE, ReasonCode.PATTERN, ReasonCode.CONTACT, ReasonCode.ADDRESS, *FRAME_CODES),
     )
     signing_key: str = setting(
         "signing_key",
@@ -370,7 +370,9 @@ class Settings:
     seeds: SeedSettings = section(SeedSettings, "Where the crawl starts.")
     output: OutputSettings = section(OutputSettings, "What a command writes beside the store.")
     scope: ScopeSettings = section(
-        ScopeSettings, "Which URLs belong to the crawl.", (ReasonCode.SCOPE, ReasonCode.DEPTH, *_MIRRORS, *FRAME_CODES)
+        ScopeSettings,
+        "Which URLs belong to the crawl.",
+        (ReasonCode.SCOPE, ReasonCode.PATTERN, ReasonCode.DEPTH, *_MIRRORS, *FRAME_CODES),
     )
     limits: LimitSettings = section(LimitSettings, "When the crawl stops, and how much it does at once.")
     discovery: DiscoverySettings = section(DiscoverySettings, "Sources of URLs other than links.")

@@ -257,15 +257,18 @@ async def test_a_stratified_draw_is_repeated_if_its_list_is_there(opener: Opener
     assert judged == ["3 draws from 7 URLs", "not judged: the list of seeds was not there any more"]
 
 
-async def test_a_folder_that_exists_is_left_alone(opener: Opener, tmp_path: Path) -> None:
+async def test_an_appendix_replaces_an_earlier_one_and_no_other_folder(opener: Opener, tmp_path: Path) -> None:
     store = await sampled(opener)
     try:
         (tmp_path / "there").mkdir()
-        with pytest.raises(UsageError, match="exists; name"):
+        first = await write_appendix(store, tmp_path / "there", now=NOW)
+        assert await write_appendix(store, tmp_path / "there", now=NOW) == first
+        (tmp_path / "there" / "mine").touch()
+        with pytest.raises(UsageError, match="contains mine, which no earlier export wrote"):
             await write_appendix(store, tmp_path / "there", now=NOW)
     finally:
         await store.close()
-    assert list((tmp_path / "there").iterdir()) == []
+    assert (tmp_path / "there" / "mine").exists()
 
 
 async def test_a_failure_leaves_nothing(opener: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -450,7 +450,7 @@ def test_a_terminal_without_unicode(web: LoopbackWeb, db_path: Path) -> None:
     ("options", "reason"),
     [
         (LOOPBACK[:2], "address: 127.0.0.1 is a loopback address; --allow-private permits it"),
-        ((*LOOPBACK, "--exclude", "a.test"), "scope: matches --exclude ('a.test')"),
+        ((*LOOPBACK, "--exclude", "a.test"), "pattern: matches --exclude ('a.test')"),
     ],
 )
 def test_a_crawl_with_every_seed_left_out_says_why_on_standard_error(
@@ -567,7 +567,7 @@ def test_counts_of_one_are_singular(loopback: LoopbackWeb, tmp_path: Path) -> No
 
 def test_plan_tells_what_a_crawl_needs_and_sends_nothing(tmp_path: Path) -> None:
     told = crawler("plan", "http://127.0.0.1/a", "http://x.test/", "--max-pages", "10", cwd=tmp_path)
-    assert told.code == 0
+    assert told.code == 2, "a run would be refused"
     assert "2 seeds on 2 sites" in told.out
     assert "at most 10" in told.out
     plan = json.loads(crawler("plan", "http://x.test/", "--max-depth", "0", "--json", cwd=tmp_path).out)
@@ -575,7 +575,8 @@ def test_plan_tells_what_a_crawl_needs_and_sends_nothing(tmp_path: Path) -> None
     assert "http://127.0.0.1/a is at no public address (127.0.0.1), which needs --allow-private" in told.err
     assert "http://x.test/ is not on loopback" in told.err
     fine = ("plan", "http://127.0.0.1/a", "--allow-private", "--json")
-    assert json.loads(crawler(*fine, cwd=tmp_path).out)["refused"] == []
+    accepted = crawler(*fine, cwd=tmp_path)
+    assert (accepted.code, json.loads(accepted.out)["refused"]) == (0, [])
     (said,) = json.loads(crawler(*fine, "--workers", "2", "--warc", "w", cwd=tmp_path).out)["refused"]
     assert "this needs a single worker" in said
     assert list(tmp_path.iterdir()) == []

@@ -36,7 +36,7 @@ def test_every_format_says_what_it_wrote(crawled: Path, format: str) -> None:
     done = crawler("export", format, f"out.{format}", cwd=crawled)
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith(f"crawler: out.{format}: ")
-    assert f" {FORMATS[format].counts} in " in done.err
+    assert f" {FORMATS[format].counts}s in " in done.err
     written = [path for path in (crawled / f"out.{format}", *(crawled / f"out.{format}").rglob("*")) if path.is_file()]
     assert sum(path.stat().st_size for path in written) > 100
     assert list(crawled.glob("*.part")) == []

@@ -103,7 +103,10 @@ def test_says_what_to_install(tmp_path: Path) -> None:
         sys.modules["scipy"] = None  # as if it were not installed
         ended = here("rank", "--db", tmp_path / "c.db")
     assert ended.code == 2
-    assert ended.err == "crawler: ranks need scipy; install the extra 'rank' from the clone: pip install '.[rank]'\n"
+    assert (
+        ended.err
+        == "crawler: `crawler rank` needs scipy; install the extra 'rank' from the clone: pip install '.[rank]'\n"
+    )
 
 
 def test_who_asks_for_ranks_before_there_are_any_is_told_what_to_run(store: Path, tmp_path: Path) -> None:

@@ -437,6 +437,7 @@ def test_a_missing_library_is_named_with_the_extra(web: LoopbackWeb, store: Samp
         ended = store.run("--sample", "5")
     assert ended.code == 2
     assert (
-        ended.err == "crawler: samples need scipy; install the extra 'sample' from the clone: pip install '.[sample]'\n"
+        ended.err
+        == "crawler: a sample needs scipy; install the extra 'sample' from the clone: pip install '.[sample]'\n"
     )
     assert web.log == []

@@ -31,7 +31,7 @@ _LINKS: tuple[tuple[str, str, str, tuple[str, End] | None], ...] = (
     ("javascript", "a script", "javascript:alert(1)", None),
     ("data", "a data URL", "data:text/html,<title>evil</title>", None),
     ("gopher", "a gopher", "gopher://127.0.0.1:25/_HELO", None),
-    ("port-0", "port 0", "http://urls-port-0.test:0/", ("http://urls-port-0.test:0/", failed("robots_given_up"))),
+    ("port-0", "port 0", "http://urls-port-0.test:0/", ("http://urls-port-0.test:0/", excluded("port"))),
     ("port-high", "port 99999", "http://urls-port-high.test:99999/", None),
     ("homograph", "a name in Cyrillic", "http://хealthy00.test/", ("http://xn--ealthy00-fdh.test/", _SCOPE)),
     ("punycode", "a name that is no punycode", "http://xn--a.xn--/", None),

@@ -148,7 +148,7 @@ def test_sitemap_requests_obey_robots_txt_scope_and_pace(db_path: Path) -> None:
     end = ends(db_path)
     assert end[f"{A}/closed/s.xml"] == ("excluded", "robots: line 2, Disallow: /closed/ (draft1996)")
     assert end["http://b.other/s.xml"][1] == "scope: b.other is not the domain of a seed (scope.mode domain)"
-    assert end[f"{A}/out"][1] == "scope: matches no scope.include"
+    assert end[f"{A}/out"][1] == "pattern: matches no scope.include"
     assert "http://b.other/y.html" not in end, "this sitemap may not speak for it"
     assert end[f"{A}/open.xml"][1].endswith("1 URLs ignored: this sitemap may not speak for them")
 

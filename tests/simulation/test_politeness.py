@@ -107,7 +107,7 @@ def test_a_failing_robots_txt_is_requested_at_growing_intervals(db_path: Path) -
 @pytest.mark.parametrize("fault", [Fault.RESET, Fault.HANG, Fault.CUT])
 def test_a_robots_txt_without_an_answer_is_given_up(fault: Fault, db_path: Path) -> None:
     site = {**small(), "/robots.txt": Page(fault=fault)}
-    options = Options(robots=RobotsSettings(give_up_after_s=3 * DAY_S))
+    options = Options(robots=RobotsSettings(give_up_after_s=3 * DAY_S, no_connection_after_s=3 * DAY_S))
     web = run(db_path, {"gone.test": site}, ["http://gone.test/", "http://gone.test/1"], options)
     assert {hit.path for hit in web.log} == {"/robots.txt"}
     assert 3 * DAY_S < web.log[-1].finished_at < 4.2 * DAY_S

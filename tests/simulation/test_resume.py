@@ -49,7 +49,7 @@ def test_a_narrower_scope_excludes_queued_urls_without_a_request(db_path: Path) 
     ended_by, asked, urls = run_virtual(main)
     assert asked == []
     assert ended_by == "nothing is left in the frontier: no URL was queued under the options of this run"
-    assert urls == [("excluded", r"scope: matches scope.exclude ('down.test')")]
+    assert urls == [("excluded", r"pattern: matches scope.exclude ('down.test')")]
 
 
 def test_a_longer_delay_holds_from_the_first_request_of_the_next_run(db_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from crawler.clock import iso
 from crawler.demo.pages import Page, Site, plain
+from crawler.inspect.seeds import read_ledger
 from crawler.inspect.time_left import read_time_left
-from crawler.inspect.unknown_hosts import told_of_unknown_seeds
 from crawler.inspect.why import explain, told
 from crawler.reasons import EndCode, ErrorKind, RunEnd
 from crawler.robots.response import RobotsSettings
@@ -49,15 +49,17 @@ def test_the_end_and_why_name_the_nearest_known_host(db_path: Path) -> None:
         try:
             known = await explain(store, SEEDS[1], now=clock.now())
             facts = {str(fact[0]): str(fact[1]) for fact in told(known, "c.db")}
-            return await told_of_unknown_seeds(store, "c.db"), facts
+            ledger = await read_ledger(store, "c.db", clock.now())
+            return ledger.told_at_end(has_causes=False), facts
         finally:
             await store.close()
 
     said, facts = run_virtual(main)
     assert said == [
-        "http://exmaple.test/ failed: no such host; is it spelled right? The crawl knows example.test",
-        "http://other.invalid/ failed: no such host; is it spelled right?",
-        "`crawler run --refresh exmaple.test --db c.db` tries it again once the name exists",
+        "seed http://exmaple.test/: no such host: exmaple.test, no answer since 2027-01-15T08:00:00Z; the crawl knows "
+        "example.test; `crawler run --refresh http://exmaple.test/ --db c.db`",
+        "seed http://other.invalid/: no such host: other.invalid, no answer since 2027-01-15T08:00:00Z; "
+        "`crawler run --refresh http://other.invalid/ --db c.db`",
     ]
     assert facts["host"] == "exmaple.test does not exist: is it spelled right? The crawl knows example.test"
 
@@ -91,9 +93,9 @@ def test_a_note_says_what_is_waited_for_and_until_when(
     (first,) = run_virtual(main)
     until = iso(EPOCH_S + give_up_s)
     assert f"everything left waits, first for exmaple.test until {iso(EPOCH_S + 60)[11:]}" in first
-    assert (
-        f": robots.txt: {said} (tried again until {until[11:] if give_up_s == HOUR_S else until[:16] + 'Z'}); " in first
-    )
+    shown = until[11:] if give_up_s == HOUR_S else until[:16] + "Z"
+    limit = "robots.unknown_host_after" if kind is ErrorKind.DNS_NO_NAME else "robots.give_up_after"
+    assert f": robots.txt: {said} (tried again until {shown}: {limit}); " in first
     assert first.endswith("`crawler control block exmaple.test --db c.db` leaves it out")
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crawler.audit.appendix import SUMS, sha256_of
+from crawler.atomic_files import AtomicFiles
+from crawler.audit.appendix import SUMS, files_listed_in, sha256_of
 from crawler.audit.log_reader import canonical_records, snapshot
 from crawler.audit.markdown_report import document
 from crawler.audit.run_audit import AuditResult, audit_snapshot
@@ -49,31 +49,22 @@ async def write_appendix(
     authors: Iterable[str] = (),
     variables: Mapping[str, str] | None = None,
 ) -> str:
-    """Write the data appendix of a store to a new folder, whole or not at all. Returns the SHA-256 of ``SHA256SUMS``.
+    """Write the data appendix of a store to a folder, whole or not at all. Returns the SHA-256 of ``SHA256SUMS``.
 
     The store must be opened read-only and for this call alone; the appendix shows one moment of it. ``authors`` stand
     in the citation; without any, the contact of the last run does. ``variables`` are SQL expressions over the view
     ``pages`` by their names: they have estimates, and a column in the table of draws. ``now`` is in seconds since the
-    epoch. Raises :class:`UsageError` if the folder exists, if there is no run, if a library is missing, and for
-    variables without a sample or that cannot be computed.
+    epoch. An earlier appendix is replaced. Raises :class:`UsageError` for a folder with other files, if there is
+    no run, if a library is missing, and for variables without a sample or that cannot be computed.
     """
     load("pyarrow")
-    if folder.exists():
-        raise UsageError(f"{folder}: exists; name a folder that does not, so that nothing is mixed")
-    beside = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(beside, ignore_errors=True)
-    try:
-        (beside / "tables").mkdir(parents=True)
+    with AtomicFiles() as files:
+        beside = files.folder(folder, files_listed_in(folder))
+        (beside / "tables").mkdir()
         (beside / "robots").mkdir()
         async with snapshot(store):
             await _write(store, beside, now, title, tuple(authors), variables or {})
-        digest = _write_sums(beside)
-        beside.rename(folder)
-    except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return digest
+        return _write_sums(beside)
 
 
 async def _write(

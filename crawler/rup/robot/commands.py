@@ -17,7 +17,7 @@ from crawler.cli.options import config_option, configured
 from crawler.cli.output import print_json, say, tell
 from crawler.cli.shared import canonical, db_option, json_option, run_async, store_at
 from crawler.clock import iso
-from crawler.errors import CrawlerError, Setting, UsageError, missing_extra, python_name
+from crawler.errors import CrawlerError, Setting, UsageError, python_name, requiring
 from crawler.formatting import many
 from crawler.frontier.hints import HintCounts
 from crawler.rup.commands import rup
@@ -316,12 +316,8 @@ async def _mailbox(maildir: Path | None, imap: str | None) -> AsyncIterator[Mail
     if maildir is not None:
         yield Maildir(maildir)
         return
-    try:
+    with requiring("updates", "--imap", "aioimaplib"):
         from crawler.rup.mail.imap import open_imap, read_password, read_place
-    except ModuleNotFoundError as error:
-        if error.name != "aioimaplib":
-            raise
-        raise missing_extra("--imap needs aioimaplib", "updates") from None
     place, password = read_place(imap or ""), read_password()
     async with open_imap(place, password) as box:
         yield box

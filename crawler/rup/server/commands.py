@@ -9,7 +9,7 @@ import click
 from crawler.cli.output import tell
 from crawler.cli.shared import host_and_port, run_async, smtp_login
 from crawler.cli.signals import Signals
-from crawler.errors import UsageError, missing_extra
+from crawler.errors import UsageError, requiring
 from crawler.rup.commands import rup
 from crawler.rup.protocol.forms import is_address
 from crawler.rup.protocol.units import read_span, read_unit
@@ -61,14 +61,9 @@ def serve(
     if sender and not is_address(sender):
         raise UsageError(f"--sender: {sender}: not an e-mail address")
     user, password = smtp_login() or (None, None)
-    try:
+    with requiring("updates", "`crawler rup serve`", "re2", "aiosmtplib"):
         from crawler.rup.server.web import RupServer
         from crawler.rup.server.web import serve as serve_rup
-    except ModuleNotFoundError as error:
-        package = {"re2": "google-re2", "aiosmtplib": "aiosmtplib"}.get(error.name or "")
-        if package is None:
-            raise
-        raise missing_extra(f"`crawler rup serve` needs {package}", "updates") from None
     server = RupServer(
         root=root,
         base_url=base_url,

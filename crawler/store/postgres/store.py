@@ -204,7 +204,7 @@ class PostgresStore(Store):
         await self._carry_all()
 
     async def others_at_work(self) -> bool:
-        """As in the base class. An idle worker also carries over the offers of ended workers: it has no commits."""
+        """As for every store. An idle worker commits nothing, so it carries over here what ended workers have left."""
         if self._workers.id and monotonic_s() - self._carried_at > _CARRY_EVERY_S:
             self._carried_at = monotonic_s()
             await self._carry(self._workers.id, self._limits)

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
+
 from crawler.frontier.offers import KnownUrl, Offer, UrlChange, passed_on, weigh
 from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import GroupBy, group_name
@@ -90,7 +92,7 @@ def merge_sitemap_facts(found: Iterable[FoundOffer], best: dict[str, FoundOffer]
         if offer.kind is Kind.SITEMAP and offer.refusal is None:
             best[offer.url] = FoundOffer(offer, found_on)
         elif offer.lastmod is not None and known.lastmod is None:
-            best[offer.url] = FoundOffer(known._replace(lastmod=offer.lastmod), known_on)
+            best[offer.url] = FoundOffer(msgspec.structs.replace(known, lastmod=offer.lastmod), known_on)
 
 
 def best_offers(found: Iterable[FoundOffer]) -> dict[str, FoundOffer]:
@@ -204,7 +206,7 @@ class Offers:
     @staticmethod
     def _is_news(offer: Offer, known: RecentUrl) -> bool:
         """Whether an offer may change a URL that was offered lately. A seed may have been excluded since."""
-        return offer.is_good and (offer.seed or offer.depth < known.depth)
+        return (offer.seed or offer.depth < known.depth) and offer.is_good
 
     async def _store_fresh(
         self, fresh: Mapping[str, FoundOffer], numbers: dict[str, int], max_depth: int | None, ending: Sequence[int]

@@ -591,8 +591,8 @@ UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at =
 WHERE id is_each(:id) AND state IN ('excluded', 'failed');
 
 -- name: set_seed
--- Make a known URL a seed. The addresses of a domain are counted by hops.
-UPDATE url AS u SET seed = 1, by_domain = t.by_domain, hops = CASE WHEN t.by_domain = 1 THEN 0 ELSE u.hops END
+-- Make a known URL a named seed: it is no hop on the way from another URL.
+UPDATE url AS u SET seed = 1, by_domain = t.by_domain, hops = 0
 FROM given(:id bigint, :by_domain int)
 WHERE u.id = t.id AND u.seed = 0;
 

@@ -204,6 +204,51 @@ CREATE VIEW near_duplicates AS
   JOIN url u ON u.id = n.url_id JOIN site s ON s.id = site_of(n.url_id)
   JOIN url c ON c.id = n.cluster_id JOIN site t ON t.id = site_of(n.cluster_id);
 
+-- One row per seed, with what became of it at the end of its redirects. `outcome` is a code of
+-- crawler/inspect/seeds.py; leads_to is NULL if the seed leads nowhere else; pages are those of the site at the end.
+CREATE VIEW seeds AS
+  WITH RECURSIVE way (seed_id, end_id, n) AS (
+    SELECT id, id, 0 FROM url WHERE seed = 1 AND hops = 0
+    UNION ALL
+    SELECT w.seed_id, u.target, w.n + 1 FROM way w JOIN url u ON u.id = w.end_id
+    WHERE w.n < 16 AND u.target IS NOT NULL
+      AND (u.state = 'redirected' OR u.reason_code IN ('mirror', 'refresh', 'other_address'))),
+  longest AS (SELECT seed_id, max(n) AS n FROM way GROUP BY seed_id)
+  SELECT ss.name || su.path AS url, ss.name AS site,
+         CASE
+           WHEN u.state = 'fetched' OR (u.state = 'queued' AND p.url_id IS NOT NULL) THEN
+             CASE WHEN u.reason_code IN ('noindex', 'withheld', 'not_kept', 'unread') THEN 'not_kept' ELSE 'fetched' END
+           WHEN u.state = 'queued' THEN
+             CASE WHEN g.ready_at IS NULL AND g.claimed_by IS NULL THEN 'held_back' ELSE 'waits' END
+           WHEN u.state = 'redirected' OR u.reason_code IN ('redirects', 'bad_redirect', 'redirect_circle', 'mirror_cycle')
+             THEN 'redirects'
+           WHEN u.reason_code = 'scope' AND w.n > 0 THEN 'left_scope'
+           WHEN u.reason_code IN ('robots', 'preference') THEN 'closed'
+           WHEN u.reason_code = 'type' THEN 'other_type'
+           WHEN u.reason_code IN ('address', 'port', 'contact') THEN 'refused_address'
+           WHEN u.reason_code = 'blocked' THEN 'blocked'
+           WHEN u.reason_code = 'forgotten' THEN 'forgotten'
+           WHEN u.reason_code IN ('sample', 'frame') THEN 'not_drawn'
+           WHEN u.reason_code IN ('other_part', 'robots_elsewhere') THEN 'elsewhere'
+           WHEN u.state = 'excluded' THEN 'out_of_scope'
+           WHEN u.reason_code IN ('no_name', 'no_address') THEN 'no_such_host'
+           WHEN u.reason_code = 'robots_given_up' AND r.status IN ('dns', 'dns_no_name') THEN 'no_such_host'
+           WHEN u.reason_code IN ('tls', 'certificate') THEN 'certificate'
+           WHEN u.reason_code IN ('not_found', 'gone', 'no_document') THEN 'not_found'
+           WHEN u.reason_code IN ('client_error', 'server_error', 'truncated', 'protocol', 'encoding', 'too_large', 'fault')
+             THEN 'bad_answer'
+           ELSE 'silent'
+         END AS outcome,
+         CASE WHEN w.n > 0 THEN s.name || u.path END AS leads_to, u.state, u.reason_code, u.reason, s.fetched AS pages,
+         CASE WHEN u.state IN ('failed', 'queued') THEN coalesce(r.failing_since, p.gone_at) END AS failing_since,
+         CASE WHEN u.state = 'queued' THEN latest(u.due_at, s.wait_until, g.next_at) END AS next_at,
+         ss.registered_domain, s.registered_domain AS leads_to_domain, w.seed_id AS url_id
+  FROM longest l JOIN way w ON w.seed_id = l.seed_id AND w.n = l.n
+  JOIN url su ON su.id = w.seed_id JOIN site ss ON ss.id = site_of(w.seed_id)
+  JOIN url u ON u.id = w.end_id JOIN site s ON s.id = site_of(w.end_id)
+  JOIN politeness_group g ON g.id = s.group_id
+  LEFT JOIN page p ON p.url_id = w.end_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
+
 -- For each drawn URL the URL that stands for it: if the draw follows them, that at the end of its redirects, instant refreshes
 -- and other addresses of its domain. A redirect to a URL that the crawl does not fetch counts as a redirect, unless the operator has
 -- blocked or forgotten it.

@@ -20,7 +20,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from crawler.engine import parser_pool
+from crawler.engine import body_memory, parser_pool
 from crawler.engine.parser_pool import (
     ParserFailed,
     ParserPool,
@@ -357,6 +357,21 @@ async def test_there_is_room_until_many_documents_wait(pool: ParserPool) -> None
     await asyncio.wait_for(pool.room("other.example"), PATIENCE_S)
     await asyncio.gather(*reads)
     assert pool.has_room("other.example")
+
+
+async def test_bodies_that_wait_leave_no_room_until_they_are_gone(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body_memory, "MOST_WAITING", 1)
+    holding = asyncio.create_task(pool.memory.hold("a.test", "http://a.test/", 2 * body_memory.MOST_OCTETS))
+    await holding
+    waiting = asyncio.create_task(pool.memory.hold("b.test", "http://b.test/", 1))
+    await asyncio.sleep(0)
+    assert not pool.has_room("other.example")
+    room = asyncio.create_task(pool.room("other.example"))
+    await asyncio.sleep(0)
+    waiting.cancel()  # no document comes of it
+    await asyncio.wait_for(room, PATIENCE_S)
 
 
 async def test_room_for_one_document_wakes_few_of_the_domains_that_wait(pool: ParserPool) -> None:

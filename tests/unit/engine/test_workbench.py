@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from crawler.engine.workbench import (
+    FREE_LOOP_S,
     Address,
     GiveBack,
     Go,
@@ -319,6 +320,28 @@ def test_a_request_without_room_for_its_answer_holds_no_slot() -> None:
     assert bench.ask(asked, NOW, "") == Wait()
     answered(bench, other, NOW)
     assert bench.woken(NOW) == [asked]
+
+
+def test_a_domain_waits_for_the_loop_time_that_its_answers_took() -> None:
+    bench = Bench(PolitenessSettings(), 1)
+    first, _ = bench.asked("a.d.test")
+    queued, reply = bench.asked("b.d.test")
+    assert reply == Wait()
+    assert bench.charge("d.test", FREE_LOOP_S, NOW) == 0, "an ordinary page"
+    assert bench.charge("d.test", FREE_LOOP_S + 0.05, NOW) == pytest.approx(1.0)
+    _, short = bench.asked("c.d.test")
+    assert short == Wait(NOW + 1), "soon enough to wait here"
+    assert bench.charge("d.test", FREE_LOOP_S + 0.1, NOW) == pytest.approx(3.0), "beside the time before"
+    given_back = GiveBack(NOW + 3, WaitReason(WaitCode.LOOP, "d.test"))
+    _, long = bench.asked("d.d.test")
+    assert long == given_back
+    answered(bench, first, NOW)
+    assert bench.woken(NOW) == [queued]
+    assert bench.ask(queued, NOW, "") == given_back, "also if it was waiting for a slot"
+    other, reply = bench.asked("a.other.test")
+    assert reply == Go(), "the slot is free for others"
+    answered(bench, other, NOW)
+    assert bench.asked("e.d.test", now=NOW + 3)[1] == Go()
 
 
 def test_look_ups_have_slots_of_their_own_and_a_slow_one_gives_the_group_back() -> None:

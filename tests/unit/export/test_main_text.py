@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -77,6 +78,7 @@ def test_chunks_end_at_headings_sentences_and_blanks() -> None:
         Chunk(("One", "Deep"), "x" * 25), Chunk(("One", "Deep"), "x" * 20), Chunk(("One", "Two"), "- a\n\n- b"),
     ]  # fmt: skip
     assert all(len(chunk.text) <= 7 for chunk in chunks(page, 7))
+    assert [chunk.text for chunk in chunks([Block("text", "一二三。四五。六")], 3)] == ["一二三", "。", "四五。", "六"]
 
 
 async def test_a_folder_of_files_leaves_out_what_may_not_be_copied(save: Exporter, tmp_path: Path) -> None:
@@ -88,9 +90,39 @@ async def test_a_folder_of_files_leaves_out_what_may_not_be_copied(save: Exporte
     assert len(listed) == len({page["file"] for page in listed}) == tally.written
     start = (tmp_path / "out" / next(page["file"] for page in listed if page["url"] == A)).read_text()
     assert start.startswith(f'---\nurl: "{A}"\ntitle: "Start"\n')
+    assert re.search(r"\nfetched_at: \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n", start)
     assert start.endswith("---\n\nbody\n")
-    with pytest.raises(UsageError, match="is there already"):
-        await save("text", tmp_path / "out")
+
+
+async def test_a_folder_is_replaced_if_only_an_export_wrote_there(save: Exporter, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    await save("markdown", out)
+    await save("text", out)
+    files = {json.loads(line)["file"] for line in (out / "pages.jsonl").read_text().splitlines()}
+    assert {path.relative_to(out).as_posix() for path in out.rglob("*.*") if path.is_file()} == {*files, "pages.jsonl"}
+    assert all(file.endswith(".txt") for file in files), "no file of the first export is left"
+    (out / "note.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"contains note\.txt, which no earlier export wrote"):
+        await save("text", out)
+    assert (out / "note.txt").read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir() if path.name.startswith(".")} == set()
+
+
+async def test_a_failed_export_leaves_the_earlier_folder(
+    save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> list[Block]:
+        raise KeyboardInterrupt
+
+    await save("text", tmp_path / "out")
+    before = (tmp_path / "out" / "pages.jsonl").read_text()
+    monkeypatch.setattr(TextReader, "blocks", fail)
+    for place in ("out", "new"):
+        with pytest.raises(KeyboardInterrupt):
+            await save("text", tmp_path / place)
+    assert (tmp_path / "out" / "pages.jsonl").read_text() == before
+    assert not (tmp_path / "new").exists()
+    assert {path.name for path in tmp_path.iterdir() if path.name.startswith(".")} == set()
 
 
 async def test_chunks_and_the_column(save: Exporter, tmp_path: Path) -> None:

@@ -77,8 +77,10 @@ async def test_no_file_is_larger_than_allowed(save: Exporter, tmp_path: Path, mo
 
 async def test_several_files_need_names(save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sitemap, "URLS_PER_FILE", 4)
+    stream = io.BytesIO()
     with pytest.raises(UsageError, match="name a file"):
-        await save("sitemap", io.BytesIO(), base_url="https://me.test/")
+        await save("sitemap", stream, base_url="https://me.test/")
+    assert stream.getvalue() == b"", "whole, or not at all"
     assert [path for path in tmp_path.iterdir() if "all" in path.name or "part" in path.name] == []
 
 

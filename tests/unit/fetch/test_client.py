@@ -1,16 +1,22 @@
-"""Status and headers to outcome, over a mocked web; the real one is in tests/e2e/test_fetch_answers.py."""
+"""Status and headers to outcome, from a server that says one thing; others are in tests/e2e/test_fetch_answers.py."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from http import HTTPStatus
 
 import pytest
-from aioresponses import aioresponses
 
 from crawler.clock import SystemClock
 from crawler.fetch import client
 from crawler.fetch.client import FetchSettings, HttpFetcher
+from crawler.fetch.decoding import ACCEPT_ENCODING
 from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
 from crawler.reasons import ErrorKind
 
-URL = "http://a.example/page"
-SETTINGS = FetchSettings("TestBot/1 (+https://example.org/)", "crawl@example.org")
+SETTINGS = FetchSettings("TestBot/1 (+https://example.org/)", "crawl@example.org", allow_private=True)
+HTML = {"Content-Type": "text/html"}
 
 
 class SettableClock(SystemClock):
@@ -24,22 +30,79 @@ class SettableClock(SystemClock):
         return self.time
 
 
-async def fetch(request: Request) -> FetchResult:
-    async with HttpFetcher(SETTINGS, SystemClock()) as fetcher:
+@asynccontextmanager
+async def server(
+    status: int = 200, body: bytes = b"", headers: dict[str, str] | None = None, asked: list[bytes] | None = None
+) -> AsyncIterator[str]:
+    """A server that gives each request the same answer, and adds it to ``asked``; the URL of one of its pages."""
+    head = {"Content-Length": f"{len(body)}", "Connection": "close"} | (headers or {})
+    lines = [f"HTTP/1.1 {status} Try <b>later</b>", *(f"{name}: {value}" for name, value in head.items())]
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readuntil(b"\r\n\r\n")
+        if length := request.partition(b"Content-Length: ")[2].partition(b"\r")[0]:
+            request += await reader.readexactly(int(length))
+        if asked is not None:
+            asked.append(request)
+        bodiless = status == HTTPStatus.NOT_MODIFIED
+        writer.write("\r\n".join([*lines, "", ""]).encode() + (b"" if bodiless else body))
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as listening:
+        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/page"
+
+
+async def fetch(request: Request, settings: FetchSettings = SETTINGS) -> FetchResult:
+    async with HttpFetcher(settings, SystemClock()) as fetcher:
         return await fetcher.fetch(request)
 
 
-async def test_a_page(mocked_web: aioresponses) -> None:
-    mocked_web.get(URL, body=b"<p>hello", headers={"Content-Type": 'Text/HTML ; Charset="UTF-8"', "X-A": "b"})
-    result = await fetch(Request(URL, Purpose.PAGE, 1000))
+async def test_a_request_as_it_is_sent() -> None:
+    asked: list[bytes] = []
+    async with server(body=b"<p>hello", headers=HTML, asked=asked) as url:
+        host = url.removeprefix("http://").partition("/")[0]
+        await fetch(Request(f"{url}?q=%20", Purpose.PAGE, 1000, etag='"a"'))
+        await fetch(Request(url, Purpose.ROBOTS, 1000, any_type=True, form=(("a", "b c"),)))
+    ours = (
+        f"Host: {host}\r\nUser-Agent: TestBot/1 (+https://example.org/)\r\nAccept: %s\r\n"
+        f"Accept-Encoding: {ACCEPT_ENCODING}\r\nFrom: crawl@example.org\r\n"
+    )
+    assert asked[0].decode() == (
+        "GET /page?q=%20 HTTP/1.1\r\n" + ours % "text/html, application/xhtml+xml" + 'If-None-Match: "a"\r\n\r\n'
+    )
+    assert asked[1].decode() == (
+        "POST /page HTTP/1.1\r\n"
+        + ours % "*/*"
+        + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 5\r\n\r\na=b+c"
+    )
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-B: c", "a\nb", "a\0"])
+async def test_no_header_holds_a_line_break(value: str) -> None:
+    with pytest.raises(ValueError, match="line break"):
+        await fetch(Request("http://a.example/", Purpose.PAGE, 1000), replace(SETTINGS, headers=(("X-A", value),)))
+
+
+async def test_a_target_with_a_blank_is_not_sent() -> None:
+    asked: list[bytes] = []
+    async with server(asked=asked) as url:
+        result = await fetch(Request(f"{url} HTTP/1.1", Purpose.PAGE, 1000))
+    assert isinstance(result, Failed)
+    assert (result.kind, asked) == (ErrorKind.FAULT, [])
+
+
+async def test_a_page() -> None:
+    headers = {"Content-Type": 'Text/HTML ; Charset="UTF-8"', "X-A": "b"}
+    async with server(body=b"<p>hello", headers=headers) as url:
+        result = await fetch(Request(url, Purpose.PAGE, 1000))
     assert isinstance(result, Fetched)
-    assert (result.url, result.status, result.body, result.truncated) == (URL, 200, b"<p>hello", False)
+    assert (result.url, result.status, result.body, result.truncated) == (url, 200, b"<p>hello", False)
     assert (result.content_type, result.charset) == ("text/html", "UTF-8")
     assert ("X-A", "b") in result.headers
     assert result.finished_at >= result.started_at
 
 
-async def test_decoding_takes_no_time_of_the_server(mocked_web: aioresponses, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_decoding_takes_no_time_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SettableClock(1_000.0)
 
     class SlowDecoder:
@@ -54,59 +117,60 @@ async def test_decoding_takes_no_time_of_the_server(mocked_web: aioresponses, mo
             return False
 
     monkeypatch.setattr(client, "decoder_for", lambda *_: SlowDecoder())
-    mocked_web.get(URL, body=b"<p>hello", headers={"Content-Type": "text/html", "Content-Encoding": "br"})
-    async with HttpFetcher(SETTINGS, clock) as fetcher:
-        result = await fetcher.fetch(Request(URL, Purpose.PAGE, 1000))
+    async with (
+        server(body=b"<p>hello", headers=HTML | {"Content-Encoding": "br"}) as url,
+        HttpFetcher(SETTINGS, clock) as fetcher,
+    ):
+        result = await fetcher.fetch(Request(url, Purpose.PAGE, 1000))
     assert isinstance(result, Fetched)
     assert (result.body, result.started_at, result.finished_at) == (b"<p>hello", 1_000.0, 1_000.0)
 
 
-async def test_a_redirect(mocked_web: aioresponses) -> None:
-    mocked_web.get(URL, status=308, headers={"Location": "../else?q#f"})
-    result = await fetch(Request(URL, Purpose.PAGE, 1000))
+async def test_a_redirect() -> None:
+    async with server(308, headers={"Location": "../else?q#f"}) as url:
+        result = await fetch(Request(url, Purpose.PAGE, 1000))
     assert isinstance(result, Redirected)
     assert (result.status, result.location) == (308, "../else?q#f")
 
 
-async def test_304_counts_only_where_a_condition_was_sent(mocked_web: aioresponses) -> None:
-    mocked_web.get(URL, status=304, repeat=True)
-    assert isinstance(await fetch(Request(URL, Purpose.PAGE, 1000, etag='"a"')), NotModified)
-    assert isinstance(await fetch(Request(URL, Purpose.PAGE, 1000, last_modified="yesterday")), NotModified)
-    result = await fetch(Request(URL, Purpose.PAGE, 1000))
+async def test_304_counts_only_where_a_condition_was_sent() -> None:
+    async with server(304) as url:
+        assert isinstance(await fetch(Request(url, Purpose.PAGE, 1000, etag='"a"')), NotModified)
+        assert isinstance(await fetch(Request(url, Purpose.PAGE, 1000, last_modified="yesterday")), NotModified)
+        result = await fetch(Request(url, Purpose.PAGE, 1000))
     assert isinstance(result, Failed)
     assert (result.kind, result.status, result.detail) == (ErrorKind.HTTP, 304, "304 Not Modified")
 
 
-async def test_errors_keep_their_headers(mocked_web: aioresponses) -> None:
-    mocked_web.get(URL, status=503, headers={"Retry-After": "120"}, reason="Try <b>later</b>")
-    result = await fetch(Request(URL, Purpose.PAGE, 1000))
+async def test_errors_keep_their_headers() -> None:
+    async with server(503, headers={"Retry-After": "120"}) as url:
+        result = await fetch(Request(url, Purpose.PAGE, 1000))
     assert isinstance(result, Failed)
     assert (result.kind, result.status, result.detail) == (ErrorKind.HTTP, 503, "503 Service Unavailable")
     assert ("Retry-After", "120") in result.headers
 
 
-async def test_a_status_nobody_knows(mocked_web: aioresponses) -> None:
-    mocked_web.get(URL, status=799)
-    result = await fetch(Request(URL, Purpose.PAGE, 1000))
+async def test_a_status_nobody_knows() -> None:
+    async with server(799) as url:
+        result = await fetch(Request(url, Purpose.PAGE, 1000))
     assert isinstance(result, Failed)
     assert result.detail == "799, which is not a status of HTTP"
 
 
-async def test_unwanted_types(mocked_web: aioresponses) -> None:
-    mocked_web.get(URL, body=b"\x89PNG", headers={"Content-Type": "image/png"}, repeat=True)
-    result = await fetch(Request(URL, Purpose.PAGE, 1000))
+async def test_unwanted_types() -> None:
+    async with server(body=b"\x89PNG", headers={"Content-Type": "image/png"}) as url:
+        result = await fetch(Request(url, Purpose.PAGE, 1000))
+        robots = await fetch(Request(url, Purpose.ROBOTS, 1000, any_type=True))
     assert isinstance(result, Failed)
     assert (result.kind, result.status) == (ErrorKind.UNWANTED_TYPE, 200)
     assert result.error.sentence == "content type image/png is not wanted"
-    robots = await fetch(Request(URL, Purpose.ROBOTS, 1000, any_type=True))
     assert isinstance(robots, Fetched)
     assert (robots.content_type, robots.body) == ("image/png", b"\x89PNG")
 
 
 @pytest.mark.parametrize("port", [22, 25, 6379, 27017])
-async def test_no_request_is_sent_to_the_port_of_another_service(mocked_web: aioresponses, port: int) -> None:
+async def test_no_request_is_sent_to_the_port_of_another_service(port: int) -> None:
     url = f"http://a.example:{port}/robots.txt"
     result = await fetch(Request(url, Purpose.ROBOTS, 1000))
     assert isinstance(result, Failed)
     assert (result.kind, result.detail) == (ErrorKind.ADDRESS, f"port {port} is that of another service than the web")
-    assert mocked_web.requests == {}

@@ -15,7 +15,6 @@ from crawler.fetch.connection import (
     BoundExceeded,
     Connection,
     Transfer,
-    transferring,
 )
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -36,7 +35,7 @@ class Peer:
 
     def request(self) -> None:
         self.transfer = Transfer()
-        with transferring(self.transfer):
+        with self.transfer:
             self.connection.set_response_params(
                 read_until_eof=True,
                 auto_decompress=False,

@@ -118,7 +118,7 @@ def test_before_a_fetch_from_a_host_that_does_not_exist() -> None:
 
 def test_before_a_fetch_the_scope_is_asked_again() -> None:
     narrow = Scope(ScopeSettings(ScopeMode.ANY, exclude=("page",)), [], max_depth=1)
-    assert ended(before(RobotsAction.FREE, scope=narrow)) == (State.EXCLUDED, "scope: matches scope.exclude ('page')")
+    assert ended(before(RobotsAction.FREE, scope=narrow)) == (State.EXCLUDED, "pattern: matches scope.exclude ('page')")
     shallow = Scope(ScopeSettings(ScopeMode.ANY), [], max_depth=1)
     assert ended(before(RobotsAction.FREE, scope=shallow))[1].startswith("depth: 2")
 

@@ -48,7 +48,7 @@ def test_a_refused_offer_changes_nothing(state: State) -> None:
 
 
 def test_where_a_seed_leads_is_a_seed() -> None:
-    change = weigh(KnownUrl(State.EXCLUDED, told("scope: matches no scope.include"), 1, 0), Offer(X, 0, seed=True))
+    change = weigh(KnownUrl(State.EXCLUDED, told("pattern: matches no scope.include"), 1, 0), Offer(X, 0, seed=True))
     assert change == UrlChange(0, 0, True, Reason(ReasonCode.REQUEUED), True)
 
 

@@ -75,10 +75,10 @@ def test_a_public_suffix_is_no_domain() -> None:
 def test_exclude_holds_for_seeds_too_include_does_not() -> None:
     rules = scope(ScopeMode.ANY, include=("/keep/",), exclude=("private", r"\.pdf$"))
     assert rules.refusal("http://a.test/keep/x", 1) is None
-    assert said(rules.refusal("http://a.test/x", 1)) == "scope: matches no scope.include"
+    assert said(rules.refusal("http://a.test/x", 1)) == "pattern: matches no scope.include"
     assert rules.refusal("http://a.test/x", 0, is_seed=True) is None
-    assert said(rules.refusal("http://a.test/keep/x.pdf", 1)) == "scope: matches scope.exclude ('.pdf')"
-    assert said(rules.refusal("http://a.test/private", 0, is_seed=True)) == "scope: matches scope.exclude ('private')"
+    assert said(rules.refusal("http://a.test/keep/x.pdf", 1)) == "pattern: matches scope.exclude ('.pdf')"
+    assert said(rules.refusal("http://a.test/private", 0, is_seed=True)) == "pattern: matches scope.exclude ('private')"
 
 
 def test_every_pattern_stands_for_itself() -> None:

@@ -35,7 +35,10 @@ def test_a_sites_name_has_the_room_that_others_leave(queued: int, headings: str)
 )
 def test_a_robots_txt_is_requested_for_the_last_time_after_the_limit(until_s: float, said: str) -> None:
     wait = Waiting("dead.test", NOW + until_s, "robots.txt: refused", "refused", NOW)
-    assert told_wait(wait, RobotsSettings(give_up_after_s=20), NOW) == f"robots.txt: refused ({said})"
+    assert (
+        told_wait(wait, RobotsSettings(give_up_after_s=20), NOW)
+        == f"robots.txt: refused ({said}: robots.give_up_after)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,3 +52,21 @@ def test_a_robots_txt_is_requested_for_the_last_time_after_the_limit(until_s: fl
 def test_a_wait_ends_only_while_a_run_is_in_progress(finished_at: float | None, is_held: bool, said: str) -> None:
     status: Any = SimpleNamespace(at=NOW, last_run={"finished_at": finished_at}, is_held=is_held, workers=[])
     assert _until(Waiting("dead.test", NOW + 10, ""), status) == said
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "limit_s"),
+    [
+        ("connect", "no_connection_after", 86_400),
+        ("timeout", "no_connection_after", 86_400),
+        ("dns_no_name", "unknown_host_after", 3_600),
+        ("dns_timeout", "give_up_after", 30 * 86_400),
+        ("503", "give_up_after", 30 * 86_400),
+    ],
+)
+def test_a_dead_host_is_given_up_within_a_day_and_the_setting_is_named(status: str, name: str, limit_s: int) -> None:
+    robots = RobotsSettings()
+    assert robots.patience_s(status) == limit_s
+    wait = Waiting("dead.test", NOW, "robots.txt: refused", status, NOW - limit_s)
+    assert told_wait(wait, robots, NOW).endswith(f"(then tried for the last time: robots.{name})")
+    assert RobotsSettings(give_up_after_s=60).patience_s(status) == 60, "the limit on all failures bounds each"

@@ -52,7 +52,7 @@ async def test_states_reasons_and_depths(harness: Harness) -> None:
     await harness.seed(A, B)
     claims = {claim.group: claim for claim in await harness.claim()}
     refusals = {
-        f"{A}p1": "scope: matches scope.exclude",
+        f"{A}p1": "scope: outside",
         f"{A}p2": "scope: not below a seed",
         f"{A}p3": "depth: 9 links",
     }

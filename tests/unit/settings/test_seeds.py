@@ -141,3 +141,30 @@ def test_any_bytes_give_canonical_seeds_or_named_lines(content: bytes) -> None:
     assert [canonicalise(seed) for seed in seeds] == seeds
     assert len(set(seeds)) == len(seeds)
     assert all(1 <= seed.line <= content.count(b"\n") + 1 for seed in bad)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("http://a.test/,http://b.test/", "column 16: a second URL begins; give one URL a line"),
+        ("http://a.test/; https://b.test/", "column 17: a second URL begins; give one URL a line"),
+        ("https:/one.test/", "column 7: not // but '/'; did you mean https://one.test/ ?"),
+        ("https:one.test/", "column 7: not // but ''; did you mean https://one.test/ ?"),
+        ("http:///a.test/", "column 6: not // but '///'; did you mean http://a.test/ ?"),
+    ],
+)
+def test_a_mistake_within_a_line_is_named_by_its_column(line: str, reason: str) -> None:
+    assert read_seeds([line.encode()]) == ([], [BadSeed(1, reason)])
+
+
+def test_a_query_may_hold_urls() -> None:
+    assert read_seeds([b"http://a.test/?of=1,http://b.test/"]) == (["http://a.test/?of=1,http://b.test/"], [])
+
+
+def test_a_list_of_bare_domains_says_how_domains_are_read() -> None:
+    _, bad = read_seeds([b"a.test", b"b.test"])
+    with pytest.raises(SeedError, match="a list of domains is read if its first line is rank,domain"):
+        require_good(bad, "seeds.txt", "nothing was fetched")
+    with pytest.raises(SeedError) as one:
+        require_good(bad[:1], "seeds.txt", "nothing was fetched")
+    assert "a list of domains" not in str(one.value)

@@ -1,0 +1,279 @@
+"""The ledger of the seeds: what became of each, whether it needs a person, and the command that mends it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from shlex import quote
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from rich.text import Text
+
+from crawler.cli.console import PrintableConsole
+from crawler.clock import brief_time, iso
+from crawler.errors import Setting
+from crawler.formatting import counted, many
+from crawler.inspect.unknown_hosts import known_hosts, nearest
+from crawler.reasons import ReasonCode
+from crawler.settings.keys import terminal_name
+from crawler.store.location import db_argument
+from crawler.store.statements import load_statements
+from crawler.url import host_of
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
+
+_SQL = load_statements("crawler.inspect", "seeds.sql")
+_MOST_AT_THE_END = 50_000  # seeds, which the store counts within a second
+_NAMED = 20  # in the summary of a run
+_SPELLED = 20  # hosts that are compared with all others, some 50 ms each
+_LISTED = 10  # of each outcome, without --all
+_TOLD = 5  # at the end of a run
+
+
+class Outcome(StrEnum):
+    """What became of a seed, as the view ``seeds`` says it; first what needs a person."""
+
+    meaning: str
+    needs_person: bool
+
+    def __new__(cls, value: str, meaning: str = "", needs_person: bool = True) -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning, member.needs_person = meaning, needs_person
+        return member
+
+    @property
+    def label(self) -> str:
+        """The code in words."""
+        return self.value.replace("_", " ")
+
+    NO_SUCH_HOST = "no_such_host", "the host has no address: correct the name, or try it again"
+    LEFT_SCOPE = "left_scope", "redirected out of the scope: add the address that it leads to"
+    NOT_FOUND = "not_found", "there is no page: give the address of another page"
+    SILENT = "silent", "no answer: try it again when the server answers"
+    CERTIFICATE = "certificate", "no secure connection: trust its certificate authority, or try it again"
+    BAD_ANSWER = "bad_answer", "the server refused it or sent no usable answer"
+    REDIRECTS = "redirects", "its redirects or main sites lead to no page"
+    REFUSED_ADDRESS = "refused_address", "the crawler may not connect to its address"
+    OTHER_TYPE = "other_type", "another kind than the crawl reads"
+    OUT_OF_SCOPE = "out_of_scope", "the settings of the crawl leave it out"
+    CLOSED = "closed", "closed by robots.txt: only the owner of the site can open it"
+    BLOCKED = "blocked", "blocked by the operator", False
+    FORGOTTEN = "forgotten", "forgotten by the operator", False
+    HELD_BACK = "held_back", "a limit holds it back", False
+    WAITS = "waits", "waits for its turn", False
+    NOT_DRAWN = "not_drawn", "not in the random sample", False
+    ELSEWHERE = "elsewhere", "requested by another part of the crawl", False
+    NOT_KEPT = "not_kept", "fetched, and not kept", False
+    FETCHED = "fetched", "fetched", False
+
+
+class Seed(NamedTuple):
+    """A seed with what became of it. Times in seconds since the epoch."""
+
+    url: str
+    outcome: Outcome
+    leads_to: str | None  # the end of its redirects
+    reason_code: ReasonCode  # with the sentence `reason`: of the URL at the end
+    reason: str
+    pages: int  # of the site at the end
+    failing_since: float | None
+    next_at: float | None
+    leads_to_domain: str | None  # the registered domain of leads_to, if it is not that of the seed
+
+    @property
+    def host(self) -> str:
+        """The host of the URL at the end."""
+        return host_of(self.leads_to or self.url)
+
+    def remedy(self, db: str) -> str | None:
+        """The command that mends it in the store ``db``, or that shows more; ``None`` if there is nothing to do."""
+        make = _REMEDIES.get(self.outcome)
+        return None if make is None else f"crawler {make(self)}{db_argument(db)}"
+
+    def told(self, now: float) -> str:
+        """What became of it, as a sentence."""
+        leads = "" if self.leads_to is None else f"leads to {self.leads_to}: "
+        if self.outcome is Outcome.LEFT_SCOPE and self.leads_to_domain is not None:
+            leads = f"leads to {self.leads_to}, of another registered domain ({self.leads_to_domain}): "
+        said = self.reason_code.message(self.reason, terminal_name) or self.reason_code.meaning
+        since = "" if self.failing_since is None else f", no answer since {iso(self.failing_since)}"
+        until = f", until {brief_time(self.next_at, now)}" if self.next_at is not None and self.next_at > now else ""
+        return f"{leads}{said}{since}{until}"
+
+    def as_json(self, db: str) -> dict[str, Any]:
+        """The seed as a JSON object; ``remedy`` is a command for a shell."""
+        return self._asdict() | {"needs_person": self.outcome.needs_person, "remedy": self.remedy(db)}
+
+
+def _again(seed: Seed) -> str:
+    return f"run --refresh {quote(seed.url)}"
+
+
+def _explained(seed: Seed) -> str:
+    return f"why {quote(seed.leads_to or seed.url)}"
+
+
+def _allowed(seed: Seed) -> str:
+    return "run --allow-private" if seed.reason_code is ReasonCode.ADDRESS else _explained(seed)
+
+
+def _other_page(seed: Seed) -> str:
+    """The front page of the site, for a seed that is another page."""
+    front = "/".join([*seed.url.split("/", 3)[:3], ""])
+    return _again(seed) if front == seed.url else f"run {quote(front)}"
+
+
+_REMEDIES: Mapping[Outcome, Callable[[Seed], str]] = {
+    Outcome.NO_SUCH_HOST: _again,
+    Outcome.LEFT_SCOPE: lambda seed: f"run {quote(seed.leads_to or seed.url)}",
+    Outcome.NOT_FOUND: _other_page,
+    Outcome.SILENT: _again,
+    Outcome.CERTIFICATE: _again,
+    Outcome.BAD_ANSWER: _again,
+    Outcome.REDIRECTS: _explained,
+    Outcome.REFUSED_ADDRESS: _allowed,
+    Outcome.OTHER_TYPE: _explained,
+    Outcome.OUT_OF_SCOPE: _explained,
+    Outcome.CLOSED: _explained,
+    Outcome.BLOCKED: lambda seed: f"control unblock {quote(seed.host)}",
+    Outcome.FORGOTTEN: lambda seed: f"store forget {quote(seed.leads_to or seed.url)} --undo",
+    Outcome.HELD_BACK: _explained,
+    Outcome.WAITS: _explained,
+    Outcome.NOT_KEPT: _explained,
+}
+
+
+class Ledger(NamedTuple):
+    """The seeds of a crawl, those that need a person first."""
+
+    at: float
+    db: str
+    seeds: Sequence[Seed]
+    spelled: Mapping[str, str]  # the known host that is most like the host of a seed that does not exist
+
+    def counts(self) -> dict[Outcome, int]:
+        """How many seeds there are of each outcome, in the order of :class:`Outcome`."""
+        found = Counter(seed.outcome for seed in self.seeds)
+        return {outcome: found[outcome] for outcome in Outcome if found[outcome]}
+
+    @property
+    def open(self) -> list[Seed]:
+        """The seeds that need a person."""
+        return [seed for seed in self.seeds if seed.outcome.needs_person]
+
+    def told(self, seed: Seed) -> str:
+        """What became of ``seed``, with the host that was perhaps meant."""
+        said = seed.told(self.at)
+        near = self.spelled.get(seed.host)
+        return said if near is None else f"{said}; the crawl knows {near}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The ledger as one JSON object."""
+        return self.in_short() | {"seeds": [self._line(seed) for seed in self.seeds]}
+
+    def in_short(self) -> dict[str, Any]:
+        """The counts, and the first seeds that need a person: for the summary of a run."""
+        return {
+            "count": len(self.seeds),
+            "outcomes": dict(self.counts()),
+            "need_person": len(self.open),
+            "first": [self._line(seed) for seed in self.open[:_NAMED]],
+        }
+
+    def _line(self, seed: Seed) -> dict[str, Any]:
+        return seed.as_json(self.db) | {"told": self.told(seed)}
+
+    def told_at_end(self, *, has_causes: bool) -> list[str]:
+        """Sentences for the end of a run about the first seeds that need a person.
+
+        ``has_causes`` says that the causes of a run without a page were told: then only hosts that do not exist are
+        left to tell of.
+        """
+        open_seeds = [seed for seed in self.open if not has_causes or seed.outcome is Outcome.NO_SUCH_HOST]
+        said = [f"seed {seed.url}: {self.told(seed)}; `{seed.remedy(self.db)}`" for seed in open_seeds[:_TOLD]]
+        if len(self.open) > max(len(said), 1):
+            listed = f"`crawler seeds{db_argument(self.db)}` lists them with what mends each"
+            said.append(f"{many(len(self.open), 'seed')} need a person: {listed}")
+        return said
+
+
+def told_in_short(outcomes: Mapping[str, int]) -> str:
+    """The counts of the outcomes in one line."""
+    return counted((Outcome(code).label, n) for code, n in outcomes.items())
+
+
+async def read_ledger(store: Store, db: str, now: float) -> Ledger:
+    """The ledger of a store that ``--db`` calls ``db``: one statement for all seeds."""
+    order = {outcome: place for place, outcome in enumerate(Outcome)}
+    seeds = sorted(map(_seed, await store.query(_SQL["ledger"])), key=lambda seed: order[seed.outcome])
+    unknown = [seed.host for seed in seeds if seed.outcome is Outcome.NO_SUCH_HOST][:_SPELLED]
+    hosts = await known_hosts(store) if unknown else frozenset[str]()
+    spelled = {host: near for host in unknown if (near := nearest(host, hosts)) is not None}
+    return Ledger(now, db, seeds, spelled)
+
+
+async def ledger_at_end(store: Store, db: str, now: float) -> Ledger | None:
+    """The ledger for the end of a run; ``None`` for so many seeds that the end would take long."""
+    (found,) = await store.query(_SQL["count_seeds"])
+    return None if found["seeds"] > _MOST_AT_THE_END else await read_ledger(store, db, now)
+
+
+async def told_of_patterns(store: Store, include: Sequence[str]) -> list[str]:
+    """A sentence if ``include``, the patterns of the user, leaves out every URL that links led to."""
+    if not include:
+        return []
+    (found,) = await store.query(_SQL["taken_links"])
+    if found["are_taken"] or not found["left_out"]:
+        return []
+    name, patterns = terminal_name(Setting("scope.include")), ", ".join(map(repr, include))
+    return [
+        f"{name} ({patterns}) leaves out all that the seeds link to ({many(found['left_out'], 'URL')}); the patterns "
+        "are regular expressions, searched for in whole URLs"
+    ]
+
+
+def _seed(row: Mapping[str, Any]) -> Seed:
+    elsewhere = row["leads_to"] is not None and row["leads_to_domain"] != row["registered_domain"]
+    return Seed(
+        url=row["url"],
+        outcome=Outcome(row["outcome"]),
+        leads_to=row["leads_to"],
+        reason_code=ReasonCode(row["reason_code"]),
+        reason=row["reason"],
+        pages=row["pages"],
+        failing_since=row["failing_since"],
+        next_at=row["next_at"],
+        leads_to_domain=row["leads_to_domain"] if elsewhere else None,
+    )
+
+
+def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> None:
+    """Print the ledger for people: by outcome, a seed a line, and under it the command that mends it.
+
+    ``all_seeds`` lists every seed. Otherwise the first of each outcome that needs a person are listed, and the rest
+    counted.
+    """
+    open_seeds = len(ledger.open)
+    console.print(f"{many(len(ledger.seeds), 'seed')}, {open_seeds:,} need a person")
+    for outcome, count in ledger.counts().items():
+        console.print()
+        console.print(Text(f"{outcome.label} ({many(count, 'seed')}): {outcome.meaning}", style="bold"))
+        listed = [seed for seed in ledger.seeds if seed.outcome is outcome]
+        shown = listed if all_seeds else listed[:_LISTED] if outcome.needs_person else []
+        _print_seeds(shown, ledger, console)
+        if left := count - len(shown):
+            pages = f", {sum(seed.pages for seed in listed):,} pages on their sites" if not shown else ""
+            console.print(
+                Text(f"  {many(left, 'more seed') if shown else many(left, 'seed')}{pages} (--all lists them)")
+            )
+
+
+def _print_seeds(seeds: Iterable[Seed], ledger: Ledger, console: PrintableConsole) -> None:
+    for seed in seeds:
+        pages = f" ({many(seed.pages, 'page')} on its site)" if seed.pages else ""
+        console.print(Text(f"  {seed.url}  {ledger.told(seed)}{pages}", overflow="fold"))
+        if seed.outcome.needs_person and (remedy := seed.remedy(ledger.db)):
+            console.print(Text(f"    {remedy}", style="cyan"), soft_wrap=True)  # a line that can be pasted

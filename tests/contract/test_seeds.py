@@ -1,0 +1,82 @@
+"""The ledger of the seeds is the same on both databases, and one statement reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from crawler.frontier.decide import Outcome, Queued
+from crawler.frontier.offers import Offer
+from crawler.inspect.seeds import Outcome as Became
+from crawler.inspect.seeds import Seed, read_ledger
+from crawler.model import State
+from tests.contract.visits import Harness, deferred, excluded, failed, fetched, redirected
+from tests.reasons import reason
+
+A, B, C, D, E, F = (f"http://{name}.test/" for name in "abcdef")
+
+
+def out_of_scope(queued: Queued, target: str) -> Outcome:
+    offer = Offer(target, queued.depth, reason("scope: out"), hops=queued.hops + 1, seed=queued.seed)
+    return Outcome(queued, State.REDIRECTED, reason(f"302 to {target}"), offers=(offer,), target=target)
+
+
+def visit(queued: Queued) -> Outcome:
+    match queued.url:
+        case "http://b.test/":
+            return redirected(queued, f"{B}old")
+        case "http://b.test/old":
+            return redirected(queued, f"{B}new")
+        case "http://c.test/":
+            return excluded(queued, "robots: line 2")
+        case "http://d.test/":
+            return failed(queued, "404 Not Found")
+        case "http://e.test/":
+            return out_of_scope(queued, "http://other.example/")
+        case _:
+            return fetched(queued, [f"{A}1", f"{A}2"] if queued.url == A else [])
+
+
+async def crawled(harness: Harness) -> dict[str, Seed]:
+    await harness.seed(A, B, C, D, E)
+    while claims := await harness.claim():
+        for claim in claims:
+            await harness.finish(claim, *map(visit, claim.urls))
+        harness.now += 100
+    await harness.seed(F)
+    ((site,),) = [claim.sites.values() for claim in await harness.claim()]
+    await harness.news(site.id, site.name, deferred(harness.now - 5, harness.now + 60))
+    ledger = await read_ledger(harness.store, "c.db", harness.now)
+    assert [seed.outcome for seed in ledger.seeds] == sorted(
+        (seed.outcome for seed in ledger.seeds), key=list(Became).index
+    )
+    return {seed.url: seed for seed in ledger.seeds}
+
+
+async def test_each_seed_has_what_became_of_it(harness: Harness) -> None:
+    seeds = await crawled(harness)
+    assert {url: (seed.outcome, seed.leads_to, seed.pages) for url, seed in seeds.items()} == {
+        A: (Became.FETCHED, None, 3),
+        B: (Became.FETCHED, f"{B}new", 1),
+        C: (Became.CLOSED, None, 0),
+        D: (Became.NOT_FOUND, None, 0),
+        E: (Became.LEFT_SCOPE, "http://other.example/", 0),
+        F: (Became.WAITS, None, 0),
+    }
+    assert seeds[E].leads_to_domain == "other.example"
+    assert seeds[F].failing_since == harness.now - 5
+
+
+async def test_one_statement_reads_all_seeds(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    await harness.seed(*(f"http://s{n}.test/" for n in range(50)))
+    query, statements = harness.store.query, []
+
+    async def noting(sql: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        statements.append(sql)
+        return await query(sql, parameters)
+
+    monkeypatch.setattr(harness.store, "query", noting)
+    ledger = await read_ledger(harness.store, "c.db", harness.now)
+    assert (len(ledger.seeds), len(statements)) == (50, 1)

@@ -1,0 +1,105 @@
+"""What the ledger says of a seed, and the command that mends it."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from crawler.inspect.seeds import Ledger, Outcome, Seed, render, told_in_short
+from crawler.model import State
+from crawler.reasons import ReasonCode
+from crawler.store.sql.schema import schema
+
+NOW = 1_800_000_000.0
+SEED = Seed("http://a.test/x", Outcome.FETCHED, None, ReasonCode.FETCHED, "200", 3, None, None, None)
+
+
+def seed(outcome: Outcome, code: ReasonCode = ReasonCode.FETCHED, **more: Any) -> Seed:
+    return SEED._replace(outcome=outcome, reason_code=code, reason=code.value, **more)
+
+
+@pytest.mark.parametrize(
+    ("one", "remedy"),
+    [
+        (seed(Outcome.NO_SUCH_HOST), "crawler run --refresh http://a.test/x --db c.db"),
+        (seed(Outcome.LEFT_SCOPE, leads_to="http://b.test/?a=1&b"), "crawler run 'http://b.test/?a=1&b' --db c.db"),
+        (seed(Outcome.NOT_FOUND), "crawler run http://a.test/ --db c.db"),
+        (seed(Outcome.NOT_FOUND, url="http://a.test/"), "crawler run --refresh http://a.test/ --db c.db"),
+        (seed(Outcome.REFUSED_ADDRESS, ReasonCode.ADDRESS), "crawler run --allow-private --db c.db"),
+        (seed(Outcome.REFUSED_ADDRESS, ReasonCode.PORT), "crawler why http://a.test/x --db c.db"),
+        (seed(Outcome.BLOCKED), "crawler control unblock a.test --db c.db"),
+        (seed(Outcome.FETCHED), None),
+    ],
+)
+def test_the_remedy_is_a_command_that_can_be_pasted(one: Seed, remedy: str | None) -> None:
+    assert one.remedy("c.db") == remedy
+
+
+def test_every_seed_that_needs_a_person_has_a_remedy() -> None:
+    assert [outcome for outcome in Outcome if outcome.needs_person and seed(outcome).remedy("c.db") is None] == []
+
+
+@pytest.mark.parametrize("code", ReasonCode)
+@pytest.mark.parametrize("state", State)
+def test_every_reason_has_an_outcome(state: State, code: ReasonCode) -> None:
+    db = sqlite3.connect(":memory:")
+    db.executescript(schema("sqlite"))
+    db.execute("INSERT INTO politeness_group (id, name) VALUES (1, 'a.test')")
+    db.execute("INSERT INTO site (id, name, host, registered_domain, group_id) VALUES (0, 'http://a.test', '', '', 1)")
+    row = "INSERT INTO url (id, path, state, reason_code, depth, seed) VALUES (5, '/', ?, ?, 0, 1)"
+    db.execute(row, (state.value, code.value))
+    ((outcome,),) = db.execute("SELECT outcome FROM seeds")
+    outcome = Outcome(outcome)
+    if state is State.FETCHED:
+        assert outcome in (Outcome.FETCHED, Outcome.NOT_KEPT)
+    elif state is State.QUEUED:
+        assert outcome in (Outcome.WAITS, Outcome.HELD_BACK)
+    else:
+        assert outcome not in (Outcome.FETCHED, Outcome.NOT_KEPT, Outcome.WAITS, Outcome.HELD_BACK)
+
+
+def test_a_redirect_to_another_registered_domain_names_it() -> None:
+    left = seed(Outcome.LEFT_SCOPE, ReasonCode.SCOPE, leads_to="http://b.test/", leads_to_domain="b.test")
+    assert left.told(NOW) == "leads to http://b.test/, of another registered domain (b.test): scope"
+
+
+def test_the_times_of_a_seed_are_told() -> None:
+    waits = seed(Outcome.WAITS, ReasonCode.RETRY, failing_since=NOW - 60, next_at=NOW + 60)
+    assert waits.told(NOW) == "retry, no answer since 2027-01-15T07:59:00Z, until 08:01:00Z"
+    assert waits.told(NOW + 60) == "retry, no answer since 2027-01-15T07:59:00Z"
+
+
+def ledger(*seeds: Seed) -> Ledger:
+    return Ledger(NOW, "c.db", seeds, {"a.test": "aa.test"})
+
+
+def test_the_end_of_a_run_names_five_seeds_and_counts_all() -> None:
+    said = ledger(*[seed(Outcome.SILENT)] * 7, SEED).told_at_end(has_causes=False)
+    assert len(said) == 6
+    assert said[-1] == "7 seeds need a person: `crawler seeds --db c.db` lists them with what mends each"
+    assert ledger(SEED).told_at_end(has_causes=False) == []
+
+
+def test_a_run_that_has_told_its_causes_names_only_hosts_that_do_not_exist() -> None:
+    unknown = seed(Outcome.NO_SUCH_HOST, ReasonCode.NO_NAME)
+    (said,) = ledger(unknown).told_at_end(has_causes=True)
+    assert said.startswith("seed http://a.test/x: no_name; the crawl knows aa.test; `crawler run")
+    assert ledger(seed(Outcome.CLOSED)).told_at_end(has_causes=True) == []
+
+
+def test_the_ledger_lists_what_needs_a_person_and_counts_the_rest() -> None:
+    console: Any = Console(width=60, highlight=False)
+    long = "http://b.test/" + "x" * 60
+    with console.capture() as shown:
+        render(ledger(seed(Outcome.LEFT_SCOPE, leads_to=long), SEED), console, all_seeds=False)
+    lines = shown.get().splitlines()
+    assert lines[0] == "2 seeds, 1 need a person"
+    assert f"    crawler run {long} --db c.db" in lines, "a command is not broken into lines"
+    assert lines[-1] == "  1 seed, 3 pages on their sites (--all lists them)"
+
+
+def test_the_counts_in_short() -> None:
+    assert told_in_short({"no_such_host": 2, "fetched": 1_000}) == "2 no such host, 1,000 fetched"
