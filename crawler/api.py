@@ -175,7 +175,7 @@ class OpenCrawl:
             run.added = True
         await crawl.add(good)
 
-    async def _settle(self) -> None:
+    async def _end_left_runs(self) -> None:
         """Wait for the end of each run whose loop was left, because Python closes such a generator only later."""
         left = [run for run in self._runs if run.is_left()]
         failures = [await run.end() for run in left]
@@ -186,7 +186,7 @@ class OpenCrawl:
     async def _alone(self) -> AsyncIterator[None]:
         """Admit one writing call at a time. Raises :class:`StoreInUse` while a run of this object has the file."""
         async with self._writing:
-            await self._settle()
+            await self._end_left_runs()
             db = self._settings.store.db
             if not is_url(db) and any(not run.task.done() for run in self._runs):
                 raise StoreInUse(
@@ -196,7 +196,7 @@ class OpenCrawl:
 
     @asynccontextmanager
     async def _store(self, *, read_only: bool = True) -> AsyncIterator[Store]:
-        await self._settle()
+        await self._end_left_runs()
         async with existing_store(self._settings, read_only=read_only) as store:
             yield store
 
@@ -326,7 +326,7 @@ class OpenCrawl:
         """
         from crawler.rup.robot.session import robot
 
-        await self._settle()
+        await self._end_left_runs()
         async with robot(self._settings, site, tell, make=True) as subscriber:
             yield subscriber
 

@@ -97,12 +97,12 @@ class AtomicFiles:
                 self._publish()
         except OSError as failure:
             error = failure
-            raise self._told(failure) from None
+            raise self._usage_error(failure) from None
         finally:
             if error is not None:
                 self._discard()
         if isinstance(error, OSError) and self._writes_files():
-            raise self._told(error) from None
+            raise self._usage_error(error) from None
 
     def _publish(self) -> None:
         for file in self._files:
@@ -131,7 +131,7 @@ class AtomicFiles:
     def _writes_files(self) -> bool:
         return bool(self._folders) or any(file.place is not None for file in self._files)
 
-    def _told(self, error: OSError) -> UsageError:
+    def _usage_error(self, error: OSError) -> UsageError:
         places = [folder.place for folder in self._folders]
         places += [file.place for file in self._files if file.place is not None]
         where = places[-1] if places else "standard output"

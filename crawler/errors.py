@@ -3,7 +3,7 @@
 The message of an error is one sentence that says what is wrong and what to do. It may refer to a setting
 (:class:`Setting`), to an argument of a call (:class:`Argument`) or to a command (:class:`Action`). Each front end
 prints its own names for these: ``str(error)`` gives the names of Python and TOML (``limits.max_pages``), and
-:meth:`CrawlerError.told` those of another front end (``--max-pages``).
+:meth:`CrawlerError.message` those of another front end (``--max-pages``).
 
 Any other exception is a bug (:func:`fault`). A failure of a *site* is never an exception: it is data
 (:class:`crawler.model.Failed`).
@@ -78,12 +78,12 @@ class CrawlerError(Exception):
         """The key of the first setting that the error refers to."""
         return next((part.key for part in self.args if isinstance(part, Setting)), None)
 
-    def told(self, name: Callable[[Reference], str]) -> str:
+    def message(self, name: Callable[[Reference], str]) -> str:
         """The sentence, in which ``name(reference)`` replaces each reference."""
         return "".join(part if isinstance(part, str) else name(part) for part in self.args)
 
     def __str__(self) -> str:
-        return self.told(python_name)
+        return self.message(python_name)
 
 
 class UsageError(CrawlerError):

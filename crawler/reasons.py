@@ -9,7 +9,7 @@ the Python API and the reports show it.
 
 To add an outcome, add a member with its sentence and its meaning. ``{}`` in the sentence stands for the detail. A key
 in braces, such as ``{limits.max_pages}``, stands for that setting: the store keeps the key, and each front end prints
-its own name for the setting (:meth:`Code.told`). A member whose details name settings lists their keys after its
+its own name for the setting (:meth:`Code.message`). A member whose details name settings lists their keys after its
 meaning. The meaning names all outcomes with that code, for example as the heading of a group in a report.
 """
 
@@ -64,7 +64,7 @@ class Code(StrEnum):
         pieces = re.split(f"({'|'.join(map(re.escape, self.settings))})", rendered)
         return [Setting(piece) if place % 2 else piece for place, piece in enumerate(pieces)]
 
-    def told(self, rendered: str, name: Callable[[Reference], str]) -> str:
+    def message(self, rendered: str, name: Callable[[Reference], str]) -> str:
         """The sentence ``rendered``, which :meth:`render` made, with ``name(setting)`` for each setting in it."""
         return "".join(part if isinstance(part, str) else name(part) for part in self.parts(rendered))
 
@@ -442,9 +442,9 @@ class RunEnd(Coded[EndCode]):
 
     __slots__ = ()
 
-    def told(self, name: Callable[[Reference], str]) -> str:
+    def message(self, name: Callable[[Reference], str]) -> str:
         """The sentence, with ``name(setting)`` for each setting in it."""
-        return self.code.told(self.sentence, name)
+        return self.code.message(self.sentence, name)
 
     def as_json(self) -> list[str]:
         """The end as a JSON value, for :meth:`from_json` in another process."""

@@ -8,7 +8,7 @@ part of its domain alone.
 
 The first table compares one server with several. Then each kind of fault happens N times at random moments: a worker
 killed with -9; a server killed with -9, or stopped, and started again; a worker killed between the moment at which it
-has taken offers in and the moment at which it deletes them at the part that they come from.
+has stored offers and the moment at which it deletes them at the part that they come from.
 """
 
 from __future__ import annotations
@@ -119,13 +119,13 @@ class Scene:
 
 
 def torn(arguments: list[str], said: Path) -> None:
-    """As :func:`kill.crawl`; the process kills itself when it would delete offers that it has taken in."""
+    """As :func:`kill.crawl`; the process kills itself when it would delete offers that it has stored."""
 
     async def die(self: Store, part: int, numbers: Sequence[int]) -> NoReturn:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 
-    Store.outgoing_taken = die  # type: ignore[method-assign]
+    Store.delete_outgoing = die  # type: ignore[method-assign]
     kill.crawl(arguments, said)
 
 

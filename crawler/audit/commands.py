@@ -68,8 +68,8 @@ def audit(db: str, as_json: bool, report: Path | None, sites: Path | None, appen
 def _check_appendix(folder: Path, as_json: bool) -> int:
     checks = check_appendix(folder)
     if as_json:
-        told = [{"check": check.title, "judged": check.judged, "faults": check.faults} for check in checks]
-        print_json({"checks": told, "sha256": digest_of(folder)})
+        rows = [{"check": check.title, "judged": check.judged, "faults": check.faults} for check in checks]
+        print_json({"checks": rows, "sha256": digest_of(folder)})
     else:
         render_appendix(checks, digest_of(folder), console)
     return 1 if any(check.faults for check in checks) else 0

@@ -12,7 +12,7 @@ from crawler.audit.evidence import evidence
 from crawler.audit.records import TOLERANCE_S, RunRecord
 from crawler.audit.run_audit import MAX_LISTED, AuditResult
 from crawler.audit.study import StudyFacts
-from crawler.audit.totals import told_of_unsent
+from crawler.audit.totals import unsent_sentence
 from crawler.clock import iso
 from crawler.formatting import instant, many, seconds
 from crawler.frontier.operator import Standing
@@ -192,7 +192,7 @@ def _requested(result: AuditResult) -> Iterator[str]:
     totals = result.totals
     logged = f"{many(totals.requests, 'request')} to {many(totals.sites, 'site')} are in the log"
     yield f"{logged}; the answers were {many(totals.bytes, 'byte')}."
-    if unsent := told_of_unsent(totals):
+    if unsent := unsent_sentence(totals):
         yield f"{unsent}."
     yield ""
     yield from _table(("requests for", "answer", "how many"), totals.answers)

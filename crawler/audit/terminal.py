@@ -11,7 +11,7 @@ from crawler.audit.appendix import AppendixCheck
 from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.audit.run_audit import AuditResult
-from crawler.audit.totals import told_of_unsent
+from crawler.audit.totals import unsent_sentence
 from crawler.cli.console import PrintableConsole
 from crawler.formatting import many
 
@@ -59,6 +59,6 @@ def render(result: AuditResult, console: PrintableConsole) -> None:
             style="bold red" if result.violation_count else "bold green",
         )
     )
-    if unsent := told_of_unsent(totals):
+    if unsent := unsent_sentence(totals):
         console.print(unsent)
     console.print(f"SHA-256 of what was judged: {result.sha256}", soft_wrap=True)

@@ -122,7 +122,7 @@ class LogTotals:
     restricted: list[SiteCount]
 
 
-def told_of_unsent(totals: LogTotals) -> str:
+def unsent_sentence(totals: LogTotals) -> str:
     """How many of the requests were not sent, as a sentence; empty if all were."""
     if not totals.unsent:
         return ""

@@ -178,7 +178,7 @@ def main() -> NoReturn:
     except CrawlerError as error:
         from crawler.settings.keys import terminal_name
 
-        tell(error.told(terminal_name))
+        tell(error.message(terminal_name))
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort, asyncio.CancelledError):
         tell("stopped")

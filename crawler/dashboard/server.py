@@ -65,7 +65,7 @@ async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
         _LOG.warning("%s: %s", request.path, error)
         return web.json_response({"error": str(error)}, status=503)
     except CrawlerError as error:
-        return web.json_response({"error": error.told(terminal_name)}, status=400)
+        return web.json_response({"error": error.message(terminal_name)}, status=400)
     except NotCrawlable as error:
         return web.json_response({"error": str(error)}, status=400)
 

@@ -173,7 +173,7 @@ class ClaimTask:
                 with context.gate.reading(permit.group):
                     outcome = await context.answers.outcome(queued, result, rules, stated, filed)
                     context.outbox.add_outcome(outcome)
-                    context.main_sites.heed(outcome)
+                    context.main_sites.note_outcome(outcome)
                 is_page = outcome.page is not None
         finally:
             if counted and not is_page:

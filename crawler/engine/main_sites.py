@@ -95,7 +95,7 @@ class MainSites:
         return refuted is None or refuted.main_site != named or refuted.contradiction is Contradiction.OTHER_DOMAIN
 
     def judge(self, site: str, named: str, *, is_confirmed: bool) -> None:
-        """Heed the ``Host`` line of ``site`` if it is confirmed, by the domain or by what ``named`` says of itself."""
+        """Obey the ``Host`` line of ``site`` if it is confirmed, by the domain or by what ``named`` says of itself."""
         if is_confirmed:
             self._refuted.pop(site, None)
         else:
@@ -124,8 +124,8 @@ class MainSites:
         finally:
             self._being_committed.discard(site)
 
-    def heed(self, outcome: Outcome) -> None:
-        """Put what ``outcome`` says about main sites into the outbox; ``outcome`` is there already."""
+    def note_outcome(self, outcome: Outcome) -> None:
+        """Put the evidence of ``outcome`` about main sites into the outbox, which has ``outcome`` already."""
         if outcome.state not in (State.FAILED, State.REDIRECTED):
             return
         site = split(outcome.queued.url).site

@@ -1,4 +1,4 @@
-"""Takes in the offers of the other parts of a crawl, and sees when all parts are done."""
+"""Receives the offers of the other parts of a crawl, and finds out when all parts are done."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from crawler.clock import Clock, brief_time
 from crawler.errors import CrawlerError, StoreError
 from crawler.formatting import duration
-from crawler.frontier.parts import PartLook, is_quiet
+from crawler.frontier.parts import PartState, is_quiet
 from crawler.model import RobotsCopy
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-_LOOK_EVERY_S = 1.0
+_ASKED_EVERY_S = 1.0
 _AT_ONCE = 2_000  # offers in one transaction
-_TOLD_AFTER_S = 10.0  # the commands of all parts are begun one after the other
+_REPORTED_AFTER_S = 10.0  # the commands of all parts are begun one after the other
 
 
 class OtherPart:
@@ -43,7 +43,7 @@ class OtherPart:
         self._tell = tell
         self._store: Store | None = None
         self._away_since: float | None = None
-        self._is_told = False
+        self._is_reported = False
         self._mutex = asyncio.Lock()
 
     @asynccontextmanager
@@ -59,15 +59,15 @@ class OtherPart:
                 self._note_away()
                 raise PartAway(str(error)) from error
             self._away_since = None
-            if self._is_told:
-                self._is_told = False
+            if self._is_reported:
+                self._is_reported = False
                 self._tell(f"{self.name}: this part of the crawl answers")
 
     def _note_away(self) -> None:
         now = self._clock.now()
         self._away_since = self._away_since or now
-        if not self._is_told and now - self._away_since >= _TOLD_AFTER_S:
-            self._is_told = True
+        if not self._is_reported and now - self._away_since >= _REPORTED_AFTER_S:
+            self._is_reported = True
             self._tell(f"{self.name}: this part of the crawl does not answer; offers to it and from it wait")
 
     def away_s(self) -> float:
@@ -96,7 +96,7 @@ class PartAway(StoreError):
 class PartExchange:
     """The exchange of this part with the others. It asks one of them at a time.
 
-    Each part takes in the offers to it from the stores of the others: it stores them, and then deletes them there. A
+    Each part receives the offers to it from the stores of the others: it stores them, and then deletes them there. A
     process that is killed in between stores them again, without effect.
 
     ``limits`` are the greatest depth and the most pages of a site. :meth:`may_bring_work` waits ``patience_s`` for a
@@ -118,12 +118,14 @@ class PartExchange:
         self._clock = clock
         self._limits = limits
         self._patience_s = patience_s
-        self._quiet: list[int] | None = None  # what each part had taken at the last look, if that was quiet
-        self._seen: dict[int, tuple[PartLook | None, float]] = {}  # the last look at each part, and its first time
-        self._told: dict[int, float] = {}  # the first time of the look at each part when its silence was told
+        self._quiet: list[int] | None = None  # offers that each part had received in the last round, if it was quiet
+        self._seen: dict[int, tuple[PartState | None, float]] = {}  # the last state of each part, and its first time
+        self._reported_at: dict[
+            int, float
+        ] = {}  # the first time of the state of each part when its silence was reported
 
     async def keep_receiving(self, wake: Callable[[], None]) -> None:
-        """Take in offers for ever. ``wake`` is called after each transaction."""
+        """Receive offers until cancelled. ``wake`` is called after each transaction."""
         while True:
             for other in self._others:
                 with suppress(PartAway):
@@ -131,16 +133,16 @@ class PartExchange:
                         wake()
                         if count < _AT_ONCE:
                             break
-            await self._clock.sleep(_LOOK_EVERY_S)
+            await self._clock.sleep(_ASKED_EVERY_S)
 
     async def _receive(self, other: OtherPart) -> int:
-        """Take in some offers of another part; returns how many."""
+        """Receive some offers of another part; returns how many."""
         async with other.asked() as theirs:
             rows = await theirs.outgoing(self._own, _AT_ONCE)
         if rows:
-            await self._store.take_in(other.number, [row.offer for row in rows], *self._limits)
+            await self._store.receive_offers(other.number, [row.offer for row in rows], *self._limits)
             async with other.asked() as theirs:
-                await theirs.outgoing_taken(self._own, [row.id for row in rows])
+                await theirs.delete_outgoing(self._own, [row.id for row in rows])
         return len(rows)
 
     async def robots_of(self, site: str) -> RobotsCopy | None:
@@ -166,47 +168,47 @@ class PartExchange:
                     return replace(copy, body=await theirs.robots_text(copy.sha256))
             if other.away_s() >= self._patience_s:
                 return None
-            await self._clock.sleep(_LOOK_EVERY_S)
+            await self._clock.sleep(_ASKED_EVERY_S)
 
     async def may_bring_work(self) -> bool:
-        """Whether another part may still offer a URL to this one. ``False`` takes two looks in a row that found none.
+        """Whether another part may still offer a URL to this one. ``False`` takes two rounds in a row that found none.
 
         Raises :class:`StoreError` if a part has work, or offers wait for it, and it has shown no sign of life for
         ``patience_s``.
         """
-        looks = {self._own: await self._store.part_look()}
+        states = {self._own: await self._store.part_state()}
         for other in self._others:
-            look: PartLook | None = None
+            state: PartState | None = None
             with suppress(PartAway):
                 async with other.asked() as theirs:
-                    look = await theirs.part_look()
-            self._note(other.number, look)
-            if look is not None:
-                looks[other.number] = look
+                    state = await theirs.part_state()
+            self._note(other.number, state)
+            if state is not None:
+                states[other.number] = state
         quiet = None
-        if len(looks) > len(self._others) and is_quiet(looks):
-            quiet = [look.taken for look in looks.values()]
+        if len(states) > len(self._others) and is_quiet(states):
+            quiet = [state.received for state in states.values()]
         is_over = quiet is not None and quiet == self._quiet
         self._quiet = quiet
         if quiet is None:
-            self._require_life(looks)
+            self._require_life(states)
         return not is_over
 
-    def _note(self, number: int, look: PartLook | None) -> None:
-        if number not in self._seen or self._seen[number][0] != look:
-            self._seen[number] = look, self._clock.now()
+    def _note(self, number: int, state: PartState | None) -> None:
+        if number not in self._seen or self._seen[number][0] != state:
+            self._seen[number] = state, self._clock.now()
 
-    def _require_life(self, looks: Mapping[int, PartLook]) -> None:
+    def _require_life(self, states: Mapping[int, PartState]) -> None:
         """Raise :class:`StoreError` if the crawl has waited for a part for too long."""
         for other in self._others:
-            look, since = self._seen[other.number]
-            is_idle = look is not None and look.has_begun and (look.has_ended or not look.has_work)
-            is_awaited = not is_idle or any(other.number in one.offers_to for one in looks.values())
+            state, since = self._seen[other.number]
+            is_idle = state is not None and state.has_begun and (state.has_ended or not state.has_work)
+            is_awaited = not is_idle or any(other.number in one.offers_to for one in states.values())
             if not is_awaited:
                 continue
             silent_s = self._clock.now() - since
-            if silent_s >= _TOLD_AFTER_S and self._told.get(other.number) != since:
-                self._told[other.number] = since
+            if silent_s >= _REPORTED_AFTER_S and self._reported_at.get(other.number) != since:
+                self._reported_at[other.number] = since
                 other.tell_awaited(since + self._patience_s)
             if silent_s >= self._patience_s:
                 raise StoreError(

@@ -138,7 +138,7 @@ class RobotsCache:
     ) -> RobotsCopy | RobotsTarget:
         """The copy that applies to ``site`` now, requested if the one known has run out; or the URL that it waits for.
 
-        When a new copy is committed, ``site`` heeds it. ``siblings`` are the sites of the claim. ``hops`` is the number
+        When a new copy is committed, ``site`` obeys it. ``siblings`` are the sites of the claim. ``hops`` is the number
         of redirects that led to the site. Cancellation leaves the copy known before in force. Raises
         :class:`crawler.errors.StoreError`, :class:`crawler.engine.gate.Blocked` and
         :class:`crawler.engine.gate.GivenBack`.
@@ -438,11 +438,11 @@ class RobotsCache:
             if group is None:
                 self._intake.hand_in(news, rules)
             else:
-                site.heed(copy, await self._intake.commit(news, rules, group), crawl_delay_s)
+                site.obey(copy, await self._intake.commit(news, rules, group), crawl_delay_s)
         return copy
 
     async def _is_confirmed(self, named: str, inquiry: _Inquiry) -> bool | None:
-        """Whether the ``Host`` line of a site that names ``named`` is to be heeded; ``None``: ``named`` must be asked.
+        """Whether the ``Host`` line of a site that names ``named`` is to be obeyed; ``None``: ``named`` must be asked.
 
         It is if both have one registered domain. Else ``named`` must name itself as the main site. The crawl asks it,
         if ``named`` is within the scope.

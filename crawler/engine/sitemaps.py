@@ -29,7 +29,7 @@ _MAX_NAMED = 500  # sitemaps taken from one robots.txt: it may name 20,000, on a
 
 
 def to_ask_for(news: RobotsNews, rules: SiteRules | None, scope: Scope) -> tuple[Offer, ...]:
-    """The sitemaps that a site's robots.txt names, or else its /sitemap.xml; none while robots.txt is unsettled.
+    """The sitemaps that a site's robots.txt names, or else its /sitemap.xml; none while no robots.txt is in force.
 
     ``rules`` are those of the file, ``None`` if there is no file.
     """
@@ -40,9 +40,9 @@ def to_ask_for(news: RobotsNews, rules: SiteRules | None, scope: Scope) -> tuple
 
 
 def rupinfo_to_ask_for(news: RobotsNews, scope: Scope) -> tuple[Offer, ...]:
-    """The /rupinfo.txt of a site whose robots.txt was just read; none while robots.txt is unsettled."""
-    settled = news.copy.action in (RobotsAction.PARSE, RobotsAction.FREE)
-    return (rupinfo_of(news.site, scope),) if settled else ()
+    """The /rupinfo.txt of a site whose robots.txt was just read; none while no robots.txt is in force."""
+    is_in_force = news.copy.action in (RobotsAction.PARSE, RobotsAction.FREE)
+    return (rupinfo_of(news.site, scope),) if is_in_force else ()
 
 
 def request_for(url: str) -> Request:

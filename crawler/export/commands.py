@@ -27,7 +27,7 @@ from crawler.formatting import counted, duration, many
 from crawler.preferences.purposes import UsePurpose
 from crawler.sampling import load as load_sampling
 from crawler.settings.stores import existing_store
-from crawler.store.computed import Computed, told_behind
+from crawler.store.computed import Computed, behind_sentence
 from crawler.store.location import db_argument
 
 _REFRESH_S = 0.2
@@ -155,7 +155,7 @@ def export(
         if needed is not None and is_behind is None:
             tell(f"the view {table} is empty: run `{needed.command}{db_argument(db)}` first")
         elif needed is not None and is_behind:
-            tell(told_behind({needed: True}, db))
+            tell(behind_sentence({needed: True}, db))
         return 0
 
     return run_async(write())

@@ -61,7 +61,7 @@ class Hint(NamedTuple):
     source: str
 
 
-class Heeded(NamedTuple):
+class HintCounts(NamedTuple):
     """The effect of hints, as counts.
 
     ``moved``: visits brought forward. ``new``: URLs added. ``ignored``: hints without effect, because the URL is known,
@@ -73,8 +73,8 @@ class Heeded(NamedTuple):
     ignored: int = 0
     over: int = 0
 
-    def plus(self, other: Heeded) -> Heeded:
-        return Heeded(*(a + b for a, b in zip(self, other, strict=True)))
+    def plus(self, other: HintCounts) -> HintCounts:
+        return HintCounts(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 def last_moment(at: float) -> float:
@@ -103,14 +103,14 @@ def with_folders(hints: Iterable[Hint], known: Container[str]) -> list[Hint]:
     A server reports the file (``/docs/index.html``), while links often name the folder (``/docs/``). The hint about the
     file stays if the file is known too, or if the folder is not.
     """
-    told: dict[str, Hint] = {}
+    replaced: dict[str, Hint] = {}
     for hint in hints:
         folder = folder_of(hint.url)
         if folder is not None and folder in known:
-            told.setdefault(folder, hint._replace(url=folder, kind=HintKind.CHANGED))
+            replaced.setdefault(folder, hint._replace(url=folder, kind=HintKind.CHANGED))
         if folder is None or folder not in known or hint.url in known:
-            told[hint.url] = hint
-    return list(told.values())
+            replaced[hint.url] = hint
+    return list(replaced.values())
 
 
 def hints_in(offers: Iterable[Offer], source: str) -> tuple[Hint, ...]:

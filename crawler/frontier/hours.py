@@ -1,6 +1,6 @@
 """Hours of the day in which sites may be asked (``politeness.hours``; ``docs/protocols.md``, section 6).
 
-A window is ``PATTERN=HH:MM-HH:MM ZONE`` or, for all hosts, ``HH-HH ZONE``. No time zone can be told from a site: its
+A window is ``PATTERN=HH:MM-HH:MM ZONE`` or, for all hosts, ``HH-HH ZONE``. No time zone can be derived from a site: its
 address is that of a data centre, and its domain that of a country at best. So the operator names the zone.
 """
 

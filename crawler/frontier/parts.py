@@ -40,45 +40,46 @@ class Parts(NamedTuple):
         return [number for number in range(len(self.dbs)) if number != self.own]
 
 
-class PartLook(NamedTuple):
-    """One part at one moment.
+class PartState(NamedTuple):
+    """The state of one part at one moment.
 
     ``has_ended``: its last run is over. ``has_work``: a group of it is ready at some time, or held, or offers are under
-    way within it. ``taken`` counts the offers of other parts that it took in. ``seen_at`` is its last sign of
-    life by its own clock. ``offers_to`` are the parts that have not taken all its offers in.
+    way within it. ``received`` counts the offers of other parts that it has stored. ``seen_at`` is its last sign of
+    life by its own clock. ``offers_to`` are the parts that have not received all its offers.
     """
 
     has_begun: bool
     has_ended: bool
     has_work: bool
-    taken: int
+    received: int
     seen_at: float | None
     offers_to: frozenset[int]
 
 
 class PartTraffic(NamedTuple):
-    """The offers that a part exchanges with another one: those ``waiting`` for it, and those ``taken`` in from it.
+    """The offers that a part exchanges with another one: those ``waiting`` for it, and the number ``received`` from it.
 
-    An offer that was taken in twice, because a process was killed before it could delete it, counts twice.
+    An offer that was received twice, because a process was killed before it could delete it, counts twice.
     """
 
     part: int
     db: str
     waiting: int
-    taken: int
+    received: int
 
 
-def is_quiet(looks: Mapping[int, PartLook]) -> bool:
+def is_quiet(states: Mapping[int, PartState]) -> bool:
     """Whether no part that is at work has work, and no offer waits for one that is.
 
-    One such look proves nothing: the parts were seen one after the other, and an offer may have moved from one that was
-    seen last to one that was seen first. Two looks in a row prove it if each part has the same ``taken`` in both. Only
-    taking in offers gives work to a part that has none, and no part took in any between its two moments. So when the
-    first look was over, all parts were without work, and no offer was under way.
+    One round of states proves nothing: the parts were asked one after the other, and an offer may have moved from one
+    that was asked last to one that was asked first. Two rounds prove it if each part has the same ``received`` in both:
+    only received offers give work to a part that has none, and no part received any between its two states. So when
+    the first round was over, all parts were without work, and no offer was under way.
     """
-    ended = {number for number, look in looks.items() if look.has_ended}
+    ended = {number for number, state in states.items() if state.has_ended}
     return all(
-        look.has_begun and (look.has_ended or not look.has_work) and look.offers_to <= ended for look in looks.values()
+        state.has_begun and (state.has_ended or not state.has_work) and state.offers_to <= ended
+        for state in states.values()
     )
 
 

@@ -124,7 +124,7 @@ def group_name(site: str, by: GroupBy) -> str:
 class PauseFacts(NamedTuple):
     """The facts about an answer that decide the pause after it. Times in seconds since the epoch.
 
-    The gate takes them from the answer itself, and the audit from the log. ``lag_s`` is the lag of the
+    The gate reads them from the answer, and the audit from the log. ``lag_s`` is the lag of the
     crawler's own event loop when the answer ended, in seconds.
     """
 

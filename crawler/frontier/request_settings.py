@@ -33,7 +33,7 @@ class RequestSettings:
         "max_body_bytes",
         10 * 1024 * 1024,
         whole(1),
-        "The largest body to take, in bytes, as sent and as decoded; a larger one fails.",
+        "The largest body to accept, in bytes, as sent and as decoded; a larger one fails.",
         "Raise it for sites with very long pages.",
         decides=(ReasonCode.TOO_LARGE,),
     )

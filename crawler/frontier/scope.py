@@ -1,4 +1,4 @@
-"""Which URLs a crawl takes: by the hosts, domains or prefixes of the seeds, the user's patterns, and the depth."""
+"""Which URLs a crawl admits: by the hosts, domains or prefixes of the seeds, the user's patterns, and the depth."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ScopeSettings:
         ScopeMode.DOMAIN,
         one_of(ScopeMode),
         "How far the crawl goes from its seeds.",
-        '"host" takes the hosts of the seeds, "domain" their registered domains (example.co.uk and everything '
+        '"host" admits the hosts of the seeds, "domain" their registered domains (example.co.uk and everything '
         'below it), "prefix" what is below the directory of a seed, and "any" every site that links lead to.',
         option="--scope",
     )
@@ -48,7 +48,7 @@ class ScopeSettings:
         (),
         REGEXES,
         "Take only URLs in which one of these regular expressions matches.",
-        "Seeds are exempt. An empty list takes every URL.",
+        "Seeds are exempt. An empty list admits every URL.",
         option="--include",
         option_help="Take only URLs that match; may be repeated.",
     )

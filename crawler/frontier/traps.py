@@ -1,6 +1,6 @@
 """Rules that recognise traps: URLs of an endless web that a program generates on request.
 
-Each rule has a name and looks at one URL alone. In doubt, a rule admits the URL: the limits on depth and pages bound
+Each rule has a name and examines one URL alone. In doubt, a rule admits the URL: the limits on depth and pages bound
 the traps that are missed, while a page that is refused is never seen. A refusal has the code
 :attr:`~crawler.reasons.ReasonCode.TRAP`. The thresholds are constants: a crawl whose real pages break a rule turns the
 rules off (``traps.enabled``) and sets a limit on pages.

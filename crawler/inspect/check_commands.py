@@ -71,7 +71,7 @@ def robots_check(
     body = file.read_bytes()
     robots_file, doubted = parse(body, max_bytes=octets_read(Reading(reading))), doubts_about(body)
     unknown = [{"line": line.number, "text": line.shown} for line in robots_file.extensions]
-    for said in (*robots_file.notes, *doubted.told()):
+    for said in (*robots_file.notes, *doubted.sentences()):
         tell(f"{file}: {said}")
     for url in urls:
         own_site, path = split(canonical(url))

@@ -43,11 +43,11 @@ class PartStatus(NamedTuple):
         """As labelled lines."""
         rows: list[Fact] = [("Part", told_merge(self.parts))]
         for other in self.others:
-            counts = f"{many(other.waiting, 'offer')} to it not taken in yet"
+            counts = f"{many(other.waiting, 'offer')} to it not received yet"
             if other.part in self.unbegun:
                 counts = f"not begun, {counts}"
             else:
-                counts += f", {many(other.taken, 'offer')} of it taken in here"
+                counts += f", {many(other.received, 'offer')} of it received here"
             rows.append((f"Part {other.part + 1}", f"{shown(other.db)}: {counts}"))
         if self.is_waiting:
             rows.append(("Waiting", "for the other parts: nothing of this part is left, and they may still offer URLs"))
@@ -58,8 +58,8 @@ async def part_status(store: Store) -> PartStatus | None:
     """The part that a store has, and what it exchanges; ``None`` if it has the whole crawl."""
     if store.parts is None:
         return None
-    look = await store.part_look()
-    is_waiting = look.has_begun and not look.has_ended and not look.has_work and store.is_held()
+    state = await store.part_state()
+    is_waiting = state.has_begun and not state.has_ended and not state.has_work and store.is_held()
     files = {number: store.parts.dbs[number] for number in store.parts.others if not is_url(store.parts.dbs[number])}
     unbegun = frozenset([number for number, db in files.items() if not await is_there(db)])
     return PartStatus(store.parts, tuple(await store.part_traffic()), is_waiting, unbegun)
@@ -67,19 +67,19 @@ async def part_status(store: Store) -> PartStatus | None:
 
 async def told_unfinished(stores: Mapping[int, Store], parts: Parts) -> str:
     """Which parts of a crawl are not over, and why; "" if all are. ``stores`` are those of the parts that exist."""
-    looks = {number: await store.part_look() for number, store in stores.items()}
+    states = {number: await store.part_state() for number, store in stores.items()}
     told = []
     for number, db in enumerate(parts.dbs):
-        if number not in looks or not looks[number].has_begun:
+        if number not in states or not states[number].has_begun:
             told.append(f"{shown(db)} has not begun")
             continue
         queued = (await stores[number].counts()).states[State.QUEUED]
-        if not looks[number].has_ended and stores[number].is_held():
+        if not states[number].has_ended and stores[number].is_held():
             told.append(f"{shown(db)} is at work")
         elif queued:
             told.append(f"{shown(db)} has {many(queued, 'queued URL')}")
-        elif any(number in look.offers_to for look in looks.values()):
-            told.append(f"{shown(db)} has offers of other parts to take in")
+        elif any(number in state.offers_to for state in states.values()):
+            told.append(f"{shown(db)} has offers of other parts to receive")
     return ", ".join(told)
 
 

@@ -98,7 +98,7 @@ class Seed(NamedTuple):
         leads = "" if self.leads_to is None else f"leads to {self.leads_to}: "
         if self.outcome is Outcome.LEFT_SCOPE and self.leads_to_domain is not None:
             leads = f"leads to {self.leads_to}, of another registered domain ({self.leads_to_domain}): "
-        said = self.reason_code.told(self.reason, terminal_name) or self.reason_code.meaning
+        said = self.reason_code.message(self.reason, terminal_name) or self.reason_code.meaning
         since = "" if self.failing_since is None else f", no answer since {iso(self.failing_since)}"
         until = f", until {brief_time(self.next_at, now)}" if self.next_at is not None and self.next_at > now else ""
         return f"{leads}{said}{since}{until}"

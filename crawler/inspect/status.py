@@ -29,7 +29,7 @@ from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
-from crawler.store.computed import Computed, told_behind
+from crawler.store.computed import Computed, behind_sentence
 from crawler.store.location import db_argument
 from crawler.store.rows import Beat, Counts, Waiting
 from crawler.store.statements import load_statements
@@ -205,7 +205,7 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
         rows.append(("Sample", status.frame.told(status.at)))
     if missing := status.parsers.missing():
         rows.append(("Parsers", f"this machine reads pages without {' and '.join(missing)}"))
-    if behind := told_behind(status.computed, db):
+    if behind := behind_sentence(status.computed, db):
         rows.append(("Results", behind))
     rows += [("Mirrors", f"{row['site']} of {row['main_site']}") for row in status.sites if row["main_site"]]
     console.print(facts(rows))
@@ -250,7 +250,7 @@ def _last_run(run: Mapping[str, Any], status: Status) -> str:
 
 def _end(run: Mapping[str, Any]) -> str:
     """The sentence that says why a run or worker ended, with the names that a terminal has for settings."""
-    return EndCode(run["ended_code"]).told(run["ended_by"], terminal_name)
+    return EndCode(run["ended_code"]).message(run["ended_by"], terminal_name)
 
 
 def _workers_table(status: Status) -> Table:

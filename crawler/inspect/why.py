@@ -261,7 +261,7 @@ def told(known: dict[str, Any], db: str) -> list[Fact]:
         unblock = f"`crawler control unblock {quote(host)}{db_argument(db)}`"
         rows.append(("operator", f"has blocked its site; {unblock} puts its URLs back"))
     elif known["scope"] != known.get("reason"):
-        excluded = ReasonCode(known["scope_code"]).told(known["scope"], terminal_name)
+        excluded = ReasonCode(known["scope_code"]).message(known["scope"], terminal_name)
         rows.append(("scope", f"would exclude it: {excluded}"))
     if known["blocked_because"]:
         rows.append(("blocked", f"because {known['blocked_because']}"))
@@ -273,7 +273,7 @@ def told(known: dict[str, Any], db: str) -> list[Fact]:
         rows.append(("mirror", _about_mirror(known["mirror"])))
     for request in known["requests"]:
         took = duration(request["finished_at"] - request["started_at"])
-        error = request["error"] and ErrorKind(request["error_kind"]).told(request["error"], terminal_name)
+        error = request["error"] and ErrorKind(request["error_kind"]).message(request["error"], terminal_name)
         what = error or request["status"]
         rows.append(("request", f"{iso(request['started_at'])}: {what}, {size(request['bytes'])} in {took}"))
     rows += about_revisits(known.get("revisit"), known["at"])
@@ -282,7 +282,7 @@ def told(known: dict[str, Any], db: str) -> list[Fact]:
 
 def _fate(known: dict[str, Any]) -> list[Fact]:
     """The state of the URL, the links to it, and what happens next."""
-    reason = known["reason"] and ReasonCode(known["reason_code"]).told(known["reason"], terminal_name)
+    reason = known["reason"] and ReasonCode(known["reason_code"]).message(known["reason"], terminal_name)
     rows: list[Fact] = [
         ("state", f"{known['state']}: {reason or 'waits in the frontier'}"),
         ("depth", "0, a seed" if known["seed"] else f"{known['depth']}"),
@@ -319,7 +319,7 @@ def _leads(known: dict[str, Any]) -> list[Fact]:
         return []
     before = [known["url"], *(step["url"] for step in steps[:-1])]
     end = steps[-1]
-    reason = end["reason"] and ReasonCode(end["reason_code"]).told(end["reason"], terminal_name)
+    reason = end["reason"] and ReasonCode(end["reason_code"]).message(end["reason"], terminal_name)
     fate = "a circle" if end["url"] in before else f"{end['state']}: {reason}"
     return [("leads to", step["url"]) for step in steps[:-1]] + [("leads to", f"{end['url']} ({fate.rstrip(': ')})")]
 
@@ -334,7 +334,7 @@ def _about_robots(robots: dict[str, Any] | None, way_out: str) -> list[Fact]:
         ("robots.txt", f"fetched {iso(robots['fetched_at'])}, in force until {iso(robots['valid_until'])}"),
     ]
     if robots["note"]:
-        rows.append(("robots.txt", ErrorKind.ADDRESS.told(robots["note"], terminal_name)))
+        rows.append(("robots.txt", ErrorKind.ADDRESS.message(robots["note"], terminal_name)))
     if "allowed" in robots:
         verdict = "allowed" if robots["allowed"] else "forbidden"
         line = f" by line {robots['line']}: {robots['rule']}" if robots["line"] else ", no line matches"

@@ -23,7 +23,7 @@ from crawler.maintenance.forgetting import redact as reduce_addresses
 from crawler.reasons import Reason, ReasonCode
 from crawler.search.build_index import empty_index
 from crawler.settings.stores import existing_store, order
-from crawler.store.computed import Computed, told_behind
+from crawler.store.computed import Computed, behind_sentence
 from crawler.store.location import db_argument, require_own_host, shown
 from crawler.store.rows import Content
 
@@ -153,7 +153,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
     if had_index:
         sentences.append("the search index is empty: the words of a page cannot be taken out alone")
         computed[Computed.INDEX] = True
-    if behind := told_behind(computed, db):
+    if behind := behind_sentence(computed, db):
         sentences.append(behind)
     sentences.append(f"files that were written before are not changed; `{_command(asked, db)} --undo` lifts this")
     details = {"blocked": asked.site or None, "index_emptied": had_index, "behind": [*filter(computed.get, computed)]}

@@ -24,7 +24,7 @@ _Read = Callable[[bytes, str, Reading, str], SiteRules]
 
 _SETTINGS = {reading: RobotsSettings(reading) for reading in Reading}
 _DAY_S = 86_400.0
-_MAX_URL_CHARS = 1_000_000  # longer than any URL that a crawl takes: the check refuses no URL for its length
+_MAX_URL_CHARS = 1_000_000  # longer than any URL that a crawl admits: the check refuses no URL for its length
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _ALLOWED = {Action.FREE: True, Action.RESTRICTED: False}

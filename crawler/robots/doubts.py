@@ -57,7 +57,7 @@ _URL = re.compile("https?://", re.IGNORECASE)
 _SHOWN_PATH_CHARS = 40
 
 
-_UNLIKE_ITS_LOOKS = (
+_UNLIKE_ITS_DISPLAY = (
     "it contains invisible characters or characters that look like blanks; only strict obeys the displayed text"
 )
 
@@ -83,7 +83,7 @@ class Doubts:
     def as_json(self) -> dict[str, object]:
         return {"doubts": [doubt._asdict() for doubt in self.first], "doubts_count": self.count}
 
-    def told(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """One sentence for each of ``first``, and one sentence for the rest."""
         left = self.count - len(self.first)
         return [*map(str, self.first), *([f"{left:,} more such lines, not shown"] if left else [])]
@@ -112,13 +112,13 @@ def _doubtful(body: bytes) -> Iterator[tuple[Line, str]]:
     for number, content, _ in contents(decoded(body)):
         if not content:
             continue
-        line, looks = line_of(number, content), as_seen(content)
-        seen = None if looks == content else line_of(number, looks.strip())
-        meant = meant_line(number, looks.strip(), names)
+        line, shown = line_of(number, content), as_seen(content)
+        seen = None if shown == content else line_of(number, shown.strip())
+        meant = meant_line(number, shown.strip(), names)
         if seen is not None and seen.field in KNOWN_FIELDS:
             headed = headed or seen.field == USER_AGENT
             meant_headed = meant_headed or headed
-            yield line or Line(number, "", "", content), _UNLIKE_ITS_LOOKS
+            yield line or Line(number, "", "", content), _UNLIKE_ITS_DISPLAY
             continue
         meant_headed = meant_headed or (meant is not None and meant.field == USER_AGENT)
         if line is None:

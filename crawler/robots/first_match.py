@@ -1,7 +1,7 @@
 """Paths that ``strict`` closes only by the order of the lines: a ``Disallow`` above the ``Allow`` that was meant.
 
 By the 1996 draft (3.2.2) the first match decides, by RFC 9309 (2.2.2) the longest. Only the owner or the reading can
-change this, so the operator is told where it matters: ``docs/protocols.md``, section 1.
+change this, so a warning names the files for which it matters: ``docs/protocols.md``, section 1.
 """
 
 from __future__ import annotations

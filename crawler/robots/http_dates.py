@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from crawler.model import Headers, header
 
-#: The largest number of seconds taken from a header. Larger numbers are cut to it (RFC 9111, 1.2.2).
+#: The largest number of seconds read from a header. Larger numbers are cut to it (RFC 9111, 1.2.2).
 MAX_SECONDS = 2**31
 
 _NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

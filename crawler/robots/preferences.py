@@ -39,7 +39,7 @@ class PreferenceRules:
 
     @property
     def size(self) -> int:
-        """The number of rules and licences. It measures the memory taken."""
+        """The number of rules and licences. It measures the memory used."""
         return len(self.usage) + len(self.signals) + len(self.licenses)
 
     def of(self, path: str) -> tuple[Preference, ...]:

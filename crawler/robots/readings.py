@@ -22,7 +22,7 @@ from crawler.robots.preferences import NO_PREFERENCES, PreferenceRules, preferen
 from crawler.robots.rules import Rules, Verdict
 from crawler.robots.text import MAX_LINES, Line, RobotsFile
 
-#: The longest pause taken from a file, in seconds (31 years), so that arithmetic on times stays finite.
+#: The longest pause read from a file, in seconds (31 years), so that arithmetic on times stays finite.
 MAX_DELAY_S = 1e9
 
 _DIGITS = frozenset("0123456789")
@@ -51,7 +51,7 @@ class SiteRules:
     def size(self) -> int:
         """The number of rules, servers, sitemaps and preferences; a rule with a wildcard counts twice.
 
-        It measures, with the octets of the file, the memory taken.
+        It measures, with the octets of the file, the memory used.
         """
         tails = sum(tail is not None for part in self.parts for tail in part.patterns.tails)
         others = len(self.servers.latest_first) + len(self.sitemaps) + self.preferences.size

@@ -111,7 +111,7 @@ _Indexed = tuple[tuple[Line, ...], PatternIndex]
 
 
 def _indexed(compiled: list[tuple[Pattern, Line]]) -> _Indexed:
-    if len(compiled) >= _MANY:  # of equal patterns the first decides, so a file of copies takes no memory
+    if len(compiled) >= _MANY:  # of equal patterns the first decides, so a file of copies needs no memory
         first: dict[Pattern, Line] = {}
         for pattern, line in compiled:
             first.setdefault(pattern, line)

@@ -36,7 +36,7 @@ MAX_LINES = 250_000
 MAX_EXTENSIONS = 1000
 
 _WHITE = " \t\x0b\x0c"
-_AGENTS_LOOKED_AT, _MOST_INDENTED = 100, 200
+_AGENTS_EXAMINED, _MOST_INDENTED = 100, 200
 _CONTENT = re.compile(rb"(?:\A|[\r\n])[ \t]*([^#\s])")  # of a line that is neither blank nor a comment
 _BOM = b"\xef\xbb\xbf"
 _HTML_STARTS = (b"<!doctype html", b"<html", b"<head", b"<body")
@@ -106,11 +106,11 @@ def parse(body: bytes, *, max_bytes: int = MAX_BYTES) -> RobotsFile:
     kept = _first_lines(whole)
     text = decoded(kept)
     lines, extensions = _lines(text)
-    looks = as_seen(text)
-    seen = () if looks == text else _lines(looks)[0]
+    shown = as_seen(text)
+    seen = () if shown == text else _lines(shown)[0]
     html = is_html(whole)
-    mended = {} if html else _mended(looks)
-    meant = _lines(looks, mended)[0] if mended else ()
+    mended = {} if html else _mended(shown)
+    meant = _lines(shown, mended)[0] if mended else ()
     said = list(notes(whole))
     truncated, closes = len(whole) < len(body), len(kept) < len(whole)
     if truncated:
@@ -134,7 +134,7 @@ _NONE: Mapping[int, Line] = {}
 
 
 def _lines(text: str, mended: Mapping[int, Line] = _NONE) -> tuple[tuple[Line, ...], int]:
-    """The lines to keep, and the number of lines with unknown fields. ``mended`` has lines to take instead."""
+    """The lines to keep, and the number of lines with unknown fields. ``mended`` has lines to use instead."""
     lines: list[Line] = []
     extensions = 0
     for number, content, commented in contents(text):
@@ -227,11 +227,11 @@ def cut_note(whole: bytes, max_bytes: int) -> str:
 
 
 def _last_agent(text: str) -> Line | None:
-    """The last line that names an agent, looked for from the end: the event loop does this for files of any size."""
+    """The last line that names an agent, searched from the end: the event loop does this for files of any size."""
     lower, end = text.lower(), len(text)
     if len(lower) != len(text):  # a character whose lower case is longer
         lower = text
-    for _ in range(_AGENTS_LOOKED_AT):
+    for _ in range(_AGENTS_EXAMINED):
         at = lower.rfind(USER_AGENT, 0, end)
         if at < 0:
             return None

@@ -21,7 +21,7 @@ _SAID = {
     Command.PAUSE: "paused: a running crawl stops sending within a second, and no crawl on this store sends until "
     "`crawler control resume{db}`; nothing is lost",
     Command.RESUME: "resumed",
-    Command.STOP: "the crawl is told to stop: requests in flight get a few seconds; the same command continues it",
+    Command.STOP: "the crawl stops: requests in flight get a few seconds; the same command continues it",
     Command.BLOCK: "{name} is blocked: the crawl sends nothing there and excludes its queued URLs, until `crawler "
     "control unblock {name}{db}`",
     Command.UNBLOCK: "{name} is no longer blocked: the running crawl, or the next one, queues its URLs again, "

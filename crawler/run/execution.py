@@ -97,7 +97,7 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
         except Exception as error:
             if forced_end.code is None:
                 raise
-            _tell_of_failure(error)
+            _tell_failure(error)
             return forced_end.code
 
 
@@ -113,19 +113,19 @@ async def _as_begun(with_given: Callable[[Settings], Settings]) -> tuple[Setting
         return fresh, ""
     settings = of_list(with_given(before))
     argument = db_argument(settings.store.db)
-    if begun_with := [_told(key, key.value(settings), short=True) for key in differing(settings, fresh)]:
+    if begun_with := [_setting_text(key, key.value(settings), short=True) for key in differing(settings, fresh)]:
         tell(
             f"goes on with {', '.join(begun_with)}, as the crawl was begun "
             f"(`crawler settings show{argument}` lists all settings)"
         )
     changes = [
-        f"{_told(key, key.value(settings))} (was {_plain(key, key.value(before))})"
+        f"{_setting_text(key, key.value(settings))} (was {_plain(key, key.value(before))})"
         for key in differing(settings, before)
     ]
     return settings, f"changes the crawl: {', '.join(changes)}" if changes else ""
 
 
-class _ToldOnceBegun:
+class _RunMessages:
     """Prints sentences of a run, and before the first of them the sentence on what the run changes, if any.
 
     A run that is refused changes nothing, and prints none.
@@ -145,7 +145,7 @@ class _ToldOnceBegun:
             self._changes = ""
 
 
-def _told(key: Key, value: Any, *, short: bool = False) -> str:
+def _setting_text(key: Key, value: Any, *, short: bool = False) -> str:
     name = terminal_name(Setting(key.name))
     if short and isinstance(value, list | tuple) and len(value) > _VALUES_SHOWN:
         return f"{name} {key.kind.toml(value[:_VALUES_SHOWN])[:-1]}, … {len(value):,} in all]"
@@ -163,11 +163,11 @@ def _plain(key: Key, value: Any) -> str:
 def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]) -> int:
     """Print what a crawl would send. ``options`` as for :func:`run`. The exit code is that of a refused run, if so."""
     settings = configured(Settings(), config, options)
-    taken = named_seeds(settings, seeds)
-    if not taken.urls:
+    named = named_seeds(settings, seeds)
+    if not named.urls:
         raise UsageError("no seeds to plan for: name URLs, or a file with ", Setting("seeds.file"))
-    made = plan_of(settings, taken.urls)
-    refused = [error.told(terminal_name) for error in refusals(settings, taken.urls, taken.strata or {})]
+    made = plan_of(settings, named.urls)
+    refused = [error.message(terminal_name) for error in refusals(settings, named.urls, named.strata or {})]
     if settings.output.json:
         print_json(plan_json(made, settings) | {"refused": refused})
     else:
@@ -201,16 +201,18 @@ def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
 
 
 async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: ForcedEnd) -> int:
-    told = _ToldOnceBegun(changes)
+    messages = _RunMessages(changes)
     if settings.workers.count > 1:
         require_alone(settings, "run one process, and start no other on this store")
         require_shares(settings)
-        return await _run_team(settings, seeds, told, forced_end)
+        return await _run_team(settings, seeds, messages, forced_end)
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals(forced_end=forced_end)
-    session = crawl_session(settings, seeds.urls, strata=seeds.strata, domains=seeds.domains, clock=clock, tell=told)
+    session = crawl_session(
+        settings, seeds.urls, strata=seeds.strata, domains=seeds.domains, clock=clock, tell=messages
+    )
     async with session as (crawl, store):
-        told.begun()
+        messages.begun()
         signals.stop_from_now_on(crawl, store)
         forced_end.last_words = partial(_print_forced_end, settings, crawl, store.parts, clock)
         signals.end_after(settings.limits.max_time_s)
@@ -219,7 +221,7 @@ async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: Force
         stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)
         found = _Found(summary(crawl, None, end, shown(settings.store.db), clock.now(), store.parts))
         survey = None
-        with _told_only():
+        with _failures_shown():
             found = await _found(settings, crawl, store, end, clock, stopped=stopped)
             draw = await store.samples.drawn() if settings.sample.size is not None else None
             survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
@@ -244,7 +246,7 @@ async def _notified(settings: Settings, run: Coroutine[Any, Any, int]) -> int:
         return await run
     except CrawlerError as error:
         db = shown(settings.store.db)
-        await _notify(settings, {"db": db, "ended_by": error.told(terminal_name), "ended_code": "error"})
+        await _notify(settings, {"db": db, "ended_by": error.message(terminal_name), "ended_code": "error"})
         raise
 
 
@@ -260,12 +262,12 @@ async def _notify_of_end(settings: Settings, result: dict[str, Any], signals: Si
         forced_end.after(END_WITHIN_S)
 
 
-async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun, forced_end: ForcedEnd) -> int:
+async def _run_team(settings: Settings, seeds: Seeds, messages: _RunMessages, forced_end: ForcedEnd) -> int:
     """Run the crawl in several worker processes. This process starts and watches them."""
     clock, signals = SystemClock(), Signals(forced_end=forced_end)
-    beginning = begun(settings, seeds.urls, clock, domains=seeds.domains, at_work=False, tell=told)
+    beginning = begun(settings, seeds.urls, clock, domains=seeds.domains, at_work=False, tell=messages)
     async with beginning as (store, _):
-        told.begun()
+        messages.begun()
         team = Team(settings, store, clock, tell)
         signals.stop_from_now_on(team, team, end_within_s=TEAM_ENDS_WITHIN_S)
         forced_end.last_words = partial(_print_forced_end, settings, team, store.parts, clock)
@@ -278,7 +280,7 @@ async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun, forc
         await store.end_run(end, clock.now())
         stopped = signals.came or team.cut_short
         found = _Found(summary(team, None, end, shown(settings.store.db), clock.now(), store.parts))
-        with _told_only():
+        with _failures_shown():
             found = await _found(settings, team, store, end, clock, stopped=stopped)
         _tell_end(settings, found.nothing, found.unreached, found.result)
         forced_end.code = _exit_code(team.progress, settings.store.db, found.nothing, stopped=stopped)
@@ -288,7 +290,7 @@ async def _run_team(settings: Settings, seeds: Seeds, told: _ToldOnceBegun, forc
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is told about a run that has ended: its summary, why it crawled nothing, and seeds without a page."""
+    """The messages about a run that has ended: its summary, why it crawled nothing, and seeds without a page."""
 
     result: dict[str, Any]
     nothing: str | None = None
@@ -301,24 +303,24 @@ async def _found(
     now, db = clock.now(), settings.store.db
     ledger = await ledger_at_end(store, db, now)
     result = summary(crawl, await store.counts(), end, shown(db), now, store.parts, ledger)
-    left_out = await _told_of_left_out(store, settings)
+    left_out = await _left_out_sentences(store, settings)
     nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, now)
-    return _Found(result, nothing, _told_of(ledger, nothing) + left_out)
+    return _Found(result, nothing, _seed_sentences(ledger, nothing) + left_out)
 
 
 @contextmanager
-def _told_only() -> Iterator[None]:
-    """A context after the end of a run is in the store. A failure inside is told, and does not change the exit code."""
+def _failures_shown() -> Iterator[None]:
+    """A context after the end of a run is in the store. A failure inside is printed and keeps the exit code."""
     try:
         yield
     except Exception as error:
-        _tell_of_failure(error)
+        _tell_failure(error)
 
 
-def _tell_of_failure(error: Exception) -> None:
+def _tell_failure(error: Exception) -> None:
     """The run ended in order, and a step after its end failed."""
     _LOG.debug("a step after the end of the run failed", exc_info=error)
-    why = error.told(terminal_name) if isinstance(error, CrawlerError) else fault(error)
+    why = error.message(terminal_name) if isinstance(error, CrawlerError) else fault(error)
     tell(f"the run has ended, and everything is kept; a step after its end failed: {why}")
 
 
@@ -379,12 +381,12 @@ def _shown(
     return WaitNotes(crawl, awaited, clock, tell, lambda: signals.came, patience_s, db, settings.robots)
 
 
-async def _told_of_left_out(store: Store, settings: Settings) -> list[str]:
+async def _left_out_sentences(store: Store, settings: Settings) -> list[str]:
     """Sentences about URLs that a robots.txt perhaps closes by mistake, and about patterns that leave nothing."""
     return await told_of_patterns(store, settings.scope.include) + await told_of_first_matches(store, settings)
 
 
-def _told_of(ledger: Ledger | None, nothing: str | None) -> list[str]:
+def _seed_sentences(ledger: Ledger | None, nothing: str | None) -> list[str]:
     """Sentences about seeds that need a person; ``nothing`` has counted the causes of a run that crawled nothing."""
     return [] if ledger is None else ledger.told_at_end(has_causes=nothing is not None)
 

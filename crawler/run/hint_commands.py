@@ -14,7 +14,7 @@ from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.formatting import many
-from crawler.frontier.hints import Heeded, Hint, HintKind
+from crawler.frontier.hints import Hint, HintCounts, HintKind
 from crawler.inspect.why import scope_of
 from crawler.reasons import Reason
 from crawler.settings.keys import terminal_name
@@ -53,26 +53,26 @@ _SHOWN = 3  # refused URLs
 def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, db: str, as_json: bool) -> int:
     """Tell the crawl that URLs have changed, and `crawler run --revisit` visits them first."""
     good, bad = read_seeds(text.encode(errors="surrogatepass") for text in urls)
-    require_good(bad, "command line", "no hint was taken", unit="URL")
+    require_good(bad, "command line", "no hint was stored", unit="URL")
     if file is not None:
         more, bad = read_seeds(seed_lines(file))
-        require_good(bad, f"--from {file.name}", "no hint was taken", unit="line")
+        require_good(bad, f"--from {file.name}", "no hint was stored", unit="line")
         good += more
 
     if not urls and file is None:
         raise UsageError("say which URLs have changed: as arguments, or in a file with --from")
 
-    async def take() -> int:
+    async def apply() -> int:
         async with existing_store(store_at(db), read_only=False) as store:
             kind = HintKind.GONE if gone else HintKind.CHANGED
-            heeded, refused = await take_hints(store, good, kind, source)
+            counts, refused = await apply_hints(store, good, kind, source)
         if as_json:
-            print_json(heeded._asdict() | {"refused": refused})
+            print_json(counts._asdict() | {"refused": refused})
         else:
-            due = f"; `crawler run --revisit{db_argument(db)}` makes them" if heeded.moved or heeded.new else ""
+            due = f"; `crawler run --revisit{db_argument(db)}` makes them" if counts.moved or counts.new else ""
             console.print(
-                f"{many(heeded.moved, 'visit')} brought forward, {many(heeded.new, 'URL')} new,"
-                f" {heeded.ignored:,} ignored{due}",
+                f"{many(counts.moved, 'visit')} brought forward, {many(counts.new, 'URL')} new,"
+                f" {counts.ignored:,} ignored{due}",
                 soft_wrap=True,
             )
             for url, reason in list(refused.items())[:_SHOWN]:
@@ -81,10 +81,12 @@ def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, 
                 tell(f"{len(refused) - _SHOWN:,} more URLs are ignored: --json names them")
         return 0
 
-    return run_async(take())
+    return run_async(apply())
 
 
-async def take_hints(store: Store, urls: Iterable[str], kind: HintKind, source: str) -> tuple[Heeded, dict[str, str]]:
+async def apply_hints(
+    store: Store, urls: Iterable[str], kind: HintKind, source: str
+) -> tuple[HintCounts, dict[str, str]]:
     """Give the store hints about ``urls``, under the scope and the settings of the last run.
 
     Also returns the new URLs that the scope refuses, each with the reason.
@@ -94,15 +96,15 @@ async def take_hints(store: Store, urls: Iterable[str], kind: HintKind, source: 
     def refusal(url: str, depth: int) -> Reason | None:
         found = scope.refusal(url, depth)
         if found is not None:
-            refused[url] = found.code.told(found.sentence, terminal_name)
+            refused[url] = found.code.message(found.sentence, terminal_name)
         return found
 
     now, settings = SystemClock().now(), (await stored_settings(store) or Settings())
-    scope, revisit, total = await scope_of(store, settings, now), settings.revisit, Heeded()
+    scope, revisit, total = await scope_of(store, settings, now), settings.revisit, HintCounts()
     for batch in _batches(urls):
         hints = [Hint(url, kind, now, source) for url in batch]
-        heeded = await store.revisits.take_hints(hints, revisit, now, refusal)
-        total = total.plus(heeded)
+        counts = await store.revisits.apply_hints(hints, revisit, now, refusal)
+        total = total.plus(counts)
     return total, refused
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _REFRESH_S = 0.5
 _DEFAULT_ROBOTS = RobotsSettings()
-_LOOK_AT_LEAST_EVERY_S = 30.0
+_LONGEST_REST_S = 30.0
 _REST_FACTOR = 20  # times as long as a query has taken, until it is asked again
 _SLOW_S = 3.0  # an answer that takes longer is reported
 _LONG_WAIT_S = 10.0
@@ -93,7 +93,7 @@ class Watch:
         self._db, self._hint, self._robots = db, hint, robots
         self._seen = _Snapshot(at=clock.now())
         self._next_time_left_at = 0.0  # it reads all URLs, and an engine on SQLite waits meanwhile
-        self._looked = asyncio.Event()
+        self._has_figures = asyncio.Event()
         self._asked_at: float | None = None  # when the question was asked that the store has not answered yet
 
     async def __aenter__(self) -> None:
@@ -107,24 +107,24 @@ class Watch:
         self._live.stop()
 
     async def _draw(self) -> None:
-        async with background_task(self._keep_looking()):
-            await self._looked.wait()
+        async with background_task(self._keep_reading()):
+            await self._has_figures.wait()
             while True:
                 self._live.update(self._panel(), refresh=True)
                 await self._clock.sleep(_REFRESH_S)
 
-    async def _keep_looking(self) -> None:
+    async def _keep_reading(self) -> None:
         while True:
             began, took_s = self._clock.now(), 0.0
             self._asked_at = self._asked_at or began
             with suppress(StoreError):  # the crawl waits for the database, and reports if it is lost
-                await self._look()
+                await self._read_figures()
                 took_s, self._asked_at = self._clock.now() - began, None
-            self._looked.set()
+            self._has_figures.set()
             # Counting a large frontier takes the store a while. The crawl gets the store for twenty times as long.
-            await self._clock.sleep(min(max(_REFRESH_S, _REST_FACTOR * took_s), _LOOK_AT_LEAST_EVERY_S))
+            await self._clock.sleep(min(max(_REFRESH_S, _REST_FACTOR * took_s), _LONGEST_REST_S))
 
-    async def _look(self) -> None:
+    async def _read_figures(self) -> None:
         now, seen, pages = self._clock.now(), self._seen, self._crawl.progress.pages
         seen.queued = await self._store.queued_count()
         seen.excluded = await self._store.excluded_count()
@@ -226,7 +226,7 @@ class WaitNotes:
         self._crawl, self._awaited, self._clock, self._tell = crawl, awaited, clock, tell
         self._stopped_by, self._patience_s, self._db = stopped_by, patience_s, db
         self._robots = robots
-        self._told = set[str]()  # about the database that does not answer
+        self._reported = set[str]()  # about the database that does not answer
         self._away_s = 0.0
 
     async def __aenter__(self) -> None:
@@ -264,9 +264,9 @@ class WaitNotes:
     def _note_silence(self) -> None:
         away_s, stopped_by = self._awaited.away_s, self._stopped_by()
         if away_s is None:
-            if self._told:
+            if self._reported:
                 self._tell(f"the database answers again, after {duration(self._away_s)}")
-            self._told.clear()
+            self._reported.clear()
             return
         self._away_s = away_s
         if stopped_by is not None:
@@ -279,8 +279,8 @@ class WaitNotes:
             self._tell_once(f"the database does not answer; the crawl waits {patience} at most (workers.patience)")
 
     def _tell_once(self, what: str, kind: str = "") -> None:
-        if kind not in self._told:
-            self._told.add(kind)
+        if kind not in self._reported:
+            self._reported.add(kind)
             self._tell(what)
 
 
@@ -308,7 +308,7 @@ def summary(
     """
     progress = crawl.progress
     return {
-        "ended_by": end.told(terminal_name),
+        "ended_by": end.message(terminal_name),
         "ended_code": end.code,
         "db": db,
         "part": None if parts is None else told_merge(parts),
@@ -351,8 +351,8 @@ def print_summary(result: dict[str, Any], console: PrintableConsole) -> None:
     if run["revisits"]:
         rows.append(("Revisits", ", ".join(f"{n:,} {found}" for found, n in run["revisits"].items())))
     if run["refusals"]:
-        told = (f"{many(n, 'page')} {_REFUSALS[ReasonCode(code)]}" for code, n in sorted(run["refusals"].items()))
-        rows.append(("Preferences", ", ".join(told)))
+        refused = (f"{many(n, 'page')} {_REFUSALS[ReasonCode(code)]}" for code, n in sorted(run["refusals"].items()))
+        rows.append(("Preferences", ", ".join(refused)))
     if run["troubles"]:
         troubles = sorted(run["troubles"].items(), key=lambda item: -item[1])
         more = f" … ({len(troubles) - _TROUBLES:,} other kinds)" if len(troubles) > _TROUBLES else ""

@@ -58,9 +58,9 @@ async def why_nothing(store: Store, progress: Progress, end: RunEnd, settings: S
 
 async def _reason(store: Store, end: RunEnd, settings: Settings, now: float, *, has_one_seed: bool) -> str:
     if end.code in _PAGE_LIMITS:
-        return end.told(terminal_name)
+        return end.message(terminal_name)
     if (wait := await store.next_ready(now)) is not None:  # URLs are left: the run ended for another reason
-        ended = end.told(terminal_name)
+        ended = end.message(terminal_name)
         if end.code is not EndCode.MAX_TIME or wait.until <= now:
             return ended
         waits = f"waits, first for {wait.group} until {brief_time(wait.until, now)}"
@@ -68,7 +68,7 @@ async def _reason(store: Store, end: RunEnd, settings: Settings, now: float, *, 
     causes = causes_of(await store.seed_causes(), has_one_seed=has_one_seed)
     if end.code is EndCode.SEEDS_LEFT_OUT and len(causes) == 1:
         return f"every seed was left out: {causes[0].sentence}"
-    return "; ".join(map(str, causes)) or end.told(terminal_name)
+    return "; ".join(map(str, causes)) or end.message(terminal_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,6 @@ def causes_of(found: Iterable[tuple[State, ReasonCode, str, int]], *, has_one_se
         if len(reasons) > _MAX_SENTENCES:
             causes.append(Cause(sum(seeds for _, seeds in reasons), state, code.meaning))
         else:
-            causes += [Cause(seeds, state, code.told(reason, terminal_name)) for reason, seeds in reasons]
+            causes += [Cause(seeds, state, code.message(reason, terminal_name)) for reason, seeds in reasons]
     causes.sort(key=lambda cause: -(cause.seeds or 0))
     return [replace(cause, seeds=None) for cause in causes] if has_one_seed else causes

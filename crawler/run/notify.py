@@ -54,7 +54,7 @@ async def notify(target: str, summary: dict[str, Any], sender: str, tell: Callab
         has_url = isinstance(error, aiohttp.InvalidURL)  # in its text, and the URL is a secret
         why = "" if has_url else shown(str(error))
         option = terminal_name(Setting("output.notify"))
-        tell(f"{option}: {shown(where)} did not take the summary: {why or type(error).__name__}")
+        tell(f"{option}: {shown(where)} did not accept the summary: {why or type(error).__name__}")
 
 
 async def _post(url: str, summary: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""``crawler plan``: what a crawl would send and how long it would take, as far as seeds and settings tell."""
+"""``crawler plan``: what a crawl would send and how long it would take, as far as seeds and settings determine it."""
 
 from __future__ import annotations
 
@@ -118,4 +118,4 @@ def _time(plan: Plan) -> str:
     least = f"at least {duration(plan.time.least_s)}, for {plan.time.slowest}"
     if plan.time.most_s is not None:
         return f"{least}; at most {duration(plan.time.most_s)} if the servers answer quickly"
-    return f"{least}; no upper bound before links are known: the running crawl tells one"
+    return f"{least}; no upper bound before links are known: the running crawl shows one"

@@ -44,7 +44,7 @@ async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
         revisit = replace(settings.revisit, per_day=None, per_site=None)
         for start in range(0, len(urls), _AT_ONCE):
             hints = [Hint(url, HintKind.CHANGED, now, _SOURCE) for url in urls[start : start + _AT_ONCE]]
-            await store.revisits.take_hints(hints, revisit, now, scope.refusal)
+            await store.revisits.apply_hints(hints, revisit, now, scope.refusal)
         limit = settings.limits.max_pages_per_site
         return await store.revisits.queue_due(revisit, now, now, limit, hinted_only=True)
 

@@ -212,7 +212,7 @@ async def _begin_or_join(
         require_alone(settings, f"others are at work on {name}; {wait_for_others(settings.store.db)}")
         require_same_crawl(others[1], to_record(settings), fresh, name)
         await adopt_known(store, scope)
-        await store.take_part(others[0], clock.now(), at_work=at_work)
+        await store.register_in_run(others[0], clock.now(), at_work=at_work)
     else:
         await begin(
             store,

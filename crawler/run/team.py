@@ -90,7 +90,7 @@ class Team:
         self._workers: dict[int, _Worker] = {}  # by place
         self._dead: list[_Worker] = []  # those that were replaced
         self._ended: list[_Worker] = []
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._stopping: RunEnd | None = None
         self._deaths = 0  # one after the other
         self._given_up = False
@@ -107,12 +107,12 @@ class Team:
 
     @property
     def stopped(self) -> bool:
-        """Whether the crawl was told to end, and did not come to its end by itself."""
+        """Whether the crawl was ordered to end, and did not come to its end by itself."""
         return self._stopping is not None or self.cut_short
 
     @property
     def cut_short(self) -> bool:
-        """Whether each worker was told to end by the operator or by a signal, and not by this process."""
+        """Whether the operator or a signal ended each worker, and not by this process."""
         return self._stopping is None and all(worker.code in (STOPPED, -signal.SIGTERM) for worker in self._ended)
 
     @property
@@ -214,7 +214,7 @@ class Team:
                 f"no process for another worker ({error.strerror}); lower ", Setting("workers.count")
             ) from None
         assert process.stdin is not None
-        with suppress(BrokenPipeError):  # it is dead already: its exit code tells why
+        with suppress(BrokenPipeError):  # it is dead already: its exit code shows why
             part.send(process.stdin)
         return _Worker(process)
 
@@ -236,8 +236,8 @@ class Team:
 
     def _tell_once(self, failure: str) -> None:
         """Print a failure once: it mostly ends all workers."""
-        if failure not in self._told:
-            self._told.add(failure)
+        if failure not in self._reported:
+            self._reported.add(failure)
             self._tell(failure)
 
     async def _report_death(self, worker: _Worker, *, is_replaced: bool) -> None:
@@ -248,7 +248,7 @@ class Team:
         if worker.report is not None:
             with suppress(StoreError):  # the groups are released when the lease ends
                 end = RunEnd(EndCode.KILLED) if code < 0 else RunEnd(EndCode.DIED, how)
-                await self._store.bury(worker.report["worker"], end, self._clock.now())
+                await self._store.end_worker(worker.report["worker"], end, self._clock.now())
 
     def _suspend(self) -> None:
         """Stop this process and its workers, as Ctrl-Z asks, until it is continued."""

@@ -63,9 +63,9 @@ def main() -> NoReturn:
     try:
         code = run_async(_work(_received()))
     except CrawlerError as error:
-        _tell({"failed": error.told(terminal_name)})
+        _send({"failed": error.message(terminal_name)})
         code = error.exit_code
-    except (EOFError, pickle.UnpicklingError, asyncio.CancelledError):  # told to end before it had begun
+    except (EOFError, pickle.UnpicklingError, asyncio.CancelledError):  # ended before it had begun
         code = STOPPED
     sys.exit(code)
 
@@ -73,17 +73,17 @@ def main() -> NoReturn:
 async def _work(part: Part) -> int:
     open_files.raise_limit()
     output = part.settings.output
-    show_by(Forwarding(lambda record: _tell({"log": record})), output.log_level, output.log_format)
+    show_by(Forwarding(lambda record: _send({"log": record})), output.log_level, output.log_format)
     signals = Signals()
     async with (
         background_task(_until_alone(signals)),  # opening the store may take long
-        worker_session(part.settings, part.run_id, part.clock, _tell_once, part.ends_at) as (crawl, store),
+        worker_session(part.settings, part.run_id, part.clock, _send_failure, part.ends_at) as (crawl, store),
     ):
         signals.stop_from_now_on(crawl, store, gives_up=False)  # the process above gives up for all
         collect_garbage_seldom()
         async with background_task(_report(crawl, store)):
             end = await run_to_end(crawl, store, part.clock, finishes=False)
-        _tell_progress(crawl, store, end)
+        _send_progress(crawl, store, end)
     return STOPPED if crawl.stopped else 0
 
 
@@ -97,21 +97,21 @@ async def _until_alone(signals: Signals) -> None:
 
 async def _report(crawl: Crawl, store: Store) -> None:
     while True:
-        _tell_progress(crawl, store, None)
+        _send_progress(crawl, store, None)
         await asyncio.sleep(REPORT_EVERY_S)
 
 
-def _tell_progress(crawl: Crawl, store: Store, end: RunEnd | None) -> None:
-    told = None if end is None else end.as_json()
-    _tell(crawl.progress.report() | {"worker": store.worker_id, "end": told, "away_s": store.away_s})
+def _send_progress(crawl: Crawl, store: Store, end: RunEnd | None) -> None:
+    ended = None if end is None else end.as_json()
+    _send(crawl.progress.report() | {"worker": store.worker_id, "end": ended, "away_s": store.away_s})
 
 
-def _tell_once(sentence: str) -> None:
-    """Have a sentence printed, unless another worker has said the same."""
-    _tell({"failed": sentence})
+def _send_failure(sentence: str) -> None:
+    """Send a sentence, which the supervisor prints unless another worker has sent it before."""
+    _send({"failed": sentence})
 
 
-def _tell(news: dict[str, Any]) -> None:
+def _send(news: dict[str, Any]) -> None:
     with suppress(BrokenPipeError):  # the process above has died: standard input ends, too
         os.write(1, json.dumps(news).encode() + b"\n")
 

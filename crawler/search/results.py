@@ -35,7 +35,7 @@ from crawler.search.prefixes import without_wide_prefixes
 from crawler.search.query import Phrase, Query, parse_query
 from crawler.search.signs import known_with_signs
 from crawler.search.spelling import suggestion
-from crawler.store.computed import told_behind
+from crawler.store.computed import behind_sentence
 from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
 from crawler.texts.kept import kept_texts
@@ -435,7 +435,7 @@ async def _state(store: Store) -> str:
         )
     if not rows[0]["complete"]:
         return f"the index is not complete; `crawler index{db_argument(store.name)}` completes it"
-    return told_behind(await store.computed(), store.name)
+    return behind_sentence(await store.computed(), store.name)
 
 
 async def _values(store: Store, filters: Filters) -> dict[str, object]:

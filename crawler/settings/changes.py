@@ -60,7 +60,7 @@ async def begin(
     scope.blocks.replace(await blocked_sites(store))
     before = await store.last_settings()
     if seeds or before != plain(settings):
-        await store.unsettle(now)
+        await store.begin_change(now)
         await store.recover(now)  # start_run does so, too, but pauses must be right before groups change
         if before is not None:
             left_out, again = await rescope(store, scope, before, settings, now, new_seeds=bool(seeds))

@@ -77,7 +77,7 @@ class FolderBodies:
         self._threads = ThreadPoolExecutor(_FLUSHES_AT_ONCE, "bodies")
 
     async def put(self, objects: Mapping[str, bytes]) -> None:
-        with self._telling():
+        with self._translated():
             await asyncio.to_thread(self._write_all, objects)
 
     def _write_all(self, objects: Mapping[str, bytes]) -> None:
@@ -104,14 +104,14 @@ class FolderBodies:
             raise
 
     async def get(self, name: str) -> bytes | None:
-        with self._telling():
+        with self._translated():
             try:
                 return await asyncio.to_thread((self._folder / name).read_bytes)
             except FileNotFoundError:
                 return None
 
     async def names(self, folder: str | None = None) -> AsyncIterator[list[str]]:
-        with self._telling():
+        with self._translated():
             folders = await asyncio.to_thread(os.listdir, self._folder) if folder is None else [folder]
             for each in sorted(folders):
                 with suppress(NotADirectoryError):
@@ -119,7 +119,7 @@ class FolderBodies:
                     yield [f"{each}/{name}" for name in sorted(files)]
 
     async def delete(self, names: Sequence[str]) -> None:
-        with self._telling():
+        with self._translated():
             await asyncio.to_thread(self._unlink, names)
 
     def _unlink(self, names: Sequence[str]) -> None:
@@ -127,7 +127,7 @@ class FolderBodies:
             (self._folder / name).unlink(missing_ok=True)
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
+    def _translated(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

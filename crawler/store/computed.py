@@ -25,7 +25,7 @@ class Computed(StrEnum):
         return "search index" if self is Computed.INDEX else self.replace("_", "-")
 
 
-def told_behind(computed: Mapping[Computed, bool], db: str) -> str:
+def behind_sentence(computed: Mapping[Computed, bool], db: str) -> str:
     """The sentence that some of these are older than the crawl, with the commands to paste; empty if none is."""
     behind = [each for each in Computed if computed.get(each)]
     labels = ", ".join(each.label for each in behind)

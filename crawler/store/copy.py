@@ -46,7 +46,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "site_template": ("site_id",),
     "near_duplicate": ("url_id",),
     "computation": ("name",),
-    "unsettled": (),
+    "change_under_way": (),
     "part": ("number",),
     "outgoing": ("id",),
     "page_version": ("url_id", "version"),
@@ -113,7 +113,7 @@ async def copy_store(
         await _require_target(source, target)
     if source.bodies.place is not None:
         await target.bodies.keep_in(source.bodies.place)
-    await source.begin_settled_snapshot()
+    await source.begin_complete_snapshot()
     copied = []
     new = {table: await _copy(source, target, table, on_progress) for table in TABLES}
     for table in TABLES:

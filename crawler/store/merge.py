@@ -2,7 +2,7 @@
 
 Each part has numbers of its own, and a key of its own for hashes, so rows are numbered anew. The row of a URL or a
 site is that of the part which requests it. Other parts have rows of it only because their pages link to it. The merged
-store is a crawl on one database that can go on: an offer that its part has not taken in yet becomes a queued URL, and
+store is a crawl on one database that can go on: an offer that its part has not received yet becomes a queued URL, and
 so does a URL on a site whose robots.txt redirects to a domain of another part. The robots.txt of such a site is
 requested again.
 
@@ -59,7 +59,7 @@ NOT_MERGED = frozenset(
     {
         *("rank", "site_rank", "text_signature", "site_template", "near_duplicate", "computation"),
         *("sample_draw", "sample", "frame_url"),
-        *("unsettled", "revisit_budget", "part", "outgoing", "hash_key"),
+        *("change_under_way", "revisit_budget", "part", "outgoing", "hash_key"),
     }
 )
 
@@ -103,7 +103,7 @@ async def merge_parts(
         if place is not None:
             await target.bodies.keep_in(place)
         for part in parts:
-            await part.begin_settled_snapshot()
+            await part.begin_complete_snapshot()
         await _Merger(parts, target, on_progress).merge()
         await target.prepare(None)
         await target.fail_circles()

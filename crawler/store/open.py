@@ -30,7 +30,7 @@ def _needing_asyncpg() -> Iterator[None]:
 
 
 def _path(db: str) -> Path:
-    """Raises :class:`UsageError` for a path that the system does not take."""
+    """Raises :class:`UsageError` for a path that the system rejects."""
     path = Path(db)
     try:
         path.stat()

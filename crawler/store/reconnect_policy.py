@@ -21,7 +21,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 
 
 class ReconnectPolicy:
-    """Retries for all callers of one store. A database whose disk is full counts as away: it takes no writes.
+    """Retries for all callers of one store. A database whose disk is full counts as away, because it accepts no writes.
 
     The callers may wait ``left_s`` seconds for the store ``name``, which is of this ``kind`` in messages. Once a caller
     has waited that long without an answer, no caller waits any more.

@@ -1,4 +1,4 @@
-"""The rows that go into the store and come out of it, and what a commit takes and returns.
+"""The rows that are stored and read, and the arguments and the result of a commit.
 
 Times are in seconds since the epoch.
 """
@@ -86,7 +86,7 @@ class RobotsWait(NamedTuple):
     A site in a circle of waits does not wait: the commit that closes the circle makes it ready at once.
 
     ``seen`` are the URLs that redirected there, with the target. It is empty if the copy of the target's site decides
-    only whether the ``Host`` line of the site is heeded.
+    only whether the ``Host`` line of the site is obeyed.
     """
 
     site_id: int
@@ -169,7 +169,7 @@ class ClaimedSite:
     is_waiting: bool = False  # its robots.txt waited for another site in vain
     target: RobotsTarget | None = None  # the URL that its robots.txt waits for since it was claimed
 
-    def heed(self, copy: RobotsCopy, robots_id: int | None, crawl_delay_s: float | None) -> None:
+    def obey(self, copy: RobotsCopy, robots_id: int | None, crawl_delay_s: float | None) -> None:
         """``copy`` is committed as number ``robots_id``: from now on it is in force."""
         self.copy, self.robots_id, self.crawl_delay_s, self.is_waiting = copy, robots_id, crawl_delay_s, False
 

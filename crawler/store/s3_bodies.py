@@ -1,4 +1,4 @@
-"""Objects in a bucket of S3, through obstore, which takes credentials, endpoint and region from the environment."""
+"""Objects in a bucket of S3, through obstore, which reads credentials, endpoint and region from the environment."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ class S3Bodies:
     async def _put(self, name: str, data: bytes) -> None:
         async with self._slots:
             try:
-                await self._telling(obstore.put_async(self._store, name, data, use_multipart=False))
+                await self._translated(obstore.put_async(self._store, name, data, use_multipart=False))
             except FileNotFoundError:
                 raise StoreError(f"{self._place}: there is no such bucket; make it first") from None
 
     async def get(self, name: str) -> bytes | None:
         async with self._slots:
             try:
-                found = await self._telling(obstore.get_async(self._store, name))
-                return bytes(await self._telling(found.bytes_async()))
+                found = await self._translated(obstore.get_async(self._store, name))
+                return bytes(await self._translated(found.bytes_async()))
             except FileNotFoundError:
                 return None
 
@@ -75,15 +75,15 @@ class S3Bodies:
         listed = obstore.list(self._store, folder, chunk_size=_NAMES_AT_ONCE)
         while True:
             try:
-                yield [meta["path"] for meta in await self._telling(anext(listed))]
+                yield [meta["path"] for meta in await self._translated(anext(listed))]
             except StopAsyncIteration:
                 return
 
     async def delete(self, names: Sequence[str]) -> None:
         if names:
-            await self._telling(obstore.delete_async(self._store, list(names)))
+            await self._translated(obstore.delete_async(self._store, list(names)))
 
-    async def _telling(self, request: Awaitable[T]) -> T:
+    async def _translated(self, request: Awaitable[T]) -> T:
         """The answer to a request. Raises :class:`FileNotFoundError` if there is no such object."""
         try:
             return await request

@@ -1,7 +1,7 @@
 """The classes of a store, for its clients: the store, and a class for each section.
 
 A section is what one kind of client needs: the operator's orders, bodies, revisits, samples, results that are computed
-from the crawl, taking content out, and registrations with servers of the Remote Update Protocol. Both databases have
+from the crawl, deleting content, and registrations with servers of the Remote Update Protocol. Both databases have
 the same classes; :mod:`crawler.store.open` opens a store.
 """
 

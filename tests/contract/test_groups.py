@@ -89,7 +89,7 @@ Stop = Callable[[str], None]
 @pytest.fixture
 def stop(monkeypatch: pytest.MonkeyPatch) -> Stop:
     """Have a step of carrying over fail, as where the process is killed before it; "" lets all go on."""
-    steps = {name: getattr(Carrier, name) for name in ("_take_in", "_settle")}
+    steps = {name: getattr(Carrier, name) for name in ("_store_urls", "_store_links")}
 
     def stop_at(step: str) -> None:
         def failing(*_: object) -> Awaitable[None]:
@@ -101,7 +101,7 @@ def stop(monkeypatch: pytest.MonkeyPatch) -> Stop:
     return stop_at
 
 
-@pytest.mark.parametrize("step", ["_take_in", "_settle"])
+@pytest.mark.parametrize("step", ["_store_urls", "_store_links"])
 async def test_offers_left_by_a_killed_worker_are_carried_over_by_the_next(
     harness: Harness, stop: Stop, step: str
 ) -> None:
@@ -132,7 +132,7 @@ async def test_offers_left_by_a_killed_worker_are_carried_over_by_the_next(
     assert {queued.url for claim in await harness.claim() for queued in claim.urls} == {C, C + "2", A + "1"}
 
 
-@pytest.mark.parametrize("step", ["_take_in", "_settle"])
+@pytest.mark.parametrize("step", ["_store_urls", "_store_links"])
 async def test_an_idle_worker_carries_over_what_a_killed_one_has_left(
     harness: Harness, url: str, stop: Stop, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,8 +144,8 @@ async def test_an_idle_worker_carries_over_what_a_killed_one_has_left(
         await harness.commit(fetched(claim.urls[0], [C]), released=[claim.group_id])
     stop("")
     idle = await PostgresStore.open(url)
-    await idle.take_part(harness.store.run_id, NOW, at_work=True)
-    await idle.bury(harness.store.worker_id, RunEnd(EndCode.KILLED), NOW)
+    await idle.register_in_run(harness.store.run_id, NOW, at_work=True)
+    await idle.end_worker(harness.store.worker_id, RunEnd(EndCode.KILLED), NOW)
     await idle.others_at_work()
     assert await idle.query("SELECT * FROM offer") == []
     assert (await idle.next_ready(NOW)) is not None
@@ -160,10 +160,10 @@ async def test_a_page_that_comes_nearer_brings_its_pending_offers_nearer(harness
     for n in range(1, 4):  # a way of three links on one site
         await harness.finish(claim, fetched(claim.urls[0], [f"{A}{n}"], max_depth=3))
         (claim,) = await harness.claim()
-    stop("_take_in")
+    stop("_store_urls")
     with pytest.raises(StoreError):
         await harness.finish(claim, fetched(claim.urls[0], [C], max_depth=3))
-    stop("_settle")  # C was taken in, too deep, when the page that leads there is found to be near
+    stop("_store_links")  # C was stored, too deep, when the page that leads there is found to be near
     with pytest.raises(StoreError):
         await harness.finish(other, fetched(other.urls[0], [f"{A}3"], max_depth=3))
     found = await harness.urls("state, depth")
@@ -178,7 +178,7 @@ async def test_a_page_that_comes_nearer_brings_its_pending_offers_nearer(harness
 async def test_a_copy_contains_pending_offers(harness: Harness, url: str, stop: Stop, tmp_path: Path) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
-    stop("_settle")
+    stop("_store_links")
     with pytest.raises(StoreError):
         await harness.finish(claim, fetched(claim.urls[0], [B, C]))
     stop("")
@@ -230,7 +230,7 @@ async def test_offers_go_into_the_groups_of_the_crawl_that_left_them(
     await store.add_seeds([("http://a.site.example/", None), (A, None)])
     claims = (await store.commit(CommitBatch(NOW, ClaimLimits(9)))).claims
     claim = next(claim for claim in claims if claim.group == "a.test")
-    stop("_take_in")
+    stop("_store_urls")
     with pytest.raises(StoreError):
         await store.commit(CommitBatch(NOW, ClaimLimits(0), [fetched(claim.urls[0], ["http://b.site.example/"])]))
     stop("")
@@ -250,7 +250,7 @@ async def test_offers_go_into_the_groups_of_the_crawl_that_left_them(
 async def test_a_copy_does_not_wait_for_ever(url: str, tmp_path: Path, stop: Stop, harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
-    stop("_take_in")
+    stop("_store_urls")
     with pytest.raises(StoreError):
         await harness.finish(claim, fetched(claim.urls[0], [B]))
     source, target = await PostgresStore.open(url, read_only=True), await SqliteStore.open(tmp_path / "copy.db")

@@ -57,7 +57,7 @@ async def part(opener: Opener, own: int, seed: str, offers: list[Offer], links: 
     await harness.reopen()
     await harness.seed(seed)
     if offers:
-        await harness.store.take_in(1 - own, offers, None, None)
+        await harness.store.receive_offers(1 - own, offers, None, None)
     for claim in await harness.claim():
         (site,) = claim.sites.values()
         await harness.news(site.id, site.name, robots(b"User-agent: *\n"))
@@ -81,8 +81,8 @@ async def test_the_rows_of_a_url_become_one(
     assert [(row.offer.url, row.offer.depth) for row in waiting] == [(f"{B}x", 1), (f"{B}late", 1)]
     second = await part(openers[1], 1, f"{B}y", [waiting[0].offer], {f"{B}y": [A], f"{B}x": [f"{B}y"]})
     stack.push_async_callback(second.close)
-    assert await first.part_traffic() == [PartTraffic(1, "b.db", waiting=2, taken=0)]
-    assert await second.part_traffic() == [PartTraffic(0, "a.db", waiting=1, taken=1)]
+    assert await first.part_traffic() == [PartTraffic(1, "b.db", waiting=2, received=0)]
+    assert await second.part_traffic() == [PartTraffic(0, "a.db", waiting=1, received=1)]
     merged = await openers[2]()
     stack.push_async_callback(merged.close)
     await merge_parts([first, second], merged, NOW + 100)

@@ -271,7 +271,7 @@ async def test_a_body_that_no_commit_names_is_deleted(postgres: Cluster) -> None
     first, second, now = await two_workers(postgres.make_store())
     try:
         await first._put({b"1" * 32: b"of a worker that was killed"})
-        await second.bury(first.worker_id, RunEnd(EndCode.KILLED), now)
+        await second.end_worker(first.worker_id, RunEnd(EndCode.KILLED), now)
         for body in (b"one", b"two"):
             (claim,) = (await second.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims
             await second.commit(CommitBatch(now, ClaimLimits(0), outcomes=[fetched(claim.urls[0], body=body)]))
@@ -441,7 +441,7 @@ async def test_the_late_commit_of_a_lost_worker_is_taken_once_and_the_longer_pau
             claim.group: claim for claim in (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
         }
         (site_id,) = claims["a.test"].sites
-        await second.bury(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
+        await second.end_worker(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
         theirs = {"a.test": Pace(now + 5, 5.0), "b.test": Pace(now + 100, 100.0)}
         await second.commit(CommitBatch(now, ClaimLimits(0), requests=[request(site_id, "/theirs", now)], paces=theirs))
         ours = {
@@ -475,7 +475,7 @@ async def test_a_worker_that_lost_its_lease_knows_whether_its_last_batch_was_com
             await first.commit(CommitBatch(now, ClaimLimits(0)))
             first._workers.commits -= 1  # its answer was lost
             if by_lease:
-                await second.bury(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
+                await second.end_worker(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
             with pytest.raises(LeaseLost) as lost:
                 await first.commit(CommitBatch(now, ClaimLimits(0)))
             assert lost.value.committed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crawler.frontier.decide import Outcome, Queued
-from crawler.frontier.hints import Heeded, Hint, HintKind
+from crawler.frontier.hints import Hint, HintCounts, HintKind
 from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.revisit_outcome import after_revisit
 from crawler.model import Fetched, NotModified, PageFacts, Preference, State
@@ -165,10 +165,10 @@ async def test_hints_move_visits_of_known_urls_and_add_new_urls(harness: Harness
     at = harness.now - 1
     urls = (A, f"{A}new", "http://out.test/")
     hints = [Hint(url, HintKind.CHANGED, at, "rup") for url in urls]
-    heeded = await harness.store.revisits.take_hints(
+    counts = await harness.store.revisits.apply_hints(
         hints, SETTINGS, harness.now, lambda url, depth: reason("scope: out") if "out" in url else None
     )
-    assert heeded == Heeded(moved=1, new=1, ignored=1)
+    assert counts == HintCounts(moved=1, new=1, ignored=1)
     assert await harness.store.revisits.queue_due(SETTINGS, harness.now, harness.now, None, hinted_only=True) == 1
     states = await harness.urls("state, reason")
     assert states == {A: ("queued", "revisit: reported as changed by rup"), f"{A}new": ("queued", "")}
@@ -177,7 +177,7 @@ async def test_hints_move_visits_of_known_urls_and_add_new_urls(harness: Harness
 async def test_a_hint_does_not_come_before_the_least_pause(harness: Harness) -> None:
     await crawled(harness)
     harness.now += 10
-    await harness.store.revisits.take_hints(
+    await harness.store.revisits.apply_hints(
         [Hint(A, HintKind.GONE, harness.now, "x")], SETTINGS, harness.now, lambda *_: None
     )
     assert await queue(harness, days=0) == 0

@@ -38,7 +38,7 @@ async def test_a_supervisor_is_at_work_until_its_first_worker_is(postgres: Clust
         assert [row["worker"] for row in await worker.query("SELECT worker FROM workers")] == [worker.worker_id]
         await worker.end_run(RunEnd(EndCode.DONE), clock.now())
         assert await above.run_under_way(clock.now()) is None
-        await above.take_part(run_id, clock.now(), at_work=False)
+        await above.register_in_run(run_id, clock.now(), at_work=False)
         await above.end_run(RunEnd(EndCode.DONE), clock.now())
         assert await worker.run_under_way(clock.now()) is None
     finally:
@@ -123,7 +123,7 @@ async def test_a_run_begins_only_after_a_worker_stopped_within_a_commit_is_known
             await until_it_waits(recovery, url)
         await recovery
         assert await other.run_under_way(clock.now()) is not None, "it was not lost: its turn was committed"
-        await other.bury(stopped.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), clock.now())
+        await other.end_worker(stopped.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), clock.now())
         newer = await other.start_run({}, clock.now())
         with pytest.raises(LeaseLost):
             await stopped.renew(clock.now())
@@ -136,7 +136,7 @@ async def test_a_run_begins_only_after_a_worker_stopped_within_a_commit_is_known
 async def test_a_returning_worker_continues_a_run_that_others_considered_ended(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_store())
     try:
-        await second.bury(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
+        await second.end_worker(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
         await second.end_run(RunEnd(EndCode.SIGNAL, "SIGINT"), now)
         assert (await second.last_run() or {})["ended_by"] == "stopped by SIGINT; the same command continues the crawl"
         assert await first.rejoin(now)
@@ -170,7 +170,7 @@ async def test_an_auxiliary_run_that_loses_its_lease_ends_and_logs_its_requests(
         """Answers when the lease is gone."""
 
         async def fetch(self, request: Request) -> FetchResult:
-            await store.bury(store.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), clock.now())
+            await store.end_worker(store.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), clock.now())
             return Failed(request.url, clock.now(), clock.now(), detail="no answer")
 
     try:

@@ -137,7 +137,7 @@ async def test_a_hint_queues_no_page_that_was_not_drawn(harness: Harness, source
     await drawn(harness)
     harness.now += 2 * DAY_S
     hints = [Hint(f"{A}{name}", HintKind.CHANGED, harness.now, source) for name in ("x", "y", "new")]
-    await harness.store.revisits.take_hints(hints, REVISITS, harness.now, refusal=lambda url, depth: None)
+    await harness.store.revisits.apply_hints(hints, REVISITS, harness.now, refusal=lambda url, depth: None)
     await harness.store.revisits.queue_due(REVISITS, harness.now, harness.now, None)
     assert sorted(queued_urls(await harness.claim())) == [A, f"{A}y"]
     states = await harness.urls("state, reason_code")

@@ -107,7 +107,7 @@ class Harness:
         self.store = await self._opener()
         self._is_open = True
         for row in await self.store.query("SELECT worker FROM workers WHERE ended_at IS NULL"):
-            await self.store.bury(row["worker"], RunEnd(EndCode.KILLED), self.now)  # as whoever started it would
+            await self.store.end_worker(row["worker"], RunEnd(EndCode.KILLED), self.now)  # as whoever started it would
         await self.store.start_run(settings or {}, self.now)
         await self.store.prepare(self.pages_per_site)
 

@@ -105,7 +105,7 @@ def test_a_part_that_has_not_begun_is_named_and_its_refused_start_leaves_no_stor
     other = here(*run, "--part", tmp_path / "3.db", "http://b.test:8009/", "--db", dbs[1])
     assert (other.code, "has a crawl on" in other.err) == (2, True), other
     assert not Path(dbs[1]).exists()
-    assert "2.db: not begun, 1 offer to it not taken in yet" in " ".join(here("status", "--db", dbs[0]).out.split())
+    assert "2.db: not begun, 1 offer to it not received yet" in " ".join(here("status", "--db", dbs[0]).out.split())
     merged = here("store", "merge", dbs[0], tmp_path / "early.db")
     assert (merged.code, merged.err) == (0, ""), merged
     assert f"the crawl is not over: {dbs[1]} has not begun; the same command merges again later" in merged.out

@@ -90,12 +90,12 @@ def test_a_file_has_no_roles(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "DO $$ BEGIN COMMIT; SET TRANSACTION READ WRITE; INSERT INTO unsettled VALUES (1); END $$",
-        "SET default_transaction_read_only = off; INSERT INTO unsettled VALUES (1)",
+        "DO $$ BEGIN COMMIT; SET TRANSACTION READ WRITE; INSERT INTO change_under_way VALUES (1); END $$",
+        "SET default_transaction_read_only = off; INSERT INTO change_under_way VALUES (1)",
         "SET default_transaction_read_only = off; CREATE TABLE mine (x integer)",
         "SET default_transaction_read_only = off; SELECT nextval('site_id_seq')",
         "COPY (SELECT 1) TO PROGRAM 'true'",
-        "COPY unsettled FROM PROGRAM 'echo 1'",
+        "COPY change_under_way FROM PROGRAM 'echo 1'",
         "SELECT pg_read_file('/etc/passwd')",
         "SELECT lo_import('/etc/passwd')",
         "SELECT rolpassword FROM pg_authid",
@@ -113,7 +113,7 @@ async def test_the_server_refuses_everything_else(db: str, role: str, statement:
     try:
         with pytest.raises(asyncpg.PostgresError):
             await reader.execute(statement)
-        assert await owner.fetchval("SELECT count(*) FROM unsettled") == 0
+        assert await owner.fetchval("SELECT count(*) FROM change_under_way") == 0
     finally:
         await reader.close()
         await owner.close()

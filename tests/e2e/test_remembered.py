@@ -147,7 +147,7 @@ def test_a_crash_while_options_change_forgets_no_settings(begun: LoopbackWeb, db
     async def main() -> Settings | None:
         store = await SqliteStore.open(db_path)
         try:
-            await store.unsettle(0.0)
+            await store.begin_change(0.0)
             return await stored_settings(store)
         finally:
             await store.close()

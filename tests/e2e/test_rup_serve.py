@@ -113,7 +113,7 @@ class Server:
 
     def confirm(self, signed: dict[str, str]) -> None:
         """Answer the first report when the store knows that the mail server has accepted it."""
-        until(lambda: self.rows("SELECT taken_at IS NULL FROM registration") == [(0,)], "the report's leaving")
+        until(lambda: self.rows("SELECT accepted_at IS NULL FROM registration") == [(0,)], "the report's leaving")
         status, html = self.post_form(Action="GetSequenceNumber", **signed)
         assert status == 200
         assert re.search(r"^SequenceNumber=\d+$", html, re.MULTILINE)

@@ -161,7 +161,7 @@ async def test_a_summary_needs_tls_for_a_login_and_takes_what_is_offered_without
     monkeypatch.setenv("CRAWLER_SMTP_PASSWORD", "secret")
     with without.open():
         await notify(f"smtp://localhost:{without.port}/me@a.example", SUMMARY, "", told.append)
-    assert told == ["--notify: localhost did not take the summary: it offers no TLS, which a login requires"]
+    assert told == ["--notify: localhost did not accept the summary: it offers no TLS, which a login requires"]
 
 
 def test_half_a_login_is_an_error_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

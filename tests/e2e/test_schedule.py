@@ -199,7 +199,7 @@ async def test_a_receiver_that_is_away_is_named_and_harms_nothing(target: str) -
     told: list[str] = []
     await notify(target, SUMMARY, "", told.append)
     assert len(told) == 1
-    assert "127.0.0.1 did not take the summary" in told[0]
+    assert "127.0.0.1 did not accept the summary" in told[0]
 
 
 @pytest.mark.parametrize("status", [301, 404])
@@ -213,7 +213,7 @@ async def test_a_webhook_that_refuses_is_named_without_its_secret(status: int) -
     app.add_routes([post("/secret", refuse)])
     async with TestServer(app) as server:
         await notify(str(server.make_url("/secret")), SUMMARY, "", told.append)
-    assert told == [f"--notify: 127.0.0.1 did not take the summary: it answered {status}"]
+    assert told == [f"--notify: 127.0.0.1 did not accept the summary: it answered {status}"]
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,6 @@ def test_stored_and_displayed_values_are_text(body: bytes, header: str, reading:
     rules = read(parse(body), token="fig", reading=reading, site=SITE)
     for text in texts([rules.sitemaps, rules.main_site, [rules.verdict(path).text for path in ("/", "/a", "/a.a")]]):
         assert text.isprintable()
-    assert all(said.isprintable() for said in doubts_about(body).told())
+    assert all(said.isprintable() for said in doubts_about(body).sentences())
     case = {"robots_b64": b64encode(body).decode(), "agent": "fig", "url": SITE + "/a", "reading": reading.value}
     json.dumps(check_case(case), ensure_ascii=False).encode("utf-8")

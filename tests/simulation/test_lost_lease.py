@@ -56,7 +56,7 @@ class Robbed:
         answer = await self._web.fetch(request)
         if answer.status == 429 and self.store is not None:
             assert self.crawl is not None
-            await self.store.bury(self.store.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), self._clock.now())
+            await self.store.end_worker(self.store.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), self._clock.now())
             if self.stops:
                 self.crawl.stop(RunEnd(EndCode.CALLER))
         return answer
@@ -141,7 +141,7 @@ def test_a_flush_ends_although_its_commit_loses_the_lease(db_path: Path) -> None
         async with session(clock, db_path, web, SEEDS, Options()) as (run, store), run.obeying_operator():
             task = asyncio.create_task(run.run())
             await clock.sleep(5)
-            await store.bury(store.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), clock.now())
+            await store.end_worker(store.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), clock.now())
             waiting = asyncio.create_task(run.flush())
             await asyncio.wait_for(waiting, 100)
             return str(await task)

@@ -130,7 +130,7 @@ def test_a_part_that_begins_late_takes_in_what_waits_for_it(tmp_path: Path) -> N
         assert {hit.host for hit in web.log} == {"a.test"}
         assert await told_of_part(first) == {
             "Part": f"1 of 2 of the crawl; `crawler store merge {first.dbs[0]} whole.db` makes one store of all",
-            "Part 2": f"{first.dbs[1]}: not begun, 4 offers to it not taken in yet",
+            "Part 2": f"{first.dbs[1]}: not begun, 4 offers to it not received yet",
             "Waiting": "for the other parts: nothing of this part is left, and they may still offer URLs",
         }
         await crawl_part(clock, web, second)
@@ -179,15 +179,15 @@ def test_offers_taken_in_twice_change_nothing(tmp_path: Path, monkeypatch: pytes
 
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, SITES)
-        deleted, failed = SqliteStore.outgoing_taken, list[int]()
+        deleted, failed = SqliteStore.delete_outgoing, list[int]()
 
-        async def outgoing_taken(self: SqliteStore, part: int, numbers: Sequence[int]) -> None:
+        async def delete_outgoing(self: SqliteStore, part: int, numbers: Sequence[int]) -> None:
             if not failed:
                 failed.extend(numbers)
                 raise StoreError("the connection broke")
             await deleted(self, part, numbers)
 
-        monkeypatch.setattr(SqliteStore, "outgoing_taken", outgoing_taken)
+        monkeypatch.setattr(SqliteStore, "delete_outgoing", delete_outgoing)
         await asyncio.gather(*(crawl_part(clock, web, parts) for parts in parts_in(tmp_path)))
         assert failed
         await crawl(clock, tmp_path / "whole.db", SimulatedWeb(clock, SITES), SEEDS, OPTIONS)

@@ -11,7 +11,7 @@ import pytest
 
 from crawler.demo.pages import Asked, Page, Site, plain, redirect, unavailable
 from crawler.engine.crawl_settings import DiscoverySettings, LimitSettings
-from crawler.frontier.hints import Heeded, Hint, HintKind
+from crawler.frontier.hints import Hint, HintCounts, HintKind
 from crawler.frontier.operator import BLOCKED, Command
 from crawler.frontier.revisit import RevisitSettings
 from crawler.model import Fetched, PageFacts, Reading
@@ -475,7 +475,7 @@ def test_a_feed_named_by_a_page_is_read_for_changes(db_path: Path) -> None:
 def test_hints_bring_known_urls_forward_and_offer_new_ones(db_path: Path) -> None:
     shelf = Shelf(p=tagged("one"), q=tagged("two"))
 
-    async def main(clock: VirtualClock) -> tuple[Heeded, list[int], list[int], list[int]]:
+    async def main(clock: VirtualClock) -> tuple[HintCounts, list[int], list[int], list[int]]:
         web = SimulatedWeb(clock, {"a.test": shelf.site()})
         await crawl(clock, db_path, web, [SEED], AGAIN)
         await clock.sleep(5_000)
@@ -489,15 +489,15 @@ def test_hints_bring_known_urls_forward_and_offer_new_ones(db_path: Path) -> Non
             Hint("http://a.test/none", HintKind.GONE, now, "rup"),
         ]
         store = await SqliteStore.open(db_path)
-        heeded = await store.revisits.take_hints(
+        counts = await store.revisits.apply_hints(
             hints, DAILY, now, lambda url, depth: reason("scope: elsewhere") if "b.test" in url else None
         )
         await store.close()
         await crawl(clock, db_path, web, (), AGAIN)
-        return heeded, statuses(web), statuses(web, "/q"), statuses(web, "/new")
+        return counts, statuses(web), statuses(web, "/q"), statuses(web, "/new")
 
-    heeded, p, q, new = run_virtual(main)
-    assert heeded == Heeded(moved=1, new=1, ignored=3)
+    counts, p, q, new = run_virtual(main)
+    assert counts == HintCounts(moved=1, new=1, ignored=3)
     assert (p, q, new) == ([200, 304], [200], [404])
 
 
@@ -508,7 +508,7 @@ def test_hostile_hints_do_not_raise_the_request_rate(db_path: Path) -> None:
         for _ in range(30):
             await clock.sleep(100)
             store = await SqliteStore.open(db_path)
-            await store.revisits.take_hints(
+            await store.revisits.apply_hints(
                 [Hint(PAGE, HintKind.CHANGED, clock.now(), "x")], DAILY, clock.now(), lambda *_: None
             )
             await store.close()

@@ -157,7 +157,7 @@ def test_an_unconfirmed_address_gets_one_mail_and_is_deleted_later(tmp_path: Pat
             await stage.store.put(replace(registration, confirmed=True), registration.email)
         await stage.until(500)
         assert [said[2] for said in stage.post.said()[1:]] == [[f"New /{number}.html" for number in range(1, 5)]]
-        assert registration.taken_at == EPOCH_S + HOUR
+        assert registration.accepted_at == EPOCH_S + HOUR
         await stage.register(replace(ROBOT, email="other@b.example", confirmed=False))
         await stage.until(33 * 24 * 60)
         assert [known.email for known in await stage.store.registrations()] == ["r@b.example"]
@@ -192,7 +192,7 @@ def test_an_address_that_registers_again_gets_no_second_mail(tmp_path: Path) -> 
 
     async def past(stage: Round) -> dict[str, float | None]:
         mailed = (await stage.store.known(ROBOT.email, None, ROBOT.client)).mailed
-        return {} if mailed is None else {"reported_at": mailed.reported_at, "taken_at": mailed.taken_at}
+        return {} if mailed is None else {"reported_at": mailed.reported_at, "accepted_at": mailed.accepted_at}
 
     play(tmp_path, story, scan_every_s=HOUR / 2)
 

@@ -72,7 +72,7 @@ def test_a_code_has_a_plain_name_a_sentence_and_a_meaning() -> None:
 def test_each_front_end_has_its_own_name_for_a_setting() -> None:
     end = RunEnd(EndCode.MAX_PAGES, "3")
     assert end.sentence == "limits.max_pages reached (3)"
-    assert end.told(terminal_name) == end.code.told(end.sentence, terminal_name) == "--max-pages reached (3)"
+    assert end.message(terminal_name) == end.code.message(end.sentence, terminal_name) == "--max-pages reached (3)"
 
 
 def test_each_front_end_has_its_own_name_for_a_setting_in_a_detail() -> None:
@@ -82,10 +82,10 @@ def test_each_front_end_has_its_own_name_for_a_setting_in_a_detail() -> None:
     assert error.sentence == "10.0.0.1 is a private address; fetch.allow_private permits it"
     assert str(CrawlerError("http://a.test/: ", *error.parts)) == f"http://a.test/: {error}"
     for told in (
-        error.kind.told(error.sentence, terminal_name),
-        reason.code.told(reason.sentence, terminal_name),
-        end.told(terminal_name),
-        CrawlerError(*error.parts).told(terminal_name),
+        error.kind.message(error.sentence, terminal_name),
+        reason.code.message(reason.sentence, terminal_name),
+        end.message(terminal_name),
+        CrawlerError(*error.parts).message(terminal_name),
     ):
         assert told.endswith("10.0.0.1 is a private address; --allow-private permits it")
 

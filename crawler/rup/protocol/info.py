@@ -110,7 +110,7 @@ def _patterns(text: str) -> tuple[str, ...]:
     return tuple(part for part in parts if 0 < len(part) <= MAX_PATTERN_CHARS)
 
 
-def takes(offered: Iterable[str], wanted: Iterable[str]) -> bool:
+def allows_patterns(offered: Iterable[str], wanted: Iterable[str]) -> bool:
     """Whether a server that lists the patterns ``offered`` allows a robot to use the patterns ``wanted``."""
     offers = set(offered)
     return ANY_PATTERN in offers or offers.issuperset(wanted)

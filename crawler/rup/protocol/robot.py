@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from crawler.reasons import MailCode, MailVerdict
-from crawler.rup.protocol.info import RupInfo, on_same_site, takes
+from crawler.rup.protocol.info import RupInfo, allows_patterns, on_same_site
 from crawler.rup.protocol.report import ChangeKind, Report, write_report
 from crawler.rup.protocol.units import Span, span_over
 from crawler.url import NotCrawlable, canonicalise, split
@@ -171,7 +171,7 @@ def may_register(
     if exclude and include_only:
         return "a request may have Exclude or IncludeOnly, not both"
     for name, offered, wanted in (("Exclude", info.exclude, exclude), ("IncludeOnly", info.include_only, include_only)):
-        if wanted and not takes(offered, wanted):
+        if wanted and not allows_patterns(offered, wanted):
             return f"the server accepts only these {name} patterns: {', '.join(offered) or 'none'}"
     return None
 
@@ -204,10 +204,10 @@ def on_report(server: Server | None, report: Report) -> AcceptedReport | Ignored
 def joined(heard: Unconfirmed, more: Unconfirmed) -> Unconfirmed:
     """All reports of both: under each number every digest, and the earliest time."""
     both = dict(heard)
-    for number, told in more.items():
-        known = both.get(number, told)
-        digests = tuple(dict.fromkeys((*known.digests, *told.digests)))
-        both[number] = ReceivedUnder(min(known.sent_at, told.sent_at), digests[:_REMEMBERED])
+    for number, received in more.items():
+        known = both.get(number, received)
+        digests = tuple(dict.fromkeys((*known.digests, *received.digests)))
+        both[number] = ReceivedUnder(min(known.sent_at, received.sent_at), digests[:_REMEMBERED])
     return both
 
 

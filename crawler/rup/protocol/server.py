@@ -92,7 +92,7 @@ class Registration:
     sequence_number: int = 0  # of its last report
     reported_to: int = 0  # the last entry of the modification log that its reports cover
     reported_at: float | None = None  # when its last report was made
-    taken_at: float | None = None  # when the mail server first accepted a report to this address
+    accepted_at: float | None = None  # when the mail server first accepted a report to this address
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class MailHistory:
     """The mails to an address under a registration that has ended. A new registration continues from there."""
 
     reported_at: float
-    taken_at: float | None
+    accepted_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def decide(
     # In constant time and with one answer for both errors: nobody may learn whether an address is registered.
     if found is None or not hmac.compare_digest(found.key.encode(), asked.key.encode("utf-8", "surrogatepass")):
         return refuse(400, "no robot is registered with this RegisteredRobotEmail and RegistrationKey"), None
-    confirmed = replace(found, confirmed=found.confirmed or found.taken_at is not None)
+    confirmed = replace(found, confirmed=found.confirmed or found.accepted_at is not None)
     match asked:
         case Unregister():
             return _page("Unregistered", "Unregistered"), Remove(found.email)
@@ -254,9 +254,9 @@ def _register(
         reported_to=known.log_end,
         token=token if found is None else found.token,  # the token in that report
         reported_at=None if past is None else past.reported_at,
-        taken_at=None if past is None else past.taken_at,
+        accepted_at=None if past is None else past.accepted_at,
     )
-    text = f"{answers.key_line(key)}\n\n{answers.expected_line(mailed=registration.taken_at is not None)}"
+    text = f"{answers.key_line(key)}\n\n{answers.expected_line(mailed=registration.accepted_at is not None)}"
     return _page("Registered", text), Put(registration, asked.email)
 
 
@@ -295,7 +295,7 @@ def _modify(
             registered_at=now,
             confirmed=False,
             reported_at=None if past is None else past.reported_at,
-            taken_at=None if past is None else past.taken_at,
+            accepted_at=None if past is None else past.accepted_at,
         )
     return _page("Preferences modified", "Modified"), Put(changed, found.email)
 

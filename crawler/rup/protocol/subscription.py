@@ -100,7 +100,7 @@ class _Reader:
     heard: dict[str, Unconfirmed] = field(default_factory=dict)
     partial: set[str] = field(default_factory=set)
 
-    def take(self, digest: bytes, mail: ReceivedReport) -> MailRow:
+    def apply(self, digest: bytes, mail: ReceivedReport) -> MailRow:
         report = mail.report
         site = split(report.url_base).site
         before = self.known.get(site)
@@ -114,19 +114,19 @@ class _Reader:
         self.known[site] = replace(before, server=follows.server, question=before.question or follows.why)
         self.changed.add(site)
         self.hints += follows.hints
-        taken, refused = MailVerdict(MailCode.TAKEN), follows.refused + report.skipped
-        row = MailRow(digest, site, number, taken, len(follows.hints), refused)
+        verdict, refused = MailVerdict(MailCode.TAKEN), follows.refused + report.skipped
+        row = MailRow(digest, site, number, verdict, len(follows.hints), refused)
         if report.skipped:
             self.partial.add(site)
-        told = ReceivedUnder(self.now if mail.date is None else mail.date, (digest_of(report),))
-        self.heard[site] = joined(self.heard.get(site, {}), {number: told})
+        received = ReceivedUnder(self.now if mail.date is None else mail.date, (digest_of(report),))
+        self.heard[site] = joined(self.heard.get(site, {}), {number: received})
         return row
 
 
 def read_mails(letters: Iterable[RawMail], subscriptions: Mapping[str, Subscription], *, now: float) -> Read:
     """The effect of mails that were not read before; ``subscriptions`` by site.
 
-    Reports of a server are taken in the order of their numbers, so mails in the wrong order are not a gap.
+    Reports of a server are applied in the order of their numbers, so mails in the wrong order are not a gap.
     """
     rows: list[MailRow] = []
     reports: list[tuple[str, int, int, bytes, ReceivedReport]] = []
@@ -139,7 +139,7 @@ def read_mails(letters: Iterable[RawMail], subscriptions: Mapping[str, Subscript
             site = split(report.url_base).site
             reports.append((site, report.sequence_number or 0, place, letter.digest, mail))
     reader = _Reader(dict(subscriptions), now)
-    rows += [reader.take(digest, mail) for *_, digest, mail in sorted(reports, key=lambda item: item[:3])]
+    rows += [reader.apply(digest, mail) for *_, digest, mail in sorted(reports, key=lambda item: item[:3])]
     return Read(
         tuple(reader.known[site] for site in sorted(reader.changed)),
         tuple(reader.hints),
@@ -150,7 +150,7 @@ def read_mails(letters: Iterable[RawMail], subscriptions: Mapping[str, Subscript
 
 
 def without(subscription: Subscription, reports: Unconfirmed) -> Subscription:
-    """The registration if these reports were not taken completely: they count as lost."""
+    """The registration if these reports were not read completely: they count as lost."""
     last = min(subscription.server.sequence_number, min(reports) - 1)
     return replace(subscription, server=replace(subscription.server, sequence_number=last))
 

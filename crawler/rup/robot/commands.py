@@ -19,7 +19,7 @@ from crawler.cli.shared import canonical, db_option, json_option, run_async, sto
 from crawler.clock import iso
 from crawler.errors import CrawlerError, Setting, UsageError, python_name, requiring
 from crawler.formatting import many
-from crawler.frontier.hints import Heeded
+from crawler.frontier.hints import HintCounts
 from crawler.rup.commands import rup
 from crawler.rup.mail.maildir import Maildir
 from crawler.rup.protocol.forms import Preferences, is_address
@@ -220,7 +220,7 @@ def modify(
 def status(db: str, as_json: bool) -> int:
     """List the servers that report to this robot."""
 
-    async def look() -> int:
+    async def show() -> int:
         rows = await servers(db)
         if as_json:
             print_json({"servers": rows})
@@ -231,7 +231,7 @@ def status(db: str, as_json: bool) -> int:
             _show_servers(rows)
         return 0
 
-    return run_async(look())
+    return run_async(show())
 
 
 def _show_servers(rows: list[dict[str, Any]]) -> None:
@@ -274,16 +274,16 @@ def sync(
         try:
             return await ask(subscriber)
         finally:  # keeps the changes that were read before a server failed
-            heeded, queued = subscriber.heeded, await subscriber.queue()
-            if heeded != Heeded() or queued:
+            counts, queued = subscriber.hint_counts, await subscriber.queue()
+            if counts != HintCounts() or queued:
                 busy.append(queued)
-                say(_came_to(heeded, queued, db))
+                say(_came_to(counts, queued, db))
 
     async def ask(subscriber: Subscriber) -> tuple[MailTally | None, int | None]:
         tally = None
         if maildir is not None or imap is not None:
             async with _mailbox(maildir, imap) as box:
-                tally = await subscriber.take_mail(box)
+                tally = await subscriber.read_mailbox(box)
         if asked := await subscriber.catch_up(name):
             busy.append(asked)
         return tally, None if reach is None or name is None else await subscriber.index(name, reach)
@@ -301,12 +301,12 @@ def sync(
     return 0
 
 
-def _came_to(heeded: Heeded, queued: int, db: str) -> str:
+def _came_to(counts: HintCounts, queued: int, db: str) -> str:
     """The effect of what was read. ``queued`` counts visits of known pages; other URLs are queued already."""
-    beyond = f", {heeded.over:,} beyond the limit of mail" if heeded.over else ""
+    beyond = f", {counts.over:,} beyond the limit of mail" if counts.over else ""
     return (
-        f"{many(heeded.moved, 'known page')} and {many(heeded.new, 'other')} to be visited{beyond}, "
-        f"{heeded.ignored:,} seen since, forbidden or unknown; {many(queued + heeded.new, 'visit')} to be made by "
+        f"{many(counts.moved, 'known page')} and {many(counts.new, 'other')} to be visited{beyond}, "
+        f"{counts.ignored:,} seen since, forbidden or unknown; {many(queued + counts.new, 'visit')} to be made by "
         f"`crawler run{db_argument(db)}`"
     )
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from crawler.frontier import hints
-from crawler.frontier.hints import Heeded, HintKind, Refusal, last_moment
+from crawler.frontier.hints import HintCounts, HintKind, Refusal, last_moment
 from crawler.frontier.revisit import RevisitSettings
 from crawler.rup.protocol.report import ChangeKind
 from crawler.rup.protocol.robot import PageHint
@@ -43,52 +43,52 @@ class StoreHints:
         self._refusal = refusal
         self._left: dict[str, int] = {}  # new pages that mail may still name, by site
 
-    async def take_mail_hints(self, told: Sequence[PageHint], now: float) -> tuple[Heeded, set[str]]:
-        """Take the changes in mails. Also returns the sites whose mails name more new pages than the robot accepts.
+    async def apply_mail_hints(self, changes: Sequence[PageHint], now: float) -> tuple[HintCounts, set[str]]:
+        """Store the changes in mails as hints. Also returns the sites that name more new pages than the robot accepts.
 
         The dates in the mails do not count: a change in a report happened after the report before it, and some servers
         write the file's date instead.
         """
-        total, beyond = Heeded(), set[str]()
-        for site, named in groupby(sorted(told, key=lambda hint: split(hint.url).site), lambda h: split(h.url).site):
+        total, beyond = HintCounts(), set[str]()
+        for site, named in groupby(sorted(changes, key=lambda hint: split(hint.url).site), lambda h: split(h.url).site):
             if site not in self._left:
                 rows = await self._store.query(_SQL["count_pages"], {"site": site})
                 self._left[site] = max(_MOST_NEW, rows[0]["pages"])
-            heeded = await self._take([_hint(hint, now) for hint in named], now, self._left[site])
-            self._left[site] -= heeded.new
-            total = total.plus(heeded)
-            if heeded.over:
+            counts = await self._apply([_hint(hint, now) for hint in named], now, self._left[site])
+            self._left[site] -= counts.new
+            total = total.plus(counts)
+            if counts.over:
                 beyond.add(site)
         return total, beyond
 
-    async def take_index_hints(self, told: Sequence[PageHint], since: float, now: float) -> Heeded:
-        """Take an index of the changes ``since`` a time.
+    async def apply_index_hints(self, changes: Sequence[PageHint], since: float, now: float) -> HintCounts:
+        """Store as hints an index of the changes ``since`` a time.
 
         A page seen after the date of its change is not visited. A date before ``since`` is not the date of the change.
         """
-        return await self._take([_hint(hint, _changed_at(hint.at, since, now)) for hint in told], now)
+        return await self._apply([_hint(hint, _changed_at(hint.at, since, now)) for hint in changes], now)
 
-    async def revisit_site(self, site: str, now: float) -> Heeded:
+    async def revisit_site(self, site: str, now: float) -> HintCounts:
         """Schedule a visit of every page of a site.
 
         The hints have a source of their own, because most pages are unchanged.
         """
         rows = await self._store.query(_SQL["visited_urls"], {"site": site})
         found = [hints.Hint(row["url"], HintKind.CHANGED, now, "rup, all of the site") for row in rows]
-        return await self._take(found, now)
+        return await self._apply(found, now)
 
     async def queue(self, now: float) -> int:
         """Put the hinted URLs into the frontier, within the budget of the site, for any crawl; return their number."""
         return await self._store.revisits.queue_due(self._settings, now, now, self._per_site, hinted_only=True)
 
-    async def _take(self, found: list[hints.Hint], now: float, most_new: int | None = None) -> Heeded:
+    async def _apply(self, found: list[hints.Hint], now: float, most_new: int | None = None) -> HintCounts:
         if not found:
-            return Heeded()
-        return await self._store.revisits.take_hints(found, self._settings, now, self._refusal, most_new=most_new)
+            return HintCounts()
+        return await self._store.revisits.apply_hints(found, self._settings, now, self._refusal, most_new=most_new)
 
 
-def _hint(told: PageHint, at: float) -> hints.Hint:
-    return hints.Hint(told.url, _KINDS[told.kind], at, "rup")
+def _hint(hint: PageHint, at: float) -> hints.Hint:
+    return hints.Hint(hint.url, _KINDS[hint.kind], at, "rup")
 
 
 def _changed_at(at: float | None, since: float, now: float) -> float:

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from crawler.clock import Clock
 from crawler.engine.polite_client import PoliteClient
-from crawler.frontier.hints import Heeded
+from crawler.frontier.hints import HintCounts
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex, GetSequenceNumber
 from crawler.rup.protocol.report import Report, read_report
@@ -42,8 +42,8 @@ from crawler.rup.robot.requests import NoAnswer, ask
 class InquiryContext:
     """The collaborators of an inquiry.
 
-    ``register`` sends Register once and stores the new key; ``keep`` stores a registration; ``heed`` takes an index of
-    the changes since a time as hints; ``reindex`` schedules a visit of every page of a site. ``db`` is the
+    ``register`` sends Register once and stores the new key; ``keep`` stores a registration; ``apply_index`` stores an
+    index of the changes since a time as hints; ``reindex`` schedules a visit of every page of a site. ``db`` is the
     argument that names the store in commands.
     """
 
@@ -52,8 +52,8 @@ class InquiryContext:
     tell: Callable[[str], None]
     register: Callable[[Subscription], Awaitable[Subscription]]
     keep: Callable[[Subscription], Awaitable[None]]
-    heed: Callable[[Report, float], Awaitable[int]]
-    reindex: Callable[[str], Awaitable[Heeded]]
+    apply_index: Callable[[Report, float], Awaitable[int]]
+    reindex: Callable[[str], Awaitable[HintCounts]]
     db: str
 
 
@@ -146,7 +146,7 @@ class Inquiry:
         report = index_of(read_report(answer, base=f"{server.site}/"), server.site)
         if isinstance(report, str):
             return Reindex(f"{why}; {report}")
-        changes = await self._means.heed(report, self._means.clock.now() - following.span.seconds)
+        changes = await self._means.apply_index(report, self._means.clock.now() - following.span.seconds)
         self._tell(f"{why}; the index of {following.span} names {changes} pages")
         if report.skipped:
             return Reindex(f"{why}; the index is too long")

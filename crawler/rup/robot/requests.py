@@ -48,7 +48,7 @@ async def find_offer(client: PoliteClient, site: str, clock: Clock) -> FoundInfo
             case Failed() if result.status in (404, 410):
                 continue
             case _:
-                raise NotOffered(*_told(url, result))
+                raise NotOffered(*_failure_text(url, result))
     raise NotOffered(f"{site} offers no updates: it has neither {' nor '.join(PATHS)}")
 
 
@@ -77,7 +77,7 @@ async def ask(client: PoliteClient, cgi: str, asked: RupRequest) -> bytes:
         raise NoAnswer(
             f"{cgi} redirects{_to(request, result)}, which is not followed", status=result.status, unclear=unclear
         )
-    raise NoAnswer(*_told(cgi, result), status=result.status, unclear=unclear)
+    raise NoAnswer(*_failure_text(cgi, result), status=result.status, unclear=unclear)
 
 
 def _to(request: Request, result: Redirected) -> str:
@@ -92,7 +92,7 @@ def _with_query(url: str, fields: tuple[tuple[str, str], ...]) -> str:
     return f"{url}{'&' if '?' in url else '?'}{urlencode(fields)}"
 
 
-def _told(url: str, result: object) -> list[str | Reference]:
+def _failure_text(url: str, result: object) -> list[str | Reference]:
     """The parts of the error for an answer that is no document."""
     match result:
         case Closed(why):

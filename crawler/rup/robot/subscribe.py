@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from crawler.clock import Clock
 from crawler.engine.polite_client import PoliteClient
 from crawler.errors import Action, Argument, UsageError
-from crawler.frontier.hints import Heeded
+from crawler.frontier.hints import HintCounts
 from crawler.reasons import MailCode
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Preferences, Register, Unregister
@@ -55,15 +55,15 @@ class Mailbox(Protocol):
 class Hints(Protocol):
     """The receiver of hints. It must have stored them when a call returns."""
 
-    async def take_mail_hints(self, told: Sequence[PageHint], now: float) -> tuple[Heeded, set[str]]:
-        """Take the changes in mails. Also returns the sites whose mails name more new pages than the robot accepts."""
+    async def apply_mail_hints(self, changes: Sequence[PageHint], now: float) -> tuple[HintCounts, set[str]]:
+        """Store the changes in mails as hints. Also returns the sites that name too many new pages."""
         ...
 
-    async def take_index_hints(self, told: Sequence[PageHint], since: float, now: float) -> Heeded:
-        """Take a site's own index of the changes since a time."""
+    async def apply_index_hints(self, changes: Sequence[PageHint], since: float, now: float) -> HintCounts:
+        """Store a site's own index of the changes since a time as hints."""
         ...
 
-    async def revisit_site(self, site: str, now: float) -> Heeded:
+    async def revisit_site(self, site: str, now: float) -> HintCounts:
         """Schedule a visit of every known page of a site."""
         ...
 
@@ -83,7 +83,7 @@ class MailTally:
 
 
 class Subscriber:
-    """One robot on one store. ``tell`` receives messages for the user; ``heeded`` is the sum of all hints."""
+    """One robot on one store. ``tell`` receives messages for the user; ``hint_counts`` is the sum over all hints."""
 
     def __init__(
         self,
@@ -104,8 +104,8 @@ class Subscriber:
         self._cgi_elsewhere = cgi_elsewhere
         self._db = db_argument(db)
         self._heard: dict[str, Unconfirmed] = {}  # reports that were read and are not confirmed, by site
-        self._partial: set[str] = set()  # sites whose mails were not taken completely
-        self.heeded = Heeded()
+        self._partial: set[str] = set()  # sites whose mails were not read completely
+        self.hint_counts = HintCounts()
 
     # --- commands -----------------------------------------------------------------------------
 
@@ -230,7 +230,7 @@ class Subscriber:
         return said
 
     async def index(self, site: str, span: Span) -> int:
-        """Take a site's index of the last ``span`` as hints; return their number. It needs no registration.
+        """Store a site's index of the last ``span`` as hints; return their number. It needs no registration.
 
         Raises :class:`NotOffered`, :class:`NoAnswer`.
         """
@@ -245,7 +245,7 @@ class Subscriber:
         report = index_of(read_report(await ask(self._client, offered.info.cgi, asked), base=f"{site}/"), site)
         if isinstance(report, str):
             raise NoAnswer(f"{offered.info.cgi}: {report}")
-        return await self._heed(report, self._clock.now() - span.seconds)
+        return await self._apply_index(report, self._clock.now() - span.seconds)
 
     async def _subscription(self, site: str) -> Subscription | None:
         return next((s for s in await self._store.subscriptions() if s.server.site == site), None)
@@ -262,7 +262,7 @@ class Subscriber:
 
     # --- mail ---------------------------------------------------------------------------------
 
-    async def take_mail(self, box: Mailbox) -> MailTally:
+    async def read_mailbox(self, box: Mailbox) -> MailTally:
         """Read all unread mails. A mail is marked as read only after the store has committed its effect."""
         tally = MailTally()
         while letters := await box.waiting():
@@ -270,8 +270,8 @@ class Subscriber:
             known = await self._store.read_before(letter.digest for letter in letters)
             fresh = list({letter.digest: letter for letter in letters if letter.digest not in known}.values())
             read = read_mails(fresh, {s.server.site: s for s in await self._store.subscriptions()}, now=now)
-            heeded, beyond = await self._hints.take_mail_hints(read.hints, now)
-            self.heeded = self.heeded.plus(heeded)
+            counts, beyond = await self._hints.apply_mail_hints(read.hints, now)
+            self.hint_counts = self.hint_counts.plus(counts)
             partial = beyond | read.partial
             self._hear(read.heard, partial)
             changed = [without(s, read.heard[s.server.site]) if s.server.site in partial else s for s in read.changed]
@@ -285,7 +285,7 @@ class Subscriber:
         return tally
 
     def _hear(self, heard: Mapping[str, Unconfirmed], partial: Set[str]) -> None:
-        """Remember which reports were taken completely. The site's index replaces the others."""
+        """Remember which reports were read completely. The site's index replaces the others."""
         for site in partial - self._partial:
             self._tell(f"{site}: the mails name too many pages; the robot reads the site's index instead")
         self._partial |= partial
@@ -304,7 +304,14 @@ class Subscriber:
         """
         asked = 0
         means = InquiryContext(
-            self._client, self._clock, self._tell, self._register, self._keep, self._heed, self._revisit_site, self._db
+            self._client,
+            self._clock,
+            self._tell,
+            self._register,
+            self._keep,
+            self._apply_index,
+            self._revisit_site,
+            self._db,
         )
         for subscription in await self._store.subscriptions():
             if site in (None, subscription.server.site) and not (subscription.is_unclear or subscription.given_up):
@@ -315,17 +322,17 @@ class Subscriber:
         """Let the next crawl visit the hinted pages; return the number of visits of known pages."""
         return await self._hints.queue(self._clock.now())
 
-    async def _heed(self, report: Report, since: float) -> int:
+    async def _apply_index(self, report: Report, since: float) -> int:
         hints, refused = hints_of(report)
-        self.heeded = self.heeded.plus(await self._hints.take_index_hints(hints, since, self._clock.now()))
+        self.hint_counts = self.hint_counts.plus(await self._hints.apply_index_hints(hints, since, self._clock.now()))
         if refused:
             self._tell(f"{split(report.url_base).site}: ignored {refused} paths of other sites in the index")
         return len(hints)
 
-    async def _revisit_site(self, site: str) -> Heeded:
-        heeded = await self._hints.revisit_site(site, self._clock.now())
-        self.heeded = self.heeded.plus(heeded)
-        return heeded
+    async def _revisit_site(self, site: str) -> HintCounts:
+        counts = await self._hints.revisit_site(site, self._clock.now())
+        self.hint_counts = self.hint_counts.plus(counts)
+        return counts
 
     async def _keep(self, subscription: Subscription) -> None:
         await self._store.put([subscription], (), self._clock.now())

@@ -88,7 +88,7 @@ class Publisher:
             self._begun.set()
             await _give_up_on(tasks)
 
-    def look(self) -> None:
+    def report_now(self) -> None:
         """Check at once for due reports: a robot has registered or changed its preferences."""
         self._asked.set()
 
@@ -174,18 +174,20 @@ class Publisher:
                 if due > now and not more:
                     return due
                 reported_to, changes = await store.changes_after(registration.reported_to)
-                told = self._told(registration, changes, allows)
+                wanted = self._wanted_changes(registration, changes, allows)
                 registration = replace(registration, reported_to=reported_to if changes else log_end)
-                if told or now >= due_at(registration, changed=False):
+                if wanted or now >= due_at(registration, changed=False):
                     registration = replace(
                         registration, sequence_number=registration.sequence_number + 1, reported_at=now
                     )
-                    mail = self._mail(registration, told, now)
+                    mail = self._mail(registration, wanted, now)
                     await store.post(email, registration.sequence_number, mail, now)
                     self._posted.set()
                 await store.put(registration, email)
 
-    def _told(self, registration: Registration, changes: Sequence[Change], allows: Allows) -> tuple[Change, ...]:
+    def _wanted_changes(
+        self, registration: Registration, changes: Sequence[Change], allows: Allows
+    ) -> tuple[Change, ...]:
         """The changes that a robot wants to know and may know."""
         allowed = allows(registration.agent)
         site = self._p.offer.url_base.removesuffix("/")
@@ -228,7 +230,7 @@ class Publisher:
                 if mail.email in late:
                     continue
                 outcome = await p.mailer.send(p.sender, mail.email, mail.mail)
-                await self._settle(mail, outcome)
+                await self._store_outcome(mail, outcome)
                 if self._away:
                     break
                 if isinstance(outcome, Later):
@@ -237,7 +239,7 @@ class Publisher:
         next_at = await p.store.next_try_at()
         return inf if next_at is None else next_at
 
-    async def _settle(self, mail: QueuedMail, outcome: Outcome) -> None:
+    async def _store_outcome(self, mail: QueuedMail, outcome: Outcome) -> None:
         store, note, was_away = self._p.store, self._p.note, self._away
         self._away = isinstance(outcome, Later) and not outcome.reached
         match outcome:

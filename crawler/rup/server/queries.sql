@@ -70,32 +70,32 @@ SELECT (SELECT count(*) FROM registration) AS n,
                               UNION SELECT email FROM mailed WHERE client = :client)) AS of_client
 
 -- name: mail_history
-SELECT reported_at, taken_at FROM mailed WHERE email = :email
+SELECT reported_at, accepted_at FROM mailed WHERE email = :email
 
 -- name: put_registration
 -- Insert or replace a registration. The count of refusals stays as it is.
 INSERT INTO registration (email, key, latency_count, latency_unit, registered_at, client, agent, exclude, include_only,
-                          confirmed, sequence_number, reported_to, reported_at, token, taken_at)
+                          confirmed, sequence_number, reported_to, reported_at, token, accepted_at)
 VALUES (:email, :key, :latency_count, :latency_unit, :registered_at, :client, :agent, :exclude, :include_only,
-        :confirmed, :sequence_number, :reported_to, :reported_at, :token, :taken_at)
+        :confirmed, :sequence_number, :reported_to, :reported_at, :token, :accepted_at)
 ON CONFLICT (email) DO UPDATE SET
   email = excluded.email, key = excluded.key, latency_count = excluded.latency_count,
   latency_unit = excluded.latency_unit, registered_at = excluded.registered_at, client = excluded.client,
   agent = excluded.agent, exclude = excluded.exclude, include_only = excluded.include_only,
   confirmed = excluded.confirmed, sequence_number = excluded.sequence_number, reported_to = excluded.reported_to,
-  reported_at = excluded.reported_at, token = excluded.token, taken_at = excluded.taken_at
+  reported_at = excluded.reported_at, token = excluded.token, accepted_at = excluded.accepted_at
 
 -- name: keep_mail_history
 -- Keep the mail history of a registration before it is deleted, if the mail server has accepted a report to its address.
-INSERT OR REPLACE INTO mailed (email, client, reported_at, taken_at)
-SELECT email, client, reported_at, taken_at FROM registration WHERE email = :email AND taken_at IS NOT NULL
+INSERT OR REPLACE INTO mailed (email, client, reported_at, accepted_at)
+SELECT email, client, reported_at, accepted_at FROM registration WHERE email = :email AND accepted_at IS NOT NULL
 
 -- name: delete_registration
 DELETE FROM registration WHERE email = :email
 
 -- name: refuse_address
 -- Note that an address left, which bars it from registering until its mail history has expired.
-INSERT OR REPLACE INTO mailed (email, client, reported_at, taken_at) VALUES (:email, :client, :now, NULL)
+INSERT OR REPLACE INTO mailed (email, client, reported_at, accepted_at) VALUES (:email, :client, :now, NULL)
 
 -- The mail queue -------------------------------------------------------------------------------
 
@@ -128,12 +128,12 @@ SELECT count(*) AS n FROM mail_queue
 -- name: note_accepted
 -- Note that the mail server accepted the mail :id to a registration. The mail is no longer in the queue if the
 -- registration was replaced meanwhile; then nothing is noted.
-UPDATE registration SET refusals = 0, taken_at = coalesce(taken_at, :now)
-WHERE email = :email AND (refusals > 0 OR taken_at IS NULL) AND EXISTS (SELECT 1 FROM mail_queue WHERE id = :id)
+UPDATE registration SET refusals = 0, accepted_at = coalesce(accepted_at, :now)
+WHERE email = :email AND (refusals > 0 OR accepted_at IS NULL) AND EXISTS (SELECT 1 FROM mail_queue WHERE id = :id)
 
 -- name: note_accepted_late
 -- Note that the mail server accepted a mail to an address, if the address has no registration any more.
-INSERT OR IGNORE INTO mailed (email, client, reported_at, taken_at)
+INSERT OR IGNORE INTO mailed (email, client, reported_at, accepted_at)
 SELECT :email, '', :now, :now WHERE NOT EXISTS (SELECT 1 FROM registration WHERE email = :email)
 
 -- name: delete_mail

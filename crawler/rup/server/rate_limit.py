@@ -23,11 +23,11 @@ class RateLimiter:
         """Seconds until the address may send a request of weight ``cost`` (at most ``burst``); 0 if it may now."""
         tokens, at = self._levels.pop(address, (self.burst, now))
         tokens = min(self.burst, tokens + max(0.0, now - at) * self.per_s)
-        taken = tokens >= cost
-        self._levels[address] = (tokens - cost if taken else tokens, now)
+        is_granted = tokens >= cost
+        self._levels[address] = (tokens - cost if is_granted else tokens, now)
         if len(self._levels) > self.most:
             self._levels.popitem(last=False)
-        return 0.0 if taken else (cost - tokens) / self.per_s
+        return 0.0 if is_granted else (cost - tokens) / self.per_s
 
 
 def client_network(address: str) -> str:

@@ -49,7 +49,7 @@ CREATE TABLE registration (
   reported_at REAL,
   refusals INTEGER NOT NULL DEFAULT 0, -- consecutive mails that the mail server refused permanently
   token TEXT NOT NULL DEFAULT '',      -- a secret that only mails to the address contain
-  taken_at REAL                        -- when the mail server first accepted a report to this address
+  accepted_at REAL                        -- when the mail server first accepted a report to this address
 );
 CREATE INDEX registration_client ON registration (client);
 CREATE INDEX registration_token ON registration (token);
@@ -59,7 +59,7 @@ CREATE TABLE mailed (
   email TEXT PRIMARY KEY COLLATE NOCASE,
   client TEXT NOT NULL,
   reported_at REAL NOT NULL,  -- the last report
-  taken_at REAL               -- the first mail that the mail server accepted
+  accepted_at REAL               -- the first mail that the mail server accepted
 ) WITHOUT ROWID;
 CREATE INDEX mailed_client ON mailed (client);
 

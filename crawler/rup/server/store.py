@@ -176,7 +176,7 @@ class RupStore:
         return Known(
             registration=await self.registration(email),
             other=None if new_email is None else await self.registration(new_email),
-            mailed=None if mailed is None else MailHistory(mailed.reported_at, mailed.taken_at),
+            mailed=None if mailed is None else MailHistory(mailed.reported_at, mailed.accepted_at),
             registrations=count.n,
             registrations_of_client=count.of_client,
             log_end=await self.log_end(),
@@ -204,7 +204,7 @@ class RupStore:
             reported_to=r.reported_to,
             reported_at=r.reported_at,
             token=r.token,
-            taken_at=r.taken_at,
+            accepted_at=r.accepted_at,
         )
 
     async def remove(self, email: str) -> None:
@@ -294,7 +294,7 @@ def _registration(row: Any) -> Registration:
         reported_to=row.reported_to,
         reported_at=row.reported_at,
         token=row.token,
-        taken_at=row.taken_at,
+        accepted_at=row.accepted_at,
     )
 
 

@@ -20,7 +20,7 @@ from crawler.rup.protocol.report import Change, ChangeKind
 from crawler.url import MAX_URL_CHARS
 
 #: A file that was changed less than this many seconds before the scan may change again without a new time.
-UNSETTLED_S = 2.0
+FRESH_S = 2.0
 
 _SAFE = "/!$&'()*+,;=:@~"
 _CHUNK = 1 << 20
@@ -132,8 +132,8 @@ def _state(file: str, old: FileState | None, now: float) -> FileState | None:
         digest = hashlib.sha256()
         while chunk := opened.read(_CHUNK):
             digest.update(chunk)
-    settled = abs(now - max(status.st_mtime, status.st_ctime)) > UNSETTLED_S
-    return FileState(status.st_mtime_ns if settled else 0, status.st_ctime_ns, status.st_size, digest.digest())
+    is_old = abs(now - max(status.st_mtime, status.st_ctime)) > FRESH_S
+    return FileState(status.st_mtime_ns if is_old else 0, status.st_ctime_ns, status.st_size, digest.digest())
 
 
 def _when(file: str, previous_at: float, now: float) -> float:

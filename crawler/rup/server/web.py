@@ -336,5 +336,5 @@ async def _answer(service: _Service, asked: RupRequest | BadForm, client: Client
             case Remove(email):
                 await store.remove(email)
     if effect is not None:
-        service.publisher.look()
+        service.publisher.report_now()
     return answer

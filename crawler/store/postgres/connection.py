@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL store, its schema, and the errors that a user is told."""
+"""Connections to a PostgreSQL store, its schema, and the errors that a user sees."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ class Postgres:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn errors of asyncpg and of the system into the errors that a user is told."""
+        """Turn errors of asyncpg and of the system into the errors that a user sees."""
         try:
             yield
         except _REFUSED as error:

@@ -126,7 +126,7 @@ class PostgresOffers(Offers):
         link: Link | None = None,
         leads: bool = False,
     ) -> dict[str, object]:
-        """An offer as the statement ``leave_offer`` takes it."""
+        """An offer as parameters of the statement ``leave_offer``."""
         return {
             "worker_id": self.worker,
             "max_depth": max_depth,
@@ -195,8 +195,8 @@ class Carrier(StoreSection):
     async def carry(self, worker: int | None, refresh: Refresh) -> None:
         """Carry over the offers of this worker (``None``: of every worker), and those of workers that have ended."""
         while left := await self._read.fetch("offers_left", worker=worker, limit=_AT_ONCE):
-            numbers = await self._take_in(left, worker, refresh)
-            await self._settle(left, numbers, worker, refresh)
+            numbers = await self._store_urls(left, worker, refresh)
+            await self._store_links(left, numbers, worker, refresh)
         self._offers.has_left = False
 
     async def _require_lease(self, worker: int | None) -> None:
@@ -206,7 +206,7 @@ class Carrier(StoreSection):
             raise LeaseLost(message, committed=True)
 
     @retrying
-    async def _take_in(self, left: Sequence[Any], worker: int | None, refresh: Refresh) -> dict[str, int]:
+    async def _store_urls(self, left: Sequence[Any], worker: int | None, refresh: Refresh) -> dict[str, int]:
         """The first step; returns the numbers of the URLs."""
         numbers: dict[str, int] = {}
         async with self._writing():
@@ -214,19 +214,19 @@ class Carrier(StoreSection):
             touched = set[int]()
             for max_depth in dict.fromkeys(row.max_depth for row in left):
                 rows = [row for row in left if row.max_depth == max_depth]
-                found, groups = await self._offers.take(_best(rows), max_depth)
+                found, groups = await self._offers.store(_best(rows), max_depth)
                 numbers |= found
                 nearer: dict[int, int] = {}
                 for row in rows:
                     if row.target is not None:
                         nearer[row.target] = min(row.depth, nearer.get(row.target, row.depth))
                 better = await self._offers.nearer(nearer, max_depth)
-                touched |= groups | await self._offers.settle(better, max_depth)
+                touched |= groups | await self._offers.apply_better(better, max_depth)
             await refresh(touched)
         return numbers
 
     @retrying
-    async def _settle(
+    async def _store_links(
         self, left: Sequence[Any], numbers: Mapping[str, int], worker: int | None, refresh: Refresh
     ) -> None:
         """The second step. A page that has come nearer to a seed since also brings the URLs of its new links nearer."""
@@ -235,7 +235,7 @@ class Carrier(StoreSection):
             sources = {row.source: row for row in left if row.source is not None}
             await self._offers.lock(sources)
             await self._sql.execute_many(
-                "take_offers",
+                "replace_offers_by_links",
                 [
                     {
                         "id": row.id,
@@ -254,7 +254,7 @@ class Carrier(StoreSection):
                     if row.max_depth == max_depth and row.source_depth is not None and depths[number] < row.source_depth
                 ]
                 if moved:
-                    touched |= await self._offers.settle(await self._offers.entailed(moved, max_depth), max_depth)
+                    touched |= await self._offers.apply_better(await self._offers.entailed(moved, max_depth), max_depth)
             await refresh(touched)
 
 

@@ -49,7 +49,7 @@ FROM offer o WHERE coalesce(o.worker_id = :worker, true)
   OR NOT EXISTS (SELECT 1 FROM worker w WHERE w.id = o.worker_id AND w.ended_at IS NULL)
 ORDER BY o.id LIMIT :limit;
 
--- name: take_offers
+-- name: replace_offers_by_links
 -- Replace offers that were carried over by the links that they came with.
 WITH done AS (
   DELETE FROM offer o USING unnest(:id::bigint[], :number::bigint[]) AS t (id, number)
@@ -335,7 +335,7 @@ SELECT url_id, stratum, walk, probability, site_probability FROM unnest(:url_id:
   :walk::bigint[], :probability::float8[], :site_probability::float8[])
   WITH ORDINALITY AS t (url_id, stratum, walk, probability, site_probability, n) ORDER BY n;
 
--- name: take_up_pages
+-- name: add_visited_pages
 INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
 SELECT url_id, fetched_at + :first_s * tempo, fetched_at + :min_interval_s, fetched_at, :watched_s * tempo,
   'its first revisit' FROM (
@@ -344,7 +344,7 @@ SELECT url_id, fetched_at + :first_s * tempo, fetched_at + :min_interval_s, fetc
   FROM page p WHERE NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = p.url_id)) AS n
 ON CONFLICT DO NOTHING;
 
--- name: take_up_others
+-- name: add_visited_others
 INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
 SELECT id, :now + :first_s * tempo, :now + :min_interval_s, :now, :watched_s * tempo,
   'its first revisit' FROM (
@@ -363,7 +363,7 @@ UPDATE revisit r SET state = u.state, reason_code = u.reason_code, reason = u.re
 UPDATE url u SET state = 'queued', attempts = 0, due_at = r.due_at, reason_code = :reason_code, reason = :reason
 FROM revisit r WHERE r.url_id = u.id AND u.id = ANY(numbers(:numbers)) AND u.state <> 'queued';
 
--- name: take_hint
+-- name: apply_hint
 UPDATE revisit SET hint = :source, hinted_at = :at,
   due_at = CASE WHEN :counts::boolean THEN least(due_at, greatest(:now,
     CASE WHEN :asked_for::boolean THEN 0 ELSE not_before END))
@@ -404,14 +404,14 @@ VALUES (:worker, :run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :loo
 ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
   lag_s = excluded.lag_s, low_disk = excluded.low_disk, look_ups = excluded.look_ups;
 
--- name: part_look
+-- name: part_state
 SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
   (SELECT finished_at FROM run WHERE settings::json ->> 'auxiliary_run' IS NULL ORDER BY id DESC LIMIT 1)
     AS finished_at,
   EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
     OR EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by IS NOT NULL)
     OR EXISTS (SELECT 1 FROM offer) AS has_work,
-  (SELECT coalesce(sum(taken), 0) FROM part)::bigint AS taken,
+  (SELECT coalesce(sum(received), 0) FROM part)::bigint AS received,
   (SELECT max(seen_at) FROM heartbeat) AS seen_at,
   (SELECT group_concat(part) FROM (SELECT DISTINCT part FROM outgoing) AS o) AS offers_to;
 

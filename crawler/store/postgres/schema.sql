@@ -62,7 +62,7 @@ CREATE TABLE offer (
   PRIMARY KEY (id)
 );
 
--- A sequence leaves a gap if a transaction is rolled back, and the audit looks for gaps in the log. A commit takes this
+-- A sequence leaves a gap if a transaction is rolled back, and the audit searches for gaps in the log. A commit locks this
 -- row last, so that other workers wait for it only as long as a COMMIT takes.
 CREATE TABLE request_number (last bigint NOT NULL);
 INSERT INTO request_number VALUES (0);

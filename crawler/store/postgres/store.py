@@ -1,8 +1,8 @@
 """The store in a PostgreSQL database, which any number of workers on any number of machines share.
 
-Unlike SQLite, other workers write at the same time. A commit takes its locks in one order (new URLs, known URLs,
+Unlike SQLite, other workers write at the same time. A commit acquires its locks in one order (new URLs, known URLs,
 groups, each by number), and is retried if it conflicts nevertheless. A broken connection is reopened; the number of
-commits in the worker's row tells whether a commit whose answer was lost took place.
+commits in the worker's row shows whether a commit whose answer was lost took place.
 
 A commit writes rows of the groups that its worker holds: bodies are stored before the commit that names them, and
 offers to other groups are carried over after it (:mod:`crawler.store.postgres.offers`).
@@ -210,7 +210,7 @@ class PostgresStore(Store):
             await self._carry(self._workers.id, self._limits)
         return await super().others_at_work()
 
-    async def begin_settled_snapshot(self) -> None:
+    async def begin_complete_snapshot(self) -> None:
         for _ in range(_SNAPSHOTS_TRIED):
             await self._carry_all()
             await self.begin_snapshot()
@@ -291,9 +291,9 @@ class PostgresStore(Store):
     async def _follow_clock(self) -> None:
         if self._clock is not None:
             asked_at = boot_s()
-            told = (await self._read.fetch_one("clock")).now
+            server_now = (await self._read.fetch_one("clock")).now
             answered_at = boot_s()
-            self._clock.follow(told, told + answered_at - asked_at, answered_at)
+            self._clock.follow(server_now, server_now + answered_at - asked_at, answered_at)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -425,5 +425,5 @@ class PostgresStore(Store):
             connection.give_up()
 
     async def _end_crashed(self, now: float) -> None:
-        """Wait for commits of workers whose leases have ended: only their leases tell that they are dead."""
+        """Wait for commits of workers whose leases have ended: only their leases show that they are dead."""
         await self._sql.execute("await_lost_workers")

@@ -1,6 +1,6 @@
 """The names in a statement of the user, and the check that it does no more than read the views.
 
-A transaction that only reads still calls functions that read files of the server, end connections, wait, or take locks.
+A transaction that only reads still calls functions that read files of the server, end connections, wait, or lock rows.
 So the words of a statement are compared with the functions that PostgreSQL itself calls volatile. They include every
 function that does more than compute a value from its arguments and from tables. Names of the system's own catalogs and
 functions begin with ``pg_``.

@@ -88,13 +88,13 @@ class Committer:
             "put_tdmrep", [{"site_id": site_id} | file._asdict() for site_id, file in batch.tdmrep.items()]
         )
         sitemaps = {offer.url: FoundOffer(offer, None) for news in robots for offer in news.sitemaps}
-        touched |= (await self._offers.take(sitemaps, limits.max_depth))[1]
+        touched |= (await self._offers.store(sitemaps, limits.max_depth))[1]
         if batch.outcomes:
             touched |= await self._store_outcomes(batch.outcomes, limits.max_depth)
             await self._sql.execute("drop_unread", numbers=json.dumps([o.queued.id for o in batch.outcomes]))
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
-                await self._revisits.take_hints(hints, batch.now)
+                await self._revisits.apply_hints(hints, batch.now)
         refuted = [*batch.refuted, *await self._refuted_mirrors(batch.suspected_mains)]
         for each in refuted:
             row = each._asdict() | {"now": batch.now}
@@ -185,7 +185,7 @@ class Committer:
         for outcome in outcomes:
             if outcome.queued.kind is Kind.SITEMAP:
                 merge_sitemap_facts([FoundOffer(offer, outcome.queued.id) for offer in outcome.offers], offers)
-        numbers, touched = await self._offers.take(offers, max_depth, [o.queued.id for o in outcomes])
+        numbers, touched = await self._offers.store(offers, max_depth, [o.queued.id for o in outcomes])
         outcomes = await self._without_stale(outcomes)
         await self._insert_preferences(outcomes)
         await self._insert_answers(outcomes)
@@ -237,7 +237,7 @@ class Committer:
         nearer = [row.id for row in rows if row.depth < claimed[row.id]]
         if not nearer:
             return set()
-        return await self._offers.settle(await self._offers.entailed(nearer, max_depth), max_depth)
+        return await self._offers.apply_better(await self._offers.entailed(nearer, max_depth), max_depth)
 
     async def _store_pages(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
         bodies: dict[bytes, Body] = {}
@@ -319,7 +319,7 @@ class Committer:
     async def _log(self, requests: Collection[RequestRow], unread: Mapping[int, Fetched]) -> None:
         """Log requests, and keep those answers that are not read yet.
 
-        On PostgreSQL this takes the lock that numbers requests: it must come last in a commit.
+        On PostgreSQL this acquires the lock that numbers requests: it must come last in a commit.
         """
         for url_id, answer in unread.items():
             await self._sql.execute("put_unread", **unread_row(url_id, answer))
@@ -577,7 +577,7 @@ def _within(batch: list[Queued], pages: int) -> list[Queued]:
 
 
 def rup_offer_row(offered: FoundInfo) -> dict[str, object]:
-    """The contents of a /rupinfo.txt, as the statement ``put_rup_offer`` takes it."""
+    """The contents of a /rupinfo.txt, as parameters of the statement ``put_rup_offer``."""
     info = offered.info
     return {
         "site": offered.site,

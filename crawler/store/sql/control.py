@@ -1,4 +1,4 @@
-"""The orders of the operator: given by another process beside the running crawl, and taken by the crawl."""
+"""The orders of the operator: given by another process beside the running crawl, and read by the crawl."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.revisits import RevisitRows
 from crawler.store.sql.section import Access, StoreSection
 
-#: The statements that take out all that the store has of a URL, in this order. Bodies go when no page names them.
+#: The statements that delete all that the store has of a URL, in this order. Bodies go when no page names them.
 _FORGETTING = (
     "forget_page_bodies",
     "bodies_of",
@@ -49,11 +49,11 @@ class Maintenance(StoreSection):
         return Content(row.pages, row.versions, row.links)
 
     async def forget(self, numbers: Sequence[int], reason: Reason) -> Content:
-        """Take out the pages, versions, links and ranks of URLs, and exclude the URLs with ``reason``.
+        """Delete the pages, versions, links and ranks of URLs, and exclude the URLs with ``reason``.
 
         The bodies are deleted by :meth:`sweep_forgotten`. The request log and the addresses stay.
         """
-        taken = await self.content_of(numbers)
+        content = await self.content_of(numbers)
         rows = [{"id": number} for number in numbers]
         await self._sql.execute("erase_deleted")
         async with self._writing():
@@ -64,7 +64,7 @@ class Maintenance(StoreSection):
             await self._sql.execute("computations_behind")
             await self._readiness.refresh(await self._offers.groups(numbers))
             self._offers.forget()
-        return taken
+        return content
 
     async def redact(self, numbers: Sequence[int]) -> None:
         """Reduce the addresses of these URLs in the request log to their sites, and clear locations that name them.

@@ -175,7 +175,7 @@ class Offers:
                     found[url] = each
         return found
 
-    async def take(
+    async def store(
         self, offers: Mapping[str, FoundOffer], max_depth: int | None, ending: Sequence[int] = ()
     ) -> tuple[dict[str, int], set[int]]:
         """Store the best offer of each URL. ``ending`` are the URLs that the same transaction ends.
@@ -191,7 +191,7 @@ class Offers:
                 fresh[url] = found
             else:
                 numbers[url] = known.number
-        touched = await self._take_fresh(fresh, numbers, max_depth, ending) if fresh or ending else set()
+        touched = await self._store_fresh(fresh, numbers, max_depth, ending) if fresh or ending else set()
         if len(numbers) < len(offers):
             left_out = next(url for url in offers if url not in numbers)
             _LOG.warning(
@@ -208,7 +208,7 @@ class Offers:
         """Whether an offer may change a URL that was offered lately. A seed may have been excluded since."""
         return (offer.seed or offer.depth < known.depth) and offer.is_good
 
-    async def _take_fresh(
+    async def _store_fresh(
         self, fresh: Mapping[str, FoundOffer], numbers: dict[str, int], max_depth: int | None, ending: Sequence[int]
     ) -> set[int]:
         """Store offers that may be news; fills in ``numbers``, returns the groups with new work."""
@@ -218,9 +218,9 @@ class Offers:
         while rest:
             inserts, changed = await self._compare(rest, numbers)
             better |= changed
-            taken = await self._insert(list(inserts.values()))
-            queued += [n for n, row in inserts.items() if row["state"] == State.QUEUED and n not in taken]
-            rest = {url: found for url, found in rest.items() if numbers.get(url) in taken}
+            collided = await self._insert(list(inserts.values()))
+            queued += [n for n, row in inserts.items() if row["state"] == State.QUEUED and n not in collided]
+            rest = {url: found for url, found in rest.items() if numbers.get(url) in collided}
         await self.enqueue(queued)
         for url, (offer, _) in fresh.items():
             if url in numbers:
@@ -386,7 +386,7 @@ class Offers:
                 better[row.id] = FoundOffer(offer, None)
         return better
 
-    async def settle(self, better: Mapping[int, FoundOffer], max_depth: int | None) -> set[int]:
+    async def apply_better(self, better: Mapping[int, FoundOffer], max_depth: int | None) -> set[int]:
         """Apply offers that :meth:`entailed` or :meth:`nearer` found; returns the groups that have new work."""
         return await self.groups(await self._apply(better, max_depth))
 

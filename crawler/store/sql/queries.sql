@@ -78,7 +78,7 @@ LEFT JOIN robots_copy r ON r.id = w.robots_id ORDER BY w.ready_at DESC;
 DELETE FROM worker WHERE run_id = :run_id AND ended_at IS NULL AND ended_code = :ended_code;
 
 -- name: neighbours
--- The other workers whose processes can be looked up on this machine.
+-- The other workers whose processes this machine can check.
 SELECT id, pid FROM worker WHERE processes = :processes AND ended_at IS NULL AND id <> :worker;
 
 -- name: workers_ahead
@@ -126,9 +126,9 @@ UPDATE worker SET commits = commits + 1, requests = requests + :requests WHERE i
 -- name: end_worker
 UPDATE worker SET ended_at = :now, ended_code = :ended_code, ended_by = :ended_by WHERE id = :worker AND ended_at IS NULL;
 
--- name: pages_taken
--- Under a limit on the pages of a run: the pages taken, and those reserved for other workers.
-SELECT r.pages_before + (SELECT sum(pages) FROM worker WHERE run_id = r.id) AS taken,
+-- name: pages_used
+-- Under a limit on the pages of a run: the pages used, and those reserved for other workers.
+SELECT r.pages_before + (SELECT sum(pages) FROM worker WHERE run_id = r.id) AS used,
   (SELECT coalesce(sum(reserved), 0) FROM worker WHERE run_id = r.id AND id <> w.id AND ended_at IS NULL) AS reserved
 FROM worker w JOIN run r ON r.id = w.run_id WHERE w.id = :worker;
 
@@ -151,12 +151,12 @@ SELECT number, db, is_own FROM part ORDER BY number;
 -- name: insert_part
 INSERT INTO part (number, db, is_own) VALUES (:number, :db, :is_own);
 
--- name: count_taken
-UPDATE part SET taken = taken + :offers WHERE number = :part;
+-- name: count_received
+UPDATE part SET received = received + :offers WHERE number = :part;
 
 -- name: part_traffic
--- The other parts, with the offers that wait for each, and those that were taken in from it.
-SELECT p.number, p.db, (SELECT count(*) FROM outgoing o WHERE o.part = p.number) AS waiting, p.taken
+-- The other parts, with the offers that wait for each, and the number that was received from it.
+SELECT p.number, p.db, (SELECT count(*) FROM outgoing o WHERE o.part = p.number) AS waiting, p.received
 FROM part p WHERE p.is_own = 0 ORDER BY p.number;
 
 -- name: outgoing
@@ -382,11 +382,11 @@ SELECT count(*) AS n FROM frontier;
 -- name: excluded_count
 SELECT count(*) AS n FROM url WHERE state = 'excluded';
 
--- name: settle
-DELETE FROM unsettled;
+-- name: end_change
+DELETE FROM change_under_way;
 
--- name: unsettle
-INSERT INTO unsettled (since) VALUES (:now);
+-- name: begin_change
+INSERT INTO change_under_way (since) VALUES (:now);
 
 -- name: unfinished_copy
 SELECT source FROM store_copy WHERE done_at IS NULL ORDER BY source;
@@ -597,7 +597,7 @@ FROM given(:id bigint, :by_domain int)
 WHERE u.id = t.id AND u.seed = 0;
 
 -- name: exclude
--- A URL that was visited since it was looked up keeps its outcome.
+-- A URL that was visited since it was read keeps its outcome.
 UPDATE url AS u SET state = 'excluded', reason_code = t.reason_code, reason = t.reason
 FROM given(:reason_code text, :reason text, :id bigint)
 WHERE u.id = t.id AND u.state NOT IN ('fetched', 'redirected');
@@ -755,7 +755,7 @@ UPDATE site AS s SET group_id = g.id FROM given(:group_name text, :id bigint)
 JOIN politeness_group g ON g.name = t.group_name WHERE s.id = t.id;
 
 -- name: last_settings
-SELECT CASE WHEN EXISTS (SELECT 1 FROM unsettled) THEN '{}' ELSE settings END AS settings FROM run
+SELECT CASE WHEN EXISTS (SELECT 1 FROM change_under_way) THEN '{}' ELSE settings END AS settings FROM run
 WHERE id <> :run_id AND setting(auxiliary_run) IS NULL ORDER BY id DESC LIMIT 1;
 
 -- name: due_revisits
@@ -766,12 +766,12 @@ SELECT r.url_id, r.changes, r.watched_s, r.checked_at, r.hint IS NOT NULL AS is_
 FROM revisit r JOIN url u ON u.id = r.url_id
 LEFT JOIN hint_record h ON h.site_id = site_of(r.url_id) AND h.source = r.hint
 LEFT JOIN (SELECT site.id, t.registered_at FROM rup_server t JOIN site ON site.name = t.site
-  WHERE t.silent_at > :now AND t.exclude = '[]' AND t.include_only = '[]') told ON told.id = site_of(r.url_id)
+  WHERE t.silent_at > :now AND t.exclude = '[]' AND t.include_only = '[]') reporting ON reporting.id = site_of(r.url_id)
 WHERE r.due_at <= :now AND r.not_before < :not_before AND u.state <> 'queued'
   AND (r.hint IS NOT NULL OR NOT flag(:hinted_only))
   AND NOT EXISTS (SELECT 1 FROM sample_draw d WHERE d.stands = 1 AND u.depth >= d.held_from AND u.kind = 'page'
     AND u.hops = 0 AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id))
-  AND (told.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < latest(told.registered_at, :all_due_before)
+  AND (reporting.id IS NULL OR r.hint IS NOT NULL OR r.checked_at < latest(reporting.registered_at, :all_due_before)
     OR (r.failures > 0 AND u.state <> 'failed'));
 
 -- name: hint_sources
@@ -890,7 +890,7 @@ UPDATE url AS u SET state = 'excluded', reason_code = 'other_part', reason = :se
 FROM site s WHERE u.id in_numbers(:numbers) AND u.state = 'queued' AND s.id = site_of(u.id)
   AND s.other_part IS NOT NULL;
 
--- name: outgoing_taken
+-- name: delete_outgoing
 -- Numbers are never given twice: an offer that came since stays.
 DELETE FROM outgoing WHERE part = :part AND id in_numbers(:numbers);
 
@@ -937,7 +937,7 @@ UPDATE url AS u SET state = 'excluded', reason_code = 'forgotten', reason = t.re
 FROM given(:reason text, :id bigint) WHERE u.id = t.id;
 
 -- name: forgettable
--- What a JSON list of URLs would take out.
+-- The content that the deletion of a JSON list of URLs would remove.
 SELECT (SELECT count(*) FROM page WHERE url_id in_numbers(:numbers)) AS pages,
   (SELECT count(*) FROM page_version WHERE url_id in_numbers(:numbers)) AS versions,
   (SELECT count(*) FROM link WHERE source in_numbers(:numbers)) AS links;

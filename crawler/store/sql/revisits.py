@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from crawler.frontier.hints import ASKED_FOR, Heeded, Hint, HintKind, Refusal, folder_of, usable, with_folders
+from crawler.frontier.hints import ASKED_FOR, Hint, HintCounts, HintKind, Refusal, folder_of, usable, with_folders
 from crawler.frontier.offers import Offer
 from crawler.frontier.revisit import (
     BACK,
@@ -82,7 +82,7 @@ class RevisitRows:
 
     # --- planning -----------------------------------------------------------------------------
 
-    async def take_up(self, settings: RevisitSettings, now: float) -> None:
+    async def add_visited(self, settings: RevisitSettings, now: float) -> None:
         """Add the URLs that were visited by runs without ``--revisit``."""
         terms = {
             "first_s": settings.first_s,
@@ -91,8 +91,8 @@ class RevisitRows:
             "dynamic_tempo": TEMPO["DYNAMIC"],
             "min_interval_s": settings.min_interval_s,
         }
-        await self._sql.execute("take_up_pages", **terms)
-        await self._sql.execute("take_up_others", now=now, **terms)
+        await self._sql.execute("add_visited_pages", **terms)
+        await self._sql.execute("add_visited_others", now=now, **terms)
 
     async def queue_due(self, settings: RevisitSettings, now: float, since: float, *, hinted_only: bool) -> list[int]:
         """Queue the URLs that are due and not visited since ``since``, within the budget; returns their numbers."""
@@ -209,9 +209,9 @@ class RevisitRows:
 
     # --- hints --------------------------------------------------------------------------------
 
-    async def take_hints(
+    async def apply_hints(
         self, hints: Iterable[Hint], now: float, refusal: Refusal | None = None, most_new: int | None = None
-    ) -> tuple[Heeded, set[int]]:
+    ) -> tuple[HintCounts, set[int]]:
         """Bring revisits forward. If ``refusal`` gives the scope, also store new URLs: at most ``most_new``.
 
         Returns the counts of the hints, and the groups that have new work.
@@ -227,16 +227,16 @@ class RevisitRows:
             wanted = [(url, found) for url, found in offers.items() if found.offer.refusal is None]
             admitted = dict(wanted[:most_new])
             new, over = len(admitted), len(wanted) - len(admitted)
-            _, touched = await self._offers.take(admitted, None)
+            _, touched = await self._offers.store(admitted, None)
         asked = [hint for hint in latest if hint.source in ASKED_FOR and hint.kind is not HintKind.GONE]
-        told = [known[hint.url] for hint in asked if hint.url in known]
-        failed = [{"id": row.id} for row in await self._sql.fetch("failed_for_good", numbers=json.dumps(told))]
+        asked_numbers = [known[hint.url] for hint in asked if hint.url in known]
+        failed = [{"id": row.id} for row in await self._sql.fetch("failed_for_good", numbers=json.dumps(asked_numbers))]
         await self._sql.execute_many("requeue", failed)
         await self._offers.enqueue([row["id"] for row in failed])
         touched |= await self._offers.groups([row["id"] for row in failed])
         new += len(failed)
         moved = await self._move([(known[hint.url], hint) for hint in latest if hint.url in known], now)
-        return Heeded(moved, new, len(latest) - moved - new - over, over), touched
+        return HintCounts(moved, new, len(latest) - moved - new - over, over), touched
 
     async def _with_folders(self, hints: list[Hint], known: Mapping[str, int]) -> tuple[list[Hint], dict[str, int]]:
         """The hints with those for the folders of URLs that sources named on request, and the folders' numbers."""
@@ -262,13 +262,13 @@ class RevisitRows:
             asked = hint.source in ASKED_FOR
             counts = asked or trust >= DUE_CHANCE
             terms = {"source": hint.source, "at": hint.at, "why": f"reported as changed by {hint.source}"}
-            taken = await self._sql.fetch("take_hint", **terms, counts=counts, now=now, id=number, asked_for=asked)
-            moved += counts and bool(taken)
+            applied = await self._sql.fetch("apply_hint", **terms, counts=counts, now=now, id=number, asked_for=asked)
+            moved += counts and bool(applied)
         return moved
 
 
 def _end_row(outcome: Outcome, revisit: RevisitRecord) -> dict[str, object]:
-    """How a revisit ended, as the statement ``end_revisit`` takes it."""
+    """How a revisit ended, as parameters of the statement ``end_revisit``."""
     is_sitemap = outcome.queued.kind is Kind.SITEMAP
     return {
         "id": outcome.queued.id,
@@ -303,12 +303,12 @@ class Revisits(StoreSection):
         ``hinted_only``: only URLs that hints name. Returns how many URLs were queued.
         """
         async with self._writing():
-            await self._revisits.take_up(settings, now)
+            await self._revisits.add_visited(settings, now)
             numbers = await self._revisits.queue_due(settings, now, since, hinted_only=hinted_only)
             await self._readiness.refresh(await self._offers.groups(numbers), per_site)
         return len(numbers)
 
-    async def take_hints(
+    async def apply_hints(
         self,
         hints: Iterable[Hint],
         settings: RevisitSettings,
@@ -316,14 +316,14 @@ class Revisits(StoreSection):
         refusal: Refusal,
         *,
         most_new: int | None = None,
-    ) -> Heeded:
+    ) -> HintCounts:
         """Bring the revisits of known URLs forward, and store unknown URLs: at most ``most_new``.
 
         ``refusal(url, depth)`` is the refusal of the scope. Queues no revisit: :meth:`queue_due` does, within the
         budget.
         """
         async with self._writing():
-            await self._revisits.take_up(settings, now)
-            heeded, touched = await self._revisits.take_hints(hints, now, refusal, most_new)
+            await self._revisits.add_visited(settings, now)
+            counts, touched = await self._revisits.apply_hints(hints, now, refusal, most_new)
             await self._readiness.refresh(touched)
-        return heeded
+        return counts

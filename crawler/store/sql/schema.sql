@@ -5,7 +5,7 @@
 --
 -- The number of a URL packs the number of its site and a hash of its path (crawler/store/keys.py). All URLs of a site,
 -- and most links of a page, therefore stand together in the file. The hash has a random key in each store. Two paths of
--- one site may have the same hash: the store compares the paths, and the path that came later takes the next free number.
+-- one site may have the same hash: the store compares the paths, and the path that came later has the next free number.
 -- site_of(), first_url_of(), last_url_of() and path_hash_of() are rendered by crawler/store/keys.py.
 
 -- ---- runs and workers
@@ -22,7 +22,7 @@ CREATE TABLE run (                       -- one row per `crawler run` on this st
   pages_before INTEGER NOT NULL DEFAULT 0  -- pages in the store when the run began
 );
 
-CREATE TABLE unsettled (since REAL NOT NULL);  -- one row while a run with changed options is being begun
+CREATE TABLE change_under_way (since REAL NOT NULL);  -- one row while a run with changed options is being begun
 
 CREATE TABLE worker (                    -- one row per process that has crawled into this store
   id own_number(),
@@ -63,10 +63,10 @@ CREATE TABLE part (                      -- one row per database of a crawl on s
   number INTEGER PRIMARY KEY,            -- from 0
   db TEXT NOT NULL,                      -- as given to --part, paths from the root on
   is_own INT NOT NULL,                   -- 1: this store
-  taken INTEGER NOT NULL DEFAULT 0       -- offers of that part that were taken in
+  received INTEGER NOT NULL DEFAULT 0    -- offers of that part that this store received
 );
 
-CREATE TABLE outgoing (                  -- offers of URLs of other parts, until their parts have taken them in
+CREATE TABLE outgoing (                  -- offers of URLs of other parts, until their parts have received them
   id lasting_number(),
   part INT NOT NULL,                     -- part.number
   url TEXT NOT NULL,
@@ -392,7 +392,7 @@ CREATE TABLE rup_mail (                  -- the last mails read; a mail that is 
   site TEXT,                             -- of a report of a registered server; else NULL
   sequence_number INTEGER,
   verdict_code TEXT NOT NULL,            -- crawler.reasons.MailCode
-  verdict TEXT NOT NULL,                 -- its sentence: taken, or why not
+  verdict TEXT NOT NULL,                 -- its sentence
   changes INTEGER NOT NULL,              -- pages that the mail named and that became hints
   refused INTEGER NOT NULL               -- paths of another site, too long, or too many
 );

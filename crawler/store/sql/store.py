@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from crawler.errors import Setting, StoreError, UsageError
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
-from crawler.frontier.parts import PartLook, Parts, PartTraffic
+from crawler.frontier.parts import Parts, PartState, PartTraffic
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.model import Body, Fetched, Kind, RobotsCopy, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
@@ -193,7 +193,7 @@ class Store(ABC):
         self._waits_for_room = waits
 
     async def _count(self, statement: str) -> Any:
-        """The row of a statement that may take minutes. The crawl continues at the same time."""
+        """The row of a statement that may run for minutes. The crawl continues at the same time."""
         return await self._read.fetch_one(statement)
 
     @asynccontextmanager
@@ -240,13 +240,13 @@ class Store(ABC):
         await self.recover(now)
         async with self._writing():
             if "auxiliary_run" not in settings:
-                await self._sql.execute("settle")
+                await self._sql.execute("end_change")
             await self._revisits.sweep()
             await self._sql.execute("sweep_unread")
             await self._abandon_robots_waits()
             run = await self._sql.fetch_one("insert_run", now=now, version=VERSION, settings=json.dumps(settings))
         await self.bodies.delete_dropped()
-        await self.take_part(int(run.id), now, at_work=at_work)
+        await self.register_in_run(int(run.id), now, at_work=at_work)
         return self._run_id
 
     async def _abandon_robots_waits(self) -> None:
@@ -258,7 +258,7 @@ class Store(ABC):
             groups = await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))
             await self._readiness.refresh({row.group_id for row in groups})
 
-    async def take_part(self, run_id: int, now: float, *, at_work: bool) -> None:
+    async def register_in_run(self, run_id: int, now: float, *, at_work: bool) -> None:
         """Register for a run, as a worker or as a supervisor of workers that are about to start."""
         self._run_id = run_id
         if at_work:
@@ -304,7 +304,7 @@ class Store(ABC):
         return int((await self._read.fetch_one("last_request")).id)
 
     async def last_settings(self) -> dict[str, Any] | None:
-        """The settings of the run before this one; empty after :meth:`unsettle`."""
+        """The settings of the run before this one; empty after :meth:`begin_change`."""
         row = await self._read.fetch_one("last_settings", run_id=self._run_id)
         return None if row is None else dict(json.loads(row.settings))
 
@@ -324,7 +324,7 @@ class Store(ABC):
             await self._release_lost(now)
 
     @retrying
-    async def bury(self, worker: int, end: RunEnd, now: float) -> None:
+    async def end_worker(self, worker: int, end: RunEnd, now: float) -> None:
         """End a worker that is known to be dead, and release its groups at once."""
         async with self._writing():
             await self._workers.end(worker, end, now)
@@ -349,13 +349,13 @@ class Store(ABC):
         """
         return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id)).any_other)
 
-    async def unsettle(self, now: float) -> None:
+    async def begin_change(self, now: float) -> None:
         """Note that the store is being adapted to changed options.
 
         Until :meth:`start_run` the store conforms to no options, and :meth:`last_settings` is empty.
         """
         async with self._writing():
-            await self._sql.execute("unsettle", now=now)
+            await self._sql.execute("begin_change", now=now)
 
     @retrying
     async def recover(self, now: float) -> None:
@@ -438,7 +438,7 @@ class Store(ABC):
                 for url, refusal in urls[start : start + _SEEDS_AT_ONCE]
             }
             async with self._writing():
-                numbers, touched = await self._offers.take(batch, None)
+                numbers, touched = await self._offers.store(batch, None)
                 named = [{"id": number, "by_domain": int(url in domains)} for url, number in numbers.items()]
                 await self._sql.execute_many("set_seed", named)
                 await self._readiness.refresh(touched)
@@ -706,20 +706,20 @@ class Store(ABC):
                 await self._sql.execute("insert_part", **row)
         self._offers.parts = parts
 
-    async def part_look(self) -> PartLook:
-        """What other parts need to know of this one."""
-        row = await self._read.fetch_one("part_look")
+    async def part_state(self) -> PartState:
+        """The state of this part, for the other parts."""
+        row = await self._read.fetch_one("part_state")
         offers_to = frozenset(map(int, row.offers_to.split(","))) if row.offers_to else frozenset()
         has_ended = row.finished_at is not None
-        return PartLook(bool(row.has_begun), has_ended, bool(row.has_work), row.taken, row.seen_at, offers_to)
+        return PartState(bool(row.has_begun), has_ended, bool(row.has_work), row.received, row.seen_at, offers_to)
 
     async def part_traffic(self) -> list[PartTraffic]:
         """The exchange of this part with each other part."""
         rows = await self._read.fetch("part_traffic")
-        return [PartTraffic(row.number, row.db, row.waiting, row.taken) for row in rows]
+        return [PartTraffic(row.number, row.db, row.waiting, row.received) for row in rows]
 
     async def outgoing(self, part: int, limit: int) -> list[OutgoingOffer]:
-        """The oldest offers to another part that were not taken in yet."""
+        """The oldest offers to another part that it has not received yet."""
         return [
             OutgoingOffer(
                 row.id,
@@ -738,19 +738,19 @@ class Store(ABC):
         ]
 
     @retrying
-    async def outgoing_taken(self, part: int, numbers: Sequence[int]) -> None:
-        """Delete offers that the other part has taken in."""
+    async def delete_outgoing(self, part: int, numbers: Sequence[int]) -> None:
+        """Delete offers that the other part has received."""
         async with self._writing():
-            await self._sql.execute("outgoing_taken", part=part, numbers=json.dumps(list(numbers)))
+            await self._sql.execute("delete_outgoing", part=part, numbers=json.dumps(list(numbers)))
 
     @retrying
-    async def take_in(
+    async def receive_offers(
         self, part: int, offers: Sequence[Offer], max_depth: int | None, pages_per_site: int | None
     ) -> None:
         """Store offers of another part, in one transaction. Those that are known already change nothing."""
         async with self._writing():
-            _, touched = await self._offers.take(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
-            await self._sql.execute("count_taken", part=part, offers=len(offers))
+            _, touched = await self._offers.store(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
+            await self._sql.execute("count_received", part=part, offers=len(offers))
             await self._readiness.refresh(touched, pages_per_site)
 
     # --- snapshots and copies -----------------------------------------------------------------
@@ -767,7 +767,7 @@ class Store(ABC):
         """Drop the temporary tables, and read the newest state of the store again."""
         await self.query("ROLLBACK")
 
-    async def begin_settled_snapshot(self) -> None:
+    async def begin_complete_snapshot(self) -> None:
         """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""
         await self.begin_snapshot()
 

@@ -163,7 +163,7 @@ CREATE VIEW requests AS
 -- The links between contents: the main site's URL stands for a mirror's URL, the canonical URL for a duplicate if it was
 -- fetched, the end of a chain for each of its URLs. A chain that is a circle or longer than 16 steps is left as it is. A mirror's URL
 -- that was never requested is mapped by the mirror's Host line alone, if some URL of the mirror has a target: then the
--- crawl has taken up the main site.
+-- crawl knows a URL of the main site.
 CREATE VIEW links_glued AS
   WITH RECURSIVE step AS MATERIALIZED (
     SELECT u.id, u.target FROM url u JOIN url t ON t.id = u.target

@@ -126,8 +126,8 @@ class Workers:
 
         No other worker reserves pages before this transaction ends.
         """
-        row = await self._sql.fetch_one("pages_taken", worker=self.id)
-        return max_pages - int(row.taken), int(row.reserved)
+        row = await self._sql.fetch_one("pages_used", worker=self.id)
+        return max_pages - int(row.used), int(row.reserved)
 
     async def reserve(self, pages: int) -> None:
         """Reserve this number of pages for this worker, in place of those reserved before."""
@@ -135,7 +135,7 @@ class Workers:
 
 
 def pace_row(name: str, pace: Pace) -> dict[str, object]:
-    """The pace of a group, as the statement ``set_pace`` takes it."""
+    """The pace of a group, as parameters of the statement ``set_pace``."""
     return {
         "name": name,
         "next_at": pace.next_at,
@@ -160,7 +160,7 @@ def pace_of(row: Any) -> Pace:
 def processes() -> str | None:
     """The set of processes in which our process number is unique: the boot of this machine, and the PID namespace.
 
-    ``None`` if the system does not tell.
+    ``None`` if the system does not report it.
     """
     with suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -1,4 +1,4 @@
-"""Opening a SQLite file: pragmas, the schema, the lock, and the errors that a user is told."""
+"""Opening a SQLite file: pragmas, the schema, the lock, and the errors that a user sees."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _INTERRUPT_EVERY_S = 0.05
 #: The result codes of a disk without room, in the file, its WAL and the index of that.
 _NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _ROWS_AT_ONCE = 500
-_STEPS_BETWEEN_LOOKS = 20_000  # instructions of SQLite's virtual machine, less than a millisecond
+_STEPS_BETWEEN_CHECKS = 20_000  # instructions of SQLite's virtual machine, less than a millisecond
 _MAGIC = b"SQLite format 3\0"  # the first bytes of every SQLite file
 
 
@@ -175,7 +175,7 @@ async def rows_of(db: aiosqlite.Connection, sql: str, parameters: Parameters) ->
 async def interrupting(db: aiosqlite.Connection, seconds: float) -> AsyncIterator[None]:
     """See :meth:`crawler.store.sql.store.Store.deadline`."""
     until = monotonic_s() + seconds
-    await db.set_progress_handler(lambda: monotonic_s() >= until, _STEPS_BETWEEN_LOOKS)
+    await db.set_progress_handler(lambda: monotonic_s() >= until, _STEPS_BETWEEN_CHECKS)
     try:
         yield
     finally:
@@ -216,7 +216,7 @@ async def transaction(db: aiosqlite.Connection, path: Path) -> AsyncIterator[Non
 
 @asynccontextmanager
 async def reading(path: Path) -> AsyncIterator[None]:
-    """Turn an error of SQLite while reading into the error that a user is told."""
+    """Turn an error of SQLite while reading into the error that a user sees."""
     try:
         yield
     except sqlite3.Error as error:
@@ -281,9 +281,9 @@ def is_held(path: Path) -> bool:
 
 
 def holder(lock: Path) -> str:
-    """Who holds the lock file, such as `` (crawler run, process 1234)``; "" where the system does not tell.
+    """Who holds the lock file, such as `` (crawler run, process 1234)``; "" if the system does not report it.
 
-    The file itself could not say so: whoever tries to take the lock empties it.
+    The lock file itself cannot name its holder: each process that tries to lock it empties it.
     """
     try:
         inode = lock.stat().st_ino

@@ -210,7 +210,7 @@ SELECT (SELECT count(*) FROM url) AS urls, (SELECT count(*) FROM frontier) AS qu
     FROM request) AS requests,
   (SELECT count(*) FROM site) AS sites;
 
--- name: take_up_pages
+-- name: add_visited_pages
 -- Add pages that have no row yet. The tempo of a page without document state is 1.
 INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
 SELECT url_id, fetched_at + :first_s * tempo, fetched_at + :min_interval_s, fetched_at, :watched_s * tempo,
@@ -219,8 +219,8 @@ SELECT url_id, fetched_at + :first_s * tempo, fetched_at + :min_interval_s, fetc
     CASE p.document_state WHEN 'STATIC' THEN :static_tempo WHEN 'DYNAMIC' THEN :dynamic_tempo ELSE 1.0 END AS tempo
   FROM page p WHERE p.url_id NOT IN (SELECT url_id FROM revisit));
 
--- name: take_up_others
--- Add redirects and sitemaps: as take_up_pages, with the current time in place of the visit's.
+-- name: add_visited_others
+-- Add redirects and sitemaps: as add_visited_pages, with the current time in place of the visit's.
 INSERT INTO revisit (url_id, due_at, not_before, checked_at, watched_s, why)
 SELECT id, :now + :first_s * tempo, :now + :min_interval_s, :now, :watched_s * tempo, 'its first revisit' FROM (
   SELECT id, :static_tempo AS tempo FROM url  -- by the index url_out
@@ -239,7 +239,7 @@ UPDATE url SET state = 'queued', attempts = 0, (due_at, reason_code, reason) = (
   SELECT r.due_at, :reason_code, :reason FROM revisit r WHERE r.url_id = url.id)
 WHERE id IN (SELECT value FROM json_each(:numbers)) AND state <> 'queued';
 
--- name: take_hint
+-- name: apply_hint
 -- Bring a revisit forward, unless the URL was checked since the hint. The least interval does not delay a hint that was
 -- asked for.
 UPDATE revisit SET hint = :source, hinted_at = :at,
@@ -282,14 +282,14 @@ VALUES (:run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups);
 INSERT INTO sample (url_id, stratum, walk, probability, site_probability)
 VALUES (:url_id, :stratum, :walk, :probability, :site_probability);
 
--- name: part_look
--- What other parts need to know of this one, in one statement: it must be one moment.
+-- name: part_state
+-- The state of this part for the others, in one statement: it must be of one moment.
 SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
   (SELECT finished_at FROM run WHERE json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY id DESC LIMIT 1)
     AS finished_at,
   EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
     OR EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by IS NOT NULL) AS has_work,
-  (SELECT coalesce(sum(taken), 0) FROM part) AS taken,
+  (SELECT coalesce(sum(received), 0) FROM part) AS received,
   (SELECT max(seen_at) FROM heartbeat) AS seen_at,
   (SELECT group_concat(part) FROM (SELECT DISTINCT part FROM outgoing) AS o) AS offers_to;
 

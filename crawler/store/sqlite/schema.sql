@@ -4,7 +4,7 @@ CREATE TABLE heartbeat (                 -- one row per process of the last run
   run_id INTEGER NOT NULL,
   pid INTEGER NOT NULL,
   seen_at REAL NOT NULL,
-  memory_bytes INTEGER,                  -- resident; NULL if the system does not tell
+  memory_bytes INTEGER,                  -- resident; NULL if the system does not report it
   lag_s REAL NOT NULL,                   -- the longest delay of the event loop since the last heartbeat
   low_disk TEXT,                         -- the disk for whose free space the process pauses
   look_ups TEXT NOT NULL DEFAULT '{}',   -- look-ups of names by outcome, as JSON

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from crawler.frontier.offers import KnownUrl, Offer, weigh
-from crawler.frontier.parts import PartLook, Parts, is_quiet, part_of
+from crawler.frontier.parts import Parts, PartState, is_quiet, part_of
 from crawler.model import Kind, State
 from crawler.reasons import Reason, ReasonCode
 
-IDLE = PartLook(
-    has_begun=True, has_ended=False, has_work=False, taken=3, seen_at=1.0, offers_to=frozenset()
+IDLE = PartState(
+    has_begun=True, has_ended=False, has_work=False, received=3, seen_at=1.0, offers_to=frozenset()
 )  # of three parts
 
 
@@ -41,7 +41,7 @@ def test_the_sites_of_a_domain_are_of_one_part() -> None:
         (IDLE._replace(offers_to=frozenset({0}), has_ended=True), False),  # the first part takes them in nevertheless
     ],
 )
-def test_a_look_is_quiet_if_no_part_at_work_has_work_or_gets_some(second: PartLook, quiet: bool) -> None:
+def test_a_look_is_quiet_if_no_part_at_work_has_work_or_gets_some(second: PartState, quiet: bool) -> None:
     assert is_quiet({0: IDLE, 1: second, 2: IDLE._replace(has_ended=True)}) is quiet
 
 

@@ -137,8 +137,8 @@ def test_rules_below_a_misspelt_user_agent_line_bind_its_robots_in_strict_alone(
 def test_few_doubts_are_shown_and_all_are_counted() -> None:
     found = doubts("User-agent: *\n" + "Disallow: a\n" * 1000)
     assert (len(found.first), found.count) == (MAX_DOUBTS, 1000)
-    assert found.told()[-1] == "980 more such lines, not shown"
-    assert len(found.told()) == MAX_DOUBTS + 1
+    assert found.sentences()[-1] == "980 more such lines, not shown"
+    assert len(found.sentences()) == MAX_DOUBTS + 1
 
 
 def test_the_displayed_text_of_a_line_is_short_and_printable() -> None:

@@ -39,6 +39,6 @@ async def test_a_failure_is_told_without_the_secret(
     said: list[str] = []
     await notify(HOOK, SUMMARY, "", said.append)
     (sentence,) = said
-    assert sentence.startswith("--notify: hooks.test did not take the summary: ")
+    assert sentence.startswith("--notify: hooks.test did not accept the summary: ")
     assert "secret" not in sentence
     assert why in sentence

@@ -49,4 +49,4 @@ def test_each_reference_names_a_setting() -> None:
     ],
 )
 def test_each_front_end_has_its_own_names(error: UsageError, python: str, terminal: str) -> None:
-    assert (str(error), error.told(terminal_name)) == (python, terminal)
+    assert (str(error), error.message(terminal_name)) == (python, terminal)

@@ -199,7 +199,7 @@ def test_each_front_end_prints_its_own_name_of_a_setting() -> None:
         apply(Settings(), {"politeness.delay": -1.0}, source="here")
     wanted = 'must be a number of seconds, 0 or more, or a text such as "500 ms", "2 minutes", "30 days"'
     assert str(caught.value) == f"here: politeness.delay = -1.0: {wanted}"
-    assert caught.value.told(terminal_name) == f"here: --delay -1.0: {wanted}"
+    assert caught.value.message(terminal_name) == f"here: --delay -1.0: {wanted}"
     assert caught.value.key == "politeness.delay"
 
 
@@ -208,7 +208,7 @@ def test_an_error_in_a_file_has_the_names_of_the_file_on_the_command_line_too(tm
     path.write_text("[politeness]\ndelay = -1\n")
     with pytest.raises(ConfigError) as caught:
         load_file(Settings(), path)
-    assert "c.toml: line 2: politeness.delay = -1: must be" in caught.value.told(terminal_name)
+    assert "c.toml: line 2: politeness.delay = -1: must be" in caught.value.message(terminal_name)
 
 
 def test_the_settings_of_a_run_are_read_back_from_the_store() -> None:

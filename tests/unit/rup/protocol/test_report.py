@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.rup.protocol import answers
-from crawler.rup.protocol.info import NoInfo, RupInfo, read_info, takes, write_info
+from crawler.rup.protocol.info import NoInfo, RupInfo, allows_patterns, read_info, write_info
 from crawler.rup.protocol.mail import ReceivedReport, read_mail
 from crawler.rup.protocol.report import Change, ChangeKind, Report, Unreadable, read_report, write_report
 from crawler.rup.protocol.units import Span
@@ -139,7 +139,7 @@ def test_a_text_without_a_cgi_is_not_a_rupinfo(body: bytes) -> None:
 
 
 def test_a_server_states_its_accepted_patterns() -> None:
-    assert takes([".*"], ["/a", "/b"])
-    assert takes(["/a", "/b"], ["/a"])
-    assert not takes(["/a"], ["/b"])
-    assert not takes([], ["/b"])
+    assert allows_patterns([".*"], ["/a", "/b"])
+    assert allows_patterns(["/a", "/b"], ["/a"])
+    assert not allows_patterns(["/a"], ["/b"])
+    assert not allows_patterns([], ["/b"])

@@ -173,7 +173,7 @@ def test_a_signed_request_confirms_an_address_once_a_report_to_it_has_left() -> 
         for before in (ROBOT, replace(ROBOT, reported_at=2000.0, sequence_number=1)):
             _, effect = ask(asked, Known(before))
             assert effect in (None, Put(before, "r@b.example"))
-        taken = replace(ROBOT, reported_at=2000.0, taken_at=2001.0)
+        taken = replace(ROBOT, reported_at=2000.0, accepted_at=2001.0)
         assert ask(asked, Known(taken))[1] == Put(replace(taken, confirmed=True), "r@b.example")
 
 
@@ -218,7 +218,7 @@ def test_an_address_that_had_mail_under_another_registration_gets_no_first_repor
     assert "address now: " in answer.html
     assert isinstance(effect, Put)
     assert not may_report(effect.registration)
-    assert effect.registration.taken_at == 2001.0
+    assert effect.registration.accepted_at == 2001.0
     known = Known(replace(ROBOT, confirmed=True), mailed=MailHistory(2000.0, 2001.0))
     _, effect = ask(ModifyPreferences("KEY", "r@b.example", "new@b.example"), known)
     assert isinstance(effect, Put)
@@ -239,10 +239,10 @@ def test_modify_keeps_preferences_that_are_not_named() -> None:
 
 
 def test_a_new_address_must_be_confirmed() -> None:
-    robot = replace(ROBOT, confirmed=True, reported_at=3000.0, taken_at=3001.0, token="OLD")
+    robot = replace(ROBOT, confirmed=True, reported_at=3000.0, accepted_at=3001.0, token="OLD")
     _, effect = ask(ModifyPreferences("KEY", "r@b.example", "new@b.example"), Known(robot))
     moved = replace(
-        robot, email="new@b.example", registered_at=5000.0, confirmed=False, reported_at=None, taken_at=None,
+        robot, email="new@b.example", registered_at=5000.0, confirmed=False, reported_at=None, accepted_at=None,
         token="SECRET",
     )  # fmt: skip
     assert effect == Put(moved, "r@b.example")

@@ -10,7 +10,7 @@ import pytest
 from crawler.rup.protocol.report import ChangeKind
 from crawler.rup.server.tree import FileState, Scanned, Tree, scan
 
-SOON = 4e9  # any file is settled by then
+SOON = 4e9  # any file is old enough by then
 
 
 class Watched:
