@@ -27,7 +27,6 @@ from crawler.report import charts, formats, geometry
 from crawler.report.facts import Facts, RunRow, SiteRow
 from crawler.report.labels import ROBOTS_TONES, STATES
 from crawler.report.run_settings import described_settings
-from crawler.report.site_graph import picture
 from crawler.sampling import load
 from crawler.store.location import db_argument
 from crawler.version import VERSION
@@ -105,7 +104,6 @@ def _environment() -> Environment:
         estimates=lambda: load("terminal"),
         db_argument=db_argument,
         many=many,
-        picture=picture,
         remedy=remedy,
         robots_meanings=_robots_meanings,
         runs_by_settings=_runs_by_settings,
