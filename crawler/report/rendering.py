@@ -19,8 +19,8 @@ from markupsafe import Markup
 
 from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
+from crawler.cli.templates import fit, template_environment
 from crawler.formatting import duration, many, size
-from crawler.html_templates import template_environment
 from crawler.inspect.why import remedy
 from crawler.model import RobotsAction, State
 from crawler.report import charts, formats, geometry
@@ -88,7 +88,7 @@ def _runs_by_settings(runs: Sequence[RunRow]) -> list[_RunGroup]:
 
 
 def _environment() -> Environment:
-    environment = template_environment("crawler.report", shows_strangers=True)
+    environment = template_environment("crawler.report", finalize=fit)
     shown = {name: getattr(formats, name) for name in ("short", "count", "percent", "moment")}
     shown |= {"size": size, "duration": duration}
     environment.filters.update(shown)

@@ -219,5 +219,5 @@ async def test_the_settings_of_a_run_are_described_in_words(tmp_path: Path) -> N
 
 def test_a_missing_jinja_is_a_usage_error_that_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(UsageError, match=r"`crawler report` needs Jinja2; .* pip install '\.\[report\]'"):
+    with pytest.raises(UsageError, match=r"`crawler report` needs jinja2; .* pip install '\.\[report\]'"):
         require_html(tmp_path / "report.html")
