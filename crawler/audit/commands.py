@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from crawler.audit.appendix import check_appendix, digest_of
-from crawler.audit.markdown_report import write_report
 from crawler.audit.run_audit import run_audit
 from crawler.audit.sites_file import write_sites
 from crawler.audit.terminal import render, render_appendix
@@ -16,7 +15,7 @@ from crawler.cli.output import print_json
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
-from crawler.errors import UsageError
+from crawler.errors import UsageError, requiring
 from crawler.settings.stores import existing_store
 
 
@@ -27,7 +26,7 @@ from crawler.settings.stores import existing_store
     "--report",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.md",
-    help="Also write the result as a Markdown document.",
+    help="Also write the result as a Markdown document. Needs the extra `report`.",
 )
 @click.option(
     "--sites",
@@ -47,6 +46,10 @@ def audit(db: str, as_json: bool, report: Path | None, sites: Path | None, appen
         if report is not None or sites is not None:
             raise UsageError("--report and --sites are made from a store; leave them out with --appendix")
         return _check_appendix(appendix, as_json)
+
+    if report is not None:
+        with requiring("report", "--report", "jinja2"):
+            from crawler.audit.document import write_report
 
     async def run() -> int:
         async with existing_store(store_at(db)) as store:

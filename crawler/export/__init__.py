@@ -1,8 +1,7 @@
 """Exports the results of a crawl to files for other tools, streamed from the store in bounded memory.
 
 ``view_columns`` lists the columns of the views, and ``job`` selects the rows. One module writes each family of formats:
-``tables``, ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This module maps the names of formats to them. Apart
-from that, ``warc_recorder`` and ``warc_exchange`` record requests while a crawl runs.
+``tables``, ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This module maps the names of formats to them.
 """
 
 from __future__ import annotations

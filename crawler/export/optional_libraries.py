@@ -10,5 +10,5 @@ from crawler.errors import requiring
 
 def load(module: str, extra: str = "export") -> Any:
     """Import a module. Raises :class:`UsageError` that says what to install if its package is missing."""
-    with requiring(extra, "this export", module.partition(".")[0]):
+    with requiring(extra, "this export", module.partition(".")[0], "jinja2"):
         return import_module(module)

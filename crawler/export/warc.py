@@ -6,36 +6,39 @@ that was sent, so the records are rebuilt from it. The warcinfo record says how,
 
 from __future__ import annotations
 
-import io
 import json
-import re
-import zlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
 from crawler.audit.records import RunRecord
 from crawler.errors import UsageError
 from crawler.export.job import NO_BODY, SQL, Job
-from crawler.export.optional_libraries import load
 from crawler.fetch.decoding import ACCEPT_ENCODING
 from crawler.model import Preference
-from crawler.preferences.purposes import sentence_of
 from crawler.url import split
-from crawler.version import VERSION
+from crawler.warc.records import (
+    REQUEST,
+    RESPONSE,
+    WARC_FIELDS,
+    digest,
+    gzip_member,
+    new_id,
+    one_line,
+    preference_fields,
+    record,
+    warc_date,
+    warc_fields,
+    warcinfo,
+)
 
-WARC_FORMAT = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 REBUILT = (
     "Rebuilt from a crawl's store. Exact: the body without its content and transfer codings, status, ETag, "
     "Last-Modified, times. Rebuilt: the status line; Content-Type, with the charset that the page was read in; "
     "Content-Length, of the body as it is here; the request, from the run's settings. "
     "Missing: other response headers, chunking, the server's address."
 )
-
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,7 @@ async def write_warc(job: Job) -> None:
     agents = await agents_of(job)
     file.write(records.warcinfo(name, agents, job.now).data)
     async for page, body in archived_pages(job):
-        for record in records.of(page, body, agents.get(page.run_id)):
-            file.write(record.data)
+        file.writelines(each.data for each in records.of(page, body, agents.get(page.run_id)))
 
 
 async def archived_pages(job: Job) -> AsyncIterator[tuple[ArchivedPage, bytes]]:
@@ -124,65 +126,55 @@ async def agents_of(job: Job) -> dict[int | None, Agent]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as it is written to the file, and its WARC-Payload-Digest (none for warcinfo)."""
+    """A record as it is written to the file, and its WARC-Payload-Digest (none but of a response)."""
 
     data: bytes
-    digest: str | None
+    digest: str | None = None
 
 
 class Records:
-    """Makes the records of one file, beginning with warcinfo. Raises :class:`UsageError` if warcio is missing."""
+    """Makes the records of one file, beginning with warcinfo."""
 
     def __init__(self, *, compress: bool) -> None:
         self._compress = compress
-        self._out = io.BytesIO()
-        self._writer = load("warcio.warcwriter").WARCWriter(self._out, gzip=False, warc_version="1.1")
-        self._head = load("warcio.statusandheaders").StatusAndHeaders
 
     def warcinfo(self, filename: str, agents: dict[int | None, Agent], now: float) -> Record:
         fields = [
-            ("software", f"polite-crawler/{VERSION}"),
-            ("format", "WARC File Format 1.1"),
-            ("conformsTo", WARC_FORMAT),
-            *[("operator", contact) for contact in sorted({agent.contact for agent in agents.values()}) if contact],
+            *[("operator", contact) for contact in sorted({agent.contact for agent in agents.values()})],
             *[("http-header-user-agent", said) for said in sorted({agent.user_agent for agent in agents.values()})],
             ("description", REBUILT),
         ]
-        headers = {"WARC-Date": warc_date(now)} | ({"WARC-Filename": filename} if filename else {})
-        info = self._record("", "warcinfo", warc_fields(fields), headers)
-        self._info_id = self._last_id
-        return info
+        self._info_id, info = warcinfo(filename, fields, now)
+        return Record(self._written(info))
 
     def of(self, page: ArchivedPage, body: bytes, agent: Agent | None) -> list[Record]:
         """The records of a page, beginning with the response. Without an agent there is no request record."""
-        headers = {"WARC-Date": warc_date(page.at), "WARC-Warcinfo-ID": self._info_id}
-        response = self._head(_status_line(page.status), _response_headers(page, body), protocol="HTTP/1.1")
-        made = [self._record(page.url, "response", body, dict(headers), response)]
-        headers["WARC-Concurrent-To"] = self._last_id
+        common = [("WARC-Target-URI", page.url), ("WARC-Date", warc_date(page.at)), ("WARC-Warcinfo-ID", self._info_id)]
+        first, payload = new_id(), digest(body)
+        head = _http_head(f"HTTP/1.1 {_status_line(page.status)}", _response_headers(page, body))
+        fields = [*common, ("WARC-Payload-Digest", payload)]
+        made = [Record(self._written(record("response", first, fields, head + body, RESPONSE)), payload)]
+        common.append(("WARC-Concurrent-To", first))
         if agent is not None:
             lines = [("Host", split(page.url).site.partition("://")[2]), *agent.headers]
-            request = self._head(f"GET {split(page.url).path} HTTP/1.1", lines, is_http_request=True)
-            made.append(self._record(page.url, "request", b"", dict(headers), request))
-        made.append(self._record(page.url, "metadata", warc_fields(_metadata(page)), dict(headers)))
+            request = _http_head(f"GET {split(page.url).path} HTTP/1.1", lines)
+            made.append(Record(self._written(record("request", new_id(), common, request, REQUEST))))
+        about = warc_fields(_metadata(page))
+        made.append(Record(self._written(record("metadata", new_id(), common, about, WARC_FIELDS))))
         return made
 
-    def _record(self, url: str, kind: str, payload: bytes, headers: dict[str, str], http: Any = None) -> Record:
-        record = self._writer.create_warc_record(
-            url, kind, io.BytesIO(payload), len(payload), warc_headers_dict=headers, http_headers=http
-        )
-        self._last_id = str(record.rec_headers.get_header("WARC-Record-ID"))
-        self._out.seek(0)
-        self._out.truncate()
-        self._writer.write_record(record)
-        whole = self._out.getvalue()
-        data = zlib.compress(whole, level=6, wbits=31) if self._compress else whole
-        return Record(data, record.rec_headers.get_header("WARC-Payload-Digest"))
+    def _written(self, content: bytes) -> bytes:
+        return gzip_member(content) if self._compress else content
+
+
+def _http_head(first: str, headers: Sequence[tuple[str, str]]) -> bytes:
+    return "".join([f"{first}\r\n", *(f"{name}: {value}\r\n" for name, value in headers), "\r\n"]).encode()
 
 
 def _response_headers(page: ArchivedPage, body: bytes) -> list[tuple[str, str]]:
     kind = page.content_type + (f"; charset={page.charset}" if page.charset else "")
     headers = [("Content-Type", kind), ("ETag", page.etag), ("Last-Modified", page.last_modified)]
-    known = [(name, _CONTROLS.sub(" ", value)) for name, value in headers if value and value.isascii()]
+    known = [(name, one_line(value)) for name, value in headers if value and value.isascii()]
     return [*known, ("Content-Length", str(len(body)))]
 
 
@@ -200,23 +192,8 @@ def _preferences(stored: str | None) -> list[Preference]:
     return [Preference(**one) for one in json.loads(stored)] if stored else []
 
 
-def preference_fields(preferences: Iterable[Preference]) -> list[tuple[str, str]]:
-    """A field for each preference about use: ``preference: train-ai=n (line 4 of robots.txt, Content-Usage: …)``."""
-    return [("preference", f"{one.category}={one.value} ({sentence_of(one)})") for one in preferences]
-
-
-def warc_fields(fields: Sequence[tuple[str, str]]) -> bytes:
-    """The fields as ``application/warc-fields``, without empty ones."""
-    return "".join(f"{name}: {_CONTROLS.sub(' ', value)}\r\n" for name, value in fields if value).encode()
-
-
 def _status_line(status: int) -> str:
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return f"{status} "
-
-
-def warc_date(epoch_s: float) -> str:
-    """The time as ``WARC-Date`` writes it, in UTC with microseconds (WARC 1.1, 5.4)."""
-    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 from jinja2 import Environment
 
 from crawler.atomic_files import AtomicFiles
+from crawler.cli.templates import template_environment
 from crawler.clock import iso
 from crawler.errors import Setting, UsageError
-from crawler.html_templates import template_environment
 from crawler.identity.directory import MEDIA_TYPE, WELL_KNOWN, directory, possession_proof
 from crawler.identity.keys import DIRECTORY_MAX_AGE_S, published, read
 from crawler.preferences.purposes import refusals_of
@@ -127,7 +127,7 @@ def _seconds(value: float) -> str:
 
 
 def _environment() -> Environment:
-    made = template_environment("crawler.identity", shows_strangers=False)
+    made = template_environment("crawler.identity")
     made.filters["seconds"] = _seconds
     return made
 

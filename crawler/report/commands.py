@@ -38,7 +38,7 @@ def report(out: Path, db: str) -> int:
 
 
 def _said(facts: Facts) -> str:
-    pages = f"{many(facts.counts.pages, 'page')} of {many(facts.graph.fetched_sites, 'site')}"
+    pages = f"{many(facts.counts.pages, 'page')} of {many(facts.fetched_sites, 'site')}"
     if isinstance(facts.audit, str):
         return f"{pages}; the audit is impossible: {facts.audit}"
     violations = facts.audit.violation_count

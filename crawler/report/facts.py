@@ -165,18 +165,6 @@ class DoubtfulSite:
 
 
 @dataclass(frozen=True, slots=True)
-class SiteGraph:
-    """Sites and the links between them.
-
-    ``sites`` are (name, pages fetched). ``links`` counts links by (source, target), both as indexes into ``sites``.
-    """
-
-    sites: Sequence[tuple[str, int]]
-    links: Mapping[tuple[int, int], int]
-    fetched_sites: int  # sites with pages, including those that are not in ``sites``
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     """All data of the report.
 
@@ -212,7 +200,7 @@ class Facts:
     sites: Sequence[SiteRow]
     mirrors: Sequence[MirrorRow]
     all_mirrors: int  # ``mirrors`` has the first of these
-    graph: SiteGraph
+    fetched_sites: int  # sites with pages, all of them
     most_linked: Sequence[PageRow]
     largest: Sequence[PageRow]
     slowest: Sequence[PageRow]

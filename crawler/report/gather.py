@@ -28,7 +28,6 @@ from crawler.report.facts import (
     PageRow,
     ReasonGroup,
     RunRow,
-    SiteGraph,
     SiteRow,
     Slot,
     Timeline,
@@ -47,7 +46,6 @@ MAX_MIRRORS = 100
 MAX_DOUBTFUL_SITES = 50
 MAX_PAGES = 15
 MAX_BROKEN_TARGETS = 100
-MAX_GRAPH_SITES = 60
 MAX_SEEDS = 10
 _MAX_LINKING_PAGES = 3
 _MAX_GROUPS = 12
@@ -101,7 +99,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
             sites=await _sites(store),
             mirrors=[MirrorRow(**row) for row in await store.query(_SQL["mirrors"], {"limit": MAX_MIRRORS})],
             all_mirrors=totals["mirrors"],
-            graph=await _graph(store, totals["fetched_sites"]),
+            fetched_sites=totals["fetched_sites"],
             most_linked=await _pages(store, "most_linked", now),
             largest=await _pages(store, "largest", now),
             slowest=await _pages(store, "slowest", now),
@@ -231,14 +229,3 @@ async def _doubtful_sites(store: Store) -> tuple[list[DoubtfulSite], int]:
                 put = heappush if len(first) < MAX_DOUBTFUL_SITES else heappushpop
                 put(first, (site.fetched, -site.site_id, DoubtfulSite(site.site, site.fetched, found)))
     return [site for *_, site in sorted(first, reverse=True)], number
-
-
-async def _graph(store: Store, fetched_sites: int) -> SiteGraph:
-    limit = {"limit": MAX_GRAPH_SITES}
-    sites = await store.query(_SQL["graph_sites"], limit)
-    places = {row["site_id"]: place for place, row in enumerate(sites)}
-    links = {
-        (places[row["source_site_id"]], places[row["target_site_id"]]): row["links"]
-        for row in await store.query(_SQL["graph_links"], limit)
-    }
-    return SiteGraph([(row["site"], row["fetched"]) for row in sites], links, fetched_sites)

@@ -180,27 +180,6 @@ LEFT JOIN robots_by_id r ON r.robots_copy = t.robots_copy
 -- name: mirrors
 SELECT site, main_site, evidence, sample, confidence, leads_to, contradiction FROM mirrors ORDER BY main_site, site LIMIT :limit
 
--- name: graph_sites
--- The sites in the picture: those with most pages, then those with most links to them from other sites.
-SELECT s.site_id, s.site, s.fetched FROM sites_by_id s
-LEFT JOIN (
-  SELECT target_site_id AS site_id, count(*) AS links FROM links_by_id
-  WHERE source_site_id <> target_site_id GROUP BY 1) AS l ON l.site_id = s.site_id
-WHERE s.fetched > 0 OR l.links > 0 ORDER BY s.fetched DESC, coalesce(l.links, 0) DESC, s.site_id LIMIT :limit
-
--- name: graph_links
--- How many links lead from one site to another, if both are in the picture.
-WITH shown AS MATERIALIZED (
-  SELECT s.site_id FROM sites_by_id s
-  LEFT JOIN (
-    SELECT target_site_id AS site_id, count(*) AS links FROM links_by_id
-    WHERE source_site_id <> target_site_id GROUP BY 1) AS l ON l.site_id = s.site_id
-  WHERE s.fetched > 0 OR l.links > 0 ORDER BY s.fetched DESC, coalesce(l.links, 0) DESC, s.site_id LIMIT :limit)
-SELECT source_site_id, target_site_id, count(*) AS links FROM links_by_id
-WHERE source_site_id <> target_site_id AND source_site_id IN (SELECT site_id FROM shown)
-  AND target_site_id IN (SELECT site_id FROM shown)
-GROUP BY 1, 2
-
 -- ---- notable pages ------------------------------------------------------------------------------------------------
 
 -- name: most_linked

@@ -19,15 +19,14 @@ from markupsafe import Markup
 
 from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
+from crawler.cli.templates import fit, template_environment
 from crawler.formatting import duration, many, size
-from crawler.html_templates import template_environment
 from crawler.inspect.why import remedy
 from crawler.model import RobotsAction, State
 from crawler.report import charts, formats, geometry
 from crawler.report.facts import Facts, RunRow, SiteRow
 from crawler.report.labels import ROBOTS_TONES, STATES
 from crawler.report.run_settings import described_settings
-from crawler.report.site_graph import picture
 from crawler.sampling import load
 from crawler.store.location import db_argument
 from crawler.version import VERSION
@@ -89,7 +88,7 @@ def _runs_by_settings(runs: Sequence[RunRow]) -> list[_RunGroup]:
 
 
 def _environment() -> Environment:
-    environment = template_environment("crawler.report", shows_strangers=True)
+    environment = template_environment("crawler.report", finalize=fit)
     shown = {name: getattr(formats, name) for name in ("short", "count", "percent", "moment")}
     shown |= {"size": size, "duration": duration}
     environment.filters.update(shown)
@@ -105,7 +104,6 @@ def _environment() -> Environment:
         estimates=lambda: load("terminal"),
         db_argument=db_argument,
         many=many,
-        picture=picture,
         remedy=remedy,
         robots_meanings=_robots_meanings,
         runs_by_settings=_runs_by_settings,

@@ -31,26 +31,11 @@ for (const part of document.querySelectorAll("g.tip")) {
   title.remove(); // or the browser would show its own as well
 }
 
-const related = (svg, part) => {
-  const { n, a, b } = part.dataset;
-  const near = new Set(n === undefined ? [a, b] : [n]);
-  for (const edge of svg.querySelectorAll(".edge")) {
-    const on = n === undefined ? edge === part : edge.dataset.a === n || edge.dataset.b === n;
-    edge.classList.toggle("on", on);
-    if (on) near.add(edge.dataset.a).add(edge.dataset.b);
-  }
-  for (const node of svg.querySelectorAll(".node")) node.classList.toggle("on", near.has(node.dataset.n));
-  svg.classList.add("chosen");
-};
-
 document.addEventListener("pointerover", (event) => {
   const part = event.target.closest("g.tip");
   tip.hidden = !part;
-  for (const svg of document.querySelectorAll(".graph.chosen")) svg.classList.remove("chosen");
   if (!part) return;
   tip.textContent = part.dataset.tip;
-  const graph = part.closest(".graph");
-  if (graph) related(graph, part);
 });
 
 document.addEventListener("pointermove", (event) => {

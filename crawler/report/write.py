@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 
 from crawler.atomic_files import AtomicFiles
-from crawler.errors import UsageError, missing_extra
+from crawler.errors import UsageError, requiring
 from crawler.report.facts import Facts
 
 
@@ -15,8 +15,8 @@ def require_html(out: Path) -> Path:
 
     Raises :class:`UsageError`, also if the extra ``report`` is not installed.
     """
-    if find_spec("jinja2") is None:
-        raise missing_extra("`crawler report` needs Jinja2", "report")
+    with requiring("report", "`crawler report`", "jinja2"):
+        import_module("jinja2")
     if out.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{out}: the report is an HTML file; name it like report.html")
     if not out.parent.is_dir():

@@ -53,8 +53,8 @@ from crawler.url import address_for, host_of, is_loopback, literal_address
 from crawler.version import VERSION
 
 if TYPE_CHECKING:
-    from crawler.export.warc_recorder import WarcFolder
     from crawler.store.sections import Store
+    from crawler.warc.recorder import WarcFolder
 
 _LOG = logging.getLogger("crawler.run")
 
@@ -319,7 +319,7 @@ def require_alone(settings: Settings, remedy: str) -> None:
 
 
 def _recorder(settings: Settings, clock: Clock) -> WarcFolder:
-    from crawler.export.warc_recorder import WarcFolder
+    from crawler.warc.recorder import WarcFolder
 
     return WarcFolder(
         Path(settings.output.warc),
@@ -372,8 +372,6 @@ def _require_extras(settings: Settings) -> None:
     """Raise :class:`UsageError` if a library that the crawl needs is not installed."""
     if PDF in settings.fetch.types and find_spec("pypdfium2") is None:
         raise missing_extra("PDF files need pypdfium2", "documents")
-    if settings.output.warc and find_spec("warcio") is None:
-        raise missing_extra("WARC files need warcio", "export")
 
 
 async def _require_drawn(store: Store, settings: Settings) -> None:

@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
+from crawler.cli.templates import fit, template_environment
 from crawler.clock import iso
 from crawler.formatting import many
-from crawler.html_templates import fit, template_environment
 from crawler.search.excerpt import Marked
 from crawler.search.query import MAX_QUERY_CHARS
 from crawler.search.results import Filters, SearchResult
@@ -180,7 +180,7 @@ def _day(epoch_s: float) -> str:
 
 
 def _environment() -> Environment:
-    environment = template_environment("crawler.search", shows_strangers=True)
+    environment = template_environment("crawler.search", finalize=fit)
     environment.globals.update(
         marked=_marked, many=many, day=_day, style=Markup(_STYLE), version=VERSION, max_chars=MAX_QUERY_CHARS
     )

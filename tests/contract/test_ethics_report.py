@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crawler.audit.markdown_report import document
+from crawler.audit.document import document
 from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.sites_file import write_sites
 from crawler.audit.study import ContactedSite, Contacts, Kept
@@ -84,7 +84,7 @@ async def test_the_report_has_the_facts(opener: Opener, tmp_path: Path) -> None:
     assert study.kept == Kept(9, 8, 1, 0, 1, 1, 0, NOW, NOW)
     assert [(each.site, each.urls) for each in study.forgotten] == [("http://s2.test", 1)]
     assert [tuple(each) for each in study.blocked] == [("http://s9.test", 1, 1)]
-    text = " ".join("\n".join(document(found)).split())
+    text = " ".join(document(found).split())
     for said in (
         "The operator is A Lab.",
         "The crawl began at 11 seeds, and followed links on the hosts of its seeds, at most 2 links away.",

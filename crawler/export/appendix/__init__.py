@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from crawler.atomic_files import AtomicFiles
 from crawler.audit.appendix import SUMS, files_listed_in, sha256_of
 from crawler.audit.log_reader import canonical_records, snapshot
-from crawler.audit.markdown_report import document
 from crawler.audit.run_audit import AuditResult, audit_snapshot
 from crawler.audit.totals import site_totals
 from crawler.errors import Argument, UsageError
@@ -132,8 +131,8 @@ async def _write_audit(store: Store, folder: Path, audit: AuditResult) -> None:
             digest.update(piece)
     assert digest.hexdigest() == audit.sha256, "the audit and its records show one moment of the store"
     _write_json(folder / "audit.json", audit.as_json())
-    lines = "".join(f"{line}\n" for line in document(audit))
-    (folder / "audit.md").write_text(lines, "utf-8", errors="backslashreplace")
+    document = load("crawler.audit.document").document(audit)
+    (folder / "audit.md").write_text(document, "utf-8", errors="backslashreplace")
 
 
 async def _rows(

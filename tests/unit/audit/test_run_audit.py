@@ -18,7 +18,7 @@ from rich.console import Console
 
 from crawler.audit import log_reader
 from crawler.audit.checks import Check
-from crawler.audit.markdown_report import document, write_report
+from crawler.audit.document import document, write_report
 from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.terminal import render
 from crawler.errors import UsageError
@@ -107,7 +107,7 @@ async def test_an_empty_log(doctored: Doctored) -> None:
     found = await audited(doctored)
     assert found.violation_count == 0
     assert "log is empty" in shown(found)
-    assert "log is empty" in "\n".join(document(found))
+    assert "log is empty" in document(found)
 
 
 async def test_an_obedient_crawl(doctored: Doctored) -> None:
@@ -138,7 +138,7 @@ async def test_requests_without_an_address_to_connect_to_are_told_apart(doctored
     found = await audited(doctored)
     said = "3 of these were not sent: 2 sites had no address to connect to"
     assert said in shown(found)
-    assert f"{said}." in "\n".join(document(found))
+    assert f"{said}." in document(found)
     assert (found.as_json()["unsent"], found.as_json()["sites_without_address"]) == (3, 2)
 
 
@@ -242,7 +242,7 @@ async def test_recorded_ends_are_not_believed(doctored: Doctored) -> None:
     found = await audited(doctored)
     assert [violation.check for violation in found.violations] == [Check.LOG, Check.FRESH]
     assert "http://a.test/robots.txt" in shown(found)
-    assert "the recorded end is 1000.000 s later" in "\n".join(document(found))
+    assert "the recorded end is 1000.000 s later" in document(found)
 
 
 async def test_a_redirect_to_another_site(doctored: Doctored) -> None:
@@ -424,7 +424,7 @@ async def test_runs_of_equal_settings_are_described_once(doctored: Doctored) -> 
     slow = settings({"politeness.delay": 9})
     for number in range(40):
         doctored.run(slow if number == 20 else settings(), at=100 * number, end=100 * number + 50)
-    lines = list(document(await audited(doctored)))
+    lines = document(await audited(doctored)).splitlines()
     assert sum(line.startswith("- The User-Agent was") for line in lines) == 2
     assert [line for line in lines if line.startswith("**Run")] == ["**Runs 1 to 20, 22 to 40**", "**Run 21**"]
     assert sum(line.startswith(f"| {number} | 20") for line in lines for number in range(1, 41)) == 40
@@ -542,7 +542,7 @@ async def test_violations_past_the_bound_are_counted(doctored: Doctored, monkeyp
     found = await audited(doctored)
     assert (len(found.violations), found.violation_count) == (2, 10)
     assert "… and 8 more violations" in shown(found)
-    assert "8 more are counted above" in "\n".join(document(found))
+    assert "8 more are counted above" in document(found)
 
 
 async def test_as_json(doctored: Doctored) -> None:

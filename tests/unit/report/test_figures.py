@@ -167,7 +167,7 @@ def test_the_overview(seen: Seen) -> None:
     assert facts.totals.bytes == sum(row["bytes"] for row in seen.requests)
     assert facts.totals.sites == len({row["site"] for row in seen.requests})
     assert facts.totals.requests_per_run == Counter(row["run_id"] for row in seen.requests)
-    assert facts.graph.fetched_sites == len({row["site"] for row in seen.urls if row["state"] == State.FETCHED})
+    assert facts.fetched_sites == len({row["site"] for row in seen.urls if row["state"] == State.FETCHED})
     first = min(row["started_at"] for row in seen.requests)
     assert facts.timeline.active_s == pytest.approx(max(row["finished_at"] for row in seen.requests) - first)
     for figure in (len(seen.pages), len(seen.urls), len(seen.links), len(seen.requests)):
@@ -291,15 +291,6 @@ def test_the_sites(seen: Seen) -> None:
         assert site.links_in == sum(
             row["target_site"] == site.site and row["source_site"] != site.site for row in seen.links
         )
-
-
-def test_the_picture_of_the_links(seen: Seen) -> None:
-    between = Counter((row["source_site"], row["target_site"]) for row in seen.links)
-    fetched_of = Counter(row["site"] for row in seen.urls if row["state"] == State.FETCHED)
-    names = [name for name, _ in seen.facts.graph.sites]
-    assert dict(seen.facts.graph.sites) == {name: fetched_of[name] for name in names}
-    shown = {(names[a], names[b]): n for (a, b), n in seen.facts.graph.links.items()}
-    assert shown == {(a, b): n for (a, b), n in between.items() if a != b and a in names and b in names}
 
 
 def test_the_notable_pages(seen: Seen) -> None:

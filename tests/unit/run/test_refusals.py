@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from crawler.page.headers import PDF
 from crawler.run import session
 from crawler.run.session import refusals
 from crawler.settings.settings import Settings
@@ -23,12 +24,12 @@ def test_each_reason_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(known, URL) == []
     (no_contact,) = told(plain, URL)
     assert "identity.contact" in no_contact
-    archive = replace(known, output=replace(plain.output, warc="w"))
-    assert told(archive, URL) == []
+    documents = replace(known, fetch=replace(plain.fetch, types=(*plain.fetch.types, PDF)))
+    assert told(documents, URL) == []
     monkeypatch.setattr(session, "find_spec", lambda name: None)
-    (missing,) = told(archive, URL)
-    assert "warcio" in missing
-    assert "[export]" in missing
+    (missing,) = told(documents, URL)
+    assert "pypdfium2" in missing
+    assert "[documents]" in missing
 
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://localhost/", "http://[::1]/", "http://b.test/"])

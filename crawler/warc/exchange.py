@@ -2,31 +2,36 @@
 
 Source: "The WARC Format 1.1" (IIPC, https://iipc.github.io/warc-specifications/). Where it is open, the records follow
 the common practice of readers: a payload digest covers the payload as it is in the record, with chunks and codings.
-This module does not use warcio, which parses HTTP headers and writes them anew, because the records must keep every
-octet. If a body is omitted or truncated (WARC-Truncated), the headers about its length are renamed, as Common Crawl
+If a body is omitted or truncated (WARC-Truncated), the headers about its length are renamed, as Common Crawl
 does.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-import uuid
-from base64 import b32encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from crawler.export.warc import preference_fields, warc_date, warc_fields
 from crawler.model import Failed, NotModified, Purpose, Recorded
 from crawler.reasons import ErrorKind
+from crawler.warc.records import (
+    REQUEST,
+    RESPONSE,
+    WARC_FIELDS,
+    Fields,
+    digest,
+    new_id,
+    preference_fields,
+    record,
+    warc_date,
+    warc_fields,
+)
 
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/"
 _HEAD = re.compile(rb"HTTP/[0-9.]+ +[1-9][0-9][0-9][ \r\n].*?\r?\n\r?\n", re.DOTALL)
 _LENGTH = re.compile(rb"(?<=\n)(Content-Length)(?=[ \t]*:)", re.IGNORECASE)
 _FRAMING = re.compile(rb"(?<=\n)(Content-Length|Content-Encoding|Transfer-Encoding)(?=[ \t]*:)", re.IGNORECASE)
 _CUT_SHORT = {ErrorKind.TRUNCATED: "disconnect", ErrorKind.TIMEOUT: "time", ErrorKind.TOO_LARGE: "length"}
-
-Fields = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +51,6 @@ class ExchangeRecords:
     payload: Payload | None = None
 
 
-def warcinfo(filename: str, fields: Sequence[tuple[str, str]], now: float) -> tuple[str, bytes]:
-    """The id and the content of the first record of a file. ``now`` is in seconds since the epoch."""
-    number = _number()
-    head = [("WARC-Date", warc_date(now)), ("WARC-Filename", filename)]
-    return number, _record("warcinfo", number, head, warc_fields(fields), "application/warc-fields")
-
-
 def records_of(recorded: Recorded, info_id: str, seen: Callable[[str], Payload | None]) -> ExchangeRecords:
     """The records of one request: response or revisit, request, and metadata; those that apply.
 
@@ -67,18 +65,16 @@ def records_of(recorded: Recorded, info_id: str, seen: Callable[[str], Payload |
     first = ""
     payload = None
     if exchange is not None and (head := _head(recorded)):
-        first = _number()
+        first = new_id()
         kind, fields, block, payload = _answered(recorded, head, seen)
-        records.append(_record(kind, first, common + fields, block, "application/http;msgtype=response"))
+        records.append(record(kind, first, [*common, *fields], block, RESPONSE))
     if exchange is not None:
-        number = _number()
+        number = new_id()
         fields = [("WARC-Concurrent-To", first)] if first else []
-        records.append(
-            _record("request", number, common + fields, exchange.request, "application/http;msgtype=request")
-        )
+        records.append(record("request", number, common + fields, exchange.request, REQUEST))
         first = first or number
     fields = common + ([("WARC-Concurrent-To", first)] if first else [])
-    records.append(_record("metadata", _number(), fields, warc_fields(_said(recorded)), "application/warc-fields"))
+    records.append(record("metadata", new_id(), fields, warc_fields(_said(recorded)), WARC_FIELDS))
     return ExchangeRecords(records, payload)
 
 
@@ -104,7 +100,7 @@ def _answered(
         return "response", [("WARC-Truncated", reason)], _renamed(head, _FRAMING), None
     if not exchange.complete:
         return "response", [("WARC-Truncated", "length")], _renamed(head, _LENGTH) + body, None
-    payload = Payload(_digest(body), answer.url, warc_date(answer.started_at))
+    payload = Payload(digest(body), answer.url, warc_date(answer.started_at))
     fields = [("WARC-Payload-Digest", payload.digest)]
     if not body or recorded.purpose is Purpose.ROBOTS:  # every robots.txt that was obeyed is archived in full
         return "response", fields, exchange.response, None
@@ -135,24 +131,3 @@ def _said(recorded: Recorded) -> Fields:
         *preference_fields(recorded.preferences),
         ("bodyLeftOut", recorded.left_out if recorded.left_out != error else ""),
     ]
-
-
-def _record(kind: str, number: str, fields: Fields, block: bytes, content_type: str) -> bytes:
-    head = [
-        ("WARC-Type", kind),
-        ("WARC-Record-ID", number),
-        *fields,
-        ("WARC-Block-Digest", _digest(block)),
-        ("Content-Type", content_type),
-        ("Content-Length", str(len(block))),
-    ]
-    lines = "".join(f"{name}: {value}\r\n" for name, value in head)
-    return b"WARC/1.1\r\n" + lines.encode() + b"\r\n" + block + b"\r\n\r\n"
-
-
-def _number() -> str:
-    return f"<{uuid.uuid4().urn}>"
-
-
-def _digest(data: bytes) -> str:
-    return "sha1:" + b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()

@@ -14,7 +14,6 @@ import os
 import re
 import sqlite3
 import threading
-import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from io import FileIO
@@ -27,15 +26,14 @@ from filelock import FileLock, Timeout
 from crawler.atomic_files import sync_folder
 from crawler.clock import Clock
 from crawler.errors import StoreError, StoreFull, UsageError
-from crawler.export.warc import WARC_FORMAT
-from crawler.export.warc_exchange import Payload, records_of, warcinfo
 from crawler.gunzip import BROKEN, member
 from crawler.model import Reading, Recorded
 from crawler.private_files import PRIVATE, make_private, private
 from crawler.store.statements import load_statements
-from crawler.version import VERSION
+from crawler.warc.exchange import Payload, records_of
+from crawler.warc.records import gzip_member, warcinfo
 
-_SQL = load_statements("crawler.export", "warc_recorder.sql")
+_SQL = load_statements("crawler.warc")
 
 MAX_FILE_BYTES = 10**9
 _ENDING = ".warc.gz"
@@ -43,7 +41,6 @@ _OPEN = ".open"  # appended while the file is unfinished
 _OURS = re.compile(r"crawl-\d{14}-\d{5,}\.warc\.gz\.open", re.ASCII)  # other programs may have files in the folder
 #: The result codes of SQLite for a disk without room.
 _NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
-_LEVEL = 6
 _PIECE = 1 << 14
 _DESCRIPTION = (
     "Every request of the crawl, robots.txt included, and its answer, octet by octet as they were transferred "
@@ -73,9 +70,6 @@ class WarcFolder:
         self._clock = clock
         self._max_file_bytes = max_file_bytes
         self._about = [
-            ("software", f"polite-crawler/{VERSION}"),
-            ("format", "WARC File Format 1.1"),
-            ("conformsTo", WARC_FORMAT),
             ("operator", contact),
             ("http-header-user-agent", user_agent),
             ("robots", f"obeyed, {reading} reading"),
@@ -220,7 +214,7 @@ class _File:
             raise
 
     def write(self, records: Sequence[bytes]) -> None:
-        data = b"".join(map(_member, records))
+        data = b"".join(map(gzip_member, records))
         left = memoryview(data)
         while left:
             left = left[self._file.write(left) :]
@@ -248,13 +242,6 @@ class _File:
     def abandon(self) -> None:
         """Close the file as it is; the next run repairs it."""
         self._file.close()
-
-
-def _member(record: bytes) -> bytes:
-    """A record as a gzip member. A short record gets a small window, which is much faster to set up."""
-    window_bits, memory = (12, 5) if len(record) < 4096 else (15, 8)
-    made = zlib.compressobj(_LEVEL, zlib.DEFLATED, 16 + window_bits, memory)
-    return made.compress(record) + made.flush()
 
 
 class _Payloads:

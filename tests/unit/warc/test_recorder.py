@@ -21,8 +21,6 @@ from warcio.checker import Checker
 
 from crawler.clock import SystemClock
 from crawler.errors import StoreError, StoreFull, UsageError
-from crawler.export import warc_recorder
-from crawler.export.warc_recorder import WarcFolder, repair
 from crawler.model import (
     Exchange,
     Failed,
@@ -34,6 +32,8 @@ from crawler.model import (
     Redirected,
 )
 from crawler.reasons import ErrorKind
+from crawler.warc import recorder as warc_recorder
+from crawler.warc.recorder import WarcFolder, repair
 
 NOW = 1_800_000_000.0
 ASKED = b"GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n"

@@ -1,11 +1,12 @@
-"""The pages of the crawler from Jinja2 templates: every value is escaped, and an undefined one is an error.
+"""Documents from Jinja2 templates: every value is escaped, and an undefined one is an error.
 
-Needs Jinja2, which the extras with such pages bring.
+Needs Jinja2, which the extras with such documents bring.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -16,16 +17,16 @@ _UNFIT = re.compile(
 )
 
 
-def template_environment(package: str, *, shows_strangers: bool) -> Environment:
+def template_environment(package: str, *, finalize: Callable[[object], object] | None = None) -> Environment:
     """The environment of the templates in ``package``.
 
-    If the pages show text of strangers (``shows_strangers``), every value is printed as by :func:`fit`.
+    ``finalize`` is applied to each value before it is escaped: :func:`fit` if the pages show text of strangers.
     """
     return Environment(
         loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=fit if shows_strangers else None,
+        finalize=finalize,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,

@@ -1,0 +1,157 @@
+"""The audit as a Markdown document, for example for an ethics board. Markdown is also readable as plain text.
+
+The text stands in ``templates/audit.md.j2``. Needs Jinja2, which the extras ``report`` and ``export`` bring.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from crawler.atomic_files import AtomicFiles
+from crawler.audit.checks import TITLES
+from crawler.audit.evidence import evidence
+from crawler.audit.records import TOLERANCE_S, RunRecord
+from crawler.audit.run_audit import MAX_LISTED, AuditResult
+from crawler.audit.totals import told_of_unsent
+from crawler.cli.templates import template_environment
+from crawler.clock import iso
+from crawler.formatting import instant, many, seconds
+from crawler.frontier.sample_design import amount_of
+from crawler.frontier.scope import ScopeMode
+from crawler.model import Reading, RobotsAction
+from crawler.reasons import ReasonCode
+from crawler.terminal_text import printable
+from crawler.version import VERSION
+
+_READINGS = {
+    Reading.STRICT: "strict: a page was fetched only if both the 1996 draft and RFC 9309 allow it",
+    Reading.DRAFT1996: "draft1996: as the Internet-Draft of 1996 reads it",
+    Reading.RFC9309: "rfc9309: as RFC 9309 reads it",
+}
+
+_SCOPES = {
+    ScopeMode.PREFIX: "below the folders of its seeds",
+    ScopeMode.HOST: "on the hosts of its seeds",
+    ScopeMode.DOMAIN: "on the registered domains of its seeds",
+    ScopeMode.ANY: "to any site",
+}
+
+
+def write_report(path: Path, result: AuditResult) -> None:
+    """Write the document, whole or not at all. Raises :class:`UsageError` if the file cannot be written."""
+    with AtomicFiles() as files:
+        files.open(path).file.write(document(result).encode(errors="backslashreplace"))
+
+
+def document(result: AuditResult) -> str:
+    """The document."""
+    totals = result.totals
+    text = _TEMPLATE.render(
+        result=result,
+        crawls=[run for run in result.runs if not run.is_auxiliary],
+        run_rows=[_run_row(run, totals.requests_per_run) for run in result.runs],
+        runs_by_settings=list(_by_settings(result.runs)),
+        robots_rows=[(RobotsAction(row.action).meaning, row.answers, row.texts) for row in totals.robots_actions],
+        check_rows=[(TITLES[check], count.judged, count.violations) for check, count in result.counts.items()],
+        closed=sum(row.urls for row in totals.exclusions if row.reason_code == ReasonCode.ROBOTS),
+        blocked_rows=[
+            (name, iso(since), result.standing.because.get(name, "")) for name, since in result.standing.blocked.items()
+        ],
+        exclusion_rows=[(_meaning(row.reason_code), row.urls) for row in totals.exclusions],
+        restraint=[
+            (
+                "Longest `Crawl-delay`:",
+                ("site", "between requests"),
+                [(row.site, seconds(row.crawl_delay_s)) for row in totals.crawl_delays],
+            ),
+            (
+                "Longest `Retry-After`:",
+                ("site", "longest", "answers with one"),
+                [(row.site, seconds(row.longest_s), row.answers) for row in totals.retry_afters],
+            ),
+            ("Without a usable answer for robots.txt:", ("site", "failed attempts"), totals.deferred),
+            ("Closed as a whole by the answer for robots.txt:", ("site", "times"), totals.restricted),
+        ],
+    )
+    return re.sub(r"\n{3,}", "\n\n", text.strip()) + "\n"
+
+
+def _run_row(run: RunRecord, requests: dict[int, int]) -> tuple[object, ...]:
+    until = "not recorded" if run.finished_at is None else iso(run.finished_at)
+    return str(run.run), iso(run.started_at), until, run.ended_by or "", requests.get(run.run, 0)
+
+
+def _by_settings(runs: Iterable[RunRecord]) -> Iterator[tuple[str, RunRecord]]:
+    """The numbers of the runs that are described alike, and one of them."""
+    alike: dict[object, list[RunRecord]] = {}
+    for run in runs:
+        described = (run.user_agent, run.contact, run.agent, run.purposes, run.reading, run.politeness)
+        alike.setdefault(described, []).append(run)
+    for group in alike.values():
+        yield f"{'Run' if len(group) == 1 else 'Runs'} {_ranges([run.run for run in group])}", group[0]
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """``1 to 4, 7`` for the ascending numbers 1, 2, 3, 4 and 7."""
+    ends = [numbers[0], *(end for a, b in pairwise(numbers) if b > a + 1 for end in (a, b)), numbers[-1]]
+    spans = zip(ends[::2], ends[1::2], strict=True)
+    return ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in spans)
+
+
+def _meaning(reason_code: str) -> str:
+    try:
+        return ReasonCode(reason_code).meaning
+    except ValueError:  # only in a forged record
+        return reason_code or "no reason recorded"
+
+
+def _plain(value: Any) -> Any:
+    """Text of unknown origin on one line, with the special characters of Markdown escaped."""
+    if isinstance(value, Markup):
+        return value
+    return Markup(re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", printable(str(value))))
+
+
+def _code(text: str) -> Markup:
+    """Text of unknown origin as inline code; the fence is longer than any run of backticks in the text."""
+    line = printable(text)
+    longest = max((len(run) for run in re.findall("`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if longest else ""
+    return Markup(f"{fence}{pad}{line}{pad}{fence}")
+
+
+def _environment() -> Environment:
+    environment = template_environment("crawler.audit", finalize=_plain)
+    environment.filters.update(
+        code=_code,
+        codes=lambda texts: Markup(", ").join(map(_code, texts)),
+        figure=lambda number: f"{number:,}",
+        instant=instant,
+        iso=iso,
+        seconds=seconds,
+    )
+    environment.globals.update(
+        MAX_LISTED=MAX_LISTED,
+        READINGS=_READINGS,
+        SCOPES=_SCOPES,
+        TITLES=TITLES,
+        TOLERANCE_S=TOLERANCE_S,
+        VERSION=VERSION,
+        amount_of=amount_of,
+        evidence=evidence,
+        iso=iso,
+        many=many,
+        told_of_unsent=told_of_unsent,
+    )
+    return environment
+
+
+_TEMPLATE = _environment().get_template("audit.md.j2")
