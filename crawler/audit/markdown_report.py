@@ -174,6 +174,9 @@ def _settings(run: RunRecord) -> Iterator[str]:
     )
     if pauses.hours:
         yield f"- It asked hosts only in these hours: {', '.join(map(_code, pauses.hours))}."
+    for rule in pauses.sites:
+        stated = ", ".join(f"{word} {value}" for word, value in rule.stated.items())
+        yield f"- Hosts of {_code(rule.name)} had settings of their own: {stated}."
     backoff = f"at least {seconds(pauses.backoff_first_s)}, and for as long as `Retry-After` said"
     yield f"- After a 429 or 503 it paused for {backoff}."
 
