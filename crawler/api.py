@@ -15,10 +15,11 @@ from weakref import ref
 from crawler import validation as arguments
 from crawler.clock import SystemClock
 from crawler.engine.crawl import Crawl
-from crawler.engine.hooks import FoundLink, Hooks, name_of
+from crawler.engine.hooks import Hooks
 from crawler.errors import Argument, StoreInUse, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.reasons import EndCode, ReasonCode, RunEnd
+from crawler.run.hooks import Follow, Keep, hooks_of, with_functions
 from crawler.run.session import crawl_session, require_contact, run_to_end
 from crawler.settings.keys import KEYS
 from crawler.settings.loading import apply, load_file, settings_from
@@ -109,8 +110,8 @@ class OpenCrawl:
         self,
         seeds: Iterable[str] | Mapping[str, str] = (),
         *,
-        follow: Callable[[FoundLink], bool] | None = None,
-        keep: Callable[[Page], bool] | None = None,
+        follow: Follow | str | None = None,
+        keep: Keep | str | None = None,
         headers: Mapping[str, str] | None = None,
         **limits: Unpack[RunLimits],
     ) -> AsyncGenerator[Page, None]:
@@ -123,8 +124,9 @@ class OpenCrawl:
 
         ``follow`` says for each link that the rules allow whether to follow it; the URLs of the other links are
         excluded. ``keep`` says for each page whether to keep it; the body and texts of the others are not stored, and
-        the loop does not get them, but their links are followed. Both are plain functions that return True or False
-        quickly. If one raises, the crawl ends in order, the URL of the page stays queued, and the loop raises
+        the loop does not get them, but their links are followed. Each is a function that returns True or False, and
+        may be ``async``, or its importable name "MODULE:FUNCTION"; "none" goes on without the function of the last run.
+        If one raises, the crawl ends in order, the URL of the page stays queued, and the loop raises
         :class:`~crawler.errors.HookError`. ``headers`` are sent with every request. None of them overrides robots.txt,
         the pauses, or a header that the crawler sets itself.
 
@@ -133,17 +135,17 @@ class OpenCrawl:
         """
         arguments.function("follow", follow)
         arguments.function("keep", keep)
-        hooks = Hooks(follow, *_keeping(keep), arguments.headers("headers", headers))
-        run = _Run(hooks)
-        pages = self._pages_of(run, seeds, limits)
+        settings = with_functions(self._settings, follow, keep)
+        run = _Run(hooks_of(settings.hooks, follow, keep, arguments.headers("headers", headers)))
+        pages = self._pages_of(run, settings, seeds, limits)
         run.taker = ref(pages)
         return pages
 
     async def _pages_of(
-        self, run: _Run, seeds: Iterable[str] | Mapping[str, str], limits: RunLimits
+        self, run: _Run, settings: Settings, seeds: Iterable[str] | Mapping[str, str], limits: RunLimits
     ) -> AsyncGenerator[Page, None]:
         arguments.require_limits(limits)
-        settings = apply(self._settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
+        settings = apply(settings, {f"limits.{key}": value for key, value in limits.items()}, source="run()")
         taken = _seeds(settings, seeds)
         async with self._alone():
             run.task = asyncio.create_task(self._crawl(settings, taken, run))
@@ -421,11 +423,6 @@ class OpenCrawl:
                 stopper.cancel()
 
 
-def _keeping(keep: Callable[[Page], bool] | None) -> tuple[Callable[[Outcome], bool] | None, str]:
-    """``keep`` as the engine calls it, and its name."""
-    return (None, "") if keep is None else (lambda outcome: keep(page_of(outcome)), name_of(keep))
-
-
 def _canonical(url: str) -> str:
     good, bad = read_seeds([arguments.text("url", url).encode(errors="surrogatepass")])
     if bad or not good:
@@ -445,7 +442,7 @@ class _Run:
     ``crawl`` is the engine while it runs. ``added`` says that URLs were added since the last :meth:`all_consumed`.
     """
 
-    hooks: Hooks
+    hooks: Hooks | None
     pages: asyncio.Queue[Page] = field(default_factory=lambda: asyncio.Queue(_BUFFER))
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] = field(init=False)

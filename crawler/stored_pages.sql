@@ -1,7 +1,7 @@
 -- name: pages
 -- The pages that meet the user's condition, which has lines of its own because it may end in a comment.
 SELECT url_id, url, status, content_type, fetched_at, depth, title, description, keywords, canonical_url, noindex,
-       nofollow, body_sha256, directives
+       nofollow, body_sha256, directives, charset, headers, etag, last_modified
 FROM pages WHERE (
 {where}
 )

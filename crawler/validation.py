@@ -90,8 +90,8 @@ def output(name: str, value: object) -> Path | BinaryIO:
 
 
 def function(name: str, value: object) -> None:
-    """A function, or ``None``."""
-    if value is not None and not callable(value):
+    """A function, its importable name, or ``None``."""
+    if value is not None and not isinstance(value, str) and not callable(value):
         raise _wrong(name, value, "a function")
 
 

@@ -104,9 +104,13 @@ def _entry(name: str, value: Any) -> str:
         fields = getattr(value, "_fields", None) or getattr(value, "__dataclass_fields__", ())
         if fields:
             kinds = inspect.get_annotations(value)
-            parts.append("| field | type |\n| --- | --- |\n" + "".join(_field(word, kinds) for word in fields))
+            fields = [word for word in fields if not word.startswith("_")]
+            parts.append(
+                "| field | type |\n| --- | --- |\n"
+                + "".join(_field(word, kinds) for word in fields if not word.startswith("_"))
+            )
         parts.insert(1, _prose(value))
-        methods = vars(value).items() if not fields else ()
+        methods = vars(value).items() if not hasattr(value, "_fields") else ()
         parts += [_function(f"{name}.{word}", method) for word, method in methods if _is_method(word, method)]
     elif inspect.isclass(value):
         parts += [_prose(value)]

@@ -19,7 +19,7 @@ from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.audit.records import TOLERANCE_S, RunRecord
 from crawler.audit.run_audit import MAX_LISTED, AuditResult
-from crawler.audit.totals import told_of_unsent
+from crawler.audit.totals import unsent_sentence
 from crawler.cli.templates import template_environment
 from crawler.clock import iso
 from crawler.formatting import instant, many, seconds
@@ -149,7 +149,7 @@ def _environment() -> Environment:
         evidence=evidence,
         iso=iso,
         many=many,
-        told_of_unsent=told_of_unsent,
+        unsent_sentence=unsent_sentence,
     )
     return environment
 

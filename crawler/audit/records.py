@@ -187,7 +187,7 @@ class RunRecord:
 
 def _require_time_zones(run: int, settings: PolitenessSettings) -> None:
     """Raise :class:`UsageError` unless this machine knows the time zones of the hours in which a run asked hosts."""
-    for text in settings.hours:
+    for text in (*settings.hours, *(rule.hours for rule in settings.sites if rule.hours)):
         try:
             window(text)
         except ValueError as error:

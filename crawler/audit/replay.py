@@ -32,6 +32,7 @@ from crawler.frontier.politeness import (
     GroupBy,
     Pace,
     PauseFacts,
+    PolitenessSettings,
     after_answer,
     backoff_after,
     capped_crawl_delay_s,
@@ -95,6 +96,11 @@ class _Case:
     version: RobotsVersion | None
     rules: SiteRules | None
     crawl_delay_s: float | None = None  # as the robots.txt in force requests
+
+    @property
+    def politeness(self) -> PolitenessSettings:
+        """The settings of the run for the host of the request."""
+        return self.run.politeness.of(host_of(self.request.site))
 
 
 @dataclass(slots=True)
@@ -241,7 +247,7 @@ class Replay:
 
     def _check_hours(self, case: _Case) -> Iterator[Violation]:
         """The settings of the run may name hours for the host. The operator starts each auxiliary run at any hour."""
-        hours = window_of(host_of(case.request.site), case.run.politeness.hours)
+        hours = window_of(host_of(case.request.site), case.politeness.hours)
         if hours is None or case.run.is_auxiliary:
             return
         self.counts[Check.HOURS].judged += 1
@@ -366,7 +372,7 @@ def _is_elsewhere(request: LoggedRequest) -> bool:
 
 def _add_obligations(case: _Case, group: _Group) -> None:
     """Update a group with the pause and the back-off that a request requires of later requests."""
-    request, settings, end = case.request, case.run.politeness, case.request.finished_at
+    request, settings, end = case.request, case.politeness, case.request.finished_at
     if group.last is None or end > group.last.finished_at:
         group.last = request
     facts = PauseFacts(

@@ -97,7 +97,8 @@ class Answers:
 
         ``rules`` are those of the robots.txt under which it was sent: its Robots-Tag lines bind every page. ``stated``
         are the preferences about use in that robots.txt, and ``filed`` those of the site's tdmrep.json for this URL.
-        Only documents are awaited. One that an earlier worker has left unread is read alone in a parser process.
+        Documents and functions of the caller are awaited. A document
+        that an earlier worker has left unread is read alone in a parser process.
 
         Raises :class:`crawler.errors.Fault` for a bug that the answer brought to light,
         :class:`crawler.errors.HookError` for a function of the caller that failed, and
@@ -122,7 +123,7 @@ class Answers:
             answer = NO_ANSWER if facts is None else self._answer_facts(result)
             outcome = after_fetch(queued, result, facts, self._scope, self._policy.fetch, answer)
             if self._hooks is not None:
-                outcome = self._hooks.choose(self._hooks.keep_wanted(outcome))
+                outcome = await self._hooks.choose(await self._hooks.keep_wanted(outcome))
             if isinstance(result, Fetched):
                 assert outcome.page is not None, "a page was fetched"
                 facts = outcome.page.facts

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from crawler.fields.declaration import Of, setting
-from crawler.fields.kinds import COUNT_OR_NO_LIMIT, DEPTH, FLAG, SECONDS_OR_NO_LIMIT, SIZE_OR_NO_LIMIT, whole
+from crawler.fields.kinds import (
+    COUNT_OR_NO_LIMIT,
+    DEPTH,
+    FLAG,
+    SECONDS_OR_NO_LIMIT,
+    SIZE_OR_NO_LIMIT,
+    Form,
+    ValueKind,
+    read_text,
+    whole,
+)
 from crawler.reasons import FRAME_CODES, ReasonCode
 
 #: Response headers about language, rights and security; ``last_modified`` is a column of its own.
@@ -19,6 +30,46 @@ KEPT_HEADERS = (
     "content-security-policy",
     "strict-transport-security",
 )
+
+
+#: The value of a setting in :class:`HookSettings` that says: call no function, though the last run did.
+NO_HOOK = "none"
+_FUNCTION = re.compile(r"[\w.<>]+:[\w.<>]+")
+
+
+def _function(value: object) -> str:
+    text = read_text(value)
+    if text not in ("", NO_HOOK) and not _FUNCTION.fullmatch(text):
+        raise ValueError(f'must be MODULE:FUNCTION, such as "shop:no_sorted_views", or "{NO_HOOK}"')
+    return text
+
+
+FUNCTION = ValueKind("MODULE:FUNCTION", Form.TEXT, _function, metavar="MODULE:FUNCTION")
+
+
+@dataclass(frozen=True, slots=True)
+class HookSettings:
+    """The functions of the user that choose links and pages (:mod:`crawler.engine.hooks`), by importable names."""
+
+    follow: str = setting(
+        "follow",
+        "",
+        FUNCTION,
+        "Ask this function of yours whether to follow a link: MODULE:FUNCTION, in a file MODULE.py or a package.",
+        'Each worker imports it. A crawl that was begun with one is continued with it only if the run names it; "none" '
+        "goes on without. docs/python.md describes it.",
+        option="--follow",
+        of=Of.RUN,
+    )
+    keep: str = setting(
+        "keep",
+        "",
+        FUNCTION,
+        "Ask this function of yours whether to keep a page: MODULE:FUNCTION.",
+        "As with hooks.follow.",
+        option="--keep",
+        of=Of.RUN,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from crawler.engine.text_messages import TextQuestion, load_reader, pack_text, r
 from crawler.errors import fault
 from crawler.gunzip import gunzip
 from crawler.model import PageFacts, Reading
+from crawler.page.charset import encoding_of
 from crawler.page.headers import header_facts
 from crawler.page.html import read_page
 
@@ -57,7 +58,8 @@ def read_document(question: Question) -> PageFacts:
     }
     if question.is_html:
         return read_page(body, charset=question.charset, resources=question.resources, **about)
-    facts = replace(header_facts(**about), body_sha256=sha256(body).digest(), body_bytes=len(body))
+    charset = encoding_of(question.charset) if question.charset else None
+    facts = replace(header_facts(**about), charset=charset, body_sha256=sha256(body).digest(), body_bytes=len(body))
     return _with_pdf(facts, body) if question.is_pdf else facts
 
 

@@ -65,7 +65,15 @@ class PoliteClient:
         outbox = Outbox(clock, Alarm())
         self._outbox = outbox
         # The operator starts an auxiliary run, at whatever hour.
-        self._gate = Gate(fetcher, clock, replace(politeness, hours=()), 1, outbox, lease=lease, book=book)
+        self._gate = Gate(
+            fetcher,
+            clock,
+            replace(politeness, hours=(), sites=tuple(rule._replace(hours="") for rule in politeness.sites)),
+            1,
+            outbox,
+            lease=lease,
+            book=book,
+        )
         self._commits = _Commits(store, clock, outbox, self._gate)
         self._main_sites = MainSites(store, clock, outbox)
         self._rules_cache = RulesCache(robots, self._gate, store, self._main_sites, reader)

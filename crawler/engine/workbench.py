@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum, auto
 from functools import lru_cache
@@ -668,8 +668,9 @@ class Workbench:
     def _before_the_slot(self, ticket: Ticket, group: _Group, now: float) -> Reply | None:
         if group.pace.next_at > now:
             return Wait(group.pace.next_at)
-        if self._settings.hours and (opens_at := self._opens_at(ticket.host, now)) is not None:
-            window_text = next(text for text in self._settings.hours if window(text).covers(ticket.host))
+        hours = self._settings.of(ticket.host).hours
+        if hours and (opens_at := self._opens_at(ticket.host, hours, now)) is not None:
+            window_text = next(text for text in hours if window(text).covers(ticket.host))
             return self._give_back(group, opens_at, WaitReason(WaitCode.HOURS, window_text))
         if self._holds:
             self._held_back[ticket] = None
@@ -720,7 +721,7 @@ class Workbench:
         self.put_back(ticket, now)
         self._slots.learn(group.domain, answer.took_s, now)
         crawl_delay_s = group.crawl_delays.get(site_id, crawl_delay_s)
-        group.pace = after_answer(group.pace, answer, crawl_delay_s, self._settings)
+        group.pace = after_answer(group.pace, answer, crawl_delay_s, self._settings.of(ticket.host))
         group.unsaved = True
         return group.pace
 
@@ -866,9 +867,9 @@ class Workbench:
     def _wait_in_store(self, group: _Group, until: float, why: WaitReason) -> None:
         group.pace = replace(group.pace, next_at=until, waits_for=why)
 
-    def _opens_at(self, host: str, now: float) -> float | None:
+    def _opens_at(self, host: str, windows: Sequence[str], now: float) -> float | None:
         """When ``host`` may be asked again by its hours, in seconds since the epoch; ``None``: now."""
-        hours = window_of(host, self._settings.hours)
+        hours = window_of(host, windows)
         return None if hours is None or hours.is_open(now) else hours.opens_at(now)
 
     # --- addresses ----------------------------------------------------------------------------

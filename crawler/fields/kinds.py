@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from ipaddress import ip_network
@@ -50,8 +50,15 @@ class ValueKind:
     choices: tuple[str, ...] = ()
 
     def toml(self, value: Any) -> str:
-        """``value`` as TOML writes it. JSON has the same syntax for texts, numbers, booleans and lists of texts."""
-        return json.dumps(self.written(value), ensure_ascii=False)
+        """``value`` as TOML writes it."""
+        return _toml(self.written(value))
+
+
+def _toml(written: object) -> str:
+    """JSON has the same syntax for texts, numbers, booleans and lists of texts. A mapping is an inline table."""
+    if isinstance(written, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(value)}" for key, value in written.items()) + "}"
+    return json.dumps(written, ensure_ascii=False)
 
 
 _A_DURATION = 'a number of seconds, 0 or more, or a text such as "500 ms", "2 minutes", "30 days"'

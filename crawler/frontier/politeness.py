@@ -11,8 +11,9 @@ from typing import NamedTuple
 from crawler.fields.declaration import setting
 from crawler.fields.kinds import FACTOR, MORE_THAN_0_SECONDS, NETWORKS, SECONDS, SECONDS_OR_NO_LIMIT, one_of, whole
 from crawler.frontier.hours import HOURS
+from crawler.frontier.site_settings import SITES, SiteRule, rule_for
 from crawler.model import Failed, FetchResult, Redirected
-from crawler.reasons import NO_WAIT, ErrorKind, WaitCode, WaitReason
+from crawler.reasons import NO_WAIT, ErrorKind, ReasonCode, WaitCode, WaitReason
 from crawler.robots.http_dates import retry_after_s
 from crawler.url import host_of, registered_domain
 
@@ -97,6 +98,24 @@ class PolitenessSettings:
         "List the addresses of a hoster or a content delivery network if you crawl many of its customers, and know "
         "that its servers can bear it.",
     )
+    sites: tuple[SiteRule, ...] = setting(
+        "sites",
+        (),
+        SITES,
+        'Settings of single hosts or domains: a table [site."shop.example"] with delay, hours or depth.',
+        "A table is for the host or domain of its name and all hosts below it; of several, the one with the longest "
+        "name counts. `delay` takes the place of politeness.delay, `hours` that of politeness.hours, and `depth` that "
+        "of limits.max_depth. A longer pause that the site asks for always applies.",
+        decides=(ReasonCode.DEPTH,),
+    )
+
+    def of(self, host: str) -> PolitenessSettings:
+        """The settings for ``host``, with those of its own in place of the general ones."""
+        rule = rule_for(host, self.sites) if self.sites else None
+        if rule is None:
+            return self
+        delay_s = self.delay_s if rule.delay_s is None else rule.delay_s
+        return replace(self, delay_s=delay_s, hours=(rule.hours,) if rule.hours else self.hours)
 
 
 #: The statuses, and the failures below HTTP, of a server in trouble: they lengthen the back-off.

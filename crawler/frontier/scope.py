@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -11,6 +11,7 @@ from functools import lru_cache
 from crawler.fields.declaration import setting
 from crawler.fields.kinds import REGEXES, one_of
 from crawler.frontier.operator import BLOCKED, Blocks
+from crawler.frontier.site_settings import SiteRule, rule_for
 from crawler.frontier.traps import refusal as trap_in
 from crawler.model import Link
 from crawler.reasons import Reason, ReasonCode
@@ -79,12 +80,14 @@ class Scope:
         refuses_traps: bool = False,
         now: float = 0.0,
         max_depth: int | None = None,
+        sites: Sequence[SiteRule] = (),
     ) -> None:
         self.settings = settings
         self.blocks = Blocks()
         self._refuses_traps = refuses_traps
         self._now = now
         self._max_depth = max_depth
+        self._sites = tuple(rule for rule in sites if rule.max_depth is not None)
         self._reachable = reachable
         # Compiled separately: in one joined pattern, inline flags and back-references would change their meaning.
         self._include = tuple(map(re.compile, settings.include))
@@ -114,18 +117,22 @@ class Scope:
         refused, trap = self._refusals(url, True) if is_seed else self._refusals_of(url, False)
         if refused is not None:
             return refused
-        if self._max_depth is not None and depth > self._max_depth:
-            return Reason(ReasonCode.DEPTH, f"{depth} links from a seed, limits.max_depth is {self._max_depth}")
+        rule = rule_for(host_of(url), self._sites) if self._sites else None
+        most, setting = self._max_depth, "limits.max_depth"
+        if rule is not None:
+            most, setting = rule.max_depth, f'depth of [site."{rule.name}"]'
+        if most is not None and depth > most:
+            return Reason(ReasonCode.DEPTH, f"{depth} links from a seed, {setting} is {most}")
         return trap
 
     def link_refusals(self, links: Iterable[Link], depth: int) -> Iterator[Reason | None]:
         """:meth:`refusal` for each link of a page; it also refuses ``nofollow`` links."""
         refusals_of = self._refusals_of
         is_blocked = self.blocks.covers if self.blocks.names else None
-        too_deep = self._max_depth is not None and depth > self._max_depth
+        too_deep = bool(self._sites) or (self._max_depth is not None and depth > self._max_depth)
         for url, _, _, follow in links:
             refused, trap = refusals_of(url, False)
-            if refused is None and (too_deep or trap):
+            if refused is None and (too_deep or trap):  # then the depth decides as well
                 refused = self._rule(url, depth, False)
             if refused is None and not follow:
                 refused = _NOFOLLOW

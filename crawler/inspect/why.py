@@ -19,6 +19,7 @@ from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
 from crawler.formatting import counted, duration, many, size
 from crawler.frontier.operator import standing
 from crawler.frontier.scope import Scope, adopt_mains
+from crawler.frontier.site_settings import rule_for
 from crawler.inspect.heartbeats import low_disk
 from crawler.inspect.parts import requesting_part
 from crawler.inspect.revisits import about_revisits, revisits_of
@@ -85,6 +86,8 @@ async def explain(store: Store, url: str, *, now: float) -> dict[str, Any]:
     refusal = await _scope(store, url, known, settings)
     known["scope"] = None if refusal is None else refusal.sentence
     known["scope_code"] = None if refusal is None else refusal.code.value
+    rule = rule_for(host_of(url), settings.politeness.sites)
+    known["site_settings"] = None if rule is None else {"name": rule.name} | rule.stated
     known["blocked_because"] = standing(await store.control.orders()).why_blocked(url)
     robots = known["robots"] or {}
     if known.get("reason_code") == ReasonCode.NO_NAME or robots.get("status") == ErrorKind.DNS_NO_NAME:
@@ -263,6 +266,9 @@ def told(known: dict[str, Any], db: str) -> list[Fact]:
     elif known["scope"] != known.get("reason"):
         excluded = ReasonCode(known["scope_code"]).message(known["scope"], terminal_name)
         rows.append(("scope", f"would exclude it: {excluded}"))
+    if own := known["site_settings"]:
+        stated = ", ".join(f"{word} {value}" for word, value in own.items() if word != "name")
+        rows.append(("settings", f'{stated}, by [site."{own["name"]}"]; a longer pause that the site asks for holds'))
     if known["blocked_because"]:
         rows.append(("blocked", f"because {known['blocked_because']}"))
     if known["robots"] and known["robots"]["action"] == RobotsAction.ELSEWHERE:

@@ -32,6 +32,7 @@ from crawler.inspect.seeds import Ledger, ledger_at_end, told_of_patterns
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
+from crawler.run.hooks import hooks_of
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.run.notify import notify, require_login
@@ -205,6 +206,7 @@ async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: Force
     if settings.workers.count > 1:
         require_alone(settings, "run one process, and start no other on this store")
         require_shares(settings)
+        hooks_of(settings.hooks)  # before workers start
         return await _run_team(settings, seeds, messages, forced_end)
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals(forced_end=forced_end)

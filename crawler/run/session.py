@@ -39,6 +39,7 @@ from crawler.identity import load as load_identity
 from crawler.inspect.sampling_frame import frame_answered_at
 from crawler.page.headers import PDF
 from crawler.reasons import EndCode, RunEnd
+from crawler.run.hooks import hooks_of, require_hooks
 from crawler.sampling import load
 from crawler.sampling.drawable import draw_seeds, require_drawable, without_strata
 from crawler.settings.changes import adopt_known, begin, require_same_crawl, wait_for_others
@@ -89,6 +90,7 @@ async def crawl_session(
             drawn = draw_seeds(settings, strata)
             seeds = [each.url for each in drawn]
     clock = clock or SystemClock()
+    hooks = hooks or hooks_of(settings.hooks)
     max_time_s = settings.limits.max_time_s
     beginning = begun(settings, seeds, clock, domains=domains, at_work=True, tell=tell)
     async with beginning as (store, scope), AsyncExitStack() as opened:
@@ -127,6 +129,7 @@ async def worker_session(
 
     The worker sends nothing from ``ends_at`` on, in seconds of :func:`crawler.clock.boot_s`.
     """
+    hooks = hooks_of(settings.hooks)
     store = await open_store(settings, for_worker=True, clock=clock)
     try:
         scope = crawl_scope(settings, await store.places(), clock.now())
@@ -134,7 +137,7 @@ async def worker_session(
         await store.join_run(run_id, clock.now())
         async with (
             _exchange(settings, store, clock, tell) as exchange,
-            _fetching(settings, store, scope, clock, exchange=exchange, ends_at=ends_at) as crawl,
+            _fetching(settings, store, scope, clock, hooks=hooks, exchange=exchange, ends_at=ends_at) as crawl,
         ):
             yield crawl, store
     finally:
@@ -193,6 +196,7 @@ async def _begin_or_join(
     tell: Callable[[str], None],
 ) -> Scope:
     """Begin a run with the seeds of all parts, or join the run under way; return its scope. Raises as :func:`begun`."""
+    require_hooks(await store.last_settings(), settings.hooks)
     known, name = await store.seeds(), shown(settings.store.db)
     fresh = sorted(set(seeds).difference(known))
     if (parts := parts_of(settings)) is not None:
@@ -343,6 +347,7 @@ def refusals(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]
 
     for require in (
         partial(require_usable_proxy, settings),
+        partial(hooks_of, settings.hooks),
         partial(require_contact, settings, seeds),
         partial(request_signer, settings),
         partial(_require_extras, settings),

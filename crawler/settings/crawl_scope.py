@@ -19,6 +19,7 @@ def crawl_scope(settings: Settings, places: Sequence[str], now: float) -> Scope:
         settings.traps.enabled,
         now,
         settings.limits.max_depth,
+        settings.politeness.sites,
     )
 
 

@@ -14,9 +14,11 @@ from crawler.errors import ConfigError, Reference, Setting
 from crawler.settings.keys import KEYS, SECTIONS
 from crawler.settings.settings import Settings
 
-_HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]")
+_HEADER = re.compile(r'\s*\[\[?\s*([\w."-]+)\s*\]')
 _KEY = re.compile(r"\s*([\w.-]+)\s*=")
 _NO_LINES: Mapping[str, int] = {}
+#: The key that the tables ``[site."…"]`` are the value of.
+_SITES = "politeness.sites"
 
 
 def load_file(settings: Settings, path: Path) -> Settings:
@@ -79,7 +81,7 @@ def apply(
     sections: dict[str, dict[str, object]] = {}
     for name, value in _dotted(values):
         key = KEYS.get(name)
-        if key is None or (isinstance(value, Mapping) and name != "fetch.resolve"):
+        if key is None or (isinstance(value, Mapping) and name not in ("fetch.resolve", _SITES)):
             wrong.append((_at(lines, name), _unknown(name, value)))
             continue
         try:
@@ -100,7 +102,9 @@ def _dotted(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
     """Every value with its dotted key. A table in the place of a value is a value."""
     for key, value in table.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and name in SECTIONS:
+        if name == "site":
+            yield _SITES, value
+        elif isinstance(value, Mapping) and name in SECTIONS:
             yield from _dotted(value, f"{name}.")
         else:
             yield name, value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crawler.engine.crawl_settings import KEPT_HEADERS, DiscoverySettings, LimitSettings, UpdateSettings
+from crawler.engine.crawl_settings import KEPT_HEADERS, DiscoverySettings, HookSettings, LimitSettings, UpdateSettings
 from crawler.fields.declaration import Of, section, setting
 from crawler.fields.kinds import (
     FLAG,
@@ -394,6 +394,7 @@ class Settings:
         (ReasonCode.ROBOTS, ReasonCode.PREFERENCE, ReasonCode.ROBOTS_GIVEN_UP, *_MIRRORS, *FRAME_CODES),
     )
     fetch: RequestSettings = section(RequestSettings, "Bounds on one request.")
+    hooks: HookSettings = section(HookSettings, "Functions of yours that choose links and pages.")
     workers: WorkerSettings = section(WorkerSettings, "Several processes on one crawl; docs/scale.md describes them.")
     sample: SampleSettings = section(
         SampleSettings, "A random sample of the URLs; docs/samples.md describes it.", FRAME_CODES

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import crawler
 from crawler.api import _Run
 from crawler.demo.pages import Page, plain, redirect
 from crawler.reasons import EndCode
+from tests.command import LOOPBACK
+from tests.command import crawler as run
 from tests.web import LoopbackWeb
 
 BOOKS = {
@@ -90,15 +94,11 @@ async def test_an_error_of_the_caller_is_told_as_such_and_nothing_is_lost(
     def vague(what: Any) -> Any:
         return None
 
-    async def patient(what: Any) -> bool:
-        return True
-
     with web:
         async with opened(web, tmp_path) as crawl:
             for function, told in (
                 (clumsy, "clumsy) raised KeyError"),
                 (vague, "vague) returned None"),
-                (patient, "async"),
             ):
                 with pytest.raises(crawler.HookError, match=role) as raised:
                     await titles(crawl, [web.url("books.test")], **{role: function})
@@ -107,7 +107,73 @@ async def test_an_error_of_the_caller_is_told_as_such_and_nothing_is_lost(
                 (run,) = await crawl.query("SELECT ended_code FROM runs ORDER BY run_id DESC LIMIT 1")
                 assert run["ended_code"] == EndCode.HOOK
                 assert (await states(crawl, web))["/"].startswith("queued")
-            assert len(await titles(crawl, [])) == 4
+            with pytest.raises(crawler.UsageError, match="would go on without it"):
+                await titles(crawl, [])
+            assert len(await titles(crawl, [], **{role: "none"})) == 4
+            assert await titles(crawl, []) == []  # nothing is left, and the last run had no function
+
+
+async def test_functions_may_be_async_and_see_redirects(web: LoopbackWeb, tmp_path: Path) -> None:
+    asked: list[crawler.FoundLink] = []
+
+    async def no_redirects(link: crawler.FoundLink) -> bool:
+        await asyncio.sleep(0)
+        asked.append(link)
+        return link.rel != "redirect"
+
+    async def no_title(page: crawler.Page) -> bool:
+        return not page.select("title")
+
+    with web:
+        async with opened(web, tmp_path) as crawl:
+            assert await titles(crawl, [web.url("books.test", "/gone")], follow=no_redirects, keep=no_title) == []
+            found = await states(crawl, web)
+    assert [(link.rel, link.source, link.target) for link in asked] == [
+        ("redirect", web.url("books.test", "/gone"), web.url("books.test", "/b1"))
+    ]
+    assert found == {"/gone": "redirected: redirect", "/b1": "excluded: not_followed"}
+
+
+async def test_a_page_is_decoded_by_the_charset_that_the_crawler_found(tmp_path: Path) -> None:
+    cyrillic = Page(
+        "<meta charset=koi8-r><h1>Привет</h1><h1 class=x>мир</h1>".encode("koi8-r"),
+        content_type="text/html",
+        headers=(("Server", "s"),),
+    )
+    text = Page("привет".encode("cp1251"), content_type="text/plain; charset=windows-1251")
+    web = LoopbackWeb({"books.test": {"/robots.txt": plain(""), "/": cyrillic, "/t": text}})
+    with web:
+        settings = {"fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True, "fetch.types": ["html", "text"]}
+        async with crawler.open(tmp_path / "crawl.db", settings | {"politeness.delay": 0.02}) as crawl:
+            seeds = [web.url("books.test"), web.url("books.test", "/t")]
+            live = {page.url: page async for page in crawl.run(seeds)}
+            stored = {page.url: page async for page in crawl.pages()}
+    assert live == stored
+    page, plain_text = (live[seed] for seed in seeds)
+    assert (page.charset, plain_text.charset) == ("koi8-r", "windows-1251")
+    assert [node.text() for node in page.select("h1.x")] == ["мир"]
+    assert plain_text.text == "привет"
+    assert page.headers["server"]
+    with pytest.raises(crawler.UsageError, match="not a CSS selector"):
+        page.select("[[")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_importable_functions_choose_in_every_worker(web: LoopbackWeb, tmp_path: Path, workers: str) -> None:
+    (tmp_path / "choice.py").write_text("def no_help(link):\n    return not link.target.endswith('/help')\n")
+    with web:
+        command = ["run", web.url("books.test"), *LOOPBACK, "--delay", "0.02", "--workers", workers, "--db", "c.db"]
+        refused = run(*command, "--follow", "choice:nothing", cwd=tmp_path)
+        assert (refused.code, "cannot be imported" in refused.err) == (2, True), refused.err
+        done = run(*command, "--follow", "choice:no_help", cwd=tmp_path)
+        assert done.code == 0, done.err
+        help_page = web.url("books.test", "/help")
+        without = run("run", "--db", "c.db", cwd=tmp_path)
+    with closing(sqlite3.connect(tmp_path / "c.db")) as db:
+        found = dict(db.execute("SELECT url, reason_code FROM urls").fetchall())
+    assert found[help_page] == "not_followed"
+    assert without.code == 2
+    assert "--follow choice:no_help, or go on without it by --follow none" in without.err
 
 
 @pytest.mark.parametrize("name", ["User-Agent", "host", "From", "If-None-Match", "Cookie", "Authorization", "Range"])

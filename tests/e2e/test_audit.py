@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,25 @@ async def test_a_doctored_log_is_found_out(loopback: LoopbackWeb, db_path: Path)
     with sqlite3.connect(db_path) as db:
         db.execute("DELETE FROM request WHERE id = (SELECT max(id) FROM request)")
     assert "as many requests of run 1 as its workers counted" in audit(db_path).out
+
+
+async def test_the_pauses_of_single_sites_are_kept_shown_and_judged(loopback: LoopbackWeb, db_path: Path) -> None:
+    pages = {"/": Page("<a href=/2>2</a>"), "/2": Page("2")}
+    loopback.sites.update({"slow.test": pages, "quick.test": pages})
+    seeds = [loopback.url("slow.test"), loopback.url("quick.test")]
+    assert await crawled(db_path, *seeds, site={"slow.test": {"delay": 0.3}}) == 4
+    assert json.loads(audit(db_path, "--json").out)["violations"] == []
+    assert '0.3, by [site."slow.test"]' in command("why", seeds[0], "--db", db_path).out
+    with sqlite3.connect(db_path) as db:
+        times = db.execute(
+            "SELECT started_at, finished_at FROM requests WHERE site LIKE '%slow%' ORDER BY 1"
+        ).fetchall()
+        (settings,) = db.execute("SELECT settings FROM run").fetchone()
+        settings = settings.replace('["slow.test", 0.3', '["slow.test", 600')
+        db.execute("UPDATE run SET settings = ?", (settings,))
+    assert len(times) == 3
+    assert all(later[0] - before[1] >= 0.299 for before, later in pairwise(times))
+    assert audit(db_path).code == 1
 
 
 def test_an_empty_log_and_no_store(db_path: Path) -> None:

@@ -17,8 +17,9 @@ COMMON = {
     "--refresh", "--help",
 }  # fmt: skip
 RARE = {
-    "--bodies", "--log-format", "--log-level", "--max-disk", "--method", "--min-free", "--notify", "--part", "--per",
-    "--proxy", "--purpose", "--revisit", "--sample-share", "--sample-sites", "--sample-sites-by", "--seed", "--types",
+    "--bodies", "--follow", "--keep", "--log-format", "--log-level", "--max-disk", "--method", "--min-free", "--notify",
+    "--part", "--per", "--proxy", "--purpose", "--revisit", "--sample-share", "--sample-sites", "--sample-sites-by",
+    "--seed", "--types",
 }  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def test_it_is_fetched_if_it_can_be_read_now() -> None:
     assert (found.code, found.sentence) == (ReasonCode.FETCHED, "200")
 
 
-def test_a_page_that_keep_refused_is_fetched_whole_at_the_next_visit() -> None:
+async def test_a_page_that_keep_refused_is_fetched_whole_at_the_next_visit() -> None:
     """Its validators would bring a 304, and ``keep`` would never be asked about it again."""
     headers = (("ETag", '"1"'), ("Last-Modified", "Mon, 12 Jan 2026 00:00:00 GMT"))
     answer = Fetched(URL, 9.0, 9.0, headers, status=200, plain=BODY)
@@ -70,7 +70,7 @@ def test_a_page_that_keep_refused_is_fetched_whole_at_the_next_visit() -> None:
     hooks = Hooks(keep=lambda outcome: False, keep_name="no")
     for seen in (None, SEEN):
         visited = after_fetch(Queued(1, URL, 1, 0, seen=seen), answer, facts, SCOPE, RequestSettings())
-        outcome = hooks.keep_wanted(visited)
+        outcome = await hooks.keep_wanted(visited)
         assert outcome.page is not None
         assert (outcome.reason.code, outcome.page.body, outcome.page.etag) == (ReasonCode.NOT_KEPT, None, None)
         revisit = after_revisit(outcome, answer, outcome.page.facts, SETTINGS).revisit

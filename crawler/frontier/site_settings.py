@@ -1,0 +1,79 @@
+"""Settings of single hosts or domains: the tables ``[site."shop.example"]`` of the configuration file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from crawler.fields.kinds import SECONDS, Form, ValueKind, read_text, whole
+from crawler.frontier.hours import window
+
+_NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
+_WORDS = ("delay", "hours", "depth")
+
+
+class SiteRule(NamedTuple):
+    """The settings of a host or domain, and of all hosts below it; ``None`` and "" leave those of the crawl.
+
+    ``delay_s`` is the least pause. A longer one that the site asks for still applies.
+    """
+
+    name: str
+    delay_s: float | None = None
+    hours: str = ""
+    max_depth: int | None = None
+
+    def covers(self, host: str) -> bool:
+        """Whether the rule is for ``host``."""
+        return host == self.name or host.endswith(f".{self.name}")
+
+    @property
+    def stated(self) -> dict[str, object]:
+        """The settings that the rule changes, as TOML has them."""
+        found = {
+            "delay": None if self.delay_s is None else SECONDS.written(self.delay_s),
+            "hours": self.hours or None,
+            "depth": self.max_depth,
+        }
+        return {word: value for word, value in found.items() if value is not None}
+
+
+def rule_for(host: str, rules: Sequence[SiteRule]) -> SiteRule | None:
+    """The rule of ``host``: of several, the one with the longest name."""
+    host = host.removesuffix(".")
+    return max((rule for rule in rules if rule.covers(host)), key=lambda rule: len(rule.name), default=None)
+
+
+def _sites(value: object) -> tuple[SiteRule, ...]:
+    if not isinstance(value, Mapping):
+        raise ValueError('must be tables such as [site."shop.example"] with delay, hours or depth')
+    return tuple(sorted(_read(value)))
+
+
+def _read(sites: Mapping[object, object]) -> Iterator[SiteRule]:
+    for name, stated in sites.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise ValueError(f'{name!r} is no host or domain; write its name in quotes: [site."shop.example"]')
+        if not isinstance(stated, Mapping) or not stated:
+            raise ValueError(f'[site."{name}"] needs one of {", ".join(_WORDS)}')
+        if unknown := set(stated).difference(_WORDS):
+            wrong = min(map(str, unknown))
+            raise ValueError(f'[site."{name}"]: unknown key {wrong!r}; the keys are {", ".join(_WORDS)}')
+        try:
+            delay_s = SECONDS.read(stated["delay"]) if "delay" in stated else None
+            hours = read_text(stated.get("hours", ""))
+            if hours and (window(hours).pattern != "*" or "=" in hours):
+                raise ValueError("hours are for this site already: write HH-HH ZONE")
+            depth = whole(0).read(stated["depth"]) if "depth" in stated else None
+        except ValueError as error:
+            raise ValueError(f'[site."{name}"]: {error}') from None
+        yield SiteRule(name, delay_s, hours, depth)
+
+
+SITES = ValueKind(
+    "tables with delay, hours and depth by host or domain",
+    Form.TEXT,
+    _sites,
+    lambda rules: {rule.name: rule.stated for rule in rules},
+)
