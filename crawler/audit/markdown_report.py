@@ -258,6 +258,8 @@ def _design(result: AuditResult) -> Iterator[str]:
         if draw.missed:
             missed = f"{many(draw.missed, 'URL')} on {many(draw.missed_sites, 'site')}"
             yield f"- {missed} could not be reached before the frame was closed."
+    for each in study.draws:
+        yield f"- {each.told[:1].upper()}{each.told[1:]}."
     yield "- These are the settings of the last crawl; earlier crawls may have had others."
 
 
