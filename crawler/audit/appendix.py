@@ -149,7 +149,7 @@ def _robots(folder: Path) -> _Judged:
 
 
 def _sample(folder: Path) -> _Judged:
-    designs = list(_rows(folder / "tables" / "design.csv"))
+    designs = [row for row in _rows(folder / "tables" / "design.csv") if not row["discarded_at"]]
     if not designs:
         return "no sample", []
     (design,) = designs

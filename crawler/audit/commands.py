@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import click
 
 from crawler.audit.appendix import check_appendix, digest_of
 from crawler.audit.run_audit import run_audit
 from crawler.audit.sites_file import write_sites
+from crawler.audit.study import StudyFacts
 from crawler.audit.terminal import render, render_appendix
 from crawler.cli.console import console
 from crawler.cli.output import print_json
@@ -17,6 +20,12 @@ from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
 from crawler.settings.stores import existing_store
+
+
+def _digest(context: click.Context, option: click.Parameter, value: str) -> str:
+    if not re.fullmatch("[0-9a-fA-F]{64}|", value):
+        raise click.BadParameter(f"{value[:100]!r} is no SHA-256 in hex, which has 64 digits")
+    return value.lower()
 
 
 @cli.command()
@@ -35,16 +44,25 @@ from crawler.settings.stores import existing_store
     help="Also write how often each site was contacted, and what is kept of it.",
 )
 @click.option(
+    "--registered",
+    callback=_digest,
+    default="",
+    metavar="DIGEST",
+    help="Also require that the sample was drawn by the design with this digest (`crawler sample design`).",
+)
+@click.option(
     "--appendix",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     metavar="DIR",
     help="Check a folder of `crawler export appendix` instead of a store.",
 )
-def audit(db: str, as_json: bool, report: Path | None, sites: Path | None, appendix: Path | None) -> int:
+def audit(
+    db: str, as_json: bool, report: Path | None, sites: Path | None, registered: str, appendix: Path | None
+) -> int:
     """Check every logged request against robots.txt and the pace; exit code 1 if a rule was broken."""
     if appendix is not None:
-        if report is not None or sites is not None:
-            raise UsageError("--report and --sites are made from a store; leave them out with --appendix")
+        if report is not None or sites is not None or registered:
+            raise UsageError("--report, --sites and --registered need a store; leave them out with --appendix")
         return _check_appendix(appendix, as_json)
 
     if report is not None:
@@ -60,12 +78,19 @@ def audit(db: str, as_json: bool, report: Path | None, sites: Path | None, appen
         if report is not None:
             write_report(report, result)
         if as_json:
-            print_json(result.as_json())
+            print_json(result.as_json() | _registration(result.study, registered))
         else:
-            render(result, console)
-        return 1 if result.violation_count else 0
+            render(result, console, registered)
+        return 1 if result.violation_count or (registered and not result.study.is_registered(registered)) else 0
 
     return run_async(run())
+
+
+def _registration(study: StudyFacts, registered: str) -> dict[str, Any]:
+    if not registered:
+        return {}
+    told = study.told_of_registration(registered)
+    return {"registered": {"sha256": registered, "is_kept": study.is_registered(registered), "told": told}}
 
 
 def _check_appendix(folder: Path, as_json: bool) -> int:

@@ -117,7 +117,7 @@ GROUP BY p.url, p.fetched_at ORDER BY p.url
 -- name: sample_judged
 -- The requests for pages since the sample was drawn, if it decides which pages are requested.
 SELECT count(*) AS requests FROM sample_draws d JOIN requests_by_id q ON q.started_at > d.drawn_at
-WHERE d.held_from IS NOT NULL AND q.purpose = 'page'
+WHERE d.discarded_at IS NULL AND d.held_from IS NOT NULL AND q.purpose = 'page'
 
 -- name: not_drawn
 -- Of these, the requests for pages that were not drawn. Allowed are the targets of redirects, and pages nearer than the
@@ -127,7 +127,7 @@ SELECT q.request_id, q.run_id, s.site || q.path AS url, q.started_at, q.finished
 FROM sample_draws d JOIN requests_by_id q ON q.started_at > d.drawn_at
 JOIN sites_by_id s ON s.site_id = q.site_id
 JOIN urls_by_id u ON u.site_id = q.site_id AND u.path = q.path
-WHERE d.held_from IS NOT NULL AND q.purpose = 'page' AND u.kind = 'page' AND u.hops = 0
+WHERE d.discarded_at IS NULL AND d.held_from IS NOT NULL AND q.purpose = 'page' AND u.kind = 'page' AND u.hops = 0
   AND u.url_id NOT IN (SELECT url_id FROM samples_by_id)
   AND (u.depth >= d.held_from OR (d.stands = 1 OR u.url_id IN (SELECT url_id FROM sample_frame))
     AND NOT EXISTS (SELECT 1 FROM requests_by_id b

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from crawler.formatting import many
 from crawler.store.rows import SampleDraw
 from crawler.store.statements import load_statements
 
@@ -67,20 +69,43 @@ class BlockedSite(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StudyFacts:
-    """The facts. ``draw`` is the design of the sample, if there is one."""
+    """The facts. ``draws`` are all draws of a sample in their order; at most the last of them is not discarded."""
 
     seeds: int
-    draw: SampleDraw | None
+    draws: Sequence[SampleDraw]
     contacts: Contacts
     most_contacted: Sequence[ContactedSite]
     kept: Kept
     forgotten: Sequence[Forgotten]
     blocked: Sequence[BlockedSite]
 
+    @property
+    def draw(self) -> SampleDraw | None:
+        """The draw whose sample the store has."""
+        return next((draw for draw in self.draws if draw.discarded_at is None), None)
+
+    def is_registered(self, digest: str) -> bool:
+        """Whether the sample in the store was drawn by the design with this digest."""
+        return self.draw is not None and self.draw.is_registered_as(digest)
+
+    def told_of_registration(self, digest: str) -> str:
+        """Whether the sample in the store was drawn by the design with this digest, in a sentence."""
+        if self.draw is None:
+            return "The store holds no sample, so none was drawn by the registered design"
+        if not self.draw.is_registered_as(digest):
+            return f"The sample was not drawn by the registered design: its design is {self.draw.design_sha256}"
+        earlier = f"; {many(len(self.draws) - 1, 'earlier draw')} discarded" if len(self.draws) > 1 else ""
+        seeds = "" if digest == self.draw.design_sha256 else ", which does not name the seeds"
+        return f"The sample was drawn by the registered design{seeds} (draw {self.draw.number}{earlier})"
+
     def as_json(self) -> dict[str, Any]:
         """One JSON object; times in seconds since the epoch."""
         return {
             "seeds": self.seeds,
+            "draws": [
+                draw._asdict() | {"design": json.loads(draw.design), "is_discarded": draw.discarded_at is not None}
+                for draw in self.draws
+            ],
             "requests_per_site": self.contacts._asdict(),
             "most_contacted": [site._asdict() for site in self.most_contacted],
             "kept": self.kept._asdict(),
@@ -96,7 +121,7 @@ async def read_study_facts(store: Store) -> StudyFacts:
     forgotten = await store.query(_SQL["forgotten"], {"limit": _FORGOTTEN_SHOWN})
     return StudyFacts(
         len(await store.seeds()),
-        await store.samples.drawn(),
+        await store.samples.draws(),
         _contacts([(row["requests"], row["sites"]) for row in await store.query(_SQL["contacts"])]),
         [ContactedSite(**row) for row in most],
         Kept(**kept),
@@ -112,8 +137,8 @@ def _contacts(counts: Sequence[tuple[int, int]]) -> Contacts:
     def at(share: float) -> int:
         """The smallest number of requests that at least this share of the sites does not exceed."""
         seen = 0
-        for requests, many in counts:
-            seen += many
+        for requests, with_that in counts:
+            seen += with_that
             if seen >= share * sites:
                 return requests
         return 0

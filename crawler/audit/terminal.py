@@ -30,8 +30,8 @@ def render_appendix(checks: Sequence[AppendixCheck], digest: str, console: Print
     console.print(f"SHA-256 of SHA256SUMS: {digest}", soft_wrap=True)
 
 
-def render(result: AuditResult, console: PrintableConsole) -> None:
-    """Print the result for people."""
+def render(result: AuditResult, console: PrintableConsole, registered: str = "") -> None:
+    """Print the result for people. ``registered`` is the digest of the design that the sample should have."""
     totals = result.totals
     if not totals.requests:
         console.print("The log is empty: no request was ever sent, and there is nothing to judge.")
@@ -51,6 +51,11 @@ def render(result: AuditResult, console: PrintableConsole) -> None:
         console.print(f"… and {many(more, 'more violation')}")
     for limit in result.limits:
         console.print(Text(f"Not proven: {limit}", style="yellow"))
+    for draw in result.study.draws:
+        console.print(Text(f"Sample: {draw.told}"), soft_wrap=True)
+    if registered:
+        style = "green" if result.study.is_registered(registered) else "bold red"
+        console.print(Text(result.study.told_of_registration(registered), style=style), soft_wrap=True)
     verdict = many(result.violation_count, "violation") if result.violation_count else "No violation"
     request = "logged request" if any(run.finished_at is None for run in result.runs) else "request"
     console.print(

@@ -77,8 +77,8 @@ _COLUMNS = {
     "runs": "run_id:i started_at:@ finished_at:@ ended_code:t ended_by:t crawler_version:t settings:j worst_lag_s:n "
     "pages_before:i",
     "orders": "order_id:i asked_at:@ command:t name:t run_id:i done_at:@ because:t",
-    "sample_draws": "method:t per:t size:i seed:i drawn_at:@ frame_size:i cut_sites:i missed:i missed_sites:i "
-    "follows:y held_from:i stands:y share:n sites:i sites_by:t",
+    "sample_draws": "number:i method:t per:t size:i seed:i drawn_at:@ frame_size:i cut_sites:i missed:i missed_sites:i "
+    "follows:y held_from:i stands:y share:n sites:i sites_by:t design:j design_sha256:t discarded_at:@",
 }
 
 #: Every view but those by number (docs/store.md), with its columns in order.

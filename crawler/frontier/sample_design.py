@@ -13,15 +13,16 @@ Reference: M. Thorup, Bottom-k and priority sampling, set similarity and subset 
 from __future__ import annotations
 
 import csv
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from heapq import heappush, heappushpop
 from math import ceil
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from crawler.fields.declaration import setting
 from crawler.fields.kinds import COUNT_OR_NO_LIMIT, MORE_THAN_0_SECONDS, SHARE, one_of, whole
@@ -136,6 +137,40 @@ class SampleSettings:
     def is_of_list(self) -> bool:
         """Whether seeds are drawn from a list, before anything is requested."""
         return self.size is not None and self.method is Method.STRATIFIED
+
+
+class Design(NamedTuple):
+    """All that decides which URLs are drawn, before the sampling frame is known.
+
+    ``settings`` has the values of these settings by their names. ``seeds`` is the digest of the list of seeds
+    (:func:`digest_of_seeds`); ``None``: the design does not name its seeds.
+    """
+
+    settings: Mapping[str, object] = {}
+    seeds: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The design as JSON: keys in order, no white space."""
+        content = {"seeds": self.seeds, "settings": dict(self.settings)}
+        return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+    @property
+    def sha256(self) -> str:
+        """The digest of the design, in hex."""
+        return sha256(self.text.encode(errors="surrogatepass")).hexdigest()
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The design that :attr:`text` stands for."""
+        content = json.loads(text)
+        return cls(content.get("settings", {}), content.get("seeds"))
+
+
+def digest_of_seeds(strata: Mapping[str, str]) -> str:
+    """The SHA-256, in hex, of seeds with their strata: ``URL<TAB>STRATUM`` a line, in the order of the URLs."""
+    lines = "".join(f"{url}\t{strata[url]}\n" for url in sorted(strata))
+    return sha256(lines.encode(errors="surrogatepass")).hexdigest()
 
 
 class Amount(Protocol):

@@ -42,6 +42,7 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.run.hooks import hooks_of, require_hooks
 from crawler.sampling import load
 from crawler.sampling.drawable import draw_seeds, require_drawable, without_strata
+from crawler.sampling.registration import design_of_settings
 from crawler.settings.changes import adopt_known, begin, require_same_crawl, wait_for_others
 from crawler.settings.crawl_scope import crawl_scope, may_contact
 from crawler.settings.keys import KEYS
@@ -97,7 +98,8 @@ async def crawl_session(
         recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
         if drawn is not None:
             limit = settings.limits.max_pages_per_site
-            await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now())
+            design = design_of_settings(settings, (), strata or {})
+            await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now(), design)
         sample = await _sample(store, settings, clock, tell, is_drawn=drawn is not None)
         exchange = await opened.enter_async_context(_exchange(settings, store, clock, tell))
         ends_at = math.inf if max_time_s is None else boot_s() + max_time_s
@@ -443,7 +445,8 @@ async def _sample(
         return SamplingFrame(store, depth, None, is_closed=True)
 
     async def draw() -> None:
-        await load("draw").draw(store, sample, depth, limit, clock.now())
+        design = design_of_settings(settings, await store.seeds(), {})
+        await load("draw").draw(store, sample, depth, limit, clock.now(), design)
 
     last = await store.samples.drawn()
     if last is not None and last.stands:

@@ -14,23 +14,17 @@ from crawler.cli.shared import json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Method
-from crawler.reasons import ReasonCode
 from crawler.sampling import load
 from crawler.sampling.commands import sample, variable_option
 from crawler.sampling.design_file import design_of
 from crawler.sampling.drawable import draw_seeds, require_drawable
-from crawler.settings.keys import KEYS, Key
+from crawler.sampling.registration import design_of_settings, is_of_design
+from crawler.settings.keys import KEYS
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import shown
-
-
-def is_of_design(key: Key) -> bool:
-    """Whether a setting decides which URLs a sample is drawn from, or which are drawn."""
-    return key.name == "seeds.file" or ReasonCode.FRAME in key.decides
-
 
 _OPTIONS = tuple(
     key.name
@@ -60,7 +54,8 @@ def design(config: Path | None, db: str | None, **options: Any) -> int:
             if (is_of_design(key) and key.value(settings) != "")
             or (key.is_remembered and key.value(settings) != key.default)
         ]
-        console.print(design_of(settings, seeds, len(known), kept), markup=False, soft_wrap=True, end="")
+        registered = design_of_settings(settings, seeds.urls or known, seeds.strata)
+        console.print(design_of(settings, seeds, len(known), kept, registered), markup=False, soft_wrap=True, end="")
         return 0
 
     return run_async(work())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from crawler.formatting import many
-from crawler.frontier.sample_design import Method, Per, SampleSettings, SitesBy, allocate
+from crawler.frontier.sample_design import Design, Method, Per, SampleSettings, SitesBy, allocate
 from crawler.frontier.scope import ScopeMode
 from crawler.settings.keys import Key
 from crawler.settings.reference import commented_toml
@@ -28,12 +28,24 @@ _SCOPES = {
 }
 
 
-def design_of(settings: Settings, seeds: Seeds, known: int, values: Iterable[tuple[Key, Any]]) -> str:
-    """A TOML file of ``values``, with the design in sentences above.
+def design_of(
+    settings: Settings, seeds: Seeds, known: int, values: Iterable[tuple[Key, Any]], registered: Design
+) -> str:
+    """A TOML file of ``values``, with the design in sentences above, and the digest of ``registered``.
 
     ``known`` is the number of seeds in the store that the design was taken from.
     """
-    return commented_toml("\n".join((_USE, "", *_told(settings, seeds, known))), values)
+    told = (*_told(settings, seeds, known), *_registration(registered))
+    return commented_toml("\n".join((_USE, "", *told)), values)
+
+
+def _registration(design: Design) -> Iterable[str]:
+    yield f"Digest: {design.sha256}"
+    of = "the settings and the seeds" if design.seeds is not None else "the settings alone, because no seeds are named"
+    yield (
+        f"The digest is of {of}. Register it before the crawl; `crawler audit --registered DIGEST` then says whether "
+        "the sample was drawn by this design."
+    )
 
 
 def _told(settings: Settings, seeds: Seeds, known: int) -> Iterable[str]:

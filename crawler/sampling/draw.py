@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from crawler.frontier.sample_design import Drawn, Method, Per, Sampler, SampleSettings
+from crawler.frontier.sample_design import Design, Drawn, Method, Per, Sampler, SampleSettings
 from crawler.sampling.random_walk import UndirectedGraph, walk
 from crawler.store.rows import SampleDraw, SampleRow
 from crawler.store.statements import load_statements
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SQL = load_statements("crawler.sampling")
 
 _NO_LIMIT = 1 << 62
+_UNNAMED = Design()
 
 
 class FrameUrl(NamedTuple):
@@ -31,9 +32,14 @@ class FrameUrl(NamedTuple):
 
 
 async def draw(
-    store: Store, settings: SampleSettings, max_depth: int | None, pages_per_site: int | None, now: float
+    store: Store,
+    settings: SampleSettings,
+    max_depth: int | None,
+    pages_per_site: int | None,
+    now: float,
+    design: Design = _UNNAMED,
 ) -> None:
-    """Draw a sample of all known URLs, and replace the one in the store."""
+    """Draw a sample of all known URLs, and replace the one in the store. ``design`` is recorded with the draw."""
     assert settings.size is not None
     deepest = _NO_LIMIT if max_depth is None else max_depth
     limits = {
@@ -61,7 +67,7 @@ async def draw(
     (unreached,) = await store.query(
         _SQL["unreached"], {name: limits[name] for name in ("held_from", "pages_per_site")}
     )
-    made = _made(settings, now, len(frame), len(cut), max_depth)
+    made = _made(settings, now, len(frame), len(cut), max_depth, design)
     made = made._replace(missed=unreached["urls"], missed_sites=unreached["sites"])
     await store.samples.replace(made, rows, pages_per_site, frame)
 
@@ -73,13 +79,22 @@ async def keep_drawn(
     listed: int,
     pages_per_site: int | None,
     now: float,
+    design: Design = _UNNAMED,
 ) -> None:
-    """Store a sample of a list of ``listed`` seeds. The store must know all URLs in ``drawn``."""
+    """Store a sample of a list of ``listed`` seeds. The store must know all URLs in ``drawn``.
+
+    A standing sample of the same design and list is the same sample, and stays.
+    """
+    last = await store.samples.drawn()
+    if last is not None and last.stands and design.seeds is not None and last.design == design.text:
+        return
     rows = await _rows(store, drawn)
-    await store.samples.replace(_made(settings, now, listed, 0, 0), rows, pages_per_site)
+    await store.samples.replace(_made(settings, now, listed, 0, 0, design), rows, pages_per_site)
 
 
-def _made(settings: SampleSettings, now: float, frame: int, cut_sites: int, max_depth: int | None) -> SampleDraw:
+def _made(
+    settings: SampleSettings, now: float, frame: int, cut_sites: int, max_depth: int | None, design: Design
+) -> SampleDraw:
     assert settings.size is not None
     return SampleDraw(
         settings.method.value,
@@ -94,6 +109,8 @@ def _made(settings: SampleSettings, now: float, frame: int, cut_sites: int, max_
         share=settings.share,
         sites=settings.sites,
         sites_by=settings.sites_by.value,
+        design=design.text,
+        design_sha256=design.sha256,
     )
 
 

@@ -161,6 +161,7 @@ class DrawnUrls:
 class Survey:
     """The estimates from a sample, and the number of URLs that it does not cover.
 
+    ``discarded`` are the draws that it replaced.
     ``draws`` counts URLs as often as they were drawn; ``waiting`` those not yet asked for, ``over_budget`` apart, whose
     site has had its pages; ``blocked`` those that the operator has blocked since. ``left_out`` is how many known URLs
     of blocked sites are not in the frame. ``outcomes`` counts the drawn URLs, each once, by what became of them.
@@ -168,6 +169,7 @@ class Survey:
     """
 
     draw: SampleDraw
+    discarded: Sequence[SampleDraw]
     draws: int
     urls: int
     waiting: int
@@ -181,10 +183,15 @@ class Survey:
     def as_json(self) -> dict[str, Any]:
         """One JSON object. A bound that the sample does not determine is ``None``."""
         counted = ("draws", "urls", "waiting", "over_budget", "blocked", "left_out")
-        made = self.draw._asdict() | {name: getattr(self, name) for name in counted}
+        made = _plain_draw(self.draw) | {name: getattr(self, name) for name in counted}
+        made["discarded"] = [_plain_draw(draw) for draw in self.discarded]
         made["outcomes"] = {outcome.value: self.outcomes.get(outcome, 0) for outcome in Outcome}
         made["unseen_at_most"] = self.unseen_at_most
         return made | {"estimates": [_plain(figure) for figure in self.figures]}
+
+
+def _plain_draw(draw: SampleDraw) -> dict[str, Any]:
+    return draw._asdict() | {"design": json.loads(draw.design)}
 
 
 def _plain(figure: Figure) -> dict[str, Any]:
@@ -239,6 +246,7 @@ async def survey(
     blocked = outcomes[Outcome.BLOCKED]
     return Survey(
         draw,
+        [each for each in await store.samples.draws() if each.discarded_at is not None],
         len(rows),
         len(_once(rows)),
         waiting,

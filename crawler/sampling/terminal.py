@@ -93,6 +93,8 @@ def told(survey: Survey) -> list[str]:
             f"Frame error: {many(draw.missed, 'URL')} of {many(draw.missed_sites, 'site')} not reached before the "
             "frame was closed (sample.frame_patience): these, and URLs that only they lead to, are not in the frame"
         )
+    lines.append(f"Design {draw.design_sha256}")
+    lines += (f"Earlier {each.told}" for each in survey.discarded)
     if not draw.stands:
         lines.append("Seeds or settings have changed since the sample was drawn")
     return lines

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from crawler.formatting import instant, many
+from crawler.frontier.sample_design import Design, amount_of
+
 if TYPE_CHECKING:
     from crawler.frontier.decide import Outcome, Queued
     from crawler.frontier.offers import Offer
@@ -307,7 +310,7 @@ class SampleRow(NamedTuple):
 
 
 class SampleDraw(NamedTuple):
-    """How a sample was drawn; see the table ``sample_draw``."""
+    """How a sample was drawn; see the table ``sample_draw``. ``number`` is 0 until the draw is stored."""
 
     method: str
     per: str
@@ -324,6 +327,21 @@ class SampleDraw(NamedTuple):
     share: float = 1.0
     sites: int | None = None
     sites_by: str = "equal"
+    design: str = "{}"
+    design_sha256: str = ""
+    number: int = 0
+    discarded_at: float | None = None
+
+    @property
+    def told(self) -> str:
+        """The draw in one line: its number and time, how it was drawn, and whether it was discarded."""
+        gone = "" if self.discarded_at is None else f"; discarded on {instant(self.discarded_at)}"
+        how = f"{self.method}, {amount_of(self)}, seed {self.seed}, from {many(self.frame, 'URL')}"
+        return f"draw {self.number} on {instant(self.drawn_at)}: {how}, design {self.design_sha256}{gone}"
+
+    def is_registered_as(self, digest: str) -> bool:
+        """Whether ``digest`` is that of the design, or of the design without its list of seeds."""
+        return digest in (self.design_sha256, Design.of(self.design)._replace(seeds=None).sha256)
 
 
 class Swept(NamedTuple):

@@ -47,7 +47,7 @@ async def test_a_drawn_url_is_claimed_and_the_others_are_excluded(harness: Harne
         f"{A}z": ("excluded", "sample: not drawn"),
     }
     assert queued_urls(await harness.claim()) == [f"{A}y"]
-    assert await harness.store.samples.drawn() == DRAW
+    assert await harness.store.samples.drawn() == DRAW._replace(number=1)
     (row,) = await harness.store.query("SELECT url, probability, method, state FROM samples")
     assert row == {"url": f"{A}y", "probability": 1 / 3, "method": "uniform", "state": "queued"}
 
@@ -63,6 +63,21 @@ async def test_a_new_sample_takes_the_place_of_the_old(harness: Harness) -> None
     assert not draw.stands
     await harness.store.samples.replace(DRAW, [rows[0], rows[0]], None)
     assert [row["walk"] for row in await harness.store.query("SELECT walk FROM samples")] == [0, 0]
+
+
+async def test_every_draw_leaves_a_trace(harness: Harness) -> None:
+    await with_leaves(harness)
+    for seed in (7, 8, 9):
+        await harness.store.samples.replace(DRAW._replace(seed=seed, drawn_at=NOW + seed), [], None)
+    draws = await harness.store.samples.draws()
+    assert [(draw.number, draw.seed, draw.discarded_at, draw.stands) for draw in draws] == [
+        (1, 7, NOW + 8, False),
+        (2, 8, NOW + 9, False),
+        (3, 9, None, True),
+    ]
+    assert await harness.store.samples.drawn() == draws[2]
+    rows = await harness.store.query("SELECT number, seed, discarded_at FROM sample_draws ORDER BY number")
+    assert [tuple(row.values()) for row in rows] == [(1, 7, NOW + 8), (2, 8, NOW + 9), (3, 9, None)]
 
 
 async def test_a_mirror_that_changes_after_the_draw_admits_only_drawn_urls(harness: Harness) -> None:

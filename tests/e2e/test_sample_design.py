@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import tomllib
 from contextlib import closing
@@ -43,6 +44,30 @@ def ok(*arguments: str | Path) -> Ended:
     ended = here(*arguments)
     assert ended.code == 0, ended
     return ended
+
+
+def test_the_audit_knows_the_registered_design(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    options = ("--seeds", publish(loopback, tmp_path), "--scope", "host", "--max-depth", "1", "--config",
+               tmp_path / "c.toml", "--sample", "3", "--per", "site")  # fmt: skip
+    text = ok("sample", "design", *options).out
+    (digest,) = re.findall("^# Digest: ([0-9a-f]{64})$", text, re.MULTILINE)
+    db = tmp_path / "s.db"
+    ok("run", *options, *LOOPBACK, "--db", db)
+    kept = here("audit", "--db", db, "--registered", digest)
+    assert (kept.code, "was drawn by the registered design (draw 1)" in kept.out) == (0, True)
+    ok("run", *options, *LOOPBACK, "--seed", "2", "--db", db)
+    broken = here("audit", "--db", db, "--registered", digest, "--json")
+    audit = json.loads(broken.out)
+    assert (broken.code, audit["registered"]["is_kept"]) == (1, False)
+    assert [(draw["number"], draw["seed"], draw["is_discarded"]) for draw in audit["study"]["draws"]] == [
+        (1, 1, True),
+        (2, 2, False),
+    ]
+    said = json.loads(ok("sample", "--db", db, "--json").out)
+    assert [draw["design_sha256"] for draw in said["discarded"]] == [digest]
+    assert "Earlier draw 1 on " in ok("sample", "--db", db).out
+    refused = here("audit", "--db", db, "--registered", "abc")
+    assert (refused.code, "SHA-256" in refused.err) == (2, True)
 
 
 def test_a_design_draws_what_its_options_draw(loopback: LoopbackWeb, tmp_path: Path) -> None:

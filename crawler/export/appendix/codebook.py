@@ -45,6 +45,10 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "pages_before": "pages in the store when the run began",
     },
     "design": {
+        "number": "the number of the draw, from 1",
+        "design": "the settings that decide which URLs are drawn, and the digest of the list of seeds, as JSON",
+        "design_sha256": "the digest of the design, which `crawler sample design` prints before the crawl",
+        "discarded_at": "when a later draw replaced this one; empty for the draw that gave the sample",
         "method": "uniform, stratified or random-walk",
         "per": "crawl: one population; site: each site is a stratum",
         "size": "the number of URLs to draw, from the crawl or from each site",

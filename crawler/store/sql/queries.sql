@@ -435,13 +435,14 @@ DELETE FROM rank;
 -- name: drop_site_ranks
 DELETE FROM site_rank;
 
--- name: sample_draw
-SELECT method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows, held_from, stands,
-  share, sites, sites_by
-FROM sample_draw;
+-- name: sample_draws
+-- Every draw, in their order. The one that is not discarded is the last.
+SELECT number, method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows, held_from, stands,
+  share, sites, sites_by, design, design_sha256, discarded_at
+FROM sample_draw ORDER BY number;
 
--- name: drop_sample_draw
-DELETE FROM sample_draw;
+-- name: discard_sample_draw
+UPDATE sample_draw SET stands = 0, discarded_at = :now WHERE discarded_at IS NULL;
 
 -- name: drop_sample
 DELETE FROM sample;
@@ -450,10 +451,10 @@ DELETE FROM sample;
 DELETE FROM frame_url;
 
 -- name: insert_sample_draw
-INSERT INTO sample_draw (method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows, held_from,
-  stands, share, sites, sites_by)
-VALUES (:method, :per, :size, :seed, :drawn_at, :frame, :cut_sites, :missed, :missed_sites, :follows, :held_from, :stands,
-  :share, :sites, :sites_by);
+INSERT INTO sample_draw (number, method, per, size, seed, drawn_at, frame, cut_sites, missed, missed_sites, follows,
+  held_from, stands, share, sites, sites_by, design, design_sha256)
+VALUES ((SELECT coalesce(max(number), 0) + 1 FROM sample_draw), :method, :per, :size, :seed, :drawn_at, :frame, :cut_sites,
+  :missed, :missed_sites, :follows, :held_from, :stands, :share, :sites, :sites_by, :design, :design_sha256);
 
 -- name: reopen_sample
 UPDATE sample_draw SET stands = 0;
@@ -900,7 +901,7 @@ DELETE FROM outgoing WHERE part = :part AND id in_numbers(:numbers);
 UPDATE url AS u SET state = 'excluded', reason_code = 'sample', reason = :sentence, target = NULL
 WHERE u.id in_numbers(:numbers) AND u.state = 'queued' AND u.kind = 'page' AND u.hops = 0
   AND NOT EXISTS (SELECT 1 FROM sample a WHERE a.url_id = u.id)
-  AND (u.depth >= (SELECT held_from FROM sample_draw)
+  AND (u.depth >= (SELECT held_from FROM sample_draw WHERE discarded_at IS NULL)
     OR NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = u.id));
 
 -- name: forget_page_bodies

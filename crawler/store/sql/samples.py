@@ -24,10 +24,14 @@ class Samples(StoreSection):
 
     async def drawn(self) -> SampleDraw | None:
         """How the sample in the store was drawn."""
-        row = await self._read.fetch_one("sample_draw")
-        if row is None:
-            return None
-        return SampleDraw(**row._asdict() | {"follows": bool(row.follows), "stands": bool(row.stands)})
+        return next((draw for draw in await self.draws() if draw.discarded_at is None), None)
+
+    async def draws(self) -> list[SampleDraw]:
+        """Every draw in their order, also those that a later one replaced."""
+        return [
+            SampleDraw(**row._asdict() | {"follows": bool(row.follows), "stands": bool(row.stands)})
+            for row in await self._read.fetch("sample_draws")
+        ]
 
     @retrying
     async def replace(
@@ -35,14 +39,16 @@ class Samples(StoreSection):
     ) -> None:
         """Replace the sample, in one transaction. ``frame`` has the numbers of the URLs that it was drawn from.
 
+        The record of the earlier draw stays, and says when it was discarded.
         URLs queued at the depth ``draw.held_from`` or deeper that are not drawn are excluded; the others are held back
         no longer. URLs nearer than that were not reached, and are excluded too. While the sample stands, no page is
         queued that it leaves out: see ``Offers.enqueue``.
         """
+        made = {name: value for name, value in draw._asdict().items() if name not in ("number", "discarded_at")}
         async with self._writing():
-            await self._sql.execute("drop_sample_draw")
+            await self._sql.execute("discard_sample_draw", now=draw.drawn_at)
             await self._sql.execute("drop_sample")
-            await self._sql.execute("insert_sample_draw", **draw._asdict())
+            await self._sql.execute("insert_sample_draw", **made)
             await self._sql.execute_many("insert_sample", (row._asdict() for row in rows))
             await self._sql.execute("drop_frame")
             for begin in range(0, len(frame), _FRAME_AT_ONCE):

@@ -439,7 +439,8 @@ CREATE TABLE computation (               -- what of these was computed; one row 
   last_request INTEGER NOT NULL          -- they cover the requests up to this request.id; -1: pages were forgotten since
 );
 
-CREATE TABLE sample_draw (               -- how the sample was drawn (docs/samples.md); one row or none
+CREATE TABLE sample_draw (               -- every draw of a sample (docs/samples.md); one row at most is not discarded
+  number INTEGER PRIMARY KEY,            -- from 1, in the order of the draws
   method TEXT NOT NULL,                  -- 'uniform', 'stratified', 'random-walk'
   per TEXT NOT NULL,                     -- 'crawl', 'site'
   size INTEGER NOT NULL,                 -- the size that was asked for
@@ -454,7 +455,10 @@ CREATE TABLE sample_draw (               -- how the sample was drawn (docs/sampl
   stands INT NOT NULL,                   -- 0: seeds or settings have changed since, the sample must be drawn anew
   share REAL NOT NULL,                   -- of the URLs of a stratum, no more than this share was drawn
   sites INTEGER,                         -- the number of sites to draw first; NULL: all sites
-  sites_by TEXT NOT NULL                 -- the probability of each site: 'equal', 'size'
+  sites_by TEXT NOT NULL,                -- the probability of each site: 'equal', 'size'
+  design TEXT NOT NULL,                  -- all that decides which URLs are drawn, as JSON: see frontier.sample_design.Design
+  design_sha256 TEXT NOT NULL,           -- its SHA-256, in hex
+  discarded_at REAL                      -- when a later draw replaced it; NULL: sample and frame_url are of this draw
 );
 
 CREATE TABLE sample (                    -- one row per draw: a random walk may draw a URL several times

@@ -258,7 +258,7 @@ CREATE VIEW sample_ends_by_id AS
     UNION ALL
     SELECT w.url_id, t.id, w.n + 1
     FROM way w JOIN url u ON u.id = w.end_id JOIN url t ON t.id = u.target CROSS JOIN sample_draw f
-    WHERE f.follows = 1 AND w.n < 32 AND (u.state = 'redirected' OR u.reason_code IN ('mirror', 'mirror_cycle', 'refresh', 'other_address'))
+    WHERE f.discarded_at IS NULL AND f.follows = 1 AND w.n < 32 AND (u.state = 'redirected' OR u.reason_code IN ('mirror', 'mirror_cycle', 'refresh', 'other_address'))
       AND (t.state <> 'excluded'
         OR t.reason_code IN ('robots', 'mirror', 'mirror_cycle', 'type', 'other_address', 'blocked', 'forgotten'))),
   ends AS (SELECT url_id, end_id, row_number() OVER (PARTITION BY url_id ORDER BY n DESC) AS back FROM way)
@@ -269,7 +269,8 @@ CREATE VIEW samples AS
   SELECT s.name || u.path AS url, s.name AS site, a.stratum, a.probability, a.site_probability, d.method, a.walk, u.state, u.reason_code,
          u.reason, a.draw, a.url_id, p.url_id AS page_id
   FROM sample_draw d CROSS JOIN sample a JOIN url u ON u.id = a.url_id JOIN site s ON s.id = site_of(a.url_id)
-  JOIN sample_ends_by_id e ON e.url_id = a.url_id LEFT JOIN page p ON p.url_id = e.end_id;
+  JOIN sample_ends_by_id e ON e.url_id = a.url_id LEFT JOIN page p ON p.url_id = e.end_id
+  WHERE d.discarded_at IS NULL;
 
 -- The sampling frame from which the last sample was drawn; empty if the frame was a list of seeds.
 CREATE VIEW sample_frame AS
@@ -387,6 +388,6 @@ CREATE VIEW computations_by_id AS
 CREATE VIEW samples_by_id AS SELECT draw, url_id, stratum, walk, probability, site_probability FROM sample;
 
 CREATE VIEW sample_draws AS
-  SELECT method, per, size, seed, drawn_at, frame AS frame_size, cut_sites, missed, missed_sites,
-         follows, held_from, stands, share, sites, sites_by
+  SELECT number, method, per, size, seed, drawn_at, frame AS frame_size, cut_sites, missed, missed_sites,
+         follows, held_from, stands, share, sites, sites_by, design, design_sha256, discarded_at
   FROM sample_draw;
