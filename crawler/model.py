@@ -335,6 +335,7 @@ class PageFacts:
     links: tuple[Link, ...] = ()
     other_schemes: dict[str, int] = field(default_factory=dict)  # mailto: 3, javascript: 12 …
     directives: tuple[str, ...] = ()  # each with its source, for ``crawler why``
+    wall: str = ""  # the bot defence that answered in place of the page, with the evidence; empty if none did
     note: str = ""  # the parts of the page that were left out, or why the page could not be read
     is_read: bool = True  # False: the page could not be parsed; ``note`` says why
     body_sha256: bytes = b""  # of the decoded body

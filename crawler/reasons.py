@@ -199,6 +199,8 @@ class ReasonCode(Code):
     )
     NOT_FOUND = "not_found", "{}", "not found (404)"
     GONE = "gone", "{}", "gone (410)"
+    WALL = "wall", "a wall in place of the document: {}", "a challenge or refusal of a bot defence in place of a page"
+    PAYMENT_REQUIRED = "payment_required", "payment required: {}", "offered for money only (402), which is never paid"
     CLIENT_ERROR = "client_error", "{}", "refused by the server (another 4xx status)"
     SERVER_ERROR = "server_error", "{}", "an error of the server (5xx status)"
     NO_DOCUMENT = "no_document", "{}", "an answer without a document"
@@ -349,6 +351,8 @@ class ErrorKind(Code):
     ENCODING = "encoding", "{}", "a content encoding that is broken or was not offered"
     TOO_LARGE = "too_large", "too large: {}", "too large"
     UNWANTED_TYPE = "unwanted_type", "content type {} is not wanted", "a content type that is not wanted"
+    WALL = "wall", "a wall in place of the document: {}", "a challenge or refusal of a bot defence"
+    PAYMENT = "payment", "402 Payment Required: {}", "a document that is offered for money only"
     ADDRESS = (
         "address",
         "{}",

@@ -124,10 +124,10 @@ class Answers:
             outcome = after_fetch(queued, result, facts, self._scope, self._policy.fetch, answer)
             if self._hooks is not None:
                 outcome = await self._hooks.choose(await self._hooks.keep_wanted(outcome))
-            if isinstance(result, Fetched):
-                assert outcome.page is not None, "a page was fetched"
-                facts = outcome.page.facts
+            if isinstance(result, Fetched) and facts is not None:
+                facts = facts if outcome.page is None else outcome.page.facts
                 self._record(queued, result, facts, stated)
+                facts = None if facts.wall else facts
         if self._takes_feeds() and facts is not None and outcome.page is not None:
             feeds = feeds_of(facts, queued.depth, self._scope)
             outcome = replace(outcome, offers=(*outcome.offers, *feeds))

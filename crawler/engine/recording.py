@@ -64,6 +64,8 @@ def of_document(queued: Queued, answer: Fetched, facts: PageFacts, stated: tuple
     left_out = "" if facts.index and facts.archive else _ASKED
     if facts.withheld:
         left_out = f"the page refuses a declared use: {facts.withheld}"
+    if facts.wall:
+        left_out = f"no page, but a wall: {facts.wall}"
     if facts.unkept:
         left_out = f"not kept by the caller: {facts.unkept}"
     return Recorded(answer, purpose, left_out, queued.depth, (*facts.preferences, *stated))

@@ -73,7 +73,7 @@ _COLUMNS = {
     "rup_mails": "taken_at:@ site:t sequence_number:i verdict_code:t verdict:t changes:i refused:i",
     "requests": "url:t site:t purpose:t started_at:@ finished_at:@ status:i error_kind:t error:t bytes:i "
     "robots_version:t verdict_line:i retry_after_s:n run_id:i robots_copy:i lag_s:n tls_version:t "
-    "tls_cipher:t certificate_until:@ address:t sent:y",
+    "tls_cipher:t certificate_until:@ address:t price:t sent:y",
     "runs": "run_id:i started_at:@ finished_at:@ ended_code:t ended_by:t crawler_version:t settings:j worst_lag_s:n "
     "pages_before:i",
     "orders": "order_id:i asked_at:@ command:t name:t run_id:i done_at:@ because:t",

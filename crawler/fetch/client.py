@@ -39,6 +39,7 @@ from crawler.fetch.session import Response, Session
 from crawler.fetch.time_limit import LagNow, no_lag
 from crawler.fetch.tls import Tls
 from crawler.fetch.wire_recorder import RecordedConnection, Tape
+from crawler.gunzip import gunzip
 from crawler.model import (
     Failed,
     Fetched,
@@ -51,6 +52,9 @@ from crawler.model import (
     TlsFacts,
     header,
 )
+from crawler.page.headers import HTML_TYPES
+from crawler.page.payment import price_asked
+from crawler.page.walls import MAX_WALL_BYTES, REFUSING, Wall, wall_in_body, wall_in_headers
 from crawler.reasons import ErrorKind, RequestError
 from crawler.url import host_of, without_userinfo
 
@@ -59,6 +63,7 @@ LARGE_OCTETS = 1 << 18
 #: Answers to these are read after they were returned, and keep their memory until then.
 _READ_LATER = (Purpose.PAGE, Purpose.SITEMAP)
 
+_JSON = "application/json"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Successes without a document, or with a part of one (RFC 9110, 15.3.5 to 15.3.7).
 _NO_DOCUMENT = {
@@ -294,21 +299,56 @@ class HttpFetcher:
         url, status = request.url, response.status
         # Latin-1 keeps every octet, and makes no surrogates, which databases refuse.
         headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers])
+        if (wall := wall_in_headers(status, headers)) is not None:
+            return self._walled(request, started_at, headers, transfer, status, wall)
         nothing = _NO_DOCUMENT.get(status) if request.purpose in (Purpose.PAGE, Purpose.SITEMAP) else None
         if 200 <= status < 300 and nothing is None:
             return await self._fetched(request, started_at, response, headers, transfer)
+        content_type, _ = _content_type(header(headers, "Content-Type") or "")
+        says = b""  # of an error, if it may be a wall or name a price
+        if (status in REFUSING and content_type in HTML_TYPES) or (status == 402 and content_type == _JSON):
+            says = await self._beginning(request, response, headers, transfer)
+        if says and status != 402 and (wall := wall_in_body(says)) is not None:
+            return self._walled(request, started_at, headers, transfer, status, wall)
         now, wire_bytes, about = self._clock.now(), transfer.received, self._about(transfer)
         location = without_userinfo(_ascii(header(headers, "Location") or "")) if status in _REDIRECTS else ""
         if location:
             return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location, **about)
         if status == 304 and (request.etag or request.last_modified):
             return NotModified(url, started_at, now, headers, wire_bytes, **about)
+        answer = (url, started_at, now, headers, wire_bytes)
+        if status == 402 and request.purpose in _READ_LATER and (price := price_asked(headers, says)):
+            return Failed(*answer, kind=ErrorKind.PAYMENT, status=status, detail=price, **about)
         kind, detail = ErrorKind.HTTP, _status_line(status)
         if nothing is not None:
             detail += f", {nothing}"
         elif status in _REDIRECTS:
             detail += ", without a Location"
         return Failed(url, started_at, now, headers, wire_bytes, kind=kind, status=status, detail=detail, **about)
+
+    def _walled(
+        self, request: Request, started_at: float, headers: Headers, transfer: Transfer, status: int, wall: Wall
+    ) -> Failed:
+        """The result of a request that a bot defence has answered."""
+        return Failed(
+            request.url,
+            started_at,
+            self._clock.now(),
+            headers,
+            transfer.received,
+            kind=ErrorKind.WALL,
+            status=status,
+            detail=str(wall),
+            **self._about(transfer),
+        )
+
+    async def _beginning(self, request: Request, response: Response, headers: Headers, transfer: Transfer) -> bytes:
+        """The body of an error, if it is as short as a wall. One that is longer, or cannot be had, says nothing."""
+        short = replace(request, max_bytes=MAX_WALL_BYTES, truncate=True)
+        body = await self._body(short, response, headers, transfer)
+        if isinstance(body, RequestError) or body.overflowed:
+            return b""
+        return gunzip(body.gzipped) if body.gzipped is not None else body.plain or b""
 
     async def _fetched(
         self,
@@ -326,7 +366,7 @@ class HttpFetcher:
         answer = (request.url, started_at, ended_at, headers, transfer.received)
         if isinstance(body, RequestError):
             return Failed(*answer, kind=body.kind, status=response.status, detail=body.detail, **self._about(transfer))
-        return Fetched(
+        fetched = Fetched(
             *answer,
             status=response.status,
             content_type=content_type,
@@ -336,6 +376,11 @@ class HttpFetcher:
             truncated=body.overflowed,
             **self._about(transfer),
         )
+        if request.purpose is not Purpose.PAGE and content_type in HTML_TYPES:  # a parser process judges pages
+            wall = wall_in_body(fetched.body)
+            if wall is not None:
+                return self._walled(request, started_at, headers, transfer, response.status, wall)
+        return fetched
 
     def _objection(self, request: Request, content_type: str, response: Response) -> RequestError | None:
         """The reason not to read the body, if the headers give one."""

@@ -308,6 +308,8 @@ def _page(
     queued: Queued, result: Fetched, facts: PageFacts, scope: Scope, settings: RequestSettings, answer: AnswerFacts
 ) -> Outcome:
     """The outcome of a page. A page that could not be read gets no validators: the next visit fetches it in full."""
+    if facts.wall:
+        return Outcome(queued, State.FAILED, Reason(ReasonCode.WALL, facts.wall))
     depth = queued.depth + 1
     etag, last_modified = header(result.headers, "etag"), header(result.headers, "last-modified")
     page = FetchedPage(
@@ -432,6 +434,8 @@ _CODES = {
     ErrorKind.ENCODING: ReasonCode.ENCODING,
     ErrorKind.TOO_LARGE: ReasonCode.TOO_LARGE,
     ErrorKind.UNWANTED_TYPE: ReasonCode.TYPE,
+    ErrorKind.WALL: ReasonCode.WALL,
+    ErrorKind.PAYMENT: ReasonCode.PAYMENT_REQUIRED,
     ErrorKind.ADDRESS: ReasonCode.ADDRESS,
     ErrorKind.STOPPED: ReasonCode.TRUNCATED,
     ErrorKind.FAULT: ReasonCode.FAULT,
@@ -463,6 +467,8 @@ def _failure(queued: Queued, result: Failed, settings: RequestSettings) -> Outco
         return Outcome(queued, State.EXCLUDED, Reason(code, result.detail))
     if queued.kind is Kind.SITEMAP and code in (ReasonCode.NOT_FOUND, ReasonCode.GONE):
         return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.NO_SITEMAP, str(result.status)))
+    if code in (ReasonCode.WALL, ReasonCode.PAYMENT_REQUIRED):
+        return Outcome(queued, State.FAILED, Reason(code, result.detail))
     if not is_temporary(result):
         return Outcome(queued, State.FAILED, Reason(code, result.error.sentence))
     attempts = queued.attempts + 1

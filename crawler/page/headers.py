@@ -97,16 +97,23 @@ def unread_page(why: str, *, url: str, headers: Headers, token: str, reading: Re
 
 def canonical_in_headers(headers: Headers, url: str) -> str | None:
     """The first valid ``Link: <…>; rel="canonical"`` (RFC 8288, 3; RFC 6596), resolved against ``url``."""
+    for target in links_with_rel(headers, "canonical"):
+        try:
+            return canonicalise(target, url)
+        except NotCrawlable:
+            continue
+    return None
+
+
+def links_with_rel(headers: Headers, rel: str) -> list[str]:
+    """The targets of the Link fields with this relation, as written (RFC 8288, 3)."""
+    targets = []
     for value in header_values(headers, "link"):
         for target, parameters in _LINK.findall(value):
             given: dict[str, str] = {}
             for name, quoted, single, bare in _PARAMETER.findall(parameters):
                 given.setdefault(name.lower(), quoted or single or bare)
             # A link with an anchor parameter is about another resource (RFC 8288, 3.2).
-            if "anchor" in given or "canonical" not in rel_words(given.get("rel", "")):
-                continue
-            try:
-                return canonicalise(target, url)
-            except NotCrawlable:
-                continue
-    return None
+            if "anchor" not in given and rel in rel_words(given.get("rel", "")):
+                targets.append(target)
+    return targets

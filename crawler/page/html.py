@@ -27,6 +27,7 @@ from crawler.page.links import collapse
 from crawler.page.preferences import preferences_of
 from crawler.page.tags import Said, read_tags
 from crawler.page.targets import resolve
+from crawler.page.walls import MAX_WALL_LINKS, wall_in_body
 from crawler.url import NotCrawlable, canonicalise, host_of
 
 MAX_META_CHARS = 4_000
@@ -62,6 +63,7 @@ def read_page(
     feeds = [in_encoding(target, page.encoding) for target in page.feeds]
     links, other_schemes, note = resolve(page.links, base, page.encoding) if said.follow else ((), {}, "")
     meta_url = _first_canonical(_metas_named(page, "url"), None)
+    wall = wall_in_body(body) if len(page.links) <= MAX_WALL_LINKS else None
     return PageFacts(
         index=said.index,
         follow=said.follow,
@@ -80,6 +82,7 @@ def read_page(
         links=links,
         other_schemes=other_schemes,
         directives=said.evidence,
+        wall="" if wall is None else str(wall),
         note=note or page.note,
         body_sha256=sha256(body).digest(),
         body_bytes=len(body),

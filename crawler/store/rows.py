@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from crawler.formatting import instant, many
 from crawler.frontier.sample_design import Design, amount_of
+from crawler.reasons import ErrorKind
 
 if TYPE_CHECKING:
     from crawler.frontier.decide import Outcome, Queued
@@ -40,6 +41,11 @@ class RequestRow(NamedTuple):
     lag_s: float = 0.0  # of the own event loop, between started_at and finished_at
     tls: TlsFacts | None = None  # of the connection
     address: str | None = None  # of the server; None: no connection, or only a proxy knows it
+
+    @property
+    def price(self) -> str | None:
+        """The price that the answer asks for, if it asks for money."""
+        return self.error.detail if self.error is not None and self.error.kind is ErrorKind.PAYMENT else None
 
 
 class AgentLine(NamedTuple):

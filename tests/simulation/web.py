@@ -9,6 +9,7 @@ from typing import Self
 
 from crawler.demo.pages import Fault, FictionalWeb, Hit, Page, Site, plain, retry_after_s, status_of
 from crawler.model import Failed, Fetched, FetchResult, Headers, NotModified, Redirected, Request, header
+from crawler.page.walls import wall_in_headers
 from crawler.reasons import ErrorKind
 from crawler.url import host_of, split
 from tests.virtual_time import VirtualClock
@@ -132,6 +133,8 @@ def _result(request: Request, page: Page, started_at: float, now: float) -> Fetc
     headers, size = page.all_headers, len(page.octets)
     if page.fault is Fault.HANG:
         return _failed(request, started_at, now, ErrorKind.TIMEOUT, "no answer in time")
+    if (wall := wall_in_headers(page.status, headers)) is not None:
+        return _failed(request, started_at, now, ErrorKind.WALL, str(wall), page.status, headers)
     if page.fault is not None:
         return _failed(request, started_at, now, _FAULTS[page.fault], f"simulated {page.fault.name}")
     if 200 <= page.status < 300:

@@ -204,6 +204,8 @@ FAILED_FOR_GOOD = [
     "not_found",
     "gone",
     "client_error",
+    "wall",
+    "payment_required",
     "server_error",
     "no_document",
     "no_address",

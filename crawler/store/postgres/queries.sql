@@ -163,20 +163,20 @@ DO UPDATE SET anchor = excluded.anchor, rel = excluded.rel, follow = excluded.fo
 WITH n AS (UPDATE request_number SET last = last + cardinality(:run_id::bigint[])
   RETURNING last - cardinality(:run_id::bigint[]) AS before)
 INSERT INTO request (id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error,
-  bytes, retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address)
+  bytes, retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address, price)
 SELECT n.before + t.ordinality, t.run_id, t.site_id, t.path, t.purpose, t.started_at, t.finished_at,
   t.status,
   t.error_kind, t.error, t.bytes, t.retry_after_s, t.robots_id, t.verdict_line, t.for_site_id, t.location, t.lag_s,
-  t.tls_id, t.address
+  t.tls_id, t.address, t.price
 FROM n, unnest(:run_id::bigint[], :site_id::bigint[], :path::text[], :purpose::text[],
   :started_at::float8[], :finished_at::float8[], :status::int[],
   :error_kind::text[], :error::text[], :bytes::bigint[], :retry_after_s::float8[], :robots_id::bigint[],
     :verdict_line::int[], :for_site_id::bigint[], :location::text[],
-    :lag_s::float8[], :tls_id::bigint[], :address::text[])
+    :lag_s::float8[], :tls_id::bigint[], :address::text[], :price::text[])
   WITH ORDINALITY
   AS t (run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
     retry_after_s,
-  robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address, ordinality);
+  robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address, price, ordinality);
 
 -- name: insert_robots_copy
 INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag,

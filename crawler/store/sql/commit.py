@@ -346,6 +346,7 @@ class Committer:
                     "lag_s": r.lag_s,
                     "tls_id": tls_id(r.tls),
                     "address": r.address,
+                    "price": r.price,
                 }
                 for r in requests
             ],

@@ -312,7 +312,8 @@ CREATE TABLE request (                   -- every request ever sent
   location TEXT,                         -- of a redirect, as received
   lag_s REAL NOT NULL DEFAULT 0,         -- of the own event loop, between started_at and finished_at
   tls_id INTEGER,                        -- tls.id; NULL: no TLS, or no connection
-  address TEXT                           -- of the server; NULL: no connection, or only a proxy knows it
+  address TEXT,                          -- of the server; NULL: no connection, or only a proxy knows it
+  price TEXT                             -- of a 402: the price or the licence that it names
 );
 
 -- ---- revisits

@@ -155,7 +155,7 @@ CREATE VIEW requests AS
   SELECT s.name || q.path AS url, s.name AS site, q.purpose, q.started_at, q.finished_at, q.status, q.error_kind,
          q.error, q.bytes, as_hex(t.sha256) AS robots_version, q.verdict_line, q.retry_after_s,
          q.run_id, q.robots_id AS robots_copy, q.lag_s, c.version AS tls_version, c.cipher AS tls_cipher,
-         c.certificate_until, q.address, was_sent(q.error_kind) AS sent
+         c.certificate_until, q.address, q.price, was_sent(q.error_kind) AS sent
   FROM request q JOIN site s ON s.id = q.site_id
   LEFT JOIN robots_copy r ON r.id = q.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
   LEFT JOIN tls c ON c.id = q.tls_id;
@@ -338,7 +338,7 @@ CREATE VIEW links_by_id AS
 CREATE VIEW requests_by_id AS
   SELECT id AS request_id, run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
          retry_after_s, robots_id AS robots_copy, verdict_line, for_site_id, location, lag_s,
-         address, was_sent(error_kind) AS sent
+         address, price, was_sent(error_kind) AS sent
   FROM request;
 
 CREATE VIEW sites_by_id AS

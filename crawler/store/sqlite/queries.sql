@@ -61,9 +61,9 @@ INSERT OR REPLACE INTO link (source, target, anchor, rel, follow) VALUES (?, ?, 
 
 -- name: insert_request
 INSERT INTO request (run_id, site_id, path, purpose, started_at, finished_at, status, error_kind, error, bytes,
-  retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address) VALUES (:run_id, :site_id, :path, :purpose,
+  retry_after_s, robots_id, verdict_line, for_site_id, location, lag_s, tls_id, address, price) VALUES (:run_id, :site_id, :path, :purpose,
     :started_at, :finished_at, :status, :error_kind, :error, :bytes, :retry_after_s, :robots_id, :verdict_line,
-      :for_site_id, :location, :lag_s, :tls_id, :address);
+      :for_site_id, :location, :lag_s, :tls_id, :address, :price);
 
 -- name: insert_robots_copy
 INSERT INTO robots_copy (site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag, last_modified,

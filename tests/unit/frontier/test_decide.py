@@ -212,6 +212,25 @@ def test_a_page_that_could_not_be_read_says_why_and_is_not_kept() -> None:
     assert (outcome.page.body, outcome.page.body_bytes) == (None, 8)
 
 
+def test_a_wall_with_200_is_no_page() -> None:
+    outcome = after_fetch(
+        QUEUED, page(), PageFacts(wall="Anubis (a cookie)", links=(Link(URL, "", "", True),)), ANY, RETRY
+    )
+    assert (outcome.state, outcome.reason.code) == (State.FAILED, ReasonCode.WALL)
+    assert outcome.reason.sentence == "a wall in place of the document: Anubis (a cookie)"
+    assert (outcome.page, outcome.offers, outcome.links) == (None, (), ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "code"),
+    [(ErrorKind.WALL, 429, ReasonCode.WALL), (ErrorKind.PAYMENT, 402, ReasonCode.PAYMENT_REQUIRED)],
+)
+def test_a_wall_and_a_price_are_not_asked_for_again(kind: ErrorKind, status: int, code: ReasonCode) -> None:
+    failed = Failed(URL, NOW, NOW, kind=kind, status=status, detail="USD 0.01")
+    outcome = after_fetch(QUEUED, failed, None, ANY, RETRY)
+    assert (outcome.state, outcome.reason, outcome.retry_at) == (State.FAILED, Reason(code, "USD 0.01"), None)
+
+
 def test_a_304_to_what_was_no_question_is_no_page() -> None:
     outcome = after_fetch(QUEUED, NotModified(URL, NOW, NOW), None, ANY, RETRY)
     assert (outcome.state, outcome.page) == (State.FAILED, None)

@@ -62,6 +62,14 @@ def test_it_is_fetched_if_it_can_be_read_now() -> None:
     assert (found.code, found.sentence) == (ReasonCode.FETCHED, "200")
 
 
+def test_a_wall_says_nothing_about_the_page() -> None:
+    seen = replace(SEEN, reason=Reason(ReasonCode.FETCHED, "200"))
+    answer = Fetched(URL, 9.0, 9.0, status=200, plain=BODY)
+    outcome = after_fetch(Queued(1, URL, 1, 0, seen=seen), answer, PageFacts(wall="Anubis"), SCOPE, RequestSettings())
+    outcome = after_revisit(outcome, answer, PageFacts(wall="Anubis"), SETTINGS)
+    assert (outcome.state, outcome.reason.code, outcome.page) == (State.FETCHED, ReasonCode.UNREACHED, None)
+
+
 async def test_a_page_that_keep_refused_is_fetched_whole_at_the_next_visit() -> None:
     """Its validators would bring a 304, and ``keep`` would never be asked about it again."""
     headers = (("ETag", '"1"'), ("Last-Modified", "Mon, 12 Jan 2026 00:00:00 GMT"))
