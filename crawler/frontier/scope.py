@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
 from crawler.fields.declaration import setting
 from crawler.fields.kinds import REGEXES, one_of
+from crawler.frontier.offers import Offer
 from crawler.frontier.operator import BLOCKED, Blocks
 from crawler.frontier.traps import refusal as trap_in
 from crawler.model import Link
@@ -112,24 +113,25 @@ class Scope:
 
     def _rule(self, url: str, depth: int, is_seed: bool) -> Reason | None:
         refused, trap = self._refusals(url, True) if is_seed else self._refusals_of(url, False)
-        if refused is not None:
-            return refused
-        if self._max_depth is not None and depth > self._max_depth:
-            return Reason(ReasonCode.DEPTH, f"{depth} links from a seed, limits.max_depth is {self._max_depth}")
-        return trap
+        return refused or self._too_deep(depth) or trap
 
-    def link_refusals(self, links: Iterable[Link], depth: int) -> Iterator[Reason | None]:
-        """:meth:`refusal` for each link of a page; it also refuses ``nofollow`` links."""
-        refusals_of = self._refusals_of
-        is_blocked = self.blocks.covers if self.blocks.names else None
-        too_deep = self._max_depth is not None and depth > self._max_depth
-        for url, _, _, follow in links:
-            refused, trap = refusals_of(url, False)
-            if refused is None and (too_deep or trap):
-                refused = self._rule(url, depth, False)
-            if refused is None and not follow:
-                refused = _NOFOLLOW
-            yield BLOCKED if refused is None and is_blocked and is_blocked(url) else refused
+    def _too_deep(self, depth: int) -> Reason | None:
+        if self._max_depth is None or depth <= self._max_depth:
+            return None
+        return Reason(ReasonCode.DEPTH, f"{depth} links from a seed, limits.max_depth is {self._max_depth}")
+
+    def link_offers(self, links: Iterable[Link], depth: int) -> list[Offer]:
+        """The offer of each link of a page, with its :meth:`refusal`. ``nofollow`` links are refused, too."""
+        refusals_of, too_deep = self._refusals_of, self._too_deep(depth)
+        offers = [
+            Offer(url, depth, refused or too_deep or trap or (None if follow else _NOFOLLOW))
+            for url, _, _, follow in links
+            for refused, trap in (refusals_of(url, False),)
+        ]
+        if not self.blocks.names:
+            return offers
+        is_blocked = self.blocks.covers
+        return [Offer(one.url, depth, one.refusal or (BLOCKED if is_blocked(one.url) else None)) for one in offers]
 
     def _refusals(self, url: str, is_seed: bool) -> tuple[Reason | None, Reason | None]:
         """Why ``url`` is refused at any depth: by its site or the user's patterns, and by the rules on traps."""
