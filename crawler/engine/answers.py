@@ -32,7 +32,7 @@ from crawler.model import (
     State,
 )
 from crawler.page.directives import SITE_TAG
-from crawler.page.headers import header_facts, kept_headers
+from crawler.page.headers import direct, header_facts, kept_headers
 from crawler.reasons import ErrorKind, Reason, ReasonCode
 from crawler.robots.readings import SiteRules
 from crawler.robots.tdmrep import supplemented
@@ -82,7 +82,10 @@ class Answers:
 
     def may_be_kept(self, result: Fetched, rules: SiteRules | None, filed: tuple[Preference, ...]) -> bool:
         """Whether the store may have a document before it is read: no header and no file of the site forbids that."""
-        known = self._header_facts(_tagged(result, rules))
+        result = _tagged(result, rules)
+        if not filed and not direct(result.headers):
+            return True
+        known = self._header_facts(result)
         return withheld(_supplemented(known, filed), self._policy.purposes).index
 
     async def outcome(

@@ -320,11 +320,9 @@ class Shares:
         self._parked: dict[int, dict[_Domain, None]] = {}  # by the number of requests in flight
         self._timers: list[tuple[float, int, _Limiter]] = []
         self._numbers = count()
+        #: When :meth:`serve` should be called next, if nothing else happens before.
+        self.next_at = math.inf
         self.granted: list[Ticket] = []  # those that were served after they had waited
-
-    def next_at(self) -> float:
-        """When :meth:`serve` should be called next, if nothing else happens before."""
-        return self._timers[0][0] if self._timers else math.inf
 
     def take(self, ticket: Ticket, now: float) -> bool:
         """Take a slot, and a place at the address of ``ticket``, if it may have them now; returns whether it did."""
@@ -419,8 +417,9 @@ class Shares:
 
     def serve(self, now: float) -> None:
         """Let all waiting requests take slots that may, and put them into :attr:`granted`."""
-        while self._timers and self._timers[0][0] <= now:
+        while self.next_at <= now:
             limiter = heappop(self._timers)[2]
+            self.next_at = self._timers[0][0] if self._timers else math.inf
             limiter.has_timer = False
             if isinstance(limiter, _Domain):
                 self._consider(limiter)
@@ -541,6 +540,7 @@ class Shares:
         if limiter is not None and limiter.next_at > now and not limiter.has_timer:
             limiter.has_timer = True
             heappush(self._timers, (limiter.next_at, next(self._numbers), limiter))
+            self.next_at = self._timers[0][0]
 
 
 _NOWHERE = Address("", 0.0)
@@ -761,13 +761,13 @@ class Workbench:
 
     def next_at(self) -> float:
         """When to call :meth:`woken` next, if nothing else happens before, in seconds since the epoch."""
-        return min(self._slots.next_at(), self._look_ups.next_at())
+        return min(self._slots.next_at, self._look_ups.next_at)
 
     def woken(self, now: float) -> list[Ticket]:
         """The tickets that should ask again now. To be called after each event, and at :meth:`next_at`."""
         woken, self._woken = self._woken, []
         for shares in (self._slots, self._look_ups):
-            if shares.next_at() <= now:
+            if shares.next_at <= now:
                 shares.serve(now)
             if shares.granted:
                 woken += shares.granted

@@ -323,8 +323,7 @@ def _page(
         last_modified=last_modified if facts.is_read else None,
         answer=answer,
     )
-    refusals = scope.link_refusals(facts.links, depth)
-    offers = [Offer(link.url, depth, refusal) for link, refusal in zip(facts.links, refusals, strict=True)]
+    offers = scope.link_offers(facts.links, depth)
     named = facts.refresh_url or facts.canonical_url
     target = named if facts.follow and named != queued.url else None
     if target is not None:  # the URL that stands for the page has its depth

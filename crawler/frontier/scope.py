@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
 from crawler.fields.declaration import setting
 from crawler.fields.kinds import REGEXES, one_of
+from crawler.frontier.offers import Offer
 from crawler.frontier.operator import BLOCKED, Blocks
 from crawler.frontier.site_settings import SiteRule, rule_for
 from crawler.frontier.traps import refusal as trap_in
@@ -115,28 +116,34 @@ class Scope:
 
     def _rule(self, url: str, depth: int, is_seed: bool) -> Reason | None:
         refused, trap = self._refusals(url, True) if is_seed else self._refusals_of(url, False)
-        if refused is not None:
-            return refused
+        return refused or self._too_deep(url, depth) or trap
+
+    def _too_deep(self, url: str, depth: int) -> Reason | None:
         rule = rule_for(host_of(url), self._sites) if self._sites else None
         most, setting = self._max_depth, "limits.max_depth"
         if rule is not None:
             most, setting = rule.max_depth, f'depth of [site."{rule.name}"]'
-        if most is not None and depth > most:
-            return Reason(ReasonCode.DEPTH, f"{depth} links from a seed, {setting} is {most}")
-        return trap
+        if most is None or depth <= most:
+            return None
+        return Reason(ReasonCode.DEPTH, f"{depth} links from a seed, {setting} is {most}")
 
-    def link_refusals(self, links: Iterable[Link], depth: int) -> Iterator[Reason | None]:
-        """:meth:`refusal` for each link of a page; it also refuses ``nofollow`` links."""
-        refusals_of = self._refusals_of
-        is_blocked = self.blocks.covers if self.blocks.names else None
-        too_deep = bool(self._sites) or (self._max_depth is not None and depth > self._max_depth)
-        for url, _, _, follow in links:
-            refused, trap = refusals_of(url, False)
-            if refused is None and (too_deep or trap):  # then the depth decides as well
-                refused = self._rule(url, depth, False)
-            if refused is None and not follow:
-                refused = _NOFOLLOW
-            yield BLOCKED if refused is None and is_blocked and is_blocked(url) else refused
+    def link_offers(self, links: Iterable[Link], depth: int) -> list[Offer]:
+        """The offer of each link of a page, with its :meth:`refusal`. ``nofollow`` links are refused, too."""
+        if self._sites:  # each site may have a depth of its own
+            return [Offer(url, depth, self._link_refusal(url, depth, follow)) for url, _, _, follow in links]
+        refusals_of, too_deep = self._refusals_of, self._too_deep("", depth)
+        offers = [
+            Offer(url, depth, refused or too_deep or trap or (None if follow else _NOFOLLOW))
+            for url, _, _, follow in links
+            for refused, trap in (refusals_of(url, False),)
+        ]
+        if not self.blocks.names:
+            return offers
+        is_blocked = self.blocks.covers
+        return [Offer(one.url, depth, one.refusal or (BLOCKED if is_blocked(one.url) else None)) for one in offers]
+
+    def _link_refusal(self, url: str, depth: int, follow: bool) -> Reason | None:
+        return self.refusal(url, depth) or (None if follow else _NOFOLLOW)
 
     def _refusals(self, url: str, is_seed: bool) -> tuple[Reason | None, Reason | None]:
         """Why ``url`` is refused at any depth: by its site or the user's patterns, and by the rules on traps."""

@@ -19,9 +19,8 @@ MAX_HEADER_CHARS = 8_000
 # Set-Cookie, and the lines of robots.txt that the crawler adds to the headers of an answer.
 _NEVER_KEPT = frozenset(("set-cookie", "set-cookie2", SITE_TAG.lower()))
 #: The headers that this module, :mod:`crawler.page.directives` and :mod:`crawler.page.preferences` look for.
-_TELLING = frozenset(
-    ("content-type", "content-language", "link", "x-robots-tag", "robots-tag", SITE_TAG.lower(), *PREFERENCE_HEADERS)
-)
+_DIRECTING = frozenset(("x-robots-tag", "robots-tag", SITE_TAG.lower(), *PREFERENCE_HEADERS))
+_TELLING = _DIRECTING | {"content-type", "content-language", "link"}
 #: The content types of HTML; a document without a type counts as HTML.
 HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 #: The content type of PDF files.
@@ -35,6 +34,11 @@ _PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^
 def telling(headers: Headers) -> Headers:
     """Those headers that say something about a document. Most answers have one, and all are asked for each of them."""
     return tuple([field for field in headers if field[0].lower() in _TELLING])
+
+
+def direct(headers: Headers) -> bool:
+    """Whether a header may state a directive or a preference about use."""
+    return not _DIRECTING.isdisjoint([name.lower() for name, _ in headers])
 
 
 def language_tag(text: str | None) -> str | None:

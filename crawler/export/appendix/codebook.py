@@ -99,6 +99,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
     },
     "requests": {
         "purpose": "robots, page, sitemap, tdmrep or rup",
+        "price": "the price or licence that the server named for the answer, as it was received; empty: none",
         "error_kind": "the error, as a code",
         "error": "the error, as a sentence",
         "robots_version": "SHA-256 of the robots.txt that was in force",

@@ -29,7 +29,7 @@ from crawler.store.rows import (
 )
 from crawler.store.sql.answers import answer_id, answer_rows
 from crawler.store.sql.bodies import Bodies
-from crawler.store.sql.offers import FoundOffer, Offers, is_better, merge_sitemap_facts
+from crawler.store.sql.offers import FoundOffer, Offers, merge_sitemap_facts
 from crawler.store.sql.preferences import set_id, set_rows
 from crawler.store.sql.readiness import Readiness, unlimited
 from crawler.store.sql.revisits import RevisitRows, seen_from
@@ -177,15 +177,14 @@ class Committer:
 
     async def _store_outcomes(self, outcomes: list[Outcome], max_depth: int | None) -> set[int]:
         offers: dict[str, FoundOffer] = {}
+        numbers: dict[str, int] = {}
         for outcome in outcomes:
-            for offer in outcome.offers:
-                known = offers.get(offer.url)
-                if known is None or is_better(offer, known.offer):
-                    offers[offer.url] = FoundOffer(offer, outcome.queued.id)
+            self._offers.weed(outcome.offers, outcome.queued.id, offers, numbers)
         for outcome in outcomes:
             if outcome.queued.kind is Kind.SITEMAP:
                 merge_sitemap_facts([FoundOffer(offer, outcome.queued.id) for offer in outcome.offers], offers)
-        numbers, touched = await self._offers.store(offers, max_depth, [o.queued.id for o in outcomes])
+        stored, touched = await self._offers.store(offers, max_depth, [o.queued.id for o in outcomes])
+        numbers |= stored
         outcomes = await self._without_stale(outcomes)
         await self._insert_preferences(outcomes)
         await self._insert_answers(outcomes)
@@ -321,8 +320,7 @@ class Committer:
 
         On PostgreSQL this acquires the lock that numbers requests: it must come last in a commit.
         """
-        for url_id, answer in unread.items():
-            await self._sql.execute("put_unread", **unread_row(url_id, answer))
+        await self._sql.execute_many("put_unread", [unread_row(url_id, answer) for url_id, answer in unread.items()])
         await self._sql.execute_many("insert_tls", tls_rows(requests))
         await self._sql.execute_many(
             "insert_request",

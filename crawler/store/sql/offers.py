@@ -88,11 +88,11 @@ def is_better(offer: Offer, best: Offer) -> bool:
 def merge_sitemap_facts(found: Iterable[FoundOffer], best: dict[str, FoundOffer]) -> None:
     """Add to the ``best`` offers the facts that only a sitemap has: its sitemaps, and the dates of pages."""
     for offer, found_on in found:
-        known, known_on = best[offer.url]
         if offer.kind is Kind.SITEMAP and offer.refusal is None:
             best[offer.url] = FoundOffer(offer, found_on)
-        elif offer.lastmod is not None and known.lastmod is None:
-            best[offer.url] = FoundOffer(msgspec.structs.replace(known, lastmod=offer.lastmod), known_on)
+        elif offer.lastmod is not None and (known := best[offer.url]).offer.lastmod is None:
+            dated = msgspec.structs.replace(known.offer, lastmod=offer.lastmod)
+            best[offer.url] = FoundOffer(dated, known.found_on)
 
 
 def best_offers(found: Iterable[FoundOffer]) -> dict[str, FoundOffer]:
@@ -175,6 +175,27 @@ class Offers:
                     found[url] = each
         return found
 
+    def weed(
+        self, offers: Iterable[Offer], found_on: int, best: dict[str, FoundOffer], numbers: dict[str, int]
+    ) -> None:
+        """Add the offers that may be news to the ``best`` offers, and those of known URLs to their ``numbers``.
+
+        Most links of a page lead to URLs that were offered lately, from no nearer to a seed: they need no more than
+        their number. Offers with the facts that only sitemaps have are never left out.
+        """
+        young, old = self._recent.young, self._recent.old
+        for offer in offers:
+            url = offer.url
+            known = young.get(url) or old.get(url)
+            if (
+                known is not None
+                and (offer.depth >= known.depth or not offer.is_good)
+                and not (offer.seed or offer.lastmod is not None or offer.kind is not Kind.PAGE)
+            ):
+                numbers[url] = known.number
+            elif (other := best.get(url)) is None or is_better(offer, other.offer):
+                best[url] = FoundOffer(offer, found_on)
+
     async def store(
         self, offers: Mapping[str, FoundOffer], max_depth: int | None, ending: Sequence[int] = ()
     ) -> tuple[dict[str, int], set[int]]:
@@ -187,7 +208,7 @@ class Offers:
         fresh: dict[str, FoundOffer] = {}
         for url, found in offers.items():
             known = self._recent.get(url)
-            if known is None or found.offer.kind is not Kind.PAGE or self._is_news(found.offer, known):
+            if known is None or self._is_news(found.offer, known):
                 fresh[url] = found
             else:
                 numbers[url] = known.number
@@ -206,6 +227,8 @@ class Offers:
     @staticmethod
     def _is_news(offer: Offer, known: RecentUrl) -> bool:
         """Whether an offer may change a URL that was offered lately. A seed may have been excluded since."""
+        if offer.kind is not Kind.PAGE:
+            return True
         return (offer.seed or offer.depth < known.depth) and offer.is_good
 
     async def _store_fresh(

@@ -8,8 +8,9 @@ SELECT body FROM robots_text WHERE sha256 = :sha256;
 -- name: put_unread
 -- Keep an answer that is in the log until it is read. Nobody waits for it if its URL is queued no more.
 INSERT INTO unread_answer (url_id, facts, body, request, response)
-SELECT :url_id, :facts, :body, :request, :response
-WHERE EXISTS (SELECT 1 FROM url WHERE id = :url_id AND state = 'queued') ON CONFLICT DO NOTHING;
+SELECT url_id, facts, body, request, response
+FROM given(:url_id bigint, :facts text, :body bytea, :request bytea, :response bytea)
+WHERE EXISTS (SELECT 1 FROM url WHERE id = t.url_id AND state = 'queued') ON CONFLICT DO NOTHING;
 
 -- name: unread_of
 -- Those of a JSON list of URL numbers whose answers wait to be read.

@@ -271,11 +271,11 @@ def test_a_timer_that_comes_early_is_set_again() -> None:
     assert shares.take(first, NOW)
     shares.release(first, NOW)
     shares.join(second, NOW + 0.5)
-    assert shares.next_at() == NOW + 1.0
+    assert shares.next_at == NOW + 1.0
     shares.serve(NOW + 0.9999)
-    assert (shares.granted, shares.next_at()) == ([], NOW + 1.0)
+    assert (shares.granted, shares.next_at) == ([], NOW + 1.0)
     shares.serve(NOW + 1.0)
-    assert (shares.granted, shares.next_at()) == ([second], math.inf)
+    assert (shares.granted, shares.next_at) == ([second], math.inf)
 
 
 # --- what comes before a slot -----------------------------------------------------------------

@@ -162,8 +162,8 @@ def test_blocked_is_the_reason_only_if_no_other_rule_refuses() -> None:
     refusals = [blocked.refusal(url, depth) for url, depth in (("http://a.test/no", 1), ("http://a.test/", 3))]
     assert [str(refusal).partition(":")[0] for refusal in refusals] == ["pattern", "depth"]
     links = [Link("http://a.test/x", "", "", True), Link("http://a.test/y", "", "nofollow", False)]
-    assert [str(refusal)[:8] for refusal in blocked.link_refusals(links, 1)] == ["blocked ", "nofollow"]
-    assert [str(refusal)[:6] for refusal in blocked.link_refusals(links, 3)] == ["depth:", "depth:"]
+    assert [str(offer.refusal)[:8] for offer in blocked.link_offers(links, 1)] == ["blocked ", "nofollow"]
+    assert [str(offer.refusal)[:6] for offer in blocked.link_offers(links, 3)] == ["depth:", "depth:"]
     blocked.blocks.names = frozenset()
     assert blocked.refusal("http://a.test/", 2) is None
 
