@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from crawler.frontier.refusals import NO_REFUSALS, Refusals
 from crawler.reasons import ErrorKind
 
 if TYPE_CHECKING:
     from crawler.frontier.decide import Outcome, Queued
     from crawler.frontier.offers import Offer
     from crawler.frontier.politeness import Pace
+    from crawler.frontier.refusals import RefusalNews
     from crawler.model import Fetched, Headers, Purpose, RobotsCopy, State, TlsFacts
     from crawler.reasons import RequestError
     from crawler.robots.mirrors import Contradiction
@@ -161,6 +163,7 @@ class CommitBatch:
     # Main sites that may be none: they are judged after the outcomes are stored.
     suspected_mains: dict[str, Contradiction] = field(default_factory=dict)
     tdmrep: dict[int, TdmrepFile] = field(default_factory=dict)  # the last answers, by site number
+    refusals: list[RefusalNews] = field(default_factory=list)  # they begin after the outcomes are stored
     unread: dict[int, Fetched] = field(default_factory=dict)  # answers among the requests without an outcome, by URL
 
 
@@ -175,6 +178,8 @@ class ClaimedSite:
     crawl_delay_s: float | None = None  # from the last robots.txt that was received
     is_waiting: bool = False  # its robots.txt waited for another site in vain
     target: RobotsTarget | None = None  # the URL that its robots.txt waits for since it was claimed
+    fetched: int = 0  # number of pages fetched
+    refusals: Refusals = NO_REFUSALS
 
     def heed(self, copy: RobotsCopy, robots_id: int | None, crawl_delay_s: float | None) -> None:
         """``copy`` is committed as number ``robots_id``: from now on it is in force."""
