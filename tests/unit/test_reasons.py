@@ -141,10 +141,12 @@ def test_a_reason_from_the_store_keeps_its_sentence() -> None:
 
 
 def test_the_view_of_sites_has_the_sentence_of_a_wait_for_robots() -> None:
-    """A view cannot call :mod:`crawler.reasons`, so it repeats this one sentence."""
+    """A view cannot call :mod:`crawler.reasons`, so it repeats these two sentences."""
     views = (Path(crawler.__file__).parent / "store" / "sql" / "views.sql").read_text()
     assert WaitCode.ROBOTS.value == "robots"
-    assert views.count("THEN 'robots' ELSE") == 1
+    assert WaitCode.WALL.value == "wall"
+    assert views.count("THEN 'wall' ELSE 'robots' END AS wait_code") == 1
+    assert views.count(f"THEN '{WaitCode.WALL.sentence}'") == 1
     assert views.count(f"THEN '{WaitCode.ROBOTS.render('')}' || coalesce(nullif(r.note, ''), r.status) ELSE") == 1
 
 
