@@ -188,6 +188,11 @@ class ReasonCode(Code):
         "frame: not reached before the sampling frame was closed (sample.frame_patience)",
         "not reached before the sampling frame was closed",
     )
+    REFUSED_AT_THE_EDGE = (
+        "refused_at_the_edge",
+        "refused at the edge: {}",
+        "on a site that answered by walls or refusals until it was closed (status names such sites)",
+    )
     NO_SITEMAP = "no_sitemap", "sitemap: there is none ({})", "named as a sitemap, but there is none"
     NO_RUPINFO = "no_rupinfo", "rup: {}", "no offer of updates (RUP)"
 
@@ -258,6 +263,7 @@ class WaitCode(Code):
     RETRY_AFTER = "retry_after", "Retry-After of a {}", "the Retry-After of an answer"
     CRASH = "crash", "pause after a crash", "a worker died, and may have sent a request"
     ROBOTS = "robots", "robots.txt: {}", "its robots.txt could not be fetched"
+    WALL = "wall", "rest after walls or refusals", "the rest of a site that answered by walls or refusals"
     RETRY = "retry", "retry", "the next attempt for a URL"
     HOURS = "hours", "{}, its hours", "the hours in which the operator lets the crawler ask it"
     ADDRESS = "address", "other hosts at {}", "requests to other hosts at the same address"

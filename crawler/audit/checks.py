@@ -24,6 +24,7 @@ class Check(StrEnum):
     OVERLAP = "overlap"
     PAUSE = "pause"
     RETRY_AFTER = "retry-after"
+    RESTS = "rests"
     HOURS = "hours"
     OPERATOR = "operator"
     SAMPLE = "sample"
@@ -40,6 +41,7 @@ TITLES: Mapping[Check, str] = {
     Check.OVERLAP: "No two requests of a politeness group overlapped",
     Check.PAUSE: "The pause between two requests of a politeness group was kept",
     Check.RETRY_AFTER: "After a Retry-After, 429 or 503, the politeness group was left alone as long as required",
+    Check.RESTS: "A site that answered by walls was left alone for its rests, and at last for good",
     Check.HOURS: "Hosts with set hours were asked only in those hours",
     Check.OPERATOR: "Nothing was sent to a blocked site, or while the operator had paused the crawl",
     Check.SAMPLE: "After a sample was drawn, no page was requested that it left out",

@@ -205,7 +205,7 @@ def meaning(response: LoggedRequest, reading: Reading, headers: Headers) -> Robo
     Source: ``docs/protocols.md``, section 1, "What the response to /robots.txt means".
     """
     status = response.status
-    if is_redirect(status, response.error):
+    if is_redirect(status, response.error) or response.error_kind == ErrorKind.WALL:
         return RobotsAction.DEFER
     if status == 304 or (status is not None and 200 <= status <= 299):
         return RobotsAction.DEFER if response.error or is_part(status, headers) else RobotsAction.PARSE

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 from typing import NamedTuple
 
 from crawler.audit.checks import Check, CheckCount, Violation
@@ -26,6 +27,8 @@ from crawler.audit.records import (
 )
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.robots_history import RobotsHistory
+from crawler.audit.walls import Walls
+from crawler.formatting import instant
 from crawler.frontier.hours import window_of
 from crawler.frontier.politeness import (
     Constraint,
@@ -84,6 +87,7 @@ class _Site:
     groups: dict[GroupBy, _Group]
     robots_request: LoggedRequest | None = None  # the last request for robots.txt
     crawl_delay_s: float | None = None  # from the last robots.txt that was read
+    walls: Walls = field(default_factory=Walls)
 
 
 @dataclass(slots=True)
@@ -164,6 +168,7 @@ class Replay:
         elif request.for_site_id is None:
             site.robots_request = request
         yield from self._check_pace(case)
+        yield from self._check_rests(case)
         yield from self._check_hours(case)
         yield from self._check_restrictions(case)
 
@@ -255,6 +260,21 @@ class Replay:
             required = f"from {hours.begins:%H:%M} to {hours.ends:%H:%M}, {hours.zone}"
             done = f"{datetime.fromtimestamp(case.request.started_at, hours.zone):%H:%M:%S}"
             yield self._violation(Check.HOURS, case.request, required, done)
+
+    def _check_rests(self, case: _Case) -> Iterator[Violation]:
+        """After walls in a row in one run the site must rest. The operator may have it asked again by another run."""
+        request, walls = case.request, case.site.walls
+        if walls.run != request.run:
+            walls = case.site.walls = Walls(request.run)
+        if walls.rests_until:
+            self.counts[Check.RESTS].judged += 1
+            if request.started_at < walls.rests_until - TOLERANCE_S:
+                until = "for good" if walls.rests_until == inf else f"until {instant(walls.rests_until)}"
+                required = f"no request to the site, which answered by walls, {until}"
+                done = f"sent {request.started_at - walls.began_at:.3f} s after the wall"
+                yield self._violation(Check.RESTS, request, required, done, before=walls.last)
+        if not _is_elsewhere(request):
+            walls.add(request, case.run.robots.rests_s)
 
     def _check_restrictions(self, case: _Case) -> Iterator[Violation]:
         """The operator's orders apply to crawls. The operator also starts each auxiliary run, so they are exempt."""

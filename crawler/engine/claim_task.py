@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import assert_never
 
+from crawler.engine import operator_log
 from crawler.engine.assembly import Engine
 from crawler.engine.claim_capacity import HOLD_S
 from crawler.engine.gate import Blocked, FetchPermit, GivenBack, Unsent
 from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
+from crawler.frontier.refusals import after_answer, without_request
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction
 from crawler.robots.readings import SiteRules
@@ -101,7 +103,8 @@ class ClaimTask:
         """Bring the site's robots.txt up to date, and visit the URL unless that takes the group too long."""
         context, site = self._context, self._claim.sites[queued.site_id]
         known = site.copy
-        if (ended := before_robots(queued, context.scope)) is not None:
+        ended = before_robots(queued, context.scope) or without_request(queued, site.refusals)
+        if ended is not None:
             self._refuse(ended)
             return
         copy = await context.robots_cache.in_force(site, self._claim.group, self._sites.values())
@@ -172,6 +175,7 @@ class ClaimTask:
             if result is not None:  # else the robots copy has run out: the URL is still queued
                 with context.gate.reading(permit.group):
                     outcome = await context.answers.outcome(queued, result, rules, stated, filed)
+                    outcome = self._heed_refusals(outcome, result)
                     context.outbox.add_outcome(outcome)
                     context.main_sites.note_outcome(outcome)
                 is_page = outcome.page is not None
@@ -179,6 +183,21 @@ class ClaimTask:
             if counted and not is_page:
                 context.pages.release()
                 context.alarm.ring()  # another group may be claimed for this page
+
+    def _heed_refusals(self, outcome: Outcome, result: FetchResult) -> Outcome:
+        """The outcome of a URL. A site that rests from now on is left alone for the rest of the claim."""
+        context, site = self._context, self._claim.sites[outcome.queued.site_id]
+        rests_s = context.policy.robots.settings.rests_s
+        outcome, news = after_answer(site.refusals, outcome, result, has_pages=site.fetched > 0, rests_s=rests_s)
+        site.fetched += outcome.page is not None
+        if news is not None:
+            site.refusals = news.refusals
+            context.outbox.add_refusals(news)
+            if news.rests_until or news.refusals.closed:
+                operator_log.refuses(site.name, news)
+            if news.rests_until:
+                self._deferred.add(site.id)
+        return outcome
 
     async def _answer(
         self, queued: Queued, permit: FetchPermit, rules: SiteRules | None, filed: tuple[Preference, ...]

@@ -10,6 +10,7 @@ import logging
 
 from crawler.formatting import duration, instant
 from crawler.frontier.politeness import Pace
+from crawler.frontier.refusals import RefusalNews
 from crawler.model import Failed, RobotsAction, RobotsCopy
 
 SLOW_COMMIT_S = 2.0
@@ -37,6 +38,17 @@ def robots_decided(site: str, before: RobotsCopy | None, copy: RobotsCopy) -> No
             _ROBOTS.info("%s: robots.txt is now %s, and was %s", site, copy.action, before.action, extra=facts)
         case _ if before is not None and before.sha256 != copy.sha256:
             _ROBOTS.info("%s: robots.txt has changed", site, extra=facts)
+
+
+def refuses(site: str, news: RefusalNews) -> None:
+    """A site answers by walls or refusals: it rests, or is closed."""
+    refusals = news.refusals
+    facts = {"site": site, "walls": refusals.walls, "refused": refusals.refused, "rests": refusals.rests}
+    if refusals.closed:
+        _POLITENESS.warning("%s is closed: it answers by walls or refusals, also after its rests", site, extra=facts)
+    else:
+        told = "%s rests until %s: it answers by walls or refusals"
+        _POLITENESS.warning(told, site, instant(news.rests_until), extra=facts)
 
 
 def request_failed(url: str, failed: Failed) -> None:

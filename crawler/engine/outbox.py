@@ -11,6 +11,7 @@ from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
+from crawler.frontier.refusals import RefusalNews
 from crawler.model import Fetched, Recorded
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.tdmrep import TdmrepFile
@@ -85,6 +86,10 @@ class Outbox:
         self._hurry_if_full(contents)
         if contents.reaches(OVERFULL):
             self._room.clear()
+
+    def add_refusals(self, news: RefusalNews) -> None:
+        """New refusals of a site. The outcome that led to them is added before or after, in the same turn."""
+        self._opened().refusals.append(news)
 
     def add_request(self, row: RequestRow, group: str, pace: Pace) -> None:
         """A request that was sent, and the pace of its group since. Urgent if the server asks for a longer pause."""

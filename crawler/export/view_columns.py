@@ -57,7 +57,7 @@ _COLUMNS = {
     "sample_frame": "url:t site:t url_id:i",
     "sites": "site:t main_site:t robots_status:t robots_expires_at:@ crawl_delay_s:n delay_s:n next_at:@ queued:i "
     "fetched:i robots_action:t robots_note:t politeness_group:t wait_code:t waits_for:t host:t "
-    "registered_domain:t",
+    "registered_domain:t rests:i closed_at:@",
     "workers": "worker:i run_id:i host:t pid:i started_at:@ seen_at:@ lease_until:@ ended_at:@ ended_code:t ended_by:t "
     "pages:i requests:i groups_held:i",
     "mirrors": "site:t main_site:t evidence:t sample:i confidence:n leads_to:t contradiction:t",

@@ -81,6 +81,12 @@ def _more_than_0_seconds(value: object) -> float:
     return span_s
 
 
+def _durations(value: object) -> tuple[float, ...]:
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError('must be a list of durations, such as ["1 hour", "1 day"]')
+    return tuple(_more_than_0_seconds(span) for span in value)
+
+
 def _written_seconds(span_s: float | None) -> float | str:
     """The shortest form: ``2``, ``"5 minutes"``, ``"90 days"``; 0 for no limit."""
     return written_duration(span_s or 0)
@@ -229,6 +235,13 @@ SIZE_OR_NO_LIMIT = ValueKind(
     _size_or_no_limit,
     lambda octets: 0 if octets is None else _written_size(octets),
     "SIZE",
+)
+DURATIONS = ValueKind(
+    'a list of durations, such as ["1 hour", "1 day"]',
+    Form.LIST,
+    _durations,
+    lambda spans: [_written_seconds(span_s) for span_s in spans],
+    "TIME",
 )
 FLAG = ValueKind("true or false", Form.FLAG, _flag)
 TEXT = ValueKind("a text", Form.TEXT, read_text, metavar="TEXT")

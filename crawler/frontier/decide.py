@@ -121,6 +121,7 @@ class Outcome:
     rupinfo: FoundInfo | None = None  # a /rupinfo.txt
     own_preferences: tuple[Preference, ...] | None = None  # of the page about its use; None: unknown, or as before
     robots_preferences: tuple[Preference, ...] = ()  # of robots.txt about the use of the page
+    is_walled: bool = False  # a bot defence has answered in place of the site
 
 
 def before_robots(queued: Queued, scope: Scope) -> Outcome | None:
@@ -183,6 +184,8 @@ def before_fetch(
             )
         case RobotsAction.GIVEN_UP if copy.status == ErrorKind.DNS_NO_NAME:
             return Outcome(queued, State.FAILED, Reason(ReasonCode.NO_NAME, host_of(queued.url)))
+        case RobotsAction.GIVEN_UP if copy.status == ErrorKind.WALL:
+            return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.REFUSED_AT_THE_EDGE, copy.note))
         case RobotsAction.GIVEN_UP:
             return Outcome(queued, State.FAILED, Reason(ReasonCode.ROBOTS_GIVEN_UP, copy.status))
         case RobotsAction.UNREACHABLE:
@@ -309,7 +312,7 @@ def _page(
 ) -> Outcome:
     """The outcome of a page. A page that could not be read gets no validators: the next visit fetches it in full."""
     if facts.wall:
-        return Outcome(queued, State.FAILED, Reason(ReasonCode.WALL, facts.wall))
+        return Outcome(queued, State.FAILED, Reason(ReasonCode.WALL, facts.wall), is_walled=True)
     depth = queued.depth + 1
     etag, last_modified = header(result.headers, "etag"), header(result.headers, "last-modified")
     page = FetchedPage(
@@ -467,7 +470,8 @@ def _failure(queued: Queued, result: Failed, settings: RequestSettings) -> Outco
     if queued.kind is Kind.SITEMAP and code in (ReasonCode.NOT_FOUND, ReasonCode.GONE):
         return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.NO_SITEMAP, str(result.status)))
     if code in (ReasonCode.WALL, ReasonCode.PAYMENT_REQUIRED):
-        return Outcome(queued, State.FAILED, Reason(code, result.detail))
+        reason = Reason(code, result.detail)
+        return Outcome(queued, State.FAILED, reason, is_walled=code is ReasonCode.WALL)
     if not is_temporary(result):
         return Outcome(queued, State.FAILED, Reason(code, result.error.sentence))
     attempts = queued.attempts + 1

@@ -57,8 +57,8 @@ def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None
     seen, now = outcome.queued.seen, result.finished_at
     if seen is None or outcome.state is State.QUEUED:
         return outcome
-    if outcome.reason.code is ReasonCode.WALL:  # it says nothing about the page
-        return _unreached(outcome, seen, outcome.reason.sentence, settings, now)
+    if outcome.is_walled:  # it says nothing about the page
+        return replace(_unreached(outcome, seen, outcome.reason.sentence, settings, now), is_walled=True)
     match result:
         case NotModified():
             return _not_modified(outcome, seen, result, facts, settings)

@@ -8,6 +8,11 @@ FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group
 WHERE v.robots_status IS NOT NULL OR v.queued > 0
 ORDER BY v.queued DESC, v.fetched DESC, v.site LIMIT :limit
 
+-- name: refusing_sites
+-- The sites that answer by walls or refusals: those that are closed, then those that rest.
+SELECT site, rests, closed_at, next_at, robots_status, robots_action FROM sites WHERE rests > 0 OR robots_status = 'wall'
+ORDER BY CASE WHEN closed_at IS NULL AND robots_action <> 'given_up' THEN 1 ELSE 0 END, site LIMIT :limit
+
 -- name: site
 SELECT v.*, (v.queued > 0 AND g.ready_at IS NULL) AS at_limit
 FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group
@@ -125,8 +130,8 @@ SELECT g.politeness_group AS name, g.next_at, g.pause_s, g.usual_s, max(s.crawl_
   sum(1.0 * (CASE WHEN s.fetched < :per_site THEN :per_site - s.fetched ELSE 0 END + f.revisits)) AS room,
   count(*) AS sites, max(f.last_due_at) AS last_due_at, min(f.first_due_at) AS first_due_at,
   min(s.wait_until) AS wait_until,
-  min(CASE WHEN s.wait_until > :now THEN coalesce(r.failing_since, r.fetched_at) END) AS failing_since,
-  max(CASE WHEN s.wait_until > :now THEN r.status END) AS robots_status
+  min(CASE WHEN s.wait_until > :now AND s.rests = 0 THEN coalesce(r.failing_since, r.fetched_at) END) AS failing_since,
+  max(CASE WHEN s.wait_until > :now AND s.rests = 0 THEN r.status END) AS robots_status
 FROM (SELECT site_id, count(*) AS queued, sum(is_revisit) AS revisits, max(due_at) AS last_due_at,
     min(due_at) AS first_due_at
   FROM frontier_by_id GROUP BY site_id) f

@@ -23,8 +23,8 @@ from crawler.inspect.time_left import as_json as time_left_json
 from crawler.inspect.time_left import read_time_left
 from crawler.inspect.time_left import told as time_left_told
 from crawler.inspect.unknown_hosts import told_wait
-from crawler.model import State
-from crawler.reasons import EndCode, ReasonCode
+from crawler.model import RobotsAction, State
+from crawler.reasons import EndCode, ErrorKind, ReasonCode
 from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
@@ -58,6 +58,7 @@ class Status(NamedTuple):
     last_run: Mapping[str, Any] | None
     sites: list[dict[str, Any]]
     more_sites: int
+    refusing: list[dict[str, Any]]  # sites that answer by walls or refusals, and rest or are closed
     fetched_for: list[tuple[ReasonCode, int]]
     excluded_for: list[tuple[ReasonCode, int]]
     failed_for: list[tuple[ReasonCode, int]]
@@ -104,6 +105,7 @@ async def look(store: Store, now: float) -> Status:
         last_run=run,
         sites=sites,
         more_sites=max(0, asked["sites"] - len(sites)),
+        refusing=await store.query(_SQL["refusing_sites"], {"limit": _SITES_SHOWN}),
         fetched_for=await reasons(store, State.FETCHED),
         excluded_for=await reasons(store, State.EXCLUDED),
         failed_for=await reasons(store, State.FAILED),
@@ -141,6 +143,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "requests": status.counts.requests,
         "sites": status.sites,
         "more_sites": status.more_sites,
+        "refusing_sites": status.refusing,
         "fetched_for": dict(status.fetched_for),
         "excluded_for": dict(status.excluded_for),
         "failed_for": dict(status.failed_for),
@@ -165,6 +168,7 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
     counts = status.counts
     states = Text(", ").join(Text(f"{counts.states[state]:,} {state}", style=STATE_STYLES[state]) for state in State)
     rows: list[Fact] = [
+        *_refusing(status, db),
         ("URLs", states),
         (
             "Store",
@@ -219,6 +223,25 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
         console.print(_sites_table(status))
     if status.more_sites:
         console.print(f"… and {many(status.more_sites, 'more site')} (view `sites`)", style="dim")
+
+
+def _refusing(status: Status, db: str) -> list[Fact]:
+    """The sites that answer by walls or refusals, and what an operator may do about them."""
+    rows: list[Fact] = []
+    for row in status.refusing:
+        what = "a wall in place of robots.txt" if row["robots_status"] == ErrorKind.WALL else "walls or refusals"
+        if row["closed_at"] is not None or row["robots_action"] == RobotsAction.GIVEN_UP:
+            fate = "closed: it is not asked any more"
+        else:
+            fate = f"it rests until {brief_time(row['next_at'], status.at)}, then one URL is asked for"
+        rows.append(("Refused", f"{row['site']} answers by {what}; {fate}"))
+    if rows:
+        advice = (
+            "write to its owner, sign requests and publish a page about the crawler (`crawler identity`); "
+            f"`crawler run --refresh SITE{db_argument(db)}` asks it again"
+        )
+        rows.append(("What to do", advice))
+    return rows
 
 
 def _until(wait: Waiting, status: Status) -> str:

@@ -15,7 +15,7 @@ from typing import assert_never
 
 from crawler import url
 from crawler.fields.declaration import setting
-from crawler.fields.kinds import FLAG, MORE_THAN_0_SECONDS, SECONDS, one_of
+from crawler.fields.kinds import DURATIONS, FLAG, MORE_THAN_0_SECONDS, SECONDS, one_of
 from crawler.formatting import duration
 from crawler.model import (
     Answer,
@@ -113,6 +113,13 @@ class RobotsSettings:
         _DAY_S,
         MORE_THAN_0_SECONDS,
         "The longest that the pause of retry_first grows to.",
+    )
+    rests_s: tuple[float, ...] = setting(
+        "rests",
+        (3600.0, _DAY_S, 7 * _DAY_S),
+        DURATIONS,
+        "How long a site rests that answers by walls, or refuses all its URLs: the first time, the second and so on.",
+        "After each rest one URL is requested. If the site refuses that after the last rest, it is closed.",
     )
     max_redirects: int = 10
 
@@ -337,6 +344,8 @@ class _Asked:
             again_at = self.now + self.settings.retry_max_s  # its owner may renew it
             note = answer.error.sentence
             return RobotsCopy(RobotsAction.UNTRUSTED, "certificate", self.now, again_at, note=note)
+        if answer.kind is ErrorKind.WALL:
+            return self.rest(answer)
         status = answer.status
         if answer.kind is not ErrorKind.HTTP or status is None:
             return self.defer(answer, answer.kind.value, answer.error.sentence)
@@ -345,6 +354,40 @@ class _Asked:
         if status in _RESTRICTING and self.settings.reading is not Reading.RFC9309:
             return self._lasting(RobotsAction.RESTRICTED, answer, str(status))
         return self._lasting(RobotsAction.FREE, answer, str(status))
+
+    def rest(self, answer: Failed) -> RobotsCopy:
+        """A wall is no robots.txt, whatever its status: nothing of the site is requested, and no earlier copy is used.
+
+        A restriction by 401 or 403 ends before the site is asked again. After the last rest the site is closed: only an
+        operator has it asked again.
+        """
+        rests_s, before = self.settings.rests_s, self.previous
+        failures = before.failures + 1 if before is not None and before.status == ErrorKind.WALL else 1
+        since = self.now if before is None or before.failing_since is None else before.failing_since
+        note = answer.error.sentence
+        if failures > len(rests_s):
+            return RobotsCopy(
+                RobotsAction.GIVEN_UP,
+                ErrorKind.WALL.value,
+                self.now,
+                self.now + MAX_SECONDS,
+                failures=failures,
+                failing_since=since,
+                note=note,
+            )
+        retry_at = self.now + rests_s[failures - 1]
+        if answer.status in _RESTRICTING and self.settings.reading is not Reading.RFC9309:
+            retry_at = max(retry_at, freshness(answer.headers, self.settings.reading, self.settings, self.now))
+        return RobotsCopy(
+            RobotsAction.DEFER,
+            ErrorKind.WALL.value,
+            self.now,
+            retry_at,
+            failures=failures,
+            failing_since=since,
+            retry_at=retry_at,
+            note=note,
+        )
 
     def _lasting(
         self, action: RobotsAction, answer: Answer, status: str, note: str = "", body: bytes | None = None

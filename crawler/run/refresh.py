@@ -40,6 +40,8 @@ async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
         sites, urls = await _named(store, names)
         now = clock.now()
         await store.expire_robots_of(sites, now)
+        if names:
+            await store.forget_refusals(sites, now)
         scope = await scope_of(store, settings, now)
         revisit = replace(settings.revisit, per_day=None, per_site=None)
         for start in range(0, len(urls), _AT_ONCE):

@@ -244,6 +244,7 @@ class _Merger:
                                 "group_id": mine[site["group_id"]],
                                 "robots_id": None if robots is None else numbers.of("robots_copy", robots),
                                 "other_part": None,
+                                "probe": None,
                             }
                             new.append(tuple((site | changed).values()))
                     await self._insert("site", columns, new)

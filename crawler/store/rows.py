@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from crawler.formatting import instant, many
+from crawler.frontier.refusals import NO_REFUSALS, Refusals
 from crawler.frontier.sample_design import Design, amount_of
 from crawler.reasons import ErrorKind
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from crawler.frontier.decide import Outcome, Queued
     from crawler.frontier.offers import Offer
     from crawler.frontier.politeness import Pace
+    from crawler.frontier.refusals import RefusalNews
     from crawler.model import Fetched, Headers, Purpose, RobotsCopy, State, TlsFacts
     from crawler.reasons import RequestError
     from crawler.robots.mirrors import Contradiction
@@ -163,6 +165,7 @@ class CommitBatch:
     # Main sites that may be none: they are judged after the outcomes are stored.
     suspected_mains: dict[str, Contradiction] = field(default_factory=dict)
     tdmrep: dict[int, TdmrepFile] = field(default_factory=dict)  # the last answers, by site number
+    refusals: list[RefusalNews] = field(default_factory=list)  # they begin after the outcomes are stored
     unread: dict[int, Fetched] = field(default_factory=dict)  # answers among the requests without an outcome, by URL
 
 
@@ -177,6 +180,8 @@ class ClaimedSite:
     crawl_delay_s: float | None = None  # from the last robots.txt that was received
     is_waiting: bool = False  # its robots.txt waited for another site in vain
     target: RobotsTarget | None = None  # the URL that its robots.txt waits for since it was claimed
+    fetched: int = 0  # number of pages fetched
+    refusals: Refusals = NO_REFUSALS
 
     def obey(self, copy: RobotsCopy, robots_id: int | None, crawl_delay_s: float | None) -> None:
         """``copy`` is committed as number ``robots_id``: from now on it is in force."""

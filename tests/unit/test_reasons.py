@@ -141,10 +141,12 @@ def test_a_reason_from_the_store_keeps_its_sentence() -> None:
 
 
 def test_the_view_of_sites_has_the_sentence_of_a_wait_for_robots() -> None:
-    """A view cannot call :mod:`crawler.reasons`, so it repeats this one sentence."""
+    """A view cannot call :mod:`crawler.reasons`, so it repeats these two sentences."""
     views = (Path(crawler.__file__).parent / "store" / "sql" / "views.sql").read_text()
     assert WaitCode.ROBOTS.value == "robots"
-    assert views.count("THEN 'robots' ELSE") == 1
+    assert WaitCode.WALL.value == "wall"
+    assert views.count("THEN 'wall' ELSE 'robots' END AS wait_code") == 1
+    assert views.count(f"THEN '{WaitCode.WALL.sentence}'") == 1
     assert views.count(f"THEN '{WaitCode.ROBOTS.render('')}' || coalesce(nullif(r.note, ''), r.status) ELSE") == 1
 
 
@@ -223,13 +225,14 @@ FAILED_FOR_GOOD = [
 ]
 #: The codes that no setting decides: a URL keeps its state when settings change.
 NO_SETTING_DECIDES = {*NOT_REFUSED, *FAILED_FOR_GOOD, "nofollow", "blocked", "forgotten", "no_sitemap", "no_rupinfo"}
+NO_SETTING_DECIDES |= {"refused_at_the_edge"}  # by the site
 NO_SETTING_DECIDES |= {"not_followed", "port"}  # by a function of the caller, and by the URL itself
 NO_SETTING_DECIDES |= {"other_part", "robots_elsewhere"}  # by a setting that never changes
 NO_SETTING_DECIDES.add("other_address")  # another address has been tried since
 #: The codes of exclusions and failures that stand whatever other page offers the URL.
 NO_OFFER_LIFTS = {
     *FAILED_FOR_GOOD,
-    *("other_part", "robots_elsewhere", "port"),
+    *("other_part", "robots_elsewhere", "port", "refused_at_the_edge"),
     *("robots", "preference", "robots_given_up", "mirror", "mirror_cycle", "forgotten", "frame"),
     *("type", "address", "certificate", "no_name", "too_large", "no_sitemap", "no_rupinfo"),
 }

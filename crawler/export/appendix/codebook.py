@@ -32,6 +32,7 @@ _EVERYWHERE = {
     "robots_copy": "the number of the answer for robots.txt",
     "tls_version": "the version of TLS; empty without TLS",
     "address": "the IP address of the server; empty if there was no connection, or behind a proxy",
+    "price": "the price or the licence that a 402 names; nothing was paid",
     "bytes": "octets received, headers included",
     "urls": "number of URLs",
     "sites": "number of sites",

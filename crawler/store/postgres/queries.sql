@@ -256,7 +256,8 @@ turned AS (
   SELECT p.id, p.group_id, (place + sites - floor(:until / greatest(1.0, g.pause_s))::bigint % sites) % sites AS nth
   FROM placed p JOIN politeness_group g ON g.id = p.group_id),
 chosen AS MATERIALIZED (SELECT * FROM turned WHERE nth < :limit)
-SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
+SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rests,
+  s.probe, s.closed_at,
   (SELECT coalesce(json_agg(json_build_object('id', u.id, 'path', u.path, 'depth', u.depth, 'attempts', u.attempts,
     'hops', u.hops,
       'seed', u.seed, 'by_domain', u.by_domain, 'due_at', u.due_at, 'kind', u.kind,
@@ -270,6 +271,8 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
         'text', encode(p.text_sha256, 'hex'), 'noindex', p.noindex, 'nofollow', p.nofollow,
         'directives', p.directives) END)
      ORDER BY q.due_at, q.depth, q.url_id), '[]')::text FROM (
+    (SELECT -1::float8 AS due_at, depth, id AS url_id FROM url WHERE id = s.probe AND state = 'queued')
+    UNION ALL
     (SELECT due_at, depth, url_id FROM frontier WHERE site_id = s.id AND due_at <= :until
      AND s.fetched < :pages_per_site AND depth < :below_depth ORDER BY due_at, depth, url_id LIMIT :limit)
     UNION ALL

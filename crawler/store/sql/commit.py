@@ -95,6 +95,7 @@ class Committer:
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
                 await self._revisits.apply_hints(hints, batch.now)
+        touched |= await self._store_refusals(batch)
         refuted = [*batch.refuted, *await self._refuted_mirrors(batch.suspected_mains)]
         for each in refuted:
             row = each._asdict() | {"now": batch.now}
@@ -454,6 +455,49 @@ class Committer:
                 await self._sql.execute("set_wait_until", until=0.0, sites=json.dumps(woken))
         return touched
 
+    async def _store_refusals(self, batch: CommitBatch) -> set[int]:
+        """Store the refusals of sites, and queue again what sites had refused that are open. Returns touched groups."""
+        if not batch.refusals:
+            return set()
+        latest = {news.site_id: news for news in batch.refusals}  # none follows the one that begins a rest
+        rows = [
+            {
+                "walls": news.refusals.walls,
+                "refused": news.refusals.refused,
+                "front_refused": int(news.refusals.front_refused),
+                "rests": news.refusals.rests,
+                "probe": news.refusals.probe,
+                "closed": int(news.refusals.closed),
+                "now": batch.now,
+                "rests_until": news.rests_until,
+                "site_id": site_id,
+            }
+            for site_id, news in latest.items()
+        ]
+        await self._sql.execute_many("set_refusals", rows)
+        for news in batch.refusals:
+            if news.queues_again:
+                await self._queue_refused([news.site_id], news.queues_again)
+        return await self._groups_of(set(latest))
+
+    async def _queue_refused(self, sites: list[int], codes: Collection[ReasonCode]) -> None:
+        """Queue the URLs of sites that failed or were excluded for one of these reasons."""
+        rows = await self._sql.fetch("refused_of", sites=json.dumps(sites), codes=json.dumps(sorted(codes)))
+        numbers = [row.id for row in rows]
+        await self._sql.execute_many("requeue", [{"id": n} for n in numbers])
+        await self._offers.enqueue(numbers)
+
+    async def forget_refusals(self, sites: Sequence[str], now: float) -> None:
+        """Open sites that rest or are closed because of refusals, and queue what they refused."""
+        rows = await self._sql.fetch("refusing_of", sites=json.dumps(list(sites)))
+        ids = [row.id for row in rows]
+        if not ids:
+            return
+        await self._sql.execute("forget_refusals", sites=json.dumps(ids))
+        await self._sql.execute("forget_walls", sites=json.dumps(ids), now=now)
+        await self._queue_refused(ids, (ReasonCode.WALL, ReasonCode.REFUSED_AT_THE_EDGE))
+        await self._readiness.refresh({row.group_id for row in rows})
+
     async def _groups_of(self, sites: set[int]) -> set[int]:
         if not sites:
             return set()
@@ -520,6 +564,8 @@ class Committer:
         ):
             claims[site.group_id].sites[site.id] = claimed_site(site)
             urls = [_queued(url, site) for url in json.loads(site.urls)]
+            if claims[site.group_id].sites[site.id].refusals.is_probed:
+                urls = urls[:1]
             batches[site.group_id].append(_within(urls, pages_per_site - site.fetched))
         for group, claim in claims.items():
             claim.urls = _interleaved(batches[group])[: limits.urls_per_group]

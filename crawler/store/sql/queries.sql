@@ -60,8 +60,10 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS N
 -- if the group waits for the next attempt of a URL, and not for its pause.
 SELECT w.name, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
   r.status AS robots_status, r.failing_since
-FROM (SELECT g.name, g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for ELSE '' END AS waits_for,
-    (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.wait_until > :now LIMIT 1) AS robots_id
+FROM (SELECT g.name, g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
+      WHEN EXISTS (SELECT 1 FROM site s WHERE s.group_id = g.id AND s.wait_until > :now AND s.rests > 0)
+      THEN 'rest after walls or refusals' ELSE '' END AS waits_for,
+    (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.wait_until > :now AND s.rests = 0 LIMIT 1) AS robots_id
   FROM politeness_group g WHERE g.ready_at IS NOT NULL AND g.claimed_by IS NULL ORDER BY g.ready_at LIMIT 1) w
 LEFT JOIN robots_copy r ON r.id = w.robots_id;
 
@@ -69,8 +71,10 @@ LEFT JOIN robots_copy r ON r.id = w.robots_id;
 -- The unclaimed groups with the longest wait, with the columns of next_ready.
 SELECT w.name, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
   r.status AS robots_status, r.failing_since
-FROM (SELECT g.name, g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for ELSE '' END AS waits_for,
-    (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.wait_until > :now LIMIT 1) AS robots_id
+FROM (SELECT g.name, g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
+      WHEN EXISTS (SELECT 1 FROM site s WHERE s.group_id = g.id AND s.wait_until > :now AND s.rests > 0)
+      THEN 'rest after walls or refusals' ELSE '' END AS waits_for,
+    (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.wait_until > :now AND s.rests = 0 LIMIT 1) AS robots_id
   FROM politeness_group g WHERE g.ready_at > :now AND g.claimed_by IS NULL ORDER BY g.ready_at DESC LIMIT :limit) w
 LEFT JOIN robots_copy r ON r.id = w.robots_id ORDER BY w.ready_at DESC;
 
@@ -178,7 +182,8 @@ WHERE u.id > :after AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT :l
 
 -- name: site_named
 -- A site with its robots copy, as in claimed_sites.
-SELECT s.id, s.name, s.robots_id, s.crawl_delay_s,
+SELECT s.id, s.name, s.robots_id, s.crawl_delay_s, s.fetched, s.walls, s.refused, s.front_refused, s.rests, s.probe,
+  s.closed_at,
   r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
   r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note,
@@ -204,7 +209,36 @@ ON CONFLICT (site_id) DO UPDATE SET target_id = excluded.target_id, path = exclu
   hops = excluded.hops;
 
 -- name: set_wait_until
-UPDATE site SET wait_until = :until WHERE id in_numbers(:sites);
+-- The rest of a site is never cut short.
+UPDATE site SET wait_until = CASE WHEN rests = 0 THEN :until ELSE latest(wait_until, :until) END
+WHERE id in_numbers(:sites);
+
+-- name: set_refusals
+UPDATE site AS s SET walls = t.walls, refused = t.refused, front_refused = t.front_refused, rests = t.rests,
+  probe = t.probe, closed_at = CASE WHEN t.closed = 1 THEN coalesce(s.closed_at, t.now) END,
+  wait_until = latest(t.rests_until, CASE WHEN t.rests = 0 THEN 0 ELSE s.wait_until END)
+FROM given(:walls int, :refused int, :front_refused int, :rests int, :probe bigint, :closed int, :now float8,
+  :rests_until float8, :site_id bigint)
+WHERE s.id = t.site_id;
+
+-- name: refused_of
+-- The URLs of sites that failed or were excluded for one of these reasons.
+SELECT u.id FROM site s JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id)
+WHERE s.id in_numbers(:sites) AND u.state IN ('failed', 'excluded') AND u.reason_code in_texts(:codes);
+
+-- name: refusing_of
+-- Those of a JSON list of sites that rest or are closed, with the copy of their robots.txt.
+SELECT s.id, s.group_id, s.robots_id FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id
+WHERE s.name in_texts(:sites) AND (s.walls > 0 OR s.refused > 0 OR s.rests > 0 OR r.status = 'wall');
+
+-- name: forget_refusals
+UPDATE site SET walls = 0, refused = 0, front_refused = 0, rests = 0, probe = NULL, closed_at = NULL, wait_until = 0
+WHERE id in_numbers(:sites);
+
+-- name: forget_walls
+-- A robots.txt in place of which a wall came is requested again, as if for the first time.
+UPDATE robots_copy SET valid_until = earliest(valid_until, :now), retry_at = NULL, failures = 0
+WHERE status = 'wall' AND id IN (SELECT robots_id FROM site WHERE id in_numbers(:sites));
 
 -- name: end_robots_waits
 DELETE FROM robots_wait WHERE site_id in_numbers(:sites) RETURNING site_id, target_id;
@@ -672,7 +706,8 @@ FROM given(:now float8, :site_id bigint) JOIN site s ON s.id = t.site_id
 WHERE c.id = s.robots_id;
 
 -- name: set_site_robots
-UPDATE site AS s SET robots_id = t.robots_id, wait_until = t.wait_until, crawl_delay_s = t.crawl_delay_s,
+UPDATE site AS s SET robots_id = t.robots_id,
+  wait_until = CASE WHEN s.rests = 0 THEN t.wait_until ELSE latest(s.wait_until, t.wait_until) END, crawl_delay_s = t.crawl_delay_s,
   main_site = t.main_site
 FROM given(:robots_id bigint, :wait_until float8, :crawl_delay_s float8, :main_site text, :site_id bigint)
 WHERE s.id = t.site_id;
@@ -748,9 +783,9 @@ WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted')
 
 -- name: end_robots_wait
 UPDATE site SET wait_until = 0
-WHERE NOT flag(:unreached) OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted',
+WHERE rests = 0 AND (NOT flag(:unreached) OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted',
   'given_up')
-  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout'));
+  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
 
 -- name: regroup_site
 UPDATE site AS s SET group_id = g.id FROM given(:group_name text, :id bigint)

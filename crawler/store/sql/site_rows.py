@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from crawler.frontier.refusals import NO_REFUSALS, Refusals
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots.mirrors import Contradiction
 from crawler.store.rows import ClaimedSite, Refuted
@@ -16,7 +17,24 @@ def refuted_of(row: Any) -> Refuted:
 
 def claimed_site(row: Any) -> ClaimedSite:
     """The site in a row of ``claimed_sites`` or ``site_named``."""
-    return ClaimedSite(row.id, row.name, robots_copy(row), row.robots_id, row.crawl_delay_s, bool(row.is_waiting))
+    return ClaimedSite(
+        row.id,
+        row.name,
+        robots_copy(row),
+        row.robots_id,
+        row.crawl_delay_s,
+        bool(row.is_waiting),
+        fetched=row.fetched,
+        refusals=refusals(row),
+    )
+
+
+def refusals(row: Any) -> Refusals:
+    """The refusals of the site in a row."""
+    if not (row.walls or row.refused or row.rests):
+        return NO_REFUSALS
+    is_closed = row.closed_at is not None
+    return Refusals(row.walls, row.refused, bool(row.front_refused), row.rests, row.probe, is_closed)
 
 
 def robots_copy(row: Any) -> RobotsCopy | None:

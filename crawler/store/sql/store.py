@@ -611,6 +611,13 @@ class Store(ABC):
         async with self._writing():
             await self._sql.execute("expire_robots_of", now=now, sites=json.dumps(list(sites)))
 
+    @retrying
+    async def forget_refusals(self, sites: Sequence[str], now: float) -> None:
+        """Open those of ``sites`` that rest or are closed because they refused, and queue what they refused."""
+        async with self._writing():
+            await self._committer.forget_refusals(sites, now)
+            self._offers.forget()
+
     async def main_sites(self) -> list[tuple[str, str]]:
         """Every (mirror, main site) known from a Host line."""
         return [(row.site, row.main_site) for row in await self._read.fetch("host_mirrors")]

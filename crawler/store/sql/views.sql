@@ -104,9 +104,10 @@ CREATE VIEW sites AS
          s.crawl_delay_s, g.pause_s AS delay_s, latest(g.next_at, s.wait_until) AS next_at,
          (SELECT count(*) FROM frontier f WHERE f.site_id = s.id) AS queued, s.fetched,
          r.action AS robots_action, r.note AS robots_note, g.name AS politeness_group,
-         CASE WHEN s.wait_until > g.next_at THEN 'robots' ELSE g.wait_code END AS wait_code,
-         CASE WHEN s.wait_until > g.next_at THEN 'robots.txt: ' || coalesce(nullif(r.note, ''), r.status) ELSE g.waits_for END AS waits_for,
-         s.host, s.registered_domain
+         CASE WHEN s.wait_until <= g.next_at THEN g.wait_code WHEN s.rests > 0 THEN 'wall' ELSE 'robots' END AS wait_code,
+         CASE WHEN s.wait_until <= g.next_at THEN g.waits_for WHEN s.rests > 0 THEN 'rest after walls or refusals'
+           ELSE 'robots.txt: ' || coalesce(nullif(r.note, ''), r.status) END AS waits_for,
+         s.host, s.registered_domain, s.rests, s.closed_at
   FROM site s JOIN politeness_group g ON g.id = s.group_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
 
 -- Consecutive answers that mean the same are one version.
@@ -343,7 +344,7 @@ CREATE VIEW requests_by_id AS
 
 CREATE VIEW sites_by_id AS
   SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, wait_until, crawl_delay_s, main_site, fetched,
-         first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id, host, registered_domain
+         first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id, host, registered_domain, rests
   FROM site;
 
 CREATE VIEW groups_by_id AS

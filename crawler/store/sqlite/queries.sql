@@ -144,7 +144,8 @@ placed AS (
 chosen AS MATERIALIZED (
   SELECT placed.id, (place + sites - CAST(:until / max(1.0, g.pause_s) AS INTEGER) % sites) % sites AS nth
   FROM placed CROSS JOIN politeness_group g ON g.id = group_id WHERE nth < :limit)
-SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
+SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rests,
+  s.probe, s.closed_at,
   (SELECT json_group_array(json_object('id', u.id, 'path', u.path, 'depth', u.depth, 'attempts', u.attempts, 'hops',
     u.hops,
       'seed', u.seed, 'by_domain', u.by_domain, 'due_at', u.due_at, 'kind', u.kind,
@@ -157,7 +158,8 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s,
         'content', lower(hex(coalesce((SELECT sha256 FROM body WHERE id = p.body_id), v.content))),
         'text', lower(hex(p.text_sha256)), 'noindex', p.noindex, 'nofollow', p.nofollow,
         'directives', p.directives) END)) FROM
-    (SELECT url_id FROM (
+    (SELECT id AS url_id FROM url WHERE id = s.probe AND state = 'queued'
+     UNION ALL SELECT url_id FROM (
        SELECT url_id FROM (SELECT url_id FROM frontier
          WHERE site_id = s.id AND due_at = 0 AND s.fetched < :pages_per_site AND depth < :below_depth ORDER BY depth,
            url_id LIMIT :limit)

@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 
 from crawler.audit.checks import Check, Violation
-from crawler.audit.records import RunRecord
+from crawler.audit.records import LoggedRequest, RunRecord
 from crawler.fetch.address_guard import refusal
 from crawler.frontier.politeness import GroupBy
 from crawler.model import Reading
@@ -43,6 +43,7 @@ def test_an_obedient_log_is_without_violation() -> None:
         Check.OVERLAP: 3,
         Check.PAUSE: 3,
         Check.RETRY_AFTER: 0,
+        Check.RESTS: 0,
         Check.HOURS: 0,
         Check.OPERATOR: 0,
         Check.SAMPLE: 0,
@@ -284,3 +285,27 @@ def test_the_lag_of_the_crawler_lengthens_no_pause() -> None:
     assert breaches(robots(0), slow._replace(lag_s=3.9), sent(27, "/b")) == []
     assert breaches(robots(0), slow._replace(lag_s=3.9), sent(25, "/b")) == [Check.PAUSE], "the delay stays"
     assert breaches(robots(0), slow._replace(lag_s=-9.0), sent(44, "/b")) == []
+
+
+HOUR_S = 3600.0
+
+
+def walled(at: float, path: str) -> LoggedRequest:
+    return sent(at, path, status=403, error_kind="wall", error="x")
+
+
+def test_after_three_walls_the_site_rests_and_after_the_last_rest_it_is_closed() -> None:
+    three = [robots(0), walled(10, "/1"), walled(20, "/2"), walled(30, "/3")]
+    assert breaches(*three, walled(30.1 + HOUR_S, "/1")) == []
+    assert breaches(*three, walled(30.1 + HOUR_S - 1, "/1")) == [Check.RESTS]
+    assert breaches(*three[:3], sent(30, "/2"), walled(40, "/3"), sent(50, "/4")) == [], "another answer between them"
+    assert breaches(*three[:3], walled(30, "/2"), sent(40, "/4")) == [], "the same URL"
+    again = [walled(3700, "/1"), walled(3800 + DAY_S, "/1"), walled(3900 + 8 * DAY_S, "/1")]
+    assert Check.RESTS not in breaches(*three, *again)
+    assert Check.RESTS in breaches(*three, *again, sent(50 * DAY_S, "/5"))
+
+
+def test_a_wall_in_place_of_robots_txt_makes_the_site_rest() -> None:
+    wall = robots(0, status=403, error_kind="wall", error="x")
+    assert breaches(wall, robots(100), versions=[]).count(Check.RESTS) == 1
+    assert breaches(wall, robots(HOUR_S + 1), versions=[]).count(Check.RESTS) == 0

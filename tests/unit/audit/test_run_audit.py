@@ -121,7 +121,7 @@ async def test_an_obedient_crawl(doctored: Doctored) -> None:
     assert found.violations == []
     assert {c.value: t.judged for c, t in found.counts.items()} == {
         "log": 6, "identity": 6, "robots first": 4, "robots fresh": 4, "permission": 4, "preference": 0,
-        "overlap": 4, "pause": 4, "retry-after": 0, "hours": 0, "operator": 0, "sample": 0,
+        "overlap": 4, "pause": 4, "retry-after": 0, "rests": 0, "hours": 0, "operator": 0, "sample": 0,
     }  # fmt: skip
     assert found.limits == []
 

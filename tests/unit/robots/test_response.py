@@ -455,3 +455,27 @@ def test_retry_after(value: str, seconds: float | None) -> None:
 
 def test_no_retry_after() -> None:
     assert retry_after_s((("Content-Type", "text/plain"),), NOW) is None
+
+
+@pytest.mark.parametrize("status", [200, 404, 503])
+def test_a_wall_is_no_robots_txt_whatever_its_status(status: int) -> None:
+    """Nothing is requested for a rest, no earlier copy is used, and after the last rest the site is closed."""
+    settings = RobotsSettings(rests_s=(10.0, 20.0), stale_if_error=True)
+    wall = failed(kind=ErrorKind.WALL, status=status)
+    before: RobotsCopy | None = RobotsCopy(RobotsAction.PARSE, "200", NOW, NOW + 9, b"User-agent: *", b"x")
+    for rest_s in (10.0, 20.0):
+        before = interpret(wall, settings=settings, previous=before, hops=0, seen=(), now=NOW)
+        assert isinstance(before, RobotsCopy)
+        assert (before.action, before.status, before.retry_at) == (RobotsAction.DEFER, "wall", NOW + rest_s)
+    last = interpret(wall, settings=settings, previous=before, hops=0, seen=(), now=NOW)
+    assert isinstance(last, RobotsCopy)
+    assert (last.action, last.status, last.retry_at) == (RobotsAction.GIVEN_UP, "wall", None)
+    assert last.expires_at > NOW + 50 * 366 * 86_400.0
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_wall_that_restricts_holds_as_long_as_the_restriction(status: int) -> None:
+    wall = failed(kind=ErrorKind.WALL, status=status)
+    copy = interpret(wall, settings=RobotsSettings(), previous=None, hops=0, seen=(), now=NOW)
+    assert isinstance(copy, RobotsCopy)
+    assert (copy.action, copy.retry_at) == (RobotsAction.DEFER, NOW + 7 * 86_400.0)
