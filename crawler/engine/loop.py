@@ -382,7 +382,7 @@ class CrawlLoop:
             else:
                 engine.outbox.put_back(contents)
             raise
-        engine.lease.begin(asked_at)
+        engine.side.lease.begin(asked_at)
         operator_log.commit_took(boot_s() - asked_at, len(contents.requests))
         engine.progress.committed(contents.requests, contents.outcomes)
         engine.sample.committed(contents.requests, now)
@@ -453,7 +453,7 @@ class CrawlLoop:
 
     async def _keep_lease(self) -> None:
         try:
-            await self._engine.lease.keep()
+            await self._engine.side.lease.keep()
         except LeaseLost:
             self._engine.shutdown.lose_lease()
 

@@ -7,7 +7,7 @@ that site is claimed (:meth:`RobotsCache.answer`). What comes from there is the 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -44,11 +44,7 @@ _ASKED_FOR = frozenset({WaitCode.RETRY_AFTER, WaitCode.BACKOFF})
 
 
 class RobotsIntake(Protocol):
-    """Commits robots copies."""
-
-    def admits(self, site: str) -> bool:
-        """Whether another site may be asked whether it is the main site of a mirror."""
-        ...
+    """Receives new robots copies, and commits them. It asks nothing of the cache."""
 
     async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
         """Commit a copy, with its ``rules`` if it is a file, and with the pace that the gate has for ``group``.
@@ -116,17 +112,20 @@ class RobotsCache:
         store: Store,
         clock: Clock,
         intake: RobotsIntake,
+        may_ask: Callable[[str], bool],
         progress: Progress,
         main_sites: MainSites,
         rules_cache: RulesCache,
         outbox: Outbox,
     ) -> None:
+        """``may_ask(site)``: whether the scope lets the crawl ask another site if it is the main site of a mirror."""
         self._policy = policy
         self._settings = policy.settings
         self._gate = gate
         self._store = store
         self._clock = clock
         self._intake = intake
+        self._may_ask = may_ask
         self._progress = progress
         self._main_sites = main_sites
         self._rules_cache = rules_cache
@@ -453,7 +452,7 @@ class RobotsCache:
         known = await self._site(named, inquiry.siblings)
         copy = None if known is None else known.copy
         is_asked = copy is not None and self._is_settled(copy)
-        may_ask = not is_asked and not site.is_waiting and self._intake.admits(named)
+        may_ask = not is_asked and not site.is_waiting and self._may_ask(named)
         if may_ask and not self._why_not(f"{named}{ROBOTS_PATH}", inquiry):
             return None
         rules = None if copy is None else await self._rules_cache.rules(named, copy)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock, boot_s
-from crawler.engine.assembly import AllConsumed, OnPages, assemble
+from crawler.engine.assembly import AllConsumed, FetcherSide, OnPages, RunInputs, assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.disk_reserve import DiskReserve
@@ -99,20 +99,16 @@ async def crawl_session(
         sample = await _sample(store, settings, clock, tell, is_drawn=drawn is not None)
         exchange = await opened.enter_async_context(_exchange(settings, store, clock, tell))
         ends_at = math.inf if max_time_s is None else boot_s() + max_time_s
-        async with _fetching(
-            settings,
-            store,
-            scope,
-            clock,
+        side = await opened.enter_async_context(_fetcher_side(settings, store, clock, hooks, ends_at))
+        inputs = replace(
+            _inputs(settings, store, scope, clock, side, exchange),
             on_pages=on_pages,
             all_consumed=all_consumed,
             hooks=hooks,
-            sample=sample,
+            sample=sample or Sample(),
             recorder=recorder,
-            exchange=exchange,
-            ends_at=ends_at,
-        ) as crawl:
-            yield crawl, store
+        )
+        yield Crawl(assemble(inputs)), store
 
 
 @asynccontextmanager
@@ -134,9 +130,9 @@ async def worker_session(
         await store.join_run(run_id, clock.now())
         async with (
             _exchange(settings, store, clock, tell) as exchange,
-            _fetching(settings, store, scope, clock, exchange=exchange, ends_at=ends_at) as crawl,
+            _fetcher_side(settings, store, clock, None, ends_at) as side,
         ):
-            yield crawl, store
+            yield Crawl(assemble(_inputs(settings, store, scope, clock, side, exchange))), store
     finally:
         await store.leave(clock.now())
         await store.close()
@@ -229,27 +225,15 @@ async def _begin_or_join(
 
 
 @asynccontextmanager
-async def _fetching(
-    settings: Settings,
-    store: Store,
-    scope: Scope,
-    clock: Clock,
-    *,
-    on_pages: OnPages | None = None,
-    all_consumed: AllConsumed | None = None,
-    hooks: Hooks | None = None,
-    sample: Sample | None = None,
-    recorder: WarcFolder | None = None,
-    exchange: PartExchange | None = None,
-    ends_at: float = math.inf,
-) -> AsyncIterator[Crawl]:
-    """A crawl with connections and parsers of its own. They send nothing when the lease is over.
+async def _fetcher_side(
+    settings: Settings, store: Store, clock: Clock, hooks: Hooks | None, ends_at: float
+) -> AsyncIterator[FetcherSide]:
+    """Connections and parsers for one worker. They send nothing when its lease is over.
 
     They send nothing either when it is ``ends_at``, in seconds of :func:`crawler.clock.boot_s`.
     """
-    policy = crawl_policy(settings)
     lag = LoopLag(clock)
-    lease = Lease(store, clock, policy.fetch.total_timeout_s, ends_at=ends_at)
+    lease = Lease(store, clock, settings.fetch.total_timeout_s, ends_at=ends_at)
     reading = ReadingOptions(settings.identity.agent, settings.robots.reading, settings.store.resources)
     parsers = settings.workers.parsers or default_parsers(settings.workers.count)
     fetching = replace(fetch_settings(settings), headers=() if hooks is None else hooks.headers)
@@ -258,33 +242,36 @@ async def _fetching(
         HttpFetcher(fetching, clock, lease.may_send, lag.now_s, request_signer(settings), reader.memory) as fetcher,
     ):
         reader.start()
-        reserve = DiskReserve(
-            _written_folders(settings, store),
-            settings.store.min_free_bytes,
-            max_used=settings.limits.max_disk_bytes,
-            used=_written_files(settings, store),
-        )
-        engine = assemble(
-            store=store,
+        yield FetcherSide(
             fetcher=fetcher,
-            clock=clock,
-            policy=policy,
-            scope=scope,
             reader=reader,
             lease=lease,
-            on_pages=on_pages,
-            all_consumed=all_consumed,
-            hooks=hooks,
-            sample=sample,
-            recorder=recorder,
-            exchange=exchange,
             lag=lag,
-            reserve=reserve,
             book=fetcher.book,
             connections=fetcher.connections,
             memory=reader.memory,
         )
-        yield Crawl(engine)
+
+
+def _inputs(
+    settings: Settings, store: Store, scope: Scope, clock: Clock, side: FetcherSide, exchange: PartExchange | None
+) -> RunInputs:
+    """The inputs that each worker of a run has."""
+    reserve = DiskReserve(
+        _written_folders(settings, store),
+        settings.store.min_free_bytes,
+        max_used=settings.limits.max_disk_bytes,
+        used=_written_files(settings, store),
+    )
+    return RunInputs(
+        store=store,
+        clock=clock,
+        policy=crawl_policy(settings),
+        scope=scope,
+        side=side,
+        reserve=reserve,
+        exchange=exchange,
+    )
 
 
 def _written_folders(settings: Settings, store: Store) -> tuple[Path, ...]:
