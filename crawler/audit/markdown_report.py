@@ -80,13 +80,13 @@ def write_report(path: Path, result: AuditResult) -> None:
 def document(result: AuditResult) -> Iterator[str]:
     """The lines of the document. Consecutive empty lines are reduced to one."""
     before = ""
-    for line in _parts(result):
+    for line in _sections(result):
         if line or before:
             yield line
         before = line
 
 
-def _parts(result: AuditResult) -> Iterator[str]:
+def _sections(result: AuditResult) -> Iterator[str]:
     totals = result.totals
     yield "# Audit of a web crawl"
     yield ""

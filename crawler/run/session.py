@@ -509,7 +509,7 @@ async def finish_crawl(progress: Progress, store: Store, clock: Clock) -> None:
 
 
 def fetch_settings(settings: Settings) -> FetchSettings:
-    """The part of the settings that the fetcher needs."""
+    """The settings of the fetcher."""
     fetch, identity = settings.fetch, settings.identity
     return FetchSettings(
         user_agent=identity.user_agent(VERSION),
@@ -555,7 +555,7 @@ def request_signer(settings: Settings) -> Signer | None:
 
 
 def crawl_policy(settings: Settings) -> CrawlPolicy:
-    """The part of the settings that the engine needs."""
+    """The settings of the engine."""
     return CrawlPolicy(
         limits=settings.limits,
         politeness=settings.politeness,

@@ -443,7 +443,7 @@ WHERE table_schema = current_schema() AND table_name = :table ORDER BY ordinal_p
 SELECT DISTINCT proname::text AS proname FROM pg_catalog.pg_proc
 WHERE provolatile = 'v' AND proname = ANY(:words::name[]) ORDER BY 1;
 
--- name: reading_role
+-- name: reader_role
 -- What is known of the role :role: one row, also if there is no such role.
 SELECT count(*) > 0 AS exists, coalesce(bool_or(rolsuper), false) AS is_superuser,
   coalesce(bool_or(pg_has_role(rolname, (SELECT relowner FROM pg_catalog.pg_class

@@ -128,8 +128,8 @@ class Bodies(StoreSection):
                 f"({', '.join(others[:3])}); if they are gone, delete these objects and sweep again"
             )
         seen, unfinished = 0, list[str]()
-        async for hashes, parts in self._outside.listed():
-            unfinished += parts
+        async for hashes, partial in self._outside.listed():
+            unfinished += partial
             seen += len(hashes)
             if hashes:
                 rows = await self._read.fetch("outside_between", first=hashes[0], last=hashes[-1])

@@ -101,8 +101,8 @@ class Store(ABC):
     _politeness: PolitenessSettings
     _run_id = 0
 
-    def _make_parts(self) -> None:
-        """Make the parts that are the same for both databases."""
+    def _make_sections(self) -> None:
+        """Make the sections that are the same for both databases."""
         self._waits_for_room: Callable[[], bool] = lambda: False
         access, offers, readiness = self._access, self._offers, self._readiness
         self.revisits = Revisits(access, offers, readiness, self._revisits)
@@ -386,7 +386,7 @@ class Store(ABC):
         await self._sql.execute("end_run", now=now, ended_code=end.code, ended_by=end.sentence, run_id=self._run_id)
 
     async def leave(self, now: float) -> None:
-        """End this worker's part in a run that stopped or failed before its crawl began.
+        """End this worker in a run that stopped or failed before its crawl began.
 
         Waits for nothing: if the database is away, the lease runs out.
         """
@@ -640,7 +640,7 @@ class Store(ABC):
             await self._sql.execute_many("insert_content_mirror", rows)
         return len(rows)
 
-    # --- reading ------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------
 
     async def counts(self) -> Counts:
         row = await self._count("counts")
