@@ -134,7 +134,7 @@ class Idle:
 
 
 class Step(Enum):
-    """What the loop does when nothing is claimed and it does not wait."""
+    """The step of the loop when nothing is claimed and it does not wait."""
 
     POLL = auto()  # the frontier
     ADMIT_REVISITS_ONLY = auto()
@@ -144,7 +144,7 @@ class Step(Enum):
 
 
 def when_idle(seen: Idle) -> Step | Wait:
-    """What to do when nothing is claimed and everything is committed."""
+    """The next step when nothing is claimed and everything is committed."""
     if seen.page_limit_reached and not seen.revisits_enabled:
         return Step.CONCLUDE
     if seen.page_limit_reached and not seen.revisits_only:

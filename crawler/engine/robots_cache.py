@@ -1,7 +1,7 @@
 """The robots.txt of each site: the copy in force, requested if there is none or it has run out.
 
 A robots.txt may redirect to another site. Then the site waits, and the URL is requested when the politeness group of
-that site is claimed (:meth:`RobotsCache.answer`). What comes from there is the robots.txt of all sites that wait.
+that site is claimed (:meth:`RobotsCache.answer`). Its answer is the robots.txt of all sites that wait.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class RobotsCache:
     async def _brought(
         self, target: RobotsTarget, site: ClaimedSite, group: str
     ) -> RobotsCopy | Closed | FetchResult | None:
-        """What the URL brings that other sites wait for, requested if necessary and allowed.
+        """The result of the URL that other sites wait for, requested if necessary and allowed.
 
         It is ``None`` if it must be requested at another claim: the pause is long, or the copy in force has run out.
         """
@@ -320,13 +320,13 @@ class RobotsCache:
             copy = None if source is None else source.copy
         else:
             copy = await self._store.robots_copy_from(url, self._clock.now())
-        return copy if copy is not None and self._is_settled(copy) else None
+        return copy if copy is not None and self._holds_or_waits(copy) else None
 
     async def _site(self, name: str, siblings: Collection[ClaimedSite]) -> ClaimedSite | None:
         """A site of the claim, or else as the store has it."""
         return next((site for site in siblings if site.name == name), None) or await self._store.site(name)
 
-    def _is_settled(self, copy: RobotsCopy) -> bool:
+    def _holds_or_waits(self, copy: RobotsCopy) -> bool:
         """Whether there is nothing to ask a site for, because its copy holds or because it is deferred."""
         now = self._clock.now()
         return now < (copy.expires_at if copy.retry_at is None else copy.retry_at)
@@ -344,7 +344,7 @@ class RobotsCache:
     def _unanswered(
         self, inquiry: _Inquiry, why: str, not_before: float = 0.0, answer: Answer | None = None
     ) -> ObtainedCopy:
-        """The copy of a site that redirects to the last URL seen, which cannot be had."""
+        """The copy of a site that redirects to the last URL seen, which gave no answer."""
         now, before = self._clock.now(), inquiry.seen[-2] if len(inquiry.seen) > 1 else inquiry.seen[-1]
         copy = unanswered(why, settings=self._settings, previous=inquiry.site.copy, now=now, not_before=not_before)
         return ObtainedCopy(copy, answer or Answer(before, now, now), before)
@@ -352,7 +352,7 @@ class RobotsCache:
     async def _guarded(
         self, inquiry: _Inquiry, search: Awaitable[ObtainedCopy | RobotsTarget]
     ) -> ObtainedCopy | RobotsTarget:
-        """What ``search`` finds, without a large text. A bug that comes to light defers the site."""
+        """The result of ``search``, without a large text. A bug in the search defers the site."""
         try:
             found = await search
             return found if isinstance(found, RobotsTarget) else await self._without_large_text(found)
@@ -381,7 +381,7 @@ class RobotsCache:
         return obtained._replace(copy=replace(copy, body=None), answer=answer)
 
     async def _read(self, inquiry: _Inquiry, obtained: ObtainedCopy) -> tuple[ObtainedCopy, SiteRules | None]:
-        """The rules of a new copy. A bug that comes to light defers the site."""
+        """The rules of a new copy. A bug in reading them defers the site."""
         try:
             rules = await self._rules_cache.rules(inquiry.site.name, obtained.copy)
         except (CrawlerError, Unsent):
@@ -451,7 +451,7 @@ class RobotsCache:
             return True
         known = await self._site(named, inquiry.siblings)
         copy = None if known is None else known.copy
-        is_asked = copy is not None and self._is_settled(copy)
+        is_asked = copy is not None and self._holds_or_waits(copy)
         may_ask = not is_asked and not site.is_waiting and self._may_ask(named)
         if may_ask and not self._why_not(f"{named}{ROBOTS_PATH}", inquiry):
             return None

@@ -125,7 +125,7 @@ async def worker_session(
     """
     store = await open_store(settings, for_worker=True, clock=clock)
     try:
-        scope = crawl_scope(settings, await store.places(), clock.now())
+        scope = crawl_scope(settings, await store.scope_urls(), clock.now())
         await adopt_known(store, scope)
         await store.join_run(run_id, clock.now())
         async with (
@@ -202,8 +202,8 @@ async def _begin_or_join(
     await require_draw_kept(store, settings)
     unknown = sorted(set(seeds).difference(known))
     new_domains = domains & set(unknown)
-    places = [*await store.places(), *with_addresses(unknown, new_domains)]
-    scope = crawl_scope(settings, places, clock.now())
+    urls = [*await store.scope_urls(), *with_addresses(unknown, new_domains)]
+    scope = crawl_scope(settings, urls, clock.now())
     if (others := await store.run_under_way(clock.now())) is not None:
         require_alone(settings, f"others are at work on {name}; {wait_for_others(settings.store.db)}")
         require_same_crawl(others[1], to_record(settings), fresh, name)
@@ -278,7 +278,7 @@ def _written_folders(settings: Settings, store: Store) -> tuple[Path, ...]:
     """The folders of this machine in which a crawl writes: of the SQLite file with its WAL, bodies, and the archive."""
     db, warc = settings.store.db, settings.output.warc
     database = [] if is_url(db) else [Path(db).resolve().parent]
-    bodies = [] if store.bodies.place is None or is_url(store.bodies.place) else [Path(store.bodies.place)]
+    bodies = [] if store.bodies.location is None or is_url(store.bodies.location) else [Path(store.bodies.location)]
     return (*database, *bodies, *([Path(warc)] if warc else []))
 
 

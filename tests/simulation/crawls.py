@@ -91,7 +91,7 @@ async def session(
             exchange = PartExchange(store, parts.own, others, clock, limits, PATIENCE_S)
         known = await store.seeds()
         fresh = sorted(set(seeds) - set(known))
-        places = [*await store.places(), *with_addresses(fresh, domains & set(fresh))]
+        places = [*await store.scope_urls(), *with_addresses(fresh, domains & set(fresh))]
         scope = Scope(options.scope, places, max_depth=options.limits.max_depth)
         limit = options.limits.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit, domains=domains)

@@ -182,7 +182,7 @@ class PostgresStore(Store):
     async def commit(self, batch: CommitBatch) -> CommitResult:
         if bodies := bodies_of(batch):
             stored = await super()._retry(lambda: self.bodies.stored(bodies))
-            await self._put(stored if self.bodies.place is None else dict.fromkeys(stored))
+            await self._put(stored if self.bodies.location is None else dict.fromkeys(stored))
         if preferences := set_rows(batch.outcomes):
             await self._put_preferences(preferences)
         # The pages of a site have the same answer, so most commits need no transaction for them.

@@ -281,7 +281,7 @@ def is_held(path: Path) -> bool:
 
 
 def holder(lock: Path) -> str:
-    """Who holds the lock file, such as `` (crawler run, process 1234)``; "" if the system does not report it.
+    """The holder of the lock file, such as `` (crawler run, process 1234)``; "" if the system does not report it.
 
     The lock file itself cannot name its holder: each process that tries to lock it empties it.
     """

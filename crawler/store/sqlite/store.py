@@ -179,7 +179,7 @@ class SqliteStore(Store):
     # --- for Store -------------------------------------------------------------------------
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
-        if self.bodies.place is not None and (bodies := bodies_of(batch)):
+        if self.bodies.location is not None and (bodies := bodies_of(batch)):
             await self._retry(lambda: self.bodies.stored(bodies))
         return await super().commit(batch)
 
