@@ -188,12 +188,12 @@ async def _add_sites(store: Store, unit_is: GroupBy) -> None:
     after = 0
     while rows := await store.query(_SQL["sites"], {"after": after, "limit": _ROWS_PER_PAGE}):
         after = rows[-1]["site_id"]
-        places = ", ".join(f"(:site_id_{n}, :site_{n}, :unit_{n})" for n in range(len(rows)))
+        placeholders = ", ".join(f"(:site_id_{n}, :site_{n}, :unit_{n})" for n in range(len(rows)))
         values: dict[str, object] = {}
         for n, row in enumerate(rows):
             values |= {f"site_id_{n}": row["site_id"], f"site_{n}": row["site"]}
             values[f"unit_{n}"] = group_name(row["site"], unit_is)
-        await store.query(_SQL["add_sites"].format(rows=places), values)
+        await store.query(_SQL["add_sites"].format(rows=placeholders), values)
 
 
 async def _read_events(store: Store, after: int) -> list[Event]:

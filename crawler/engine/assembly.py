@@ -1,9 +1,10 @@
-"""Puts the parts of the engine together: one frozen record, built in one place for each run of a crawl."""
+"""Builds the engine of a run from the inputs of the run. Both are frozen records."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
@@ -24,7 +25,7 @@ from crawler.engine.part_exchange import PartExchange
 from crawler.engine.progress import Progress
 from crawler.engine.recording import Recorder, RecordingFetcher
 from crawler.engine.robots_cache import RobotsCache
-from crawler.engine.robots_intake import CrawlRobotsIntake
+from crawler.engine.robots_intake import CrawlRobotsIntake, admits_site
 from crawler.engine.rules_cache import RulesCache
 from crawler.engine.sampling_frame import Sample
 from crawler.engine.shutdown import Shutdown
@@ -42,24 +43,51 @@ AllConsumed = Callable[[], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """The parts of one run. The loop, the claim tasks and the operator's tasks share them."""
+class FetcherSide:
+    """The part of a run that sends requests and reads the answers.
 
-    # --- from the caller ----------------------------------------------------------------------
+    ``lease`` permits requests, ``lag`` is taken out of the times of answers, and ``reader`` reads pages. ``book`` knows
+    the addresses of hosts, ``connections`` keeps idle connections, and ``memory`` bounds large bodies; a fetcher
+    without them leaves them out.
+    """
+
+    fetcher: Fetcher
+    reader: PageReader
+    lease: Lease
+    lag: LoopLag
+    book: AddressBook | None = None
+    connections: Connections | None = None
+    memory: Memory | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInputs:
+    """The inputs of one run over ``store``.
+
+    ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
+    has the functions of the caller; ``all_consumed`` waits until the caller is done with all pages. ``sample`` releases
+    the pages that it holds back when nothing else is left. ``exchange`` is with the other parts of the crawl. The crawl
+    pauses while a disk has less free space than ``reserve``.
+    """
+
     store: Store
     clock: Clock
     policy: CrawlPolicy
     scope: Scope
-    lease: Lease
-    lag: LoopLag
-    reserve: DiskReserve
-    sample: Sample
-    recorder: Recorder | None
-    on_pages: OnPages | None
-    all_consumed: AllConsumed | None
-    exchange: PartExchange | None
+    side: FetcherSide
+    reserve: DiskReserve = field(default_factory=lambda: DiskReserve(()))
+    sample: Sample = field(default_factory=Sample)
+    recorder: Recorder | None = None
+    hooks: Hooks | None = None
+    on_pages: OnPages | None = None
+    all_consumed: AllConsumed | None = None
+    exchange: PartExchange | None = None
 
-    # --- built here ---------------------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine(RunInputs):
+    """The inputs of a run and the objects made for it. The loop, claim tasks and the operator's tasks share them."""
+
     alarm: Alarm
     shutdown: Shutdown
     progress: Progress
@@ -78,74 +106,21 @@ class Engine:
         return self.progress.low_disk is not None and not self.shutdown.requested
 
 
-def assemble(
-    *,
-    store: Store,
-    fetcher: Fetcher,
-    clock: Clock,
-    policy: CrawlPolicy,
-    scope: Scope,
-    reader: PageReader,
-    lease: Lease,
-    on_pages: OnPages | None = None,
-    all_consumed: AllConsumed | None = None,
-    hooks: Hooks | None = None,
-    sample: Sample | None = None,
-    recorder: Recorder | None = None,
-    exchange: PartExchange | None = None,
-    lag: LoopLag | None = None,
-    reserve: DiskReserve | None = None,
-    book: AddressBook | None = None,
-    connections: Connections | None = None,
-    memory: Memory | None = None,
-) -> Engine:
-    """The engine of one run over ``store``.
-
-    ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
-    has the functions of the caller; ``all_consumed`` waits until the caller is done with all pages. ``sample`` releases
-    the pages that it holds back when nothing else is left. ``exchange`` is with the other parts of the
-    crawl. The crawl pauses while a disk has less free space than ``reserve``. ``book`` knows the addresses of hosts,
-    ``connections`` keeps idle connections, and ``memory`` bounds large bodies; all belong to ``fetcher``.
-    """
-    lag, sample = lag or LoopLag(clock), sample or Sample()
-    alarm, progress, capacity = Alarm(), Progress(clock.now()), ClaimCapacity(clock)
+def assemble(run: RunInputs) -> Engine:
+    """The engine of one run."""
+    store, clock, policy, scope, reader = run.store, run.clock, run.policy, run.scope, run.side.reader
+    alarm, progress = Alarm(), Progress(clock.now())
     outbox = Outbox(clock, alarm)
-    if recorder is not None:
-        fetcher = RecordingFetcher(fetcher, outbox)
-    gate = Gate(
-        fetcher,
-        clock,
-        policy.politeness,
-        policy.limits.concurrency,
-        outbox,
-        blocks=scope.blocks,
-        lease=lease,
-        room=reader,
-        lag=lag,
-        book=book,
-        connections=connections,
-    )
-    intake = CrawlRobotsIntake(outbox=outbox, gate=gate, policy=policy, scope=scope, sample=sample)
+    gate = _gate(run, outbox)
     main_sites = MainSites(store, clock, outbox)
-    rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader, exchange)
+    rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader, run.exchange)
     return Engine(
-        store=store,
-        clock=clock,
-        policy=policy,
-        scope=scope,
-        lease=lease,
-        lag=lag,
-        reserve=reserve or DiskReserve(()),
-        sample=sample,
-        recorder=recorder,
-        on_pages=on_pages,
-        all_consumed=all_consumed,
-        exchange=exchange,
+        **{each.name: getattr(run, each.name) for each in fields(run)},
         alarm=alarm,
         shutdown=Shutdown(gate, alarm),
         progress=progress,
         pages=PageCounter(policy.limits.max_pages),
-        capacity=capacity,
+        capacity=ClaimCapacity(clock),
         outbox=outbox,
         gate=gate,
         main_sites=main_sites,
@@ -155,12 +130,32 @@ def assemble(
             gate=gate,
             store=store,
             clock=clock,
-            intake=intake,
+            intake=CrawlRobotsIntake(outbox=outbox, gate=gate, policy=policy, scope=scope, sample=run.sample),
+            may_ask=partial(admits_site, scope, policy.robots.parts),
             progress=progress,
             main_sites=main_sites,
             rules_cache=rules_cache,
             outbox=outbox,
         ),
         tdmrep=TdmrepCache(gate, store, outbox) if policy.robots.settings.tdmrep else None,
-        answers=Answers(policy, scope, rules_cache, store, reader, None if recorder is None else outbox, hooks),
+        answers=Answers(policy, scope, rules_cache, store, reader, None if run.recorder is None else outbox, run.hooks),
+    )
+
+
+def _gate(run: RunInputs, outbox: Outbox) -> Gate:
+    """The gate of one run. If there is a recorder, the outbox keeps the exchanges for it."""
+    side = run.side
+    return Gate(
+        side.fetcher if run.recorder is None else RecordingFetcher(side.fetcher, outbox),
+        run.clock,
+        run.policy.politeness,
+        run.policy.limits.concurrency,
+        outbox,
+        blocks=run.scope.blocks,
+        lease=side.lease,
+        room=side.reader,
+        lag=side.lag,
+        book=side.book,
+        connections=side.connections,
+        memory=side.memory,
     )

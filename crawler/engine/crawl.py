@@ -61,7 +61,7 @@ class Crawl:
 
     def measuring_lag(self) -> AbstractAsyncContextManager[None]:
         """A context in which the lag of the event loop is measured, and taken out of the times of answers."""
-        return loop_lag_measured(self._engine.lag, self._engine.progress)
+        return loop_lag_measured(self._engine.side.lag, self._engine.progress)
 
     def obeying_operator(self) -> AbstractAsyncContextManager[None]:
         """A context in which the operator's orders are carried out.

@@ -134,7 +134,7 @@ class Idle:
 
 
 class Step(Enum):
-    """What the loop does when nothing is claimed and it does not wait."""
+    """The step of the loop when nothing is claimed and it does not wait."""
 
     POLL = auto()  # the frontier
     ADMIT_REVISITS_ONLY = auto()
@@ -144,7 +144,7 @@ class Step(Enum):
 
 
 def when_idle(seen: Idle) -> Step | Wait:
-    """What to do when nothing is claimed and everything is committed."""
+    """The next step when nothing is claimed and everything is committed."""
     if seen.page_limit_reached and not seen.revisits_enabled:
         return Step.CONCLUDE
     if seen.page_limit_reached and not seen.revisits_only:
@@ -382,7 +382,7 @@ class CrawlLoop:
             else:
                 engine.outbox.put_back(contents)
             raise
-        engine.lease.begin(asked_at)
+        engine.side.lease.begin(asked_at)
         operator_log.commit_took(boot_s() - asked_at, len(contents.requests))
         engine.progress.committed(contents.requests, contents.outcomes)
         engine.sample.committed(contents.requests, now)
@@ -453,7 +453,7 @@ class CrawlLoop:
 
     async def _keep_lease(self) -> None:
         try:
-            await self._engine.lease.keep()
+            await self._engine.side.lease.keep()
         except LeaseLost:
             self._engine.shutdown.lose_lease()
 

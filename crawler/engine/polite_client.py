@@ -83,6 +83,7 @@ class PoliteClient:
             store=store,
             clock=clock,
             intake=self._commits,
+            may_ask=lambda site: False,
             progress=Progress(clock.now()),
             main_sites=self._main_sites,
             rules_cache=self._rules_cache,
@@ -155,10 +156,6 @@ class _Commits:
         self._clock = clock
         self._outbox = outbox
         self._gate = gate
-
-    def admits(self, site: str) -> bool:
-        """No other site is asked."""
-        return False
 
     async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
         """Commit a robots copy. The sitemaps that it names are left to the crawl."""

@@ -1,13 +1,13 @@
 """The robots.txt of each site: the copy in force, requested if there is none or it has run out.
 
 A robots.txt may redirect to another site. Then the site waits, and the URL is requested when the politeness group of
-that site is claimed (:meth:`RobotsCache.answer`). What comes from there is the robots.txt of all sites that wait.
+that site is claimed (:meth:`RobotsCache.answer`). Its answer is the robots.txt of all sites that wait.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -44,11 +44,7 @@ _ASKED_FOR = frozenset({WaitCode.RETRY_AFTER, WaitCode.BACKOFF})
 
 
 class RobotsIntake(Protocol):
-    """Commits robots copies."""
-
-    def admits(self, site: str) -> bool:
-        """Whether another site may be asked whether it is the main site of a mirror."""
-        ...
+    """Receives new robots copies, and commits them. It asks nothing of the cache."""
 
     async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
         """Commit a copy, with its ``rules`` if it is a file, and with the pace that the gate has for ``group``.
@@ -116,17 +112,20 @@ class RobotsCache:
         store: Store,
         clock: Clock,
         intake: RobotsIntake,
+        may_ask: Callable[[str], bool],
         progress: Progress,
         main_sites: MainSites,
         rules_cache: RulesCache,
         outbox: Outbox,
     ) -> None:
+        """``may_ask(site)``: whether the scope lets the crawl ask another site if it is the main site of a mirror."""
         self._policy = policy
         self._settings = policy.settings
         self._gate = gate
         self._store = store
         self._clock = clock
         self._intake = intake
+        self._may_ask = may_ask
         self._progress = progress
         self._main_sites = main_sites
         self._rules_cache = rules_cache
@@ -203,7 +202,7 @@ class RobotsCache:
     async def _brought(
         self, target: RobotsTarget, site: ClaimedSite, group: str
     ) -> RobotsCopy | Closed | FetchResult | None:
-        """What the URL brings that other sites wait for, requested if necessary and allowed.
+        """The result of the URL that other sites wait for, requested if necessary and allowed.
 
         It is ``None`` if it must be requested at another claim: the pause is long, or the copy in force has run out.
         """
@@ -321,13 +320,13 @@ class RobotsCache:
             copy = None if source is None else source.copy
         else:
             copy = await self._store.robots_copy_from(url, self._clock.now())
-        return copy if copy is not None and self._is_settled(copy) else None
+        return copy if copy is not None and self._holds_or_waits(copy) else None
 
     async def _site(self, name: str, siblings: Collection[ClaimedSite]) -> ClaimedSite | None:
         """A site of the claim, or else as the store has it."""
         return next((site for site in siblings if site.name == name), None) or await self._store.site(name)
 
-    def _is_settled(self, copy: RobotsCopy) -> bool:
+    def _holds_or_waits(self, copy: RobotsCopy) -> bool:
         """Whether there is nothing to ask a site for, because its copy holds or because it is deferred."""
         now = self._clock.now()
         return now < (copy.expires_at if copy.retry_at is None else copy.retry_at)
@@ -345,7 +344,7 @@ class RobotsCache:
     def _unanswered(
         self, inquiry: _Inquiry, why: str, not_before: float = 0.0, answer: Answer | None = None
     ) -> ObtainedCopy:
-        """The copy of a site that redirects to the last URL seen, which cannot be had."""
+        """The copy of a site that redirects to the last URL seen, which gave no answer."""
         now, before = self._clock.now(), inquiry.seen[-2] if len(inquiry.seen) > 1 else inquiry.seen[-1]
         copy = unanswered(why, settings=self._settings, previous=inquiry.site.copy, now=now, not_before=not_before)
         return ObtainedCopy(copy, answer or Answer(before, now, now), before)
@@ -353,7 +352,7 @@ class RobotsCache:
     async def _guarded(
         self, inquiry: _Inquiry, search: Awaitable[ObtainedCopy | RobotsTarget]
     ) -> ObtainedCopy | RobotsTarget:
-        """What ``search`` finds, without a large text. A bug that comes to light defers the site."""
+        """The result of ``search``, without a large text. A bug in the search defers the site."""
         try:
             found = await search
             return found if isinstance(found, RobotsTarget) else await self._without_large_text(found)
@@ -382,7 +381,7 @@ class RobotsCache:
         return obtained._replace(copy=replace(copy, body=None), answer=answer)
 
     async def _read(self, inquiry: _Inquiry, obtained: ObtainedCopy) -> tuple[ObtainedCopy, SiteRules | None]:
-        """The rules of a new copy. A bug that comes to light defers the site."""
+        """The rules of a new copy. A bug in reading them defers the site."""
         try:
             rules = await self._rules_cache.rules(inquiry.site.name, obtained.copy)
         except (CrawlerError, Unsent):
@@ -452,8 +451,8 @@ class RobotsCache:
             return True
         known = await self._site(named, inquiry.siblings)
         copy = None if known is None else known.copy
-        is_asked = copy is not None and self._is_settled(copy)
-        may_ask = not is_asked and not site.is_waiting and self._intake.admits(named)
+        is_asked = copy is not None and self._holds_or_waits(copy)
+        may_ask = not is_asked and not site.is_waiting and self._may_ask(named)
         if may_ask and not self._why_not(f"{named}{ROBOTS_PATH}", inquiry):
             return None
         rules = None if copy is None else await self._rules_cache.rules(named, copy)

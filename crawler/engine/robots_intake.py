@@ -7,9 +7,17 @@ from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.gate import Gate
 from crawler.engine.outbox import Outbox
 from crawler.engine.sampling_frame import Sample
+from crawler.frontier.parts import Parts
 from crawler.frontier.scope import Scope, adopt_mains
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import RobotsNews
+
+
+def admits_site(scope: Scope, parts: Parts | None, site: str) -> bool:
+    """Whether ``scope`` admits a site, and this part of the crawl requests it."""
+    if parts is not None and parts.other_of(site) is not None:
+        return False
+    return scope.refusal(f"{site}/", 0, is_seed=True) is None
 
 
 class CrawlRobotsIntake:
@@ -24,13 +32,6 @@ class CrawlRobotsIntake:
         self._policy = policy
         self._scope = scope
         self._sample = sample
-
-    def admits(self, site: str) -> bool:
-        """Whether the scope admits a site, and this part of the crawl requests it."""
-        parts = self._policy.robots.parts
-        if parts is not None and parts.other_of(site) is not None:
-            return False
-        return self._scope.refusal(f"{site}/", 0, is_seed=True) is None
 
     async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
         """Put the copy into the outbox and wait for the commit; the task is cancelled if the gate closes."""

@@ -53,7 +53,7 @@ def pack_rules(answer: SiteRules | str) -> bytes:
         return _ENCODER.encode(answer)
     if answer.size > MAX_RULES:
         return _ENCODER.encode(unread_rules(answer.reading, f"more than {MAX_RULES:,} rules"))
-    message = _ENCODER.encode(replace(answer, parts=tuple(map(_shown, answer.parts))))
+    message = _ENCODER.encode(replace(answer, rule_sets=tuple(map(_shown, answer.rule_sets))))
     if len(message) > MAX_ANSWER_BYTES:
         return _ENCODER.encode(unread_rules(answer.reading, f"rules of more than {MAX_ANSWER_BYTES >> 20} MB"))
     return message

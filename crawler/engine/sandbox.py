@@ -58,14 +58,14 @@ _SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/l
 
 
 class Confinement(NamedTuple):
-    """What confines a process. ``landlock`` is the version of Landlock, and 0 if the kernel has none."""
+    """The mechanisms that confine a process. ``landlock`` is the version of Landlock, and 0 if the kernel has none."""
 
     no_new_privs: bool = False
     landlock: int = 0
     seccomp: bool = False
 
     def missing(self) -> list[str]:
-        """What the machine lacks to confine a process to its files, and to the calls that it needs."""
+        """The mechanisms that the machine lacks to confine a process to its files and to the calls that it needs."""
         return [name for name, has in (("Landlock", self.landlock), ("seccomp", self.seccomp)) if not has]
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def available() -> Confinement:
-    """What this machine can confine a process by."""
+    """The mechanisms by which this machine can confine a process."""
     if sys.platform != "linux":
         return Confinement()
     libc = _Libc()

@@ -1,4 +1,4 @@
-"""The one place where a crawl is told to end before its frontier is empty."""
+"""Requests that a crawl ends before its frontier is empty."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Shutdown:
        flight may finish.
     2. The loop is woken. It commits what is finished, waits for requests in flight, and commits once more. Requests
        still in flight :data:`crawler.engine.loop.STOP_GRACE_S` after the request to stop are cancelled then,
-       whatever the loop does. So a request that keeps the event loop or the store busy cannot delay its own end.
+       in any state of the loop. So a request that keeps the event loop or the store busy cannot delay its own end.
     3. The first reason counts. Of failures, the first is raised by the loop after that.
 
     A lost lease is no stop: the loop lets go of all groups and joins the run again.
@@ -40,7 +40,7 @@ class Shutdown:
 
     @property
     def requested(self) -> bool:
-        """Whether the crawl was told to end."""
+        """Whether the crawl was ordered to end."""
         return self.end is not None
 
     def request(self, end: RunEnd) -> None:
@@ -52,7 +52,7 @@ class Shutdown:
         self._alarm.ring()
 
     async def wait(self) -> None:
-        """Wait until the crawl is told to end."""
+        """Wait until the crawl is ordered to end."""
         await self._requested.wait()
 
     def fail(self, error: BaseException) -> None:

@@ -141,8 +141,8 @@ def without_answer(queued: Queued, copy: RobotsCopy, scope: Scope) -> Outcome | 
         return None
     known = addresses_around(queued.url, queued.hops)
     offers = [
-        Offer(url, queued.depth, scope.refusal(url, queued.depth, is_seed=True), place, seed=True, by_domain=True)
-        for place, url in known
+        Offer(url, queued.depth, scope.refusal(url, queued.depth, is_seed=True), position, seed=True, by_domain=True)
+        for position, url in known
     ]
     offer = next((offer for offer in offers[queued.hops + 1 :] if offer.refusal is None), offers[0])
     if offer.url == queued.url:

@@ -28,9 +28,9 @@ _UNANSWERED = DNS_KINDS | {
 
 
 class Address(NamedTuple):
-    """An address of a domain, with its place in the order: 0 for the first."""
+    """An address of a domain, with its position in the order: 0 for the first."""
 
-    place: int
+    position: int
     url: str
 
 
@@ -42,7 +42,7 @@ def addresses(first: str) -> tuple[Address, ...]:
     host = first.partition("://")[2]
     hosts = (host,) if host.startswith("www.") or _is_ip(host) else (host, f"www.{host}")
     urls = (url for name in hosts for url in (f"https://{name}", f"http://{name.replace(':80/', '/')}"))
-    return tuple(Address(place, url) for place, url in enumerate(urls))
+    return tuple(Address(position, url) for position, url in enumerate(urls))
 
 
 def _is_ip(host: str) -> bool:
@@ -55,10 +55,10 @@ def with_addresses(urls: Iterable[str], domains: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*urls, *(each.url for first in domains for each in addresses(first))]))
 
 
-def addresses_around(url: str, place: int) -> tuple[Address, ...]:
-    """The addresses of the domain that has ``url`` at this ``place``."""
+def addresses_around(url: str, position: int) -> tuple[Address, ...]:
+    """The addresses of the domain that has ``url`` at this ``position``."""
     host = url.partition("://")[2]
-    return addresses(f"https://{host.removeprefix('www.') if place > 1 else host}")
+    return addresses(f"https://{host.removeprefix('www.') if position > 1 else host}")
 
 
 def is_silent(copy: RobotsCopy) -> bool:

@@ -93,7 +93,7 @@ class Scope:
         # Compiled separately: in one joined pattern, inline flags and back-references would change their meaning.
         self._include = tuple(map(re.compile, settings.include))
         self._exclude = tuple(map(re.compile, settings.exclude))
-        self._places = self._places_of(seeds)
+        self._admitted = self._admitted_by(seeds)
         self._adopted: set[str] = set()
         self._site_refusals: dict[str, Reason | None] = {}
         # Most links of a page are also on the previous page.
@@ -172,9 +172,9 @@ class Scope:
         mode = self.settings.mode
         if site in self._adopted:
             return self._unreachable(host)
-        if mode is ScopeMode.HOST and host not in self._places:
+        if mode is ScopeMode.HOST and host not in self._admitted:
             return Reason(ReasonCode.SCOPE, f"{host} is not the host of a seed (scope.mode host)")
-        if mode is ScopeMode.DOMAIN and registered_domain(host) not in self._places:
+        if mode is ScopeMode.DOMAIN and registered_domain(host) not in self._admitted:
             domain = registered_domain(host)
             return Reason(ReasonCode.SCOPE, f"{domain} is not the domain of a seed (scope.mode domain)")
         return self._unreachable(host)
@@ -187,12 +187,12 @@ class Scope:
     def _below_seed(self, url: str) -> bool:
         end = url.find("/", 8)
         while end >= 0:
-            if url[: end + 1] in self._places:
+            if url[: end + 1] in self._admitted:
                 return True
             end = url.find("/", end + 1)
         return False
 
-    def _places_of(self, seeds: Iterable[str]) -> set[str]:
+    def _admitted_by(self, seeds: Iterable[str]) -> set[str]:
         match self.settings.mode:
             case ScopeMode.HOST:
                 return set(map(host_of, seeds))

@@ -125,10 +125,10 @@ def _path(segments: list[str]) -> str | None:
 def _repeated_run(segments: list[str], period: int, repetitions: int) -> str | None:
     """The first run of ``period`` segments, not all of them numbers, that is repeated ``repetitions`` times."""
     same = 0
-    for place in range(period, len(segments)):
-        same = same + 1 if segments[place] == segments[place - period] else 0
+    for position in range(period, len(segments)):
+        same = same + 1 if segments[position] == segments[position - period] else 0
         if same >= period * repetitions:
-            run = segments[place - period + 1 : place + 1]
+            run = segments[position - period + 1 : position + 1]
             if not all(segment.isdigit() for segment in run):
                 return "/" + "/".join(run)
     return None

@@ -109,7 +109,7 @@ async def _scope(store: Store, url: str, known: dict[str, Any], settings: Settin
 
 async def scope_of(store: Store, settings: Settings, now: float) -> Scope:
     """The scope of a run with these ``settings``, for the seeds of the store."""
-    scope = crawl_scope(settings, await store.places(), now)
+    scope = crawl_scope(settings, await store.scope_urls(), now)
     scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
     adopt_mains(scope, await store.main_sites())
     return scope

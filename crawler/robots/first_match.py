@@ -35,7 +35,7 @@ def lost_to_first_match(file: RobotsFile, strict: SiteRules, *, token: str, site
 
     ``strict`` are the rules of ``file`` for ``token`` at ``site`` in that reading.
     """
-    refusals = [verdict for part in strict.parts if not (verdict := part.decide(path)).allowed]
+    refusals = [verdict for rules in strict.rule_sets if not (verdict := rules.decide(path)).allowed]
     if not refusals or any(refusal.reading is not Reading.DRAFT1996 for refusal in refusals):
         return None
     opened = read(file, token=token, reading=Reading.RFC9309, site=site).verdict(path)

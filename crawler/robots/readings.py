@@ -42,7 +42,7 @@ class SiteRules:
     named_site: str | None  # the main site that a mirror names, also if it was refuted
     sitemaps: tuple[str, ...]  # canonical URLs
     robots_tag: str  # the rules of Robots-Tag lines for the agent, as the content of a tag; bounded
-    parts: tuple[Rules, ...]  # one for each reading asked; each may forbid
+    rule_sets: tuple[Rules, ...]  # one for each reading asked; each may forbid
     servers: AgentServers
     preferences: PreferenceRules = NO_PREFERENCES  # the same in all readings
     unread: str = ""  # why the file could not be read: then the whole site is closed
@@ -53,20 +53,20 @@ class SiteRules:
 
         It measures, with the octets of the file, the memory used.
         """
-        tails = sum(tail is not None for part in self.parts for tail in part.patterns.tails)
+        tails = sum(tail is not None for each in self.rule_sets for tail in each.patterns.tails)
         others = len(self.servers.latest_first) + len(self.sitemaps) + self.preferences.size
-        return sum(len(part.lines) for part in self.parts) + tails + others
+        return sum(len(each.lines) for each in self.rule_sets) + tails + others
 
     def verdict(self, path: str) -> Verdict:
         """Decide whether a path with its query (as :func:`crawler.url.split` returns it) may be fetched.
 
-        ``/robots.txt`` itself is always allowed (RFC 9309, 2.2.2). Strict allows a path only if all its parts do.
+        ``/robots.txt`` itself is always allowed (RFC 9309, 2.2.2). Strict allows a path only if all its rule sets do.
         """
         if path == "/robots.txt":
             return Verdict(True, None, "", self.reading)
         granted: Verdict | None = None
-        for part in self.parts:
-            verdict = part.decide(path)
+        for each in self.rule_sets:
+            verdict = each.decide(path)
             if not verdict.allowed:
                 return verdict
             if granted is None or granted.line is None:
@@ -107,16 +107,16 @@ def read(
     site.
     """
     token = records.product_token(token)
-    parts, members, claim = _asked(file.lines, token, reading, site, knows_host, refuted)
+    rule_sets, members, claim = _asked(file.lines, token, reading, site, knows_host, refuted)
     if reading is Reading.STRICT and file.seen:  # strict also closes what the displayed text closes
         others, more, _ = _asked(file.seen, token, reading, site, knows_host, refuted)
-        parts, members = [*parts, *others], [*members, *more]
+        rule_sets, members = [*rule_sets, *others], [*members, *more]
     if reading is Reading.STRICT and not file.html:
         others, more = _closed_by_meaning(file, token, site)
-        parts, members = [*parts, *others], [*members, *more]
+        rule_sets, members = [*rule_sets, *others], [*members, *more]
     if reading is Reading.STRICT and file.closes:
         rest = [Line(file.lines[-1].number, DISALLOW, "/", f"more than {MAX_LINES:,} lines (Disallow: / is implied)")]
-        parts = [*parts, *_strict_rules(rest, rest)]
+        rule_sets = [*rule_sets, *_strict_rules(rest, rest)]
     rfc = reading is Reading.RFC9309
     return SiteRules(
         reading=reading,
@@ -126,7 +126,7 @@ def read(
         named_site=claim.main_site,
         sitemaps=_sitemaps(file.lines, site),
         robots_tag=site_robots_tag((line.value for line in file.lines if line.field == ROBOTS_TAG), token),
-        parts=tuple(parts),
+        rule_sets=tuple(rule_sets),
         servers=agent_servers(file.lines, rfc_pattern if rfc else draft_pattern, rfc_form if rfc else draft_form),
         preferences=preference_rules(file.lines, token),
     )
@@ -143,7 +143,7 @@ def unread_rules(reading: Reading, why: str) -> SiteRules:
         named_site=None,
         sitemaps=(),
         robots_tag="",
-        parts=(rules.rfc_rules(closing, reading, reading),),
+        rule_sets=(rules.rfc_rules(closing, reading, reading),),
         servers=agent_servers((), rfc_pattern, rfc_form),
         unread=why,
     )
@@ -158,7 +158,7 @@ def _asked(
     refuted: str | None,
 ) -> tuple[list[Rules], list[Line], HostClaim]:
     """The rules of each reading asked, all member lines of their records, and the claim of the ``Host`` lines."""
-    parts: list[Rules] = []
+    rule_sets: list[Rules] = []
     members: list[Line] = []
     claim = HostClaim(None, None)
     if reading is not Reading.RFC9309:
@@ -166,37 +166,37 @@ def _asked(
         claim = _claim(members, site, knows_host, reading)
         claim = replace(claim, refuted=claim.main_site is not None and claim.main_site == refuted)
         implied = claim.line if claim.main_site is not None and not claim.refuted else None
-        parts.append(rules.draft_rules(members, implied, reading))
+        rule_sets.append(rules.draft_rules(members, implied, reading))
     if reading is not Reading.DRAFT1996:
         ruling, others = records.rfc_rules(lines, token)
-        parts.append(rules.rfc_rules(ruling, reading))
+        rule_sets.append(rules.rfc_rules(ruling, reading))
         if reading is Reading.STRICT and any(
             line.field == USER_AGENT and not _DIGITS.isdisjoint(line.value) for line in lines
         ):
             exact, _ = records.rfc_rules(lines, token, digits=True)
             if exact != ruling:  # "fig2" may or may not mean the token "fig": strict obeys both groups
-                parts.append(rules.rfc_rules(exact, reading))
+                rule_sets.append(rules.rfc_rules(exact, reading))
         if reading is Reading.RFC9309:
             claim = HostClaim(None, host_claim(others, site, knows_host, prefixed=False).line)
         members = [*members, *others]
-    return parts, members, claim
+    return rule_sets, members, claim
 
 
 def _closed_by_meaning(file: RobotsFile, token: str, site: str) -> tuple[list[Rules], list[Line]]:
     """The rules of the lines that neither document obeys, and the members that may ask for a longer pause."""
-    parts: list[Rules] = []
+    rule_sets: list[Rules] = []
     members: list[Line] = []
     lines = meant_lines(file, site)
     if lines:
         ruling, others = records.rfc_rules(lines, token)
         record = records.draft_record(lines, token)
-        parts += _strict_rules(record, ruling)
+        rule_sets += _strict_rules(record, ruling)
         members += [*record, *others]
     above = unheaded(lines or file.seen or file.lines)
     if above:
-        parts += _strict_rules(above, [line for line in above if line.field in RULES])
+        rule_sets += _strict_rules(above, [line for line in above if line.field in RULES])
         members += above
-    return parts, members
+    return rule_sets, members
 
 
 def _strict_rules(record: list[Line], ruling: list[Line]) -> list[Rules]:

@@ -71,20 +71,20 @@ async def _post(url: str, summary: dict[str, Any]) -> None:
 def _mail(target: str, summary: dict[str, Any], sender: str) -> None:
     """Send a mail. With smtps or a login, TLS and a valid certificate are required, else TLS is used if offered."""
     login = smtp_login()
-    parts = urlsplit(target)
-    recipient = unquote(parts.path.lstrip("/"))
+    address = urlsplit(target)
+    recipient = unquote(address.path.lstrip("/"))
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = sender or recipient, recipient, subject(summary)
     message["Date"], message["Message-ID"] = formatdate(SystemClock().now()), make_msgid()
     message.set_content(json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
-    host, is_tls = parts.hostname or "", parts.scheme == "smtps"
+    host, is_tls = address.hostname or "", address.scheme == "smtps"
     context = ssl.create_default_context()
     if login is None and not is_tls:  # TLS with any certificate is better than a mail in the clear
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     server = (
-        smtplib.SMTP_SSL(host, parts.port or smtplib.SMTP_SSL_PORT, timeout=_TIMEOUT_S, context=context)
+        smtplib.SMTP_SSL(host, address.port or smtplib.SMTP_SSL_PORT, timeout=_TIMEOUT_S, context=context)
         if is_tls
-        else smtplib.SMTP(host, parts.port or smtplib.SMTP_PORT, timeout=_TIMEOUT_S)
+        else smtplib.SMTP(host, address.port or smtplib.SMTP_PORT, timeout=_TIMEOUT_S)
     )
     with server:
         server.ehlo()

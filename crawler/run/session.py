@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock, boot_s
-from crawler.engine.assembly import AllConsumed, OnPages, assemble
+from crawler.engine.assembly import AllConsumed, FetcherSide, OnPages, RunInputs, assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.disk_reserve import DiskReserve
@@ -103,20 +103,16 @@ async def crawl_session(
         sample = await _sample(store, settings, clock, tell, is_drawn=drawn is not None)
         exchange = await opened.enter_async_context(_exchange(settings, store, clock, tell))
         ends_at = math.inf if max_time_s is None else boot_s() + max_time_s
-        async with _fetching(
-            settings,
-            store,
-            scope,
-            clock,
+        side = await opened.enter_async_context(_fetcher_side(settings, store, clock, hooks, ends_at))
+        inputs = replace(
+            _inputs(settings, store, scope, clock, side, exchange),
             on_pages=on_pages,
             all_consumed=all_consumed,
             hooks=hooks,
-            sample=sample,
+            sample=sample or Sample(),
             recorder=recorder,
-            exchange=exchange,
-            ends_at=ends_at,
-        ) as crawl:
-            yield crawl, store
+        )
+        yield Crawl(assemble(inputs)), store
 
 
 @asynccontextmanager
@@ -134,14 +130,15 @@ async def worker_session(
     hooks = hooks_of(settings.hooks)
     store = await open_store(settings, for_worker=True, clock=clock)
     try:
-        scope = crawl_scope(settings, await store.places(), clock.now())
+        scope = crawl_scope(settings, await store.scope_urls(), clock.now())
         await adopt_known(store, scope)
         await store.join_run(run_id, clock.now())
         async with (
             _exchange(settings, store, clock, tell) as exchange,
-            _fetching(settings, store, scope, clock, hooks=hooks, exchange=exchange, ends_at=ends_at) as crawl,
+            _fetcher_side(settings, store, clock, hooks, ends_at) as side,
         ):
-            yield crawl, store
+            inputs = replace(_inputs(settings, store, scope, clock, side, exchange), hooks=hooks)
+            yield Crawl(assemble(inputs)), store
     finally:
         await store.leave(clock.now())
         await store.close()
@@ -212,8 +209,8 @@ async def _begin_or_join(
     await require_draw_kept(store, settings)
     unknown = sorted(set(seeds).difference(known))
     new_domains = domains & set(unknown)
-    places = [*await store.places(), *with_addresses(unknown, new_domains)]
-    scope = crawl_scope(settings, places, clock.now())
+    urls = [*await store.scope_urls(), *with_addresses(unknown, new_domains)]
+    scope = crawl_scope(settings, urls, clock.now())
     if (others := await store.run_under_way(clock.now())) is not None:
         require_alone(settings, f"others are at work on {name}; {wait_for_others(settings.store.db)}")
         require_same_crawl(others[1], to_record(settings), fresh, name)
@@ -235,27 +232,15 @@ async def _begin_or_join(
 
 
 @asynccontextmanager
-async def _fetching(
-    settings: Settings,
-    store: Store,
-    scope: Scope,
-    clock: Clock,
-    *,
-    on_pages: OnPages | None = None,
-    all_consumed: AllConsumed | None = None,
-    hooks: Hooks | None = None,
-    sample: Sample | None = None,
-    recorder: WarcFolder | None = None,
-    exchange: PartExchange | None = None,
-    ends_at: float = math.inf,
-) -> AsyncIterator[Crawl]:
-    """A crawl with connections and parsers of its own. They send nothing when the lease is over.
+async def _fetcher_side(
+    settings: Settings, store: Store, clock: Clock, hooks: Hooks | None, ends_at: float
+) -> AsyncIterator[FetcherSide]:
+    """Connections and parsers for one worker. They send nothing when its lease is over.
 
     They send nothing either when it is ``ends_at``, in seconds of :func:`crawler.clock.boot_s`.
     """
-    policy = crawl_policy(settings)
     lag = LoopLag(clock)
-    lease = Lease(store, clock, policy.fetch.total_timeout_s, ends_at=ends_at)
+    lease = Lease(store, clock, settings.fetch.total_timeout_s, ends_at=ends_at)
     reading = ReadingOptions(settings.identity.agent, settings.robots.reading, settings.store.resources)
     parsers = settings.workers.parsers or default_parsers(settings.workers.count)
     fetching = replace(fetch_settings(settings), headers=() if hooks is None else hooks.headers)
@@ -264,40 +249,43 @@ async def _fetching(
         HttpFetcher(fetching, clock, lease.may_send, lag.now_s, request_signer(settings), reader.memory) as fetcher,
     ):
         reader.start()
-        reserve = DiskReserve(
-            _written_folders(settings, store),
-            settings.store.min_free_bytes,
-            max_used=settings.limits.max_disk_bytes,
-            used=_written_files(settings, store),
-        )
-        engine = assemble(
-            store=store,
+        yield FetcherSide(
             fetcher=fetcher,
-            clock=clock,
-            policy=policy,
-            scope=scope,
             reader=reader,
             lease=lease,
-            on_pages=on_pages,
-            all_consumed=all_consumed,
-            hooks=hooks,
-            sample=sample,
-            recorder=recorder,
-            exchange=exchange,
             lag=lag,
-            reserve=reserve,
             book=fetcher.book,
             connections=fetcher.connections,
             memory=reader.memory,
         )
-        yield Crawl(engine)
+
+
+def _inputs(
+    settings: Settings, store: Store, scope: Scope, clock: Clock, side: FetcherSide, exchange: PartExchange | None
+) -> RunInputs:
+    """The inputs that each worker of a run has."""
+    reserve = DiskReserve(
+        _written_folders(settings, store),
+        settings.store.min_free_bytes,
+        max_used=settings.limits.max_disk_bytes,
+        used=_written_files(settings, store),
+    )
+    return RunInputs(
+        store=store,
+        clock=clock,
+        policy=crawl_policy(settings),
+        scope=scope,
+        side=side,
+        reserve=reserve,
+        exchange=exchange,
+    )
 
 
 def _written_folders(settings: Settings, store: Store) -> tuple[Path, ...]:
     """The folders of this machine in which a crawl writes: of the SQLite file with its WAL, bodies, and the archive."""
     db, warc = settings.store.db, settings.output.warc
     database = [] if is_url(db) else [Path(db).resolve().parent]
-    bodies = [] if store.bodies.place is None or is_url(store.bodies.place) else [Path(store.bodies.place)]
+    bodies = [] if store.bodies.location is None or is_url(store.bodies.location) else [Path(store.bodies.location)]
     return (*database, *bodies, *([Path(warc)] if warc else []))
 
 
@@ -528,7 +516,7 @@ async def finish_crawl(progress: Progress, store: Store, clock: Clock) -> None:
 
 
 def fetch_settings(settings: Settings) -> FetchSettings:
-    """The part of the settings that the fetcher needs."""
+    """The settings of the fetcher."""
     fetch, identity = settings.fetch, settings.identity
     return FetchSettings(
         user_agent=identity.user_agent(VERSION),
@@ -574,7 +562,7 @@ def request_signer(settings: Settings) -> Signer | None:
 
 
 def crawl_policy(settings: Settings) -> CrawlPolicy:
-    """The part of the settings that the engine needs."""
+    """The settings of the engine."""
     return CrawlPolicy(
         limits=settings.limits,
         politeness=settings.politeness,

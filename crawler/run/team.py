@@ -27,7 +27,7 @@ from crawler.engine.tasks import background_task
 from crawler.errors import CrawlerError, Setting, StoreError, UsageError
 from crawler.frontier.politeness import Pace
 from crawler.reasons import EndCode, RunEnd
-from crawler.run.worker import Part
+from crawler.run.worker import Assignment
 from crawler.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Team:
         self._tell = tell
         self._started_at = clock.now()
         self._ends_at = boot_s() + (math.inf if settings.limits.max_time_s is None else settings.limits.max_time_s)
-        self._workers: dict[int, _Worker] = {}  # by place
+        self._workers: dict[int, _Worker] = {}  # by slot
         self._dead: list[_Worker] = []  # those that were replaced
         self._ended: list[_Worker] = []
         self._reported: set[str] = set()
@@ -147,13 +147,13 @@ class Team:
         """
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTSTP, self._suspend)
-        places = [asyncio.create_task(self._fill(place)) for place in range(self._settings.workers.count)]
+        slots = [asyncio.create_task(self._fill(slot)) for slot in range(self._settings.workers.count)]
         try:
             async with background_task(self._stop_in_time()):
-                await asyncio.gather(*places)
+                await asyncio.gather(*slots)
         except BaseException:
             self.stop(RunEnd(EndCode.FAILURE))
-            await asyncio.gather(*places, return_exceptions=True)
+            await asyncio.gather(*slots, return_exceptions=True)
             raise
         finally:
             loop.remove_signal_handler(signal.SIGTSTP)
@@ -180,12 +180,12 @@ class Team:
             return RunEnd(EndCode.STOPPED)
         return RunEnd.from_json(max(ended, key=lambda report: report["requests"])["end"])
 
-    async def _fill(self, place: int) -> None:
+    async def _fill(self, slot: int) -> None:
         """Keep one worker running, and replace it if it dies, until its crawl has ended."""
         while self._stopping is None:
-            worker = self._workers[place] = self._start(place)
+            worker = self._workers[slot] = self._start(slot)
             await self._accompany(worker)
-            del self._workers[place]
+            del self._workers[slot]
             is_dead = worker.code not in (0, STOPPED, -signal.SIGTERM, StoreError.exit_code, UsageError.exit_code)
             if is_dead:
                 self._deaths = 0 if worker.report is not None and worker.report["ends"] else self._deaths + 1
@@ -196,11 +196,11 @@ class Team:
             if not is_replaced:
                 return
 
-    def _start(self, place: int) -> _Worker:
+    def _start(self, slot: int) -> _Worker:
         share, more = divmod(self._settings.limits.concurrency, self._settings.workers.count)
         # This process ends the crawl after --max-time: a replacement would count it from its own start.
-        limits = replace(self._settings.limits, concurrency=share + (place < more), max_time_s=None)
-        part = Part(replace(self._settings, limits=limits), self._store.run_id, self._clock, self._ends_at)
+        limits = replace(self._settings.limits, concurrency=share + (slot < more), max_time_s=None)
+        assignment = Assignment(replace(self._settings, limits=limits), self._store.run_id, self._clock, self._ends_at)
         try:
             process = subprocess.Popen(
                 [sys.executable, "-m", "crawler.run.worker"],
@@ -215,7 +215,7 @@ class Team:
             ) from None
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # it is dead already: its exit code shows why
-            part.send(process.stdin)
+            assignment.send(process.stdin)
         return _Worker(process)
 
     async def _accompany(self, worker: _Worker) -> None:

@@ -1,8 +1,8 @@
 """One worker process among several, as :mod:`crawler.run.team` starts it: ``python -m crawler.run.worker``.
 
-It reads its :class:`Part` from standard input and reports its progress on standard output, one JSON object a line. It
-ends in order on a signal, and when standard input ends: with the reason before the end, or without one if the process
-above it has died.
+It reads its :class:`Assignment` from standard input and reports its progress on standard output, one JSON object a
+line. It ends in order on a signal, and when standard input ends: with the reason before the end, or without one if
+the process above it has died.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ REPORT_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The part of one worker in a run."""
+class Assignment:
+    """The assignment of one worker in a run: its settings, and the run that it joins."""
 
     settings: Settings
     run_id: int
@@ -51,15 +51,15 @@ class Part:
         send(stdin, pickle.dumps(self))
 
 
-def _received() -> Part:
-    """The part that was sent on standard input. Nothing behind it is read: more may come later."""
+def _received() -> Assignment:
+    """The assignment that was sent on standard input. Later input is not read here."""
     with os.fdopen(os.dup(0), "rb", buffering=0) as source:
-        part: Part = pickle.loads(receive(source))
-    return part
+        assignment: Assignment = pickle.loads(receive(source))
+    return assignment
 
 
 def main() -> NoReturn:
-    """Read a :class:`Part` and work on it. The exit codes are those of ``crawler run``."""
+    """Read a :class:`Assignment` and work on it. The exit codes are those of ``crawler run``."""
     try:
         code = run_async(_work(_received()))
     except CrawlerError as error:
@@ -70,19 +70,22 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-async def _work(part: Part) -> int:
+async def _work(assignment: Assignment) -> int:
     open_files.raise_limit()
-    output = part.settings.output
+    output = assignment.settings.output
     show_by(Forwarding(lambda record: _send({"log": record})), output.log_level, output.log_format)
     signals = Signals()
     async with (
         background_task(_until_alone(signals)),  # opening the store may take long
-        worker_session(part.settings, part.run_id, part.clock, _send_failure, part.ends_at) as (crawl, store),
+        worker_session(assignment.settings, assignment.run_id, assignment.clock, _send_failure, assignment.ends_at) as (
+            crawl,
+            store,
+        ),
     ):
         signals.stop_from_now_on(crawl, store, gives_up=False)  # the process above gives up for all
         collect_garbage_seldom()
         async with background_task(_report(crawl, store)):
-            end = await run_to_end(crawl, store, part.clock, finishes=False)
+            end = await run_to_end(crawl, store, assignment.clock, finishes=False)
         _send_progress(crawl, store, end)
     return STOPPED if crawl.stopped else 0
 

@@ -13,7 +13,7 @@ import aiosqlite
 
 from crawler.search.index_backend import SITE_WEIGHT, IndexBackend, IndexEntry
 from crawler.search.tokenizer import for_tokenizer
-from crawler.store.sqlite.connection import reading
+from crawler.store.sqlite.connection import read_errors
 from crawler.store.statements import load_statements
 
 _ROWS_AT_ONCE = 5_000
@@ -89,7 +89,7 @@ async def sqlite_index(path: Path) -> AsyncIterator[SqliteIndex]:
     An exception, or a cancellation, interrupts the statement that is running.
     """
     stop = threading.Event()
-    async with reading(path):
+    async with read_errors(path):
         db = await aiosqlite.connect(path, isolation_level=None)
         db.row_factory = aiosqlite.Row
         try:

@@ -52,22 +52,22 @@ class BodyStore(Protocol):
         ...
 
 
-def open_body_store(place: str) -> BodyStore:
-    """The objects at ``place``: ``s3://bucket/prefix``, or the path of a folder.
+def open_body_store(location: str) -> BodyStore:
+    """The objects at ``location``: ``s3://bucket/prefix``, or the path of a folder.
 
     Raises :class:`UsageError` if the library for S3 is missing, or refuses its configuration.
     """
-    if not is_url(place):
-        return FolderBodies(Path(place))
+    if not is_url(location):
+        return FolderBodies(Path(location))
     try:
         from crawler.store.s3_bodies import S3Bodies
     except ImportError:
         raise missing_extra("bodies in S3 need obstore", "s3") from None
-    return S3Bodies(place)
+    return S3Bodies(location)
 
 
 class FolderBodies:
-    """Objects as files. Each is written beside its place, flushed to the disk, and renamed.
+    """Objects as files. Each is written beside its target, flushed to the disk, and renamed.
 
     Several threads write at once: a disk does the flushes of all of them together.
     """
@@ -91,14 +91,14 @@ class FolderBodies:
             pass
 
     def _write(self, name: str, data: bytes) -> None:
-        place = self._folder / name
-        beside = place.with_name(f"{place.name}.{secrets.token_hex(4)}.part")
+        target = self._folder / name
+        beside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
         try:
             with open(beside, "xb", opener=private) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, place)
+            os.replace(beside, target)
         except BaseException:
             beside.unlink(missing_ok=True)
             raise

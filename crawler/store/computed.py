@@ -1,4 +1,4 @@
-"""What commands compute from a crawl, and the sentence that says that it is older than the crawl."""
+"""The results that commands compute from a crawl, and the sentence on those that are older than the crawl."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from crawler.store.location import db_argument
 
 
 class Computed(StrEnum):
-    """What is computed from a crawl, in the order in which the commands use one another's results."""
+    """The results computed from a crawl, in the order in which the commands use one another's results."""
 
     NEAR_DUPLICATES = "near_duplicates"
     RANKS = "ranks"

@@ -1,9 +1,9 @@
 """Copying a store into another one, of the same kind or the other: table by table in the order of the keys.
 
-What was copied is committed bit by bit, so a copy that was cut off goes on after the last row of each table. In the
+What was copied is committed bit by bit, so a copy that was cut off goes on after the last row of each table. At the
 end both stores are read whole, and compared by a checksum of every table. The search index and the texts that it
-was made from are not copied: ``crawler index`` makes them anew. Bodies outside the database stay in their place, which
-both stores name from then on.
+was made from are not copied: ``crawler index`` makes them anew. Bodies outside the database stay at their location, and
+both stores name it from then on.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ NOT_COPIED = frozenset(
     {
         "store_copy",
         "main_text",
-        "body_place",
+        "body_location",
         "object_to_delete",
         "search_anchors",
         "search_head",
@@ -111,8 +111,8 @@ async def copy_store(
     """
     async with target.beginning():  # no crawl begins there at the same time
         await _require_target(source, target)
-    if source.bodies.place is not None:
-        await target.bodies.keep_in(source.bodies.place)
+    if source.bodies.location is not None:
+        await target.bodies.keep_in(source.bodies.location)
     await source.begin_complete_snapshot()
     copied = []
     new = {table: await _copy(source, target, table, on_progress) for table in TABLES}

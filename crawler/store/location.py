@@ -1,4 +1,4 @@
-"""The place of a store (``--db``): a SQLite file by its path, or a PostgreSQL database by its URL."""
+"""The location of a store (``--db``): a SQLite file by its path, or a PostgreSQL database by its URL."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def require_store(db: str) -> str:
     return db
 
 
-def require_bodies(place: str) -> str:
-    """Return ``place`` if bodies can be kept there: a folder, ``s3://bucket/prefix``, or "" for the database.
+def require_bodies(location: str) -> str:
+    """Return ``location`` if bodies can be kept there: a folder, ``s3://bucket/prefix``, or "" for the database.
 
     Raises :class:`UsageError` for other URLs. It does not repeat the URL, because it may contain a password.
     """
-    scheme, is_address, rest = place.partition("://")
+    scheme, is_address, rest = location.partition("://")
     if is_address and (re.search("[@?#]", rest) or ":" in rest.partition("/")[0]):
         raise UsageError(
             "contains more than a bucket and a prefix, perhaps a password, which the list of processes shows to other "
@@ -57,15 +57,15 @@ def require_bodies(place: str) -> str:
             key="store.bodies",
         )
     if is_address and (scheme != "s3" or not rest.partition("/")[0]):
-        raise UsageError("give a folder, or s3://bucket/prefix", key="store.bodies", value=place)
-    return place
+        raise UsageError("give a folder, or s3://bucket/prefix", key="store.bodies", value=location)
+    return location
 
 
-def absolute(place: str) -> str:
-    """The place of bodies as the store keeps it: a folder from the root on, a URL without a slash at its end."""
-    if is_url(place):
-        return place.rstrip("/")
-    return str(Path(place).resolve()) if place else ""
+def absolute(location: str) -> str:
+    """The location of bodies as the store keeps it: a folder from the root on, a URL without a slash at its end."""
+    if is_url(location):
+        return location.rstrip("/")
+    return str(Path(location).resolve()) if location else ""
 
 
 def shown(db: str) -> str:
@@ -76,8 +76,8 @@ def shown(db: str) -> str:
     secret = re.match(r"([^/?#:]*):.*@", rest, re.DOTALL)
     if secret is not None:
         rest = secret[1] + rest[secret.end() - 1 :]
-    place, _, query = rest.partition("#")[0].partition("?")
-    authority, slash, path = place.partition("/")
+    location, _, query = rest.partition("#")[0].partition("?")
+    authority, slash, path = location.partition("/")
     user, at, hosts = authority.rpartition("@")
     if not _HOSTS.fullmatch(hosts):  # the part in place of a port may be a password
         hosts = hosts.partition(":")[0]

@@ -92,16 +92,16 @@ async def merge_parts(
     The target is empty, or has a merge of these parts that was cut off. Such a merge begins anew, because the parts may
     have changed since. One process at a time merges into a target. The parts must be opened for reading, and for this
     call alone. Raises :class:`UsageError` if the target has anything else, and if only some of the parts keep their
-    bodies outside, or at several places.
+    bodies outside, or at several locations.
     """
-    places = {part.bodies.place for part in parts}
-    if len(places) > 1:
-        raise UsageError(f"the bodies of the parts are at several places: {', '.join(str(p) for p in places)}")
-    place = places.pop()
+    locations = {part.bodies.location for part in parts}
+    if len(locations) > 1:
+        raise UsageError(f"the bodies of the parts are at several locations: {', '.join(map(str, locations))}")
+    location = locations.pop()
     async with target.beginning():
         await _begin(sorted(part.name for part in parts), target)
-        if place is not None:
-            await target.bodies.keep_in(place)
+        if location is not None:
+            await target.bodies.keep_in(location)
         for part in parts:
             await part.begin_complete_snapshot()
         await _Merger(parts, target, on_progress).merge()
@@ -196,15 +196,15 @@ class _Merger:
         for table in tables:
             for part, numbers in zip(self._parts, self._numbers, strict=True):
                 columns = await part.columns_of(table)
-                places = [(columns.index(column), kind) for column, kind in _NUMBERED[table].items()]
+                positions = [(columns.index(column), kind) for column, kind in _NUMBERED[table].items()]
                 where = " WHERE evidence <> 'content'" if table == "mirror" else ""
-                urls = [place for place, kind in places if kind == "url"]
+                urls = [position for position, kind in positions if kind == "url"]
                 async for batch in self._batches(part, table, columns, where):
                     await self._read_paths(part, numbers, batch, urls)
                     for row in batch:
-                        for place, kind in places:
-                            if row[place] is not None:
-                                row[place] = numbers.of(kind, row[place])
+                        for position, kind in positions:
+                            if row[position] is not None:
+                                row[position] = numbers.of(kind, row[position])
                     await self._insert(table, columns, [tuple(row) for row in batch])
 
     async def _merge_sites(self) -> None:
@@ -305,9 +305,11 @@ class _Merger:
         )
 
     @staticmethod
-    async def _read_paths(part: Store, numbers: _Numbers, rows: Iterable[Sequence[Any]], places: Sequence[int]) -> None:
-        """Read the paths of the URLs whose numbers stand at these places of the rows."""
-        named = {row[place] for row in rows for place in places if row[place] is not None}
+    async def _read_paths(
+        part: Store, numbers: _Numbers, rows: Iterable[Sequence[Any]], positions: Sequence[int]
+    ) -> None:
+        """Read the paths of the URLs whose numbers stand at these positions in the rows."""
+        named = {row[position] for row in rows for position in positions if row[position] is not None}
         numbers.paths = {}
         if named:
             listed = ", ".join(map(str, sorted(named)))
@@ -339,7 +341,7 @@ class _Merger:
         """The requests of all parts in the order of their beginnings. Those of one part keep their order."""
         columns = await self._target.columns_of("request")
         number, begun = columns.index("id"), columns.index("started_at")
-        places = [(columns.index(column), kind) for column, kind in _REQUEST.items()]
+        positions = [(columns.index(column), kind) for column, kind in _REQUEST.items()]
         streams = [self._rows(part, "request", columns) for part in self._parts]
         first = [await anext(stream, None) for stream in streams]
         rows: list[tuple[Any, ...]] = []
@@ -348,9 +350,9 @@ class _Merger:
             part = min((row[begun], n) for n, row in enumerate(first) if row is not None)[1]
             row = first[part]
             assert row is not None
-            for place, kind in places:
-                if row[place] is not None:
-                    row[place] = self._numbers[part].of(kind, row[place])
+            for position, kind in positions:
+                if row[position] is not None:
+                    row[position] = self._numbers[part].of(kind, row[position])
             count += 1
             row[number] = count
             rows.append(tuple(row))

@@ -119,7 +119,7 @@ async def grant_reader_at(db: str, role: str, password: str | None) -> bool:
     Raises what :func:`crawler.store.postgres.reader.grant_reader` raises, and :class:`UsageError` for a file.
     """
     if not is_url(db):
-        raise UsageError(f"{db}: a file has no roles; the permissions of the file say who may read it")
+        raise UsageError(f"{db}: a file has no roles; the permissions of the file decide its readers")
     require_postgres(db)
     require_no_password(db)
     with _needing_asyncpg():

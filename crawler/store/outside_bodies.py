@@ -5,9 +5,9 @@ committed. A crash between the two leaves an object that no row names; the sweep
 deletion committed, before its object is deleted. Objects are deleted only while no worker is at work, so none is about
 to be named.
 
-Several stores can keep their bodies in one place, such as a store and its copy. Each has an object ``stores/ID`` there,
-and no object is deleted while another store has one. The object also tells the place from an empty folder at which
-nothing is mounted.
+Several stores can keep their bodies in one location, such as a store and its copy. Each has an object
+``stores/ID`` there, and no object is deleted while another store has one. Without that object the location may be an
+empty folder at which nothing is mounted.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _STORES = "stores"
 
 
 class OutsideBodies:
-    """The bodies at ``place`` of the store that is known there as ``store_id``.
+    """The bodies at ``location`` of the store that is known there as ``store_id``.
 
     A worker waits ``patience_s`` seconds for an object store that does not answer.
     """
 
-    def __init__(self, place: str, store_id: str, patience_s: float) -> None:
-        self.place = place
+    def __init__(self, location: str, store_id: str, patience_s: float) -> None:
+        self.location = location
         self.store_id = store_id
         self._registration = f"{_STORES}/{store_id}"
-        self._objects = open_body_store(place)
-        self._policy = ReconnectPolicy(place, patience_s, "object store")
+        self._objects = open_body_store(location)
+        self._policy = ReconnectPolicy(location, patience_s, "object store")
 
     @property
     def away_s(self) -> float | None:
@@ -47,14 +47,14 @@ class OutsideBodies:
         self._policy.give_up()
 
     async def register(self, name: str) -> None:
-        """Note at the place that the store called ``name`` keeps its bodies there."""
+        """Note at the location that the store called ``name`` keeps its bodies there."""
         await self._objects.put({self._registration: name.encode()})
 
     async def require_registered(self) -> None:
-        """Raise :class:`StoreError` if the place does not know this store."""
+        """Raise :class:`StoreError` if the location does not know this store."""
         if await self._objects.get(self._registration) is None:
             raise StoreError(
-                f"{self.place}: this is not the place where the store put its bodies ({self._registration} "
+                f"{self.location}: this is not the location where the store put its bodies ({self._registration} "
                 "is missing); mount the folder, or put the bodies back, and run the same command again"
             )
 
@@ -69,11 +69,11 @@ class OutsideBodies:
         found = await asyncio.gather(*(self._objects.get(_name(sha256)) for sha256 in wanted))
         for sha256, data in zip(wanted, found, strict=True):
             if data is None:
-                raise StoreError(f"{self.place}: the body {_name(sha256)} is missing")
+                raise StoreError(f"{self.location}: the body {_name(sha256)} is missing")
         return {sha256: data for sha256, data in zip(wanted, found, strict=True) if data is not None}
 
     async def listed(self) -> AsyncIterator[tuple[list[bytes], list[str]]]:
-        """The hashes of the bodies at the place, in order and some at a time, and the names of unfinished objects.
+        """The hashes of the bodies at the location, in order and some at a time, and the names of unfinished objects.
 
         Objects with other names belong to somebody else.
         """
@@ -85,7 +85,7 @@ class OutsideBodies:
             )
 
     async def others(self) -> list[str]:
-        """The objects of other stores that keep bodies at the place."""
+        """The objects of other stores that keep bodies at the location."""
         found = [name async for names in self._objects.names(_STORES) for name in names]
         return [name for name in found if name != self._registration]
 

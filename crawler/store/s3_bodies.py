@@ -29,9 +29,9 @@ class S3Bodies:
     obstore retries a request for seconds; :class:`crawler.store.reconnect_policy.ReconnectPolicy` retries for longer.
     """
 
-    def __init__(self, place: str) -> None:
-        bucket, _, prefix = place.removeprefix("s3://").partition("/")
-        self._place = place
+    def __init__(self, location: str) -> None:
+        bucket, _, prefix = location.removeprefix("s3://").partition("/")
+        self._location = location
         allows_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
         for name in _ENDPOINTS:
             _require_endpoint(name, os.environ.get(name), allows_http=allows_http)
@@ -47,7 +47,7 @@ class S3Bodies:
                 retry_config={"max_retries": 2, "retry_timeout": timedelta(seconds=10)},
             )
         except (BaseError, ValueError) as error:
-            raise UsageError(f"{place}: {_sentence(error)}", key="store.bodies") from None
+            raise UsageError(f"{location}: {_sentence(error)}", key="store.bodies") from None
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
     async def put(self, objects: Mapping[str, bytes]) -> None:
@@ -61,7 +61,7 @@ class S3Bodies:
             try:
                 await self._translated(obstore.put_async(self._store, name, data, use_multipart=False))
             except FileNotFoundError:
-                raise StoreError(f"{self._place}: there is no such bucket; make it first") from None
+                raise StoreError(f"{self._location}: there is no such bucket; make it first") from None
 
     async def get(self, name: str) -> bytes | None:
         async with self._slots:
@@ -91,13 +91,13 @@ class S3Bodies:
             raise FileNotFoundError from error
         except GenericError as error:
             raise ConnectionLost(
-                f"{self._place}: the object store does not answer as it should ({_sentence(error)}); "
+                f"{self._location}: the object store does not answer as it should ({_sentence(error)}); "
                 "what was committed is kept, run the same command again when it does"
             ) from error
         except BaseError as error:
             raise StoreError(
-                f"{self._place}: the object store refuses the request ({_sentence(error)}); the credentials come from "
-                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role"
+                f"{self._location}: the object store refuses the request ({_sentence(error)}); the credentials come "
+                "from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the machine's role"
             ) from error
 
 

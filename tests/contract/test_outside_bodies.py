@@ -290,7 +290,7 @@ async def test_a_copy_names_the_same_bodies_and_neither_store_deletes_them(
     copy = await SqliteStore.open(tmp_path / "copy.db")
     try:
         await copy_store(outside.store, copy, NOW)
-        assert copy.bodies.place == outside.store.bodies.place
+        assert copy.bodies.location == outside.store.bodies.location
         assert await copy.bodies.of_page(outcome.queued.url) == b"kept"
         for store in (copy, outside.store):
             with pytest.raises(UsageError, match="other stores keep their bodies here too"):

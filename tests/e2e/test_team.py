@@ -16,7 +16,7 @@ import pytest
 from crawler.clock import SystemClock
 from crawler.demo.pages import Page, plain
 from crawler.run.nothing_crawled import NOTHING_CRAWLED
-from crawler.run.worker import Part
+from crawler.run.worker import Assignment
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
 from tests import judge
@@ -133,6 +133,6 @@ def test_a_worker_that_is_left_alone_ends_before_it_has_a_crawl_too() -> None:
         [sys.executable, "-m", "crawler.run.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert worker.stdin is not None
-    Part(apply(Settings(), given, source="test"), 1, SystemClock()).send(worker.stdin)
+    Assignment(apply(Settings(), given, source="test"), 1, SystemClock()).send(worker.stdin)
     out, _ = worker.communicate(timeout=300)  # whoever was above it is gone
     assert (worker.returncode, out) == (3, b"")

@@ -84,6 +84,7 @@ def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
             store=None,
             clock=clock,
             intake=Intake(),
+            may_ask=lambda site: False,
             progress=Progress(0.0),
             main_sites=main_sites,
             rules_cache=RulesCache(policy, gate, None, main_sites, ReaderInProcess()),

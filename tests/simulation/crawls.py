@@ -12,17 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crawler.engine.assembly import OnPages, assemble
+from crawler.engine.assembly import FetcherSide, OnPages, RunInputs, assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import DiscoverySettings, LimitSettings
 from crawler.engine.disk_reserve import DiskReserve
-from crawler.engine.gate import Connections, Fetcher
+from crawler.engine.gate import Connections, Fetcher, Memory
 from crawler.engine.lease import Lease
+from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import PageReader, ReadingOptions
 from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.recording import Recorder
-from crawler.engine.sampling_frame import SamplingFrame
+from crawler.engine.sampling_frame import Sample, SamplingFrame
 from crawler.errors import NoStore
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.parts import Parts
@@ -71,6 +72,7 @@ async def session(
     frame: Callable[[Store], SamplingFrame] | None = None,
     reserve: DiskReserve | None = None,
     connections: Connections | None = None,
+    memory: Memory | None = None,
     reader: PageReader | None = None,
     domains: AbstractSet[str] = frozenset(),
     parts: Parts | None = None,
@@ -89,7 +91,7 @@ async def session(
             exchange = PartExchange(store, parts.own, others, clock, limits, PATIENCE_S)
         known = await store.seeds()
         fresh = sorted(set(seeds) - set(known))
-        places = [*await store.places(), *with_addresses(fresh, domains & set(fresh))]
+        places = [*await store.scope_urls(), *with_addresses(fresh, domains & set(fresh))]
         scope = Scope(options.scope, places, max_depth=options.limits.max_depth)
         limit = options.limits.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit, domains=domains)
@@ -105,25 +107,28 @@ async def session(
         )
         reading = ReadingOptions(robots.token, options.robots.reading, options.store.resources)
         lease = Lease(store, clock, policy.fetch.total_timeout_s)
-        made = None if frame is None else frame(store)
-        book = fetcher if isinstance(fetcher, SimulatedWeb) else None
-        engine = assemble(
-            store=store,
+        side = FetcherSide(
             fetcher=fetcher,
+            reader=reader or ReaderInProcess(reading),
+            lease=lease,
+            lag=LoopLag(clock),
+            book=fetcher if isinstance(fetcher, SimulatedWeb) else None,
+            connections=connections,
+            memory=memory,
+        )
+        inputs = RunInputs(
+            store=store,
             clock=clock,
             policy=policy,
             scope=scope,
-            reader=reader or ReaderInProcess(reading),
-            lease=lease,
-            on_pages=on_pages,
-            sample=made,
+            side=side,
+            reserve=reserve or DiskReserve(()),
+            sample=Sample() if frame is None else frame(store),
             recorder=recorder,
+            on_pages=on_pages,
             exchange=exchange,
-            reserve=reserve,
-            book=book,
-            connections=connections,
         )
-        run = Crawl(engine)
+        run = Crawl(assemble(inputs))
         if SAMPLER is None:
             yield run, store
         else:

@@ -15,11 +15,12 @@ from typing import Any
 from unittest import mock
 
 from crawler.engine import disk_reserve, loop, operator
-from crawler.engine.assembly import assemble
+from crawler.engine.assembly import FetcherSide, RunInputs, assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.lease import Lease
+from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import ReadingOptions
 from crawler.errors import StoreError, UsageError
 from crawler.frontier.operator import Command
@@ -220,16 +221,9 @@ class Process:
             policy = CrawlPolicy(limits, plan.politeness, plan.fetch, robots, settings.revisit)
             reader = ReaderInProcess(ReadingOptions(TOKEN, plan.robots.reading))
             self._lease = Lease(store, clock, policy.fetch.total_timeout_s, clock.loop.time)
-            engine = assemble(
-                store=store,
-                fetcher=self,
-                clock=clock,
-                policy=policy,
-                scope=scope,
-                reader=reader,
-                lease=self._lease,
-            )
-            yield Crawl(engine), store
+            side = FetcherSide(fetcher=self, reader=reader, lease=self._lease, lag=LoopLag(clock))
+            inputs = RunInputs(store=store, clock=clock, policy=policy, scope=scope, side=side)
+            yield Crawl(assemble(inputs)), store
         finally:
             await store.close()
 

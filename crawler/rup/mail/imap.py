@@ -37,7 +37,7 @@ class MailError(CrawlerError):
 
 
 @dataclass(frozen=True, slots=True)
-class ImapPlace:
+class ImapFolder:
     """A folder on a server, and the user."""
 
     host: str
@@ -50,7 +50,7 @@ class ImapPlace:
         return f"imap{'s' * self.tls}://{self.user}@{self.host}:{self.port}/{self.folder}"
 
 
-def read_place(url: str) -> ImapPlace:
+def read_folder(url: str) -> ImapFolder:
     """Read ``imaps://user@host/folder``; the default folder is INBOX. Raises :class:`UsageError`."""
     try:
         parts = urlsplit(url)
@@ -67,7 +67,7 @@ def read_place(url: str) -> ImapPlace:
         raise UsageError(Argument("imap"), rule)
     if parts.scheme == "imap" and not is_loopback(host):
         raise UsageError(Argument("imap"), f": imap:// sends the password unencrypted; use imaps://{host}")
-    return ImapPlace(host, port or (993 if parts.scheme == "imaps" else 143), parts.scheme == "imaps", user, folder)
+    return ImapFolder(host, port or (993 if parts.scheme == "imaps" else 143), parts.scheme == "imaps", user, folder)
 
 
 def read_password(environment: Mapping[str, str] = os.environ) -> str:
@@ -85,11 +85,11 @@ def read_password(environment: Mapping[str, str] = os.environ) -> str:
 
 
 @asynccontextmanager
-async def open_imap(place: ImapPlace, password: str) -> AsyncIterator[ImapBox]:
+async def open_imap(folder: ImapFolder, password: str) -> AsyncIterator[ImapBox]:
     """Open the folder. The system's certificates verify the server's certificate. Raises :class:`MailError`."""
-    kind = IMAP4_SSL if place.tls else IMAP4
-    client = kind(host=place.host, port=place.port, timeout=_TIMEOUT_S)
-    box = ImapBox(place, client)
+    kind = IMAP4_SSL if folder.tls else IMAP4
+    client = kind(host=folder.host, port=folder.port, timeout=_TIMEOUT_S)
+    box = ImapBox(folder, client)
     try:
         await box.open(password)
         yield box
@@ -100,16 +100,16 @@ async def open_imap(place: ImapPlace, password: str) -> AsyncIterator[ImapBox]:
 class ImapBox:
     """An open folder, made by :func:`open_imap`."""
 
-    def __init__(self, place: ImapPlace, client: Any) -> None:
-        self._place = place
+    def __init__(self, folder: ImapFolder, client: Any) -> None:
+        self._folder = folder
         self._client = client
 
     async def open(self, password: str) -> None:
         """Log in and open the folder."""
         await self._do("connect", self._client.wait_hello_from_server())
-        await self._do("log in", self._client.login(self._place.user, password))
-        folder = self._place.folder.replace("\\", "\\\\").replace('"', '\\"')
-        await self._do(f"open the folder {self._place.folder}", self._client.select(f'"{folder}"'))
+        await self._do("log in", self._client.login(self._folder.user, password))
+        folder = self._folder.folder.replace("\\", "\\\\").replace('"', '\\"')
+        await self._do(f"open the folder {self._folder.folder}", self._client.select(f'"{folder}"'))
 
     async def close(self) -> None:
         """Log out if the connection is still open, and close it."""
@@ -157,15 +157,15 @@ class ImapBox:
         try:
             response = await answer
         except ssl.SSLCertVerificationError as error:
-            raise MailError(f"{self._place}: the certificate is not trusted: {error.verify_message}") from None
+            raise MailError(f"{self._folder}: the certificate is not trusted: {error.verify_message}") from None
         except (AioImapException, OSError, TimeoutError) as error:
-            raise MailError(f"{self._place}: cannot {what}: {str(error) or 'no answer in time'}") from None
+            raise MailError(f"{self._folder}: cannot {what}: {str(error) or 'no answer in time'}") from None
         if response is None:
             return []
         lines: list[bytes] = list(response.lines)
         if response.result != "OK":
             why = b" ".join(lines[-1:]).decode("ascii", "replace")
-            raise MailError(f"{self._place}: cannot {what}: {why[:200]}")
+            raise MailError(f"{self._folder}: cannot {what}: {why[:200]}")
         return lines
 
 

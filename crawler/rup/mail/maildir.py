@@ -25,11 +25,11 @@ class Maildir:
     def __init__(self, folder: Path) -> None:
         self._new, self._cur = folder / "new", folder / "cur"
         option = Argument("maildir", str(folder))
-        for place in (self._new, self._cur):
-            if not place.is_dir():
-                raise UsageError(option, f": not a Maildir: the folder {place} does not exist")
-            if not os.access(place, os.W_OK | os.X_OK):
-                raise UsageError(option, f": {place} is not writable, and read mails move there")
+        for each in (self._new, self._cur):
+            if not each.is_dir():
+                raise UsageError(option, f": not a Maildir: the folder {each} does not exist")
+            if not os.access(each, os.W_OK | os.X_OK):
+                raise UsageError(option, f": {each} is not writable, and read mails move there")
 
     async def waiting(self) -> Sequence[RawMail]:
         """Unread mails, oldest first by the names from their delivery."""

@@ -45,7 +45,7 @@ class SmtpMailer:
     """Sends mails one after the other over one connection, which it opens when needed. Close it when idle."""
 
     def __init__(self, host: str, port: int, *, user: str | None = None, password: str | None = None) -> None:
-        self._place = (host, port)
+        self._address = (host, port)
         self._login = (user, password) if user is not None and password is not None else None
         self._connection: aiosmtplib.SMTP | None = None
 
@@ -77,7 +77,7 @@ class SmtpMailer:
 
     async def _connected(self) -> aiosmtplib.SMTP:
         if self._connection is None or not self._connection.is_connected:
-            host, port = self._place
+            host, port = self._address
             self._connection = aiosmtplib.SMTP(
                 hostname=host,
                 port=port,

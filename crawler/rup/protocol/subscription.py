@@ -130,14 +130,14 @@ def read_mails(letters: Iterable[RawMail], subscriptions: Mapping[str, Subscript
     """
     rows: list[MailRow] = []
     reports: list[tuple[str, int, int, bytes, ReceivedReport]] = []
-    for place, letter in enumerate(letters):
+    for position, letter in enumerate(letters):
         mail = Unreadable("the mail is too large") if letter.octets is None else read_mail(letter.octets)
         if isinstance(mail, Unreadable):
             rows.append(MailRow(letter.digest, None, None, MailVerdict(MailCode.UNREADABLE, mail.why)))
         else:
             report = mail.report
             site = split(report.url_base).site
-            reports.append((site, report.sequence_number or 0, place, letter.digest, mail))
+            reports.append((site, report.sequence_number or 0, position, letter.digest, mail))
     reader = _Reader(dict(subscriptions), now)
     rows += [reader.apply(digest, mail) for *_, digest, mail in sorted(reports, key=lambda item: item[:3])]
     return Read(

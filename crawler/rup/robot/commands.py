@@ -317,7 +317,7 @@ async def _mailbox(maildir: Path | None, imap: str | None) -> AsyncIterator[Mail
         yield Maildir(maildir)
         return
     with requiring("updates", "--imap", "aioimaplib"):
-        from crawler.rup.mail.imap import open_imap, read_password, read_place
-    place, password = read_place(imap or ""), read_password()
-    async with open_imap(place, password) as box:
+        from crawler.rup.mail.imap import open_imap, read_folder, read_password
+    folder, password = read_folder(imap or ""), read_password()
+    async with open_imap(folder, password) as box:
         yield box

@@ -100,7 +100,7 @@ def _require_same(last: Settings, settings: Settings) -> None:
 
 
 async def _scope(store: Store, settings: Settings, now: float) -> Scope:
-    scope = crawl_scope(settings, await store.places(), now)
+    scope = crawl_scope(settings, await store.scope_urls(), now)
     adopt_mains(scope, await store.main_sites())
     return scope
 

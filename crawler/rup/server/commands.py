@@ -67,7 +67,7 @@ def serve(
     server = RupServer(
         root=root,
         base_url=base_url,
-        smtp=_place("--smtp", smtp),
+        smtp=_address("--smtp", smtp),
         db=db,
         sender=sender,
         latencies=tuple(read_unit(unit) or unit.strip() for unit in latencies.split(",") if unit.strip()),
@@ -76,7 +76,7 @@ def serve(
         smtp_user=user,
         smtp_password=password,
     )
-    host, port = _place("--listen", listen)
+    host, port = _address("--listen", listen)
 
     async def run() -> int:
         Signals()
@@ -86,8 +86,8 @@ def serve(
     return run_async(run())
 
 
-def _place(option: str, text: str) -> tuple[str, int]:
-    place = host_and_port(text)
-    if place is None:
+def _address(option: str, text: str) -> tuple[str, int]:
+    address = host_and_port(text)
+    if address is None:
         raise UsageError(f"{option}: {text}: give HOST:PORT, such as 127.0.0.1:8025")
-    return place
+    return address

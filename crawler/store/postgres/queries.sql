@@ -249,12 +249,12 @@ WITH able AS (
         WHERE site_id = s.id AND due_at > 0 AND due_at <= :until AND depth < :below_depth)
     ELSE EXISTS (SELECT FROM frontier
       WHERE site_id = s.id AND due_at <= :until AND is_revisit = 1) END),
-placed AS (
+ordered AS (
   SELECT id, group_id, row_number() OVER (PARTITION BY group_id ORDER BY id) - 1 AS place,
     count(*) OVER (PARTITION BY group_id) AS sites FROM able),
 turned AS (
   SELECT p.id, p.group_id, (place + sites - floor(:until / greatest(1.0, g.pause_s))::bigint % sites) % sites AS nth
-  FROM placed p JOIN politeness_group g ON g.id = p.group_id),
+  FROM ordered p JOIN politeness_group g ON g.id = p.group_id),
 chosen AS MATERIALIZED (SELECT * FROM turned WHERE nth < :limit)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rests,
   s.probe, s.closed_at,
@@ -446,8 +446,8 @@ WHERE table_schema = current_schema() AND table_name = :table ORDER BY ordinal_p
 SELECT DISTINCT proname::text AS proname FROM pg_catalog.pg_proc
 WHERE provolatile = 'v' AND proname = ANY(:words::name[]) ORDER BY 1;
 
--- name: reading_role
--- What is known of the role :role: one row, also if there is no such role.
+-- name: reader_role
+-- The facts about the role :role: one row, also if there is no such role.
 SELECT count(*) > 0 AS exists, coalesce(bool_or(rolsuper), false) AS is_superuser,
   coalesce(bool_or(pg_has_role(rolname, (SELECT relowner FROM pg_catalog.pg_class
     WHERE oid = 'politeness_group'::regclass), 'MEMBER')), false) AS is_owner

@@ -26,7 +26,7 @@ async def grant_reader(url: str, role: str, password: str | None) -> bool:
     read = Queries(database.execute_fetchall, load_queries("postgres"))
     try:
         await ensure_schema(database, may_make=False)
-        (found,) = await read.fetch("reading_role", role=role)
+        (found,) = await read.fetch("reader_role", role=role)
         if found.is_superuser or found.is_owner:
             kind = "a superuser" if found.is_superuser else "an owner of the store, or a member of its owner"
             raise UsageError(Argument("role", role), f": {kind}, which can do more than read; choose another role")

@@ -82,8 +82,8 @@ class _Bodies(Bodies):
 class _Control(Control):
     """Here a heartbeat belongs to a worker: processes on two machines may have the same number."""
 
-    def __init__(self, workers: Workers, *parts: Any) -> None:
-        super().__init__(*parts)
+    def __init__(self, workers: Workers, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._workers = workers
 
     def _beat_row(self, beat: Beat) -> dict[str, object]:
@@ -128,7 +128,7 @@ class PostgresStore(Store):
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
         self.control = _Control(self._workers, self._access, self._read)
-        self._make_parts()
+        self._make_sections()
 
     @classmethod
     async def open(
@@ -182,7 +182,7 @@ class PostgresStore(Store):
     async def commit(self, batch: CommitBatch) -> CommitResult:
         if bodies := bodies_of(batch):
             stored = await super()._retry(lambda: self.bodies.stored(bodies))
-            await self._put(stored if self.bodies.place is None else dict.fromkeys(stored))
+            await self._put(stored if self.bodies.location is None else dict.fromkeys(stored))
         if preferences := set_rows(batch.outcomes):
             await self._put_preferences(preferences)
         # The pages of a site have the same answer, so most commits need no transaction for them.
@@ -295,7 +295,7 @@ class PostgresStore(Store):
             answered_at = boot_s()
             self._clock.follow(server_now, server_now + answered_at - asked_at, answered_at)
 
-    # --- reading ------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------
 
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
         if isinstance(sql, UserSql):
@@ -306,9 +306,9 @@ class PostgresStore(Store):
         return self._reader.deadline(seconds)
 
     async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
-        async with self._reading():
+        async with self._read_only_transaction():
             if isinstance(sql, UserSql):
-                await self._require_reading(sql)
+                await self._require_read_only(sql)
             cursor = await self._reader.open_cursor(sql, parameters)
             while batch := await self._reader.fetch_from(cursor, _ROWS_AT_ONCE):
                 for row in named(batch):
@@ -373,14 +373,14 @@ class PostgresStore(Store):
 
     async def _user_records(self, sql: UserSql, parameters: Any) -> list[Any]:
         async def attempt() -> list[Any]:
-            async with self._reading():
-                await self._require_reading(sql)
+            async with self._read_only_transaction():
+                await self._require_read_only(sql)
                 return await self._reader.fetch_records(sql, parameters)
 
         return await (attempt() if self._reader.is_in_transaction() else self._retry(attempt))
 
     @asynccontextmanager
-    async def _reading(self) -> AsyncIterator[None]:
+    async def _read_only_transaction(self) -> AsyncIterator[None]:
         """A transaction that only reads; the one that is open already, if there is one."""
         if self._reader.is_in_transaction():
             yield
@@ -392,7 +392,7 @@ class PostgresStore(Store):
             with suppress(StoreError):
                 await self._reader.execute("ROLLBACK")
 
-    async def _require_reading(self, sql: UserSql) -> None:
+    async def _require_read_only(self, sql: UserSql) -> None:
         """Raise :class:`UsageError` for a statement that does more than read (:mod:`crawler.store.postgres.user_sql`).
 
         PostgreSQL compiles it as one statement, in a transaction that only reads.

@@ -1,4 +1,4 @@
-"""What answers have in common, stored once each: the headers that are kept, the address, the version of TLS.
+"""The facts that many answers share, stored once each: the headers that are kept, the address, the version of TLS.
 
 The pages of a site often share these. So a page names the number of its answer, which is made from the content, as it
 names its preferences (:mod:`crawler.store.sql.preferences`).

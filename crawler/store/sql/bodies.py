@@ -1,4 +1,4 @@
-"""The bodies of pages: in the database, or at a place outside of it (:mod:`crawler.store.outside_bodies`)."""
+"""The bodies of pages: in the database, or at a location outside of it (:mod:`crawler.store.outside_bodies`)."""
 
 from __future__ import annotations
 
@@ -37,52 +37,52 @@ async def find_url(read: Queries, url: str) -> int | None:
 
 
 class Bodies(StoreSection):
-    """The bodies of pages, in the database or at a place outside of it."""
+    """The bodies of pages, in the database or at a location outside of it."""
 
     _outside: OutsideBodies | None = None  # None: all bodies are in the database
     _patience_s = 0.0
 
     async def open(self, patience_s: float) -> None:
-        """Find the place of the bodies. A worker waits ``patience_s`` seconds for an object store that is away."""
+        """Find the location of the bodies. A worker waits ``patience_s`` seconds for an object store that is away."""
         self._patience_s = patience_s
-        for row in await self._read.fetch("body_place"):
-            self._outside = OutsideBodies(row.place, row.store_id, patience_s)
+        for row in await self._read.fetch("body_location"):
+            self._outside = OutsideBodies(row.location, row.store_id, patience_s)
 
     @property
     def away_s(self) -> float | None:
-        """For how long the place has not answered, in seconds; ``None`` if it answers, or if there is none."""
+        """For how long the location has not answered, in seconds; ``None`` if it answers, or if there is none."""
         return None if self._outside is None else self._outside.away_s
 
     def give_up(self) -> None:
-        """Wait for the place no longer."""
+        """Wait for the location no longer."""
         if self._outside is not None:
             self._outside.give_up()
 
     @property
-    def place(self) -> str | None:
-        """The place of the bodies outside the database, a folder or ``s3://bucket/prefix``; ``None``: there is none."""
-        return None if self._outside is None else self._outside.place
+    def location(self) -> str | None:
+        """The folder or ``s3://bucket/prefix`` of the bodies outside the database; ``None``: there is none."""
+        return None if self._outside is None else self._outside.location
 
-    async def keep_in(self, place: str) -> None:
-        """From now on keep bodies at ``place``, a folder or ``s3://bucket/prefix``; "" leaves the place as it is.
+    async def keep_in(self, location: str) -> None:
+        """From now on keep bodies at ``location``, a folder or ``s3://bucket/prefix``; "" leaves the location as it is.
 
         Bodies that are in the database stay there. Raises :class:`crawler.errors.UsageError` if this store has another
-        place, and :class:`crawler.errors.StoreError` if the place cannot be used or is not the one that it was.
+        location, and :class:`crawler.errors.StoreError` if the location cannot be used or is not the one that it was.
         """
-        place = absolute(place)
+        location = absolute(location)
         if self._outside is not None:
-            if place not in ("", self._outside.place):
+            if location not in ("", self._outside.location):
                 raise UsageError(
-                    f"the bodies of {self._name} are in {self._outside.place}; leave the setting out",
+                    f"the bodies of {self._name} are in {self._outside.location}; leave the setting out",
                     key="store.bodies",
-                    value=place,
+                    value=location,
                 )
             await self._outside.require_registered()
-        elif place:
-            outside = OutsideBodies(place, secrets.token_hex(16), self._patience_s)
+        elif location:
+            outside = OutsideBodies(location, secrets.token_hex(16), self._patience_s)
             await outside.register(self._name)
             async with self._writing():
-                await self._sql.execute("set_body_place", place=place, store_id=outside.store_id)
+                await self._sql.execute("set_body_location", location=location, store_id=outside.store_id)
             self._outside = outside
 
     async def of_page(self, url: str, version: int | None = None) -> bytes | None:
@@ -96,7 +96,7 @@ class Bodies(StoreSection):
         rows = await self._read.fetch("bodies", numbers=json.dumps(list(numbers)))
         stored = {row.sha256: row.data for row in rows}
         if outside := [sha256 for sha256, data in stored.items() if data is None]:
-            assert self._outside is not None, "open has found their place"
+            assert self._outside is not None, "open has found their location"
             stored |= await self._outside.get(outside)
         return await asyncio.to_thread(lambda: {row.id: self._decoded(row.sha256, stored[row.sha256]) for row in rows})
 
@@ -114,9 +114,9 @@ class Bodies(StoreSection):
         return stored
 
     async def sweep(self) -> Swept:
-        """Delete the bodies at the place that no page names, such as those of a commit that a crash prevented.
+        """Delete the bodies at the location that no page names, such as those of a commit that a crash prevented.
 
-        :meth:`Runs.recover` goes before it. Raises :class:`crawler.errors.UsageError` if there is no such place, if
+        :meth:`Runs.recover` goes before it. Raises :class:`crawler.errors.UsageError` if there is no such location, if
         another store keeps bodies there, and if a crawl is at work.
         """
         if self._outside is None:
@@ -124,12 +124,12 @@ class Bodies(StoreSection):
         await self._outside.require_registered()
         if others := await self._outside.others():
             raise UsageError(
-                f"{self._outside.place}: other stores keep their bodies here too, and may name what this one does not "
-                f"({', '.join(others[:3])}); if they are gone, delete these objects and sweep again"
+                f"{self._outside.location}: other stores keep their bodies here too, and may name what this one does "
+                f"not ({', '.join(others[:3])}); if they are gone, delete these objects and sweep again"
             )
         seen, unfinished = 0, list[str]()
-        async for hashes, parts in self._outside.listed():
-            unfinished += parts
+        async for hashes, partial in self._outside.listed():
+            unfinished += partial
             seen += len(hashes)
             if hashes:
                 rows = await self._read.fetch("outside_between", first=hashes[0], last=hashes[-1])
@@ -155,7 +155,7 @@ class Bodies(StoreSection):
         """As :meth:`delete_dropped`; raises :class:`UsageError` if other stores prevent it."""
         if others := await self._delete_dropped():
             raise UsageError(
-                f"{self.place}: the store has forgotten, but the bodies are still here, because other stores "
+                f"{self.location}: the store has forgotten, but the bodies are still here, because other stores "
                 f"keep theirs here too ({', '.join(others[:3])}); if they are gone, delete these objects, and "
                 f"`crawler store sweep{db_argument(self._name)}` deletes the bodies"
             )

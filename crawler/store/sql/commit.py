@@ -307,7 +307,7 @@ class Committer:
 
     async def _insert_bodies(self, bodies: Sequence[Body]) -> None:
         """Store bodies; if they are kept outside, only their hashes."""
-        kept = [(b.gzipped, b.plain) if self._bodies.place is None else (None, None) for b in bodies]
+        kept = [(b.gzipped, b.plain) if self._bodies.location is None else (None, None) for b in bodies]
         await self._sql.execute_many(
             "insert_body",
             [

@@ -160,18 +160,20 @@ class Offers:
 
     async def numbers(self, urls: Iterable[str]) -> dict[str, int]:
         """The number of each URL that the store knows. Adds nothing."""
-        places = {url: split(url) for url in urls}
-        names = json.dumps(list({place.site for place in places.values()}))
+        split_urls = {url: split(url) for url in urls}
+        names = json.dumps(list({found.site for found in split_urls.values()}))
         sites = {row.name: row.id for row in await self._sql.fetch("sites_named", names=names)}
         key = await self._hash_key()
-        hashed = {url: url_number(sites[p.site], p.path, key) for url, p in places.items() if p.site in sites}
+        hashed = {url: url_number(sites[p.site], p.path, key) for url, p in split_urls.items() if p.site in sites}
         stored = {row.id: row for row in await self._stored(hashed.values())}
-        apart = {url for url, number in hashed.items() if number in stored and stored[number].path != places[url].path}
+        apart = {
+            url for url, number in hashed.items() if number in stored and stored[number].path != split_urls[url].path
+        }
         stored |= await self._stored_after(hashed[url] for url in apart)
         found: dict[str, int] = {}
         for url, number in hashed.items():
             for each in numbers_from(number) if url in apart else [number]:
-                if each in stored and stored[each].path == places[url].path:
+                if each in stored and stored[each].path == split_urls[url].path:
                     found[url] = each
         return found
 
@@ -283,25 +285,25 @@ class Offers:
     ) -> tuple[dict[int, dict[str, object]], dict[int, FoundOffer]]:
         """Divide offers into new rows and offers that are better than the stored URL; fills in ``numbers``.
 
-        Executes at most two statements that read URLs, whatever the paths are.
+        Executes at most two statements that read URLs, for any paths.
         """
-        places = {url: split(url) for url in fresh}
-        sites = await self.sites(place.site for place in places.values())
+        split_urls = {url: split(url) for url in fresh}
+        sites = await self.sites(found.site for found in split_urls.values())
         key = await self._hash_key()
-        hashed = {url: url_number(sites[place.site].site, place.path, key) for url, place in places.items()}
+        hashed = {url: url_number(sites[found.site].site, found.path, key) for url, found in split_urls.items()}
         stored = {row.id: row for row in await self._stored(hashed.values())}
         shared = {number for number, urls in Counter(hashed.values()).items() if urls > 1}
         apart = {
             url
             for url, number in hashed.items()
-            if number in shared or (number in stored and stored[number].path != places[url].path)
+            if number in shared or (number in stored and stored[number].path != split_urls[url].path)
         }
         stored |= await self._stored_after(hashed[url] for url in apart)
         inserts: dict[int, dict[str, object]] = {}
         better: dict[int, FoundOffer] = {}
         paths = {number: row.path for number, row in stored.items()}
         for url in sorted(fresh, key=apart.__contains__):  # those that have the number of their hash come first
-            (offer, found_on), path = fresh[url], places[url].path
+            (offer, found_on), path = fresh[url], split_urls[url].path
             candidates = numbers_from(hashed[url]) if url in apart else [hashed[url]]
             number = next((each for each in candidates if paths.setdefault(each, path) == path), None)
             if number is None:

@@ -260,7 +260,7 @@ WITH RECURSIVE way (site_id) AS (SELECT target_id FROM robots_wait WHERE site_id
 SELECT EXISTS (SELECT 1 FROM way WHERE site_id = :site_id) AS is_circle;
 
 -- name: abandon_robots_waits
--- What waits came from are answers that an earlier run has received: its sites are asked again.
+-- The waits came from answers that an earlier run has received: the sites of these waits are asked again.
 DELETE FROM robots_wait WHERE NOT EXISTS (SELECT 1 FROM worker WHERE ended_at IS NULL) RETURNING site_id, target_id;
 
 -- name: seed_states
@@ -268,7 +268,7 @@ DELETE FROM robots_wait WHERE NOT EXISTS (SELECT 1 FROM worker WHERE ended_at IS
 SELECT state, reason FROM urls_by_id WHERE seed = 1 AND reason_code <> 'other_part' GROUP BY 1, 2 ORDER BY count(*) DESC;
 
 -- name: seed_causes
--- What became of the seeds and the targets of their redirects that are no pages. A URL that was excluded for its target, as
+-- The outcomes of the seeds and the targets of their redirects that are no pages. A URL that was excluded for its target, as
 -- on a mirror, is left out: the target is a seed too.
 WITH RECURSIVE way (url_id) AS (
   SELECT url_id FROM urls_by_id WHERE seed = 1
@@ -438,11 +438,11 @@ SELECT 1 AS n FROM body_to_drop LIMIT 1;
 -- name: worker_at_work
 SELECT 1 AS n FROM worker WHERE ended_at IS NULL LIMIT 1;
 
--- name: body_place
-SELECT place, store_id FROM body_place;
+-- name: body_location
+SELECT location, store_id FROM body_location;
 
--- name: set_body_place
-INSERT INTO body_place (place, store_id) VALUES (:place, :store_id);
+-- name: set_body_location
+INSERT INTO body_location (location, store_id) VALUES (:location, :store_id);
 
 -- name: outside_between
 -- The bodies outside the database whose hashes are in a range.

@@ -52,8 +52,8 @@ class Samples(StoreSection):
             await self._sql.execute_many("insert_sample", (row._asdict() for row in rows))
             await self._sql.execute("drop_frame")
             for begin in range(0, len(frame), _FRAME_AT_ONCE):
-                part = frame[begin : begin + _FRAME_AT_ONCE]
-                await self._sql.execute_many("insert_frame_url", ({"url_id": number} for number in part))
+                batch = frame[begin : begin + _FRAME_AT_ONCE]
+                await self._sql.execute_many("insert_frame_url", ({"url_id": number} for number in batch))
             if draw.held_from is not None:
                 terms = {"sentence": ReasonCode.SAMPLE.sentence, "follows": draw.follows}
                 await self._sql.execute("exclude_not_drawn", held_from=draw.held_from, **terms)

@@ -276,9 +276,9 @@ CREATE TABLE main_text (                 -- the text of a body, read once for th
 
 CREATE TABLE body_to_drop (body_id INTEGER PRIMARY KEY);  -- bodies of pages that turned NOINDEX, not yet deleted
 
-CREATE TABLE body_place (                -- one row if bodies are kept outside the database
-  place TEXT NOT NULL,                   -- s3://bucket/prefix, or the absolute path of a folder
-  store_id TEXT NOT NULL                 -- names the object stores/… by which the place knows this store
+CREATE TABLE body_location (             -- one row if bodies are kept outside the database
+  location TEXT NOT NULL,                -- s3://bucket/prefix, or the absolute path of a folder
+  store_id TEXT NOT NULL                 -- names the object stores/… by which the location knows this store
 );
 
 CREATE TABLE object_to_delete (sha256 BLOB PRIMARY KEY) WITHOUT ROWID;  -- outside bodies that no row may name any more

@@ -1,4 +1,4 @@
-"""What each section of a store is made of: its connections, and the transactions in which it writes."""
+"""The base of the sections of a store: the connections, and the transactions in which a section writes."""
 
 from __future__ import annotations
 

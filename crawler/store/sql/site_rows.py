@@ -1,4 +1,4 @@
-"""What rows say of a site: the copy of robots.txt in force, and a mirror that is none."""
+"""Reads rows about a site: the copy of robots.txt in force, and a mirror that is none."""
 
 from __future__ import annotations
 

@@ -101,8 +101,8 @@ class Store(ABC):
     _politeness: PolitenessSettings
     _run_id = 0
 
-    def _make_parts(self) -> None:
-        """Make the parts that are the same for both databases."""
+    def _make_sections(self) -> None:
+        """Make the sections that are the same for both databases."""
         self._waits_for_room: Callable[[], bool] = lambda: False
         access, offers, readiness = self._access, self._offers, self._readiness
         self.revisits = Revisits(access, offers, readiness, self._revisits)
@@ -295,7 +295,7 @@ class Store(ABC):
         return None if row is None else row._asdict()
 
     async def computed(self) -> dict[Computed, bool]:
-        """What was computed from the crawl, and whether a page has been requested since, without 304, or forgotten."""
+        """The results computed from the crawl; True for each that is behind the pages, which have changed since."""
         rows = await self._read.fetch("computations")
         return {Computed(row.name): bool(row.is_behind) for row in rows}
 
@@ -386,7 +386,7 @@ class Store(ABC):
         await self._sql.execute("end_run", now=now, ended_code=end.code, ended_by=end.sentence, run_id=self._run_id)
 
     async def leave(self, now: float) -> None:
-        """End this worker's part in a run that stopped or failed before its crawl began.
+        """End this worker in a run that stopped or failed before its crawl began.
 
         Waits for nothing: if the database is away, the lease runs out.
         """
@@ -454,15 +454,15 @@ class Store(ABC):
         return [(State(row.state), row.reason) for row in await self._read.fetch("seed_states")]
 
     async def seed_causes(self) -> list[tuple[State, ReasonCode, str, int]]:
-        """What became of the seeds without a page, at the end of their redirects: (state, code, sentence, URLs)."""
+        """The outcomes of seeds without a page, at the end of their redirects: (state, code, sentence, URLs)."""
         rows = await self._read.fetch("seed_causes")
         return [(State(row.state), ReasonCode(row.reason_code), row.reason, row.urls) for row in rows]
 
     async def seeds(self) -> list[str]:
         return [row.url for row in await self._read.fetch("seeds")]
 
-    async def places(self) -> list[str]:
-        """What the scope is made from: the seeds, and the other addresses of the domains among them."""
+    async def scope_urls(self) -> list[str]:
+        """The URLs that define the scope: the seeds, and the other addresses of the domains among them."""
         return with_addresses(await self.seeds(), await self.domains())
 
     async def domains(self) -> list[str]:
@@ -647,7 +647,7 @@ class Store(ABC):
             await self._sql.execute_many("insert_content_mirror", rows)
         return len(rows)
 
-    # --- reading ------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------
 
     async def counts(self) -> Counts:
         row = await self._count("counts")

@@ -377,7 +377,7 @@ CREATE VIEW site_templates_by_id AS SELECT site_id, shingles FROM site_template;
 
 CREATE VIEW near_duplicates_by_id AS SELECT url_id, cluster_id, similarity FROM near_duplicate;
 
--- What was computed from the crawl, and whether a page was requested since that had changed (304 says that it had not),
+-- The results computed from the crawl, and whether a page was requested since that had changed (304 says that it had not),
 -- or pages were forgotten.
 CREATE VIEW computations_by_id AS
   SELECT name, last_request, last_request < 0 OR EXISTS (

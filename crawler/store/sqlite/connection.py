@@ -31,7 +31,7 @@ from crawler.private_files import PRIVATE, make_private
 from crawler.store.bodies import compress
 from crawler.store.named_rows import Parameters, named_rows
 from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
-from crawler.store.sqlite.reading import ReadingConnection
+from crawler.store.sqlite.read_only import ReadOnlyConnection
 from crawler.store.statements import ONLY_READS, Database
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
     target = _read_only_uri(path) if read_only else str(path)
     if not read_only and may_make:
         make_private(path)
-    factory = ReadingConnection if read_only else sqlite3.Connection
+    factory = ReadOnlyConnection if read_only else sqlite3.Connection
     opening = asyncio.ensure_future(aiosqlite.connect(target, uri=read_only, isolation_level=None, factory=factory))
     try:
         db = await asyncio.shield(opening)
@@ -151,8 +151,8 @@ async def close_with_control(db: aiosqlite.Connection, control_db: aiosqlite.Con
 
 
 async def fetch_rows(db: aiosqlite.Connection, path: Path, sql: str, parameters: Any = None) -> list[Any]:
-    """All rows of a query outside of a transaction, with the errors of :func:`reading`."""
-    async with reading(path):
+    """All rows of a query outside of a transaction, with the errors of :func:`read_errors`."""
+    async with read_errors(path):
         return list(await db.execute_fetchall(sql, parameters))
 
 
@@ -215,8 +215,8 @@ async def transaction(db: aiosqlite.Connection, path: Path) -> AsyncIterator[Non
 
 
 @asynccontextmanager
-async def reading(path: Path) -> AsyncIterator[None]:
-    """Turn an error of SQLite while reading into the error that a user sees."""
+async def read_errors(path: Path) -> AsyncIterator[None]:
+    """Turn an error of SQLite in a query into the error that a user sees."""
     try:
         yield
     except sqlite3.Error as error:
@@ -281,7 +281,7 @@ def is_held(path: Path) -> bool:
 
 
 def holder(lock: Path) -> str:
-    """Who holds the lock file, such as `` (crawler run, process 1234)``; "" if the system does not report it.
+    """The holder of the lock file, such as `` (crawler run, process 1234)``; "" if the system does not report it.
 
     The lock file itself cannot name its holder: each process that tries to lock it empties it.
     """

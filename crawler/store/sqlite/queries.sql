@@ -138,12 +138,12 @@ WITH able AS (
         AND depth < :below_depth)
     ELSE EXISTS (SELECT 1 FROM frontier INDEXED BY frontier_revisit WHERE site_id = s.id AND due_at <= :until
       AND is_revisit = 1) END),
-placed AS (
+ordered AS (
   SELECT id, group_id, row_number() OVER (PARTITION BY group_id ORDER BY id) - 1 AS place,
     count(*) OVER (PARTITION BY group_id) AS sites FROM able),
 chosen AS MATERIALIZED (
-  SELECT placed.id, (place + sites - CAST(:until / max(1.0, g.pause_s) AS INTEGER) % sites) % sites AS nth
-  FROM placed CROSS JOIN politeness_group g ON g.id = group_id WHERE nth < :limit)
+  SELECT ordered.id, (place + sites - CAST(:until / max(1.0, g.pause_s) AS INTEGER) % sites) % sites AS nth
+  FROM ordered CROSS JOIN politeness_group g ON g.id = group_id WHERE nth < :limit)
 SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rests,
   s.probe, s.closed_at,
   (SELECT json_group_array(json_object('id', u.id, 'path', u.path, 'depth', u.depth, 'attempts', u.attempts, 'hops',

@@ -33,7 +33,7 @@ from crawler.store.sqlite.connection import (
     is_held,
     lock_store,
     open_with_control,
-    reading,
+    read_errors,
     require_usable,
     rows_of,
     transaction,
@@ -91,7 +91,7 @@ class SqliteStore(Store):
         self._revisits = _Revisits(db, queries, sql, self._offers)
         self._access = Access(self.name, sql, self._read, self._writing, self._retry)
         self.bodies = Bodies(self._access)
-        self._make_parts()
+        self._make_sections()
         self._file = (path.stat().st_dev, path.stat().st_ino)
         self._cache_kib = 0
         self._mutex = asyncio.Lock()  # one transaction at a time on the one connection
@@ -136,10 +136,10 @@ class SqliteStore(Store):
     def name(self) -> str:
         return str(self._path)
 
-    # --- reading ------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------
 
     async def query(self, sql: str, parameters: Parameters = ()) -> list[dict[str, Any]]:
-        async with reading(self._path):
+        async with read_errors(self._path):
             cursor = await self._db.execute(sql, cast(Any, parameters))
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
@@ -148,7 +148,7 @@ class SqliteStore(Store):
         return interrupting(self._db, seconds)
 
     async def rows(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[Any, None]:
-        async with reading(self._path), aclosing(rows_of(self._db, sql, parameters)) as found:
+        async with read_errors(self._path), aclosing(rows_of(self._db, sql, parameters)) as found:
             async for row in found:
                 yield row
 
@@ -179,7 +179,7 @@ class SqliteStore(Store):
     # --- for Store -------------------------------------------------------------------------
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
-        if self.bodies.place is not None and (bodies := bodies_of(batch)):
+        if self.bodies.location is not None and (bodies := bodies_of(batch)):
             await self._retry(lambda: self.bodies.stored(bodies))
         return await super().commit(batch)
 

@@ -183,7 +183,7 @@ async def test_the_rules_of_a_file_are_those_of_its_reading_here(pool: ParserPoo
     body = b"User-agent: *\n" + b"".join(line.replace(b"%d", str(n).encode()) for n in range(2_000))
     question = robots(body, ("intra*",))
     there, here = await pool.read_robots(question), read_robots(question)
-    assert replace(there, parts=()) == replace(here, parts=())
+    assert replace(there, rule_sets=()) == replace(here, rule_sets=())
     assert there.size == here.size
     paths = ("/", "/7", "/3x4x", "/caf%C3%A9%E912?12", "/robots.txt")
     assert [there.verdict(path) for path in paths] == [here.verdict(path) for path in paths]

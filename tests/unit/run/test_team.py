@@ -11,7 +11,7 @@ import pytest
 from crawler.clock import SystemClock
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.team import Team
-from crawler.run.worker import Part
+from crawler.run.worker import Assignment
 from crawler.settings.loading import settings_from
 
 HOUR_S = 3600.0
@@ -32,10 +32,10 @@ class Drowsy:
 
 
 def test_a_worker_counts_no_max_time_from_its_own_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[Part] = []
+    sent: list[Assignment] = []
     process = SimpleNamespace(stdin=object())
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: process)
-    monkeypatch.setattr(Part, "send", lambda part, _: sent.append(part))
+    monkeypatch.setattr(Assignment, "send", lambda part, _: sent.append(part))
     settings = settings_from({"limits.max_time": 10, "limits.concurrency": 5, "workers.count": 2}, source="test")
     team = Team(settings, SimpleNamespace(run_id=7, lock_fds=tuple), SystemClock(), print)  # type: ignore[arg-type]
     for place in range(2):

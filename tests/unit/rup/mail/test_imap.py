@@ -7,21 +7,21 @@ from pathlib import Path
 import pytest
 
 from crawler.errors import UsageError
-from crawler.rup.mail.imap import ImapPlace, read_password, read_place
+from crawler.rup.mail.imap import ImapFolder, read_folder, read_password
 
 
 @pytest.mark.parametrize(
-    ("url", "place"),
+    ("url", "folder"),
     [
-        ("imaps://me@mail.example.org", ImapPlace("mail.example.org", 993, True, "me", "INBOX")),
-        ("imaps://me%40b.org@h:1993/Lists/rup", ImapPlace("h", 1993, True, "me@b.org", "Lists/rup")),
-        ("imap://me@127.0.0.1/a%20b", ImapPlace("127.0.0.1", 143, False, "me", "a b")),
-        ("imap://me@mail.localhost", ImapPlace("mail.localhost", 143, False, "me", "INBOX")),
-        ("imap://me@[::1]:1143", ImapPlace("::1", 1143, False, "me", "INBOX")),
+        ("imaps://me@mail.example.org", ImapFolder("mail.example.org", 993, True, "me", "INBOX")),
+        ("imaps://me%40b.org@h:1993/Lists/rup", ImapFolder("h", 1993, True, "me@b.org", "Lists/rup")),
+        ("imap://me@127.0.0.1/a%20b", ImapFolder("127.0.0.1", 143, False, "me", "a b")),
+        ("imap://me@mail.localhost", ImapFolder("mail.localhost", 143, False, "me", "INBOX")),
+        ("imap://me@[::1]:1143", ImapFolder("::1", 1143, False, "me", "INBOX")),
     ],
 )
-def test_a_place_is_read_from_its_url(url: str, place: ImapPlace) -> None:
-    assert read_place(url) == place
+def test_a_place_is_read_from_its_url(url: str, folder: ImapFolder) -> None:
+    assert read_folder(url) == folder
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_place_is_read_from_its_url(url: str, place: ImapPlace) -> None:
 )
 def test_a_place_that_is_none_or_not_safe_is_refused(url: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        read_place(url)
+        read_folder(url)
 
 
 def test_the_password_comes_from_the_environment_or_from_a_file(tmp_path: Path) -> None:

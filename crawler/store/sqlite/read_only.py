@@ -22,7 +22,7 @@ _FUNCTIONS_THAT_LOAD = {"load_extension", "fts3_tokenizer"}
 _TABLE_FUNCTIONS = ("json_each", "json_tree", "pragma_")
 
 
-class ReadingConnection(sqlite3.Connection):
+class ReadOnlyConnection(sqlite3.Connection):
     """A connection to a file that was opened to be read.
 
     SQLite asks :meth:`_authorize` for each action of a statement when it compiles the statement. No statement may open

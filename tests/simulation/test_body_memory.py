@@ -1,0 +1,37 @@
+"""A crawl gives the memory for large bodies back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from crawler.demo.pages import Page
+from tests.simulation.crawls import Options, session
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import VirtualClock, run_virtual
+
+
+class Memory:
+    """Notes the groups whose memory is given back."""
+
+    def __init__(self) -> None:
+        self.released: set[str] = set()
+        self.is_connected = False
+
+    def on_wait(self, body_waits: Callable[[str], None]) -> None:
+        self.is_connected = True
+
+    def release(self, group: str) -> None:
+        self.released.add(group)
+
+
+def test_the_engine_releases_the_memory_of_each_group(db_path: Path) -> None:
+    memory = Memory()
+
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, {"a.test": {"/": Page("text")}})
+        async with session(clock, db_path, web, ["http://a.test/"], Options(), memory=memory) as (run, _):
+            await run.run()
+
+    run_virtual(main)
+    assert (memory.is_connected, memory.released) == (True, {"a.test"})
