@@ -530,11 +530,10 @@ class Gate:
         The lag of the own event loop is no slowness of the server: the pause does not count it, and the log says it.
         :meth:`send` wakes those that wait for the slot as soon as it goes on.
         """
-        lag_s = self._lag.in_answer(answer.started_at, answer.finished_at)
-        if (waits_s := self._bench.charge(ticket.domain, answer.loop_s, self._clock.now())) > 0:
+        lag_s, now = self._lag.in_answer(answer.started_at, answer.finished_at), self._clock.now()
+        if (waits_s := self._bench.charge(ticket.domain, answer.loop_s, now)) > 0:
             operator_log.loop_taken(ticket.domain, answer.loop_s, waits_s)
         before = self._bench.pace(permit.group)
-        now = self._clock.now()
         pace = self._bench.done(ticket, now, facts_of(answer, lag_s), permit.site_id, permit.crawl_delay_s)
         if isinstance(answer, Failed):
             operator_log.request_failed(request.shown_url or request.url, answer)
@@ -543,7 +542,7 @@ class Gate:
         if self._lease is not None:
             over_at = self._lease.over_by(answer.started_at, over_at)
         self._log.add_request(_row(request, permit, answer, over_at, lag_s), permit.group, pace)
-        self._connections.expect(permit.group, self.wait_s(permit.group))
+        self._connections.expect(permit.group, pace.next_at - now)
 
 
 class _Reading:
