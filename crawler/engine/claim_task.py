@@ -60,7 +60,7 @@ class ClaimTask:
                 return False
             if queued.site_id in self._deferred:
                 continue
-            while (early_s := queued.due_at - context.clock.now()) > 0:
+            while queued.due_at and (early_s := queued.due_at - context.clock.now()) > 0:
                 await context.gate.wait_while_open(context.clock.sleep(early_s))
             try:
                 await self._process(queued)

@@ -410,9 +410,10 @@ class Gate:
             address = await self._wait_to_send(ticket)
             if self.is_blocked(request.url):
                 raise Blocked
-            if self._clock.now() >= permit.valid_until:
+            now = self._clock.now()
+            if now >= permit.valid_until:
                 return None
-            answer = await self._fetch(request.sent_to(address, permit.group, fresh=fresh), permit, ticket)
+            answer = await self._fetch(request.sent_to(address, permit.group, fresh=fresh), permit, ticket, now)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)
                 if self._book.refused(ticket.host, address) and len(refusals) < _MOST_ADDRESSES:
@@ -424,14 +425,13 @@ class Gate:
             self._settle(request, permit, ticket, answer)
             return answer
 
-    async def _fetch(self, request: Request, permit: FetchPermit, ticket: Ticket) -> FetchResult:
+    async def _fetch(self, request: Request, permit: FetchPermit, ticket: Ticket, now: float) -> FetchResult:
         """Send a request that may go. One that is cancelled, or fails with an error of the fetcher, is logged."""
-        started_at = self._clock.now()
         self._in_flight += 1
         try:
             return await self._fetcher.fetch(request)
         except BaseException as error:
-            self._settle(request, permit, ticket, _no_answer(request, started_at, self._clock.now(), error))
+            self._settle(request, permit, ticket, _no_answer(request, now, self._clock.now(), error))
             raise
         finally:
             self._in_flight -= 1

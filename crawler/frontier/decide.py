@@ -30,7 +30,7 @@ from crawler.model import (
     RobotsAction,
     RobotsCopy,
     State,
-    header,
+    validators,
 )
 from crawler.preferences.purposes import UsePurpose, first_refusal, sentence_of
 from crawler.reasons import DNS_KINDS, ErrorKind, Reason, ReasonCode
@@ -309,7 +309,7 @@ def _page(
 ) -> Outcome:
     """The outcome of a page. A page that could not be read gets no validators: the next visit fetches it in full."""
     depth = queued.depth + 1
-    etag, last_modified = header(result.headers, "etag"), header(result.headers, "last-modified")
+    etag, last_modified = validators(result.headers) if facts.is_read else (None, None)
     page = FetchedPage(
         status=result.status,
         content_type=result.content_type,
@@ -317,8 +317,8 @@ def _page(
         facts=facts,
         body=Body(facts.body_sha256, result.plain, result.gzipped) if facts.index else None,
         body_bytes=facts.body_bytes,
-        etag=etag if facts.is_read else None,
-        last_modified=last_modified if facts.is_read else None,
+        etag=etag,
+        last_modified=last_modified,
         answer=answer,
     )
     offers = scope.link_offers(facts.links, depth)
