@@ -154,6 +154,11 @@ def split(canonical: str) -> SiteAndPath:
     return SiteAndPath(canonical[:slash], canonical[slash:])
 
 
+def path_of(canonical: str) -> str:
+    """The path of a canonical URL with its query."""
+    return canonical[canonical.index("/", 8) :]
+
+
 def host_of(site: str) -> str:
     """The host of a site or canonical URL, without its port; IPv6 without brackets."""
     netloc = site.partition("://")[2].partition("/")[0]

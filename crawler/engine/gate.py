@@ -36,7 +36,7 @@ from crawler.reasons import ErrorKind, WaitReason
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import ClaimedSite, RequestRow
-from crawler.url import host_of, split
+from crawler.url import host_of, path_of
 
 #: The number of addresses that one request is tried with, if no connection to those before is possible.
 _MOST_ADDRESSES = 4
@@ -580,7 +580,7 @@ def shown_location(request: Request, answer: Redirected) -> str:
 def _row(request: Request, permit: FetchPermit, answer: FetchResult, over_at: float, lag_s: float) -> RequestRow:
     return RequestRow(
         site_id=permit.site_id,
-        path=split(request.shown_url or request.url).path,
+        path=path_of(request.shown_url or request.url),
         purpose=request.purpose,
         started_at=answer.started_at,
         finished_at=over_at,

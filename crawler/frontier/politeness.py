@@ -138,7 +138,10 @@ class PauseFacts(NamedTuple):
     @property
     def took_s(self) -> float:
         """How long the server took, in seconds: without the lag of the crawler."""
-        return max(0.0, self.finished_at - self.started_at - max(0.0, self.lag_s))
+        took_s = self.finished_at - self.started_at
+        if self.lag_s > 0:
+            took_s -= self.lag_s
+        return took_s if took_s > 0 else 0.0
 
     @property
     def is_trouble(self) -> bool:
