@@ -255,6 +255,15 @@ def header(headers: Headers, name: str) -> str | None:
     return None
 
 
+def validators(headers: Headers) -> tuple[str | None, str | None]:
+    """The first ``ETag`` and the first ``Last-Modified`` (RFC 9110, 8.8), or ``None``."""
+    found: dict[str, str] = {}
+    for key, value in headers:
+        if key[:1] in "EeLl":
+            found.setdefault(key.lower(), value)
+    return found.get("etag"), found.get("last-modified")
+
+
 def header_values(headers: Headers, name: str) -> Iterator[str]:
     """Every value of a header, in order."""
     wanted = name.lower()

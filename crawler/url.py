@@ -154,10 +154,15 @@ def split(canonical: str) -> SiteAndPath:
     return SiteAndPath(canonical[:slash], canonical[slash:])
 
 
+def path_of(canonical: str) -> str:
+    """The path of a canonical URL with its query."""
+    return canonical[canonical.index("/", 8) :]
+
+
 def host_of(site: str) -> str:
     """The host of a site or canonical URL, without its port; IPv6 without brackets."""
     netloc = site.partition("://")[2].partition("/")[0]
-    if netloc.startswith("["):
+    if netloc[:1] == "[":
         return netloc[1:].partition("]")[0]
     return netloc.partition(":")[0]
 
@@ -165,6 +170,8 @@ def host_of(site: str) -> str:
 def foreign_port(site: str) -> int | None:
     """The port of a site or canonical URL if another service than the web has it (:data:`FOREIGN_PORTS`), else None."""
     netloc = site.partition("://")[2].partition("/")[0]
+    if ":" not in netloc:
+        return None
     port = netloc.rpartition("]")[2].partition(":")[2]
     return int(port) if port and int(port) in FOREIGN_PORTS else None
 

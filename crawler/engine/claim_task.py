@@ -16,7 +16,7 @@ from crawler.frontier.revisit_outcome import after_refusal
 from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import Claim, ClaimedSite, RobotsTarget
-from crawler.url import split
+from crawler.url import path_of
 
 
 class ClaimTask:
@@ -62,7 +62,7 @@ class ClaimTask:
                 return False
             if queued.site_id in self._deferred:
                 continue
-            while (early_s := queued.due_at - context.clock.now()) > 0:
+            while queued.due_at and (early_s := queued.due_at - context.clock.now()) > 0:
                 await context.gate.wait_while_open(context.clock.sleep(early_s))
             try:
                 await self._process(queued)
@@ -139,7 +139,7 @@ class ClaimTask:
         context.rules_cache.require_reader(site.name, site.copy, self._claim.group)
         rules = await context.rules_cache.rules(site.name, site.copy)
         main = None if rules is None or rules.main_site is None else context.main_sites.main_of(site.name)
-        path, purposes = split(queued.url).path, context.policy.purposes
+        path, purposes = path_of(queued.url), context.policy.purposes
         decision = before_fetch(queued, site.copy, rules, path, context.scope, main, purposes)
         match decision:
             case Outcome():

@@ -36,7 +36,7 @@ from crawler.reasons import ErrorKind, WaitReason
 from crawler.robots.http_dates import retry_after_s
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import ClaimedSite, RequestRow
-from crawler.url import host_of, split
+from crawler.url import host_of, path_of
 
 #: The number of addresses that one request is tried with, if no connection to those before is possible.
 _MOST_ADDRESSES = 4
@@ -410,9 +410,10 @@ class Gate:
             address = await self._wait_to_send(ticket)
             if self.is_blocked(request.url):
                 raise Blocked
-            if self._clock.now() >= permit.valid_until:
+            now = self._clock.now()
+            if now >= permit.valid_until:
                 return None
-            answer = await self._fetch(request.sent_to(address, permit.group, fresh=fresh), permit, ticket)
+            answer = await self._fetch(request.sent_to(address, permit.group, fresh=fresh), permit, ticket, now)
             if isinstance(answer, Failed) and answer.unsent and address is not None:
                 refusals.append(answer)
                 if self._book.refused(ticket.host, address) and len(refusals) < _MOST_ADDRESSES:
@@ -424,14 +425,13 @@ class Gate:
             self._settle(request, permit, ticket, answer)
             return answer
 
-    async def _fetch(self, request: Request, permit: FetchPermit, ticket: Ticket) -> FetchResult:
+    async def _fetch(self, request: Request, permit: FetchPermit, ticket: Ticket, now: float) -> FetchResult:
         """Send a request that may go. One that is cancelled, or fails with an error of the fetcher, is logged."""
-        started_at = self._clock.now()
         self._in_flight += 1
         try:
             return await self._fetcher.fetch(request)
         except BaseException as error:
-            self._settle(request, permit, ticket, _no_answer(request, started_at, self._clock.now(), error))
+            self._settle(request, permit, ticket, _no_answer(request, now, self._clock.now(), error))
             raise
         finally:
             self._in_flight -= 1
@@ -530,11 +530,10 @@ class Gate:
         The lag of the own event loop is no slowness of the server: the pause does not count it, and the log says it.
         :meth:`send` wakes those that wait for the slot as soon as it goes on.
         """
-        lag_s = self._lag.in_answer(answer.started_at, answer.finished_at)
-        if (waits_s := self._bench.charge(ticket.domain, answer.loop_s, self._clock.now())) > 0:
+        lag_s, now = self._lag.in_answer(answer.started_at, answer.finished_at), self._clock.now()
+        if (waits_s := self._bench.charge(ticket.domain, answer.loop_s, now)) > 0:
             operator_log.loop_taken(ticket.domain, answer.loop_s, waits_s)
         before = self._bench.pace(permit.group)
-        now = self._clock.now()
         pace = self._bench.done(ticket, now, facts_of(answer, lag_s), permit.site_id, permit.crawl_delay_s)
         if isinstance(answer, Failed):
             operator_log.request_failed(request.shown_url or request.url, answer)
@@ -543,7 +542,7 @@ class Gate:
         if self._lease is not None:
             over_at = self._lease.over_by(answer.started_at, over_at)
         self._log.add_request(_row(request, permit, answer, over_at, lag_s), permit.group, pace)
-        self._connections.expect(permit.group, self.wait_s(permit.group))
+        self._connections.expect(permit.group, pace.next_at - now)
 
 
 class _Reading:
@@ -581,7 +580,7 @@ def shown_location(request: Request, answer: Redirected) -> str:
 def _row(request: Request, permit: FetchPermit, answer: FetchResult, over_at: float, lag_s: float) -> RequestRow:
     return RequestRow(
         site_id=permit.site_id,
-        path=split(request.shown_url or request.url).path,
+        path=path_of(request.shown_url or request.url),
         purpose=request.purpose,
         started_at=answer.started_at,
         finished_at=over_at,

@@ -298,6 +298,8 @@ class ParserPool:
         Thousands may wait, and a document that has been answered makes room for one. If all woke, nearly all would find
         no room, each time. Those that are woken may bring no document, so others are looked at soon afterwards, too.
         """
+        if not self._without_room:
+            return
         for _ in range(min(_WOKEN_AT_ONCE, len(self._without_room))):
             domain = next(iter(self._without_room))
             event = self._without_room.pop(domain)

@@ -100,7 +100,7 @@ class _Line(Generic[D]):
     """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[tuple[float, int], D]] = []
+        self.heap: list[tuple[tuple[float, int], D]] = []  # those that wait, and some that nobody waits for any more
         self._numbers = count()
         self._last_tags: dict[str, float] = {}  # by domain, as long as one is higher than self._now
         self._waiting: dict[str, int] = {}  # documents, by domain
@@ -118,27 +118,27 @@ class _Line(Generic[D]):
 
     def put_back(self, document: D) -> None:
         """Add a document again, in its old place."""
-        heappush(self._heap, (document.tag, document))
+        heappush(self.heap, (document.tag, document))
         self._waiting[document.domain] = self._waiting.get(document.domain, 0) + 1
 
     def remove(self, unwanted: Callable[[D], bool]) -> list[D]:
         """Remove some documents, and return them in their order. It costs O(n)."""
-        removed = sorted(entry for entry in self._heap if unwanted(entry[1]))
+        removed = sorted(entry for entry in self.heap if unwanted(entry[1]))
         if removed:
-            self._heap = [entry for entry in self._heap if not unwanted(entry[1])]
-            heapify(self._heap)
-            self._waiting = dict(Counter(document.domain for _, document in self._heap))
-            self._last_tags = {document.domain: tag for (tag, _), document in sorted(self._heap)}
+            self.heap = [entry for entry in self.heap if not unwanted(entry[1])]
+            heapify(self.heap)
+            self._waiting = dict(Counter(document.domain for _, document in self.heap))
+            self._last_tags = {document.domain: tag for (tag, _), document in sorted(self.heap)}
         return [document for _, document in removed]
 
     def first(self) -> D | None:
         """The next document; those that nobody waits for any more are dropped."""
-        while self._heap and self._heap[0][1].state is State.OVER:
+        while self.heap and self.heap[0][1].state is State.OVER:
             self.take()
-        return self._heap[0][1] if self._heap else None
+        return self.heap[0][1] if self.heap else None
 
     def take(self) -> D:
-        (tag, _), document = heappop(self._heap)
+        (tag, _), document = heappop(self.heap)
         self._now = max(self._now, tag)
         domain = document.domain
         if self._last_tags.get(domain, 0.0) <= self._now:
@@ -225,8 +225,9 @@ class ParserQueue(Generic[D]):
     def first(self, *, apart: bool) -> D | None:
         """The document that is to be read next, in an ordinary process or ``apart``."""
         if apart:
-            return self._apart.first()
-        proven, unknown = self._proven.first(), self._unknown.first()
+            return self._apart.first() if self._apart.heap else None
+        proven = self._proven.first() if self._proven.heap else None
+        unknown = self._unknown.first() if self._unknown.heap else None
         if proven is None or unknown is None:
             return proven or unknown
         share = self._unknown.domains / (self._unknown.domains + self._proven.domains)
@@ -235,7 +236,7 @@ class ParserQueue(Generic[D]):
 
     def take(self, document: D) -> None:
         """Take the document that :meth:`first` has named. It is sent to a process."""
-        if not (self._proven.domains and self._unknown.domains):
+        if not (self._proven.heap and self._unknown.heap):
             self._proven_s = self._unknown_s = 0.0
         document.expected_s = _READING_S + _OCTET_S * document.octets
         self._charge(document.kind, document.expected_s)

@@ -761,7 +761,8 @@ class Workbench:
 
     def next_at(self) -> float:
         """When to call :meth:`woken` next, if nothing else happens before, in seconds since the epoch."""
-        return min(self._slots.next_at, self._look_ups.next_at)
+        slots, look_ups = self._slots.next_at, self._look_ups.next_at
+        return slots if slots < look_ups else look_ups
 
     def woken(self, now: float) -> list[Ticket]:
         """The tickets that should ask again now. To be called after each event, and at :meth:`next_at`."""

@@ -243,7 +243,7 @@ class HttpFetcher:
     async def _ask_safely(self, request: Request, transfer: Transfer) -> FetchResult:
         started_at = self._clock.now()
         try:
-            return await self._ask(request, transfer)
+            return await self._ask(request, started_at, transfer)
         except CrawlerError:
             raise
         except Exception as error:
@@ -260,10 +260,10 @@ class HttpFetcher:
                 **self._about(transfer),
             )
 
-    async def _ask(self, request: Request, transfer: Transfer) -> FetchResult:
-        started_at = self._clock.now()
-        host = host_of(request.url)
-        refused = refusal_of_port(request.url) or (self._settings.proxy and self._refusal_by_name(host))
+    async def _ask(self, request: Request, started_at: float, transfer: Transfer) -> FetchResult:
+        refused = refusal_of_port(request.url)
+        if self._settings.proxy:
+            refused = refused or self._refusal_by_name(host_of(request.url))
         if refused:
             return Failed(request.url, started_at, self._clock.now(), kind=ErrorKind.ADDRESS, detail=refused)
         form = None if request.form is None else urlencode(request.form).encode("ascii")
@@ -272,7 +272,7 @@ class HttpFetcher:
             async with transfer.in_time():
                 response = await self._session.request(request.url, self._extra_headers(request), form)
         except FETCH_ERRORS as error:
-            problem = before_answer(error, host, self._timeouts, transfer.attempts)
+            problem = before_answer(error, host_of(request.url), self._timeouts, transfer.attempts)
             if request.form is None and was_closing(error, transfer):
                 problem = CLOSING
                 self._idle.note_use(transfer.key, is_lost=True)

@@ -17,8 +17,9 @@ connection rests for :data:`REST_S` after each. The time of the event loop that 
 measured (``loop_s`` of :class:`Transfer`). Octets behind a complete answer belong to no request. They close the
 connection and do not change the answer (RFC 9112, 9.2).
 
-The class overrides private parts of the library: ``_drain_tail`` calls ``data_received``, which calls ``feed_data`` for
-each message, and ``resume_reading`` calls ``_resume_transport_reading``. Tests fail if the library changes this.
+The class overrides private parts of the library: ``_drain_tail`` calls ``data_received``, which calls
+``_reschedule_timeout`` and, for each message, ``feed_data``, and ``resume_reading`` calls
+``_resume_transport_reading``. Tests fail if the library changes this.
 """
 
 from __future__ import annotations
@@ -170,6 +171,7 @@ class Connection(ResponseHandler):
         self.keep_alive_s: float | None = None
         self._lag_now_s = lag_now_s
         self._poll: select.poll | None = None
+        self._waits_since = 0.0  # for data, by the clock of the loop
         self._waits_longer = False  # for data, because the loop was late
         self._transfer: Transfer | None = None
         self._answer: StreamReader | None = None  # the body of the final answer
@@ -273,11 +275,18 @@ class Connection(ResponseHandler):
             super().feed_data(data, size)
 
     def _reschedule_timeout(self) -> None:
+        """Begin the wait for data anew. The library would replace the timer each time; here it looks when it rings."""
         self._waits_longer = False
-        super()._reschedule_timeout()
+        self._waits_since = self._loop.time()
+        if self._read_timeout_handle is None and self._read_timeout:
+            self._read_timeout_handle = self._loop.call_later(self._read_timeout, self._on_read_timeout)
 
     def _on_read_timeout(self) -> None:
         """End the wait for data, or continue it once for as long as the own loop is late, as :class:`PatientTimer`."""
+        left_s = self._waits_since + (self._read_timeout or 0.0) - self._loop.time()
+        if left_s > 0 and not self._waits_longer:  # data have come meanwhile
+            self._read_timeout_handle = self._loop.call_later(left_s, self._on_read_timeout)
+            return
         lag_s = 0.0 if self._waits_longer else self._lag_now_s()
         if lag_s > 0:
             self._waits_longer = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import brotli
@@ -187,9 +187,9 @@ def decoder_for(content_encoding: Iterable[str], transfer_encoding: Iterable[str
     Raises :class:`BadCoding` for a coding that was not offered, and for several codings on top of each other, which
     servers send by mistake or to multiply the size of the decoded body.
     """
-    foreign = next((coding for coding in _codings(transfer_encoding) if coding != "chunked"), None)
-    if foreign is not None:
-        raise BadCoding(f"the body's transfer coding {foreign[:40]!r} was not offered")
+    for coding in _codings(transfer_encoding):
+        if coding != "chunked":
+            raise BadCoding(f"the body's transfer coding {coding[:40]!r} was not offered")
     codings = [coding.removeprefix("x-") for coding in _codings(content_encoding)]
     if not codings:
         return None
@@ -201,6 +201,6 @@ def decoder_for(content_encoding: Iterable[str], transfer_encoding: Iterable[str
     return new()
 
 
-def _codings(values: Iterable[str]) -> Iterator[str]:
-    named = (coding.strip(" \t").lower() for value in values for coding in value.split(","))
-    return (coding for coding in named if coding not in ("", "identity"))
+def _codings(values: Iterable[str]) -> list[str]:
+    named = [coding.strip(" \t").lower() for value in values for coding in value.split(",")]
+    return [coding for coding in named if coding not in ("", "identity")]

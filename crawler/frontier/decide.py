@@ -30,7 +30,7 @@ from crawler.model import (
     RobotsAction,
     RobotsCopy,
     State,
-    header,
+    validators,
 )
 from crawler.preferences.purposes import UsePurpose, first_refusal, sentence_of
 from crawler.reasons import DNS_KINDS, ErrorKind, Reason, ReasonCode
@@ -314,7 +314,7 @@ def _page(
     if facts.wall:
         return Outcome(queued, State.FAILED, Reason(ReasonCode.WALL, facts.wall), is_walled=True)
     depth = queued.depth + 1
-    etag, last_modified = header(result.headers, "etag"), header(result.headers, "last-modified")
+    etag, last_modified = validators(result.headers) if facts.is_read else (None, None)
     page = FetchedPage(
         status=result.status,
         content_type=result.content_type,
@@ -322,8 +322,8 @@ def _page(
         facts=facts,
         body=Body(facts.body_sha256, result.plain, result.gzipped) if facts.index else None,
         body_bytes=facts.body_bytes,
-        etag=etag if facts.is_read else None,
-        last_modified=last_modified if facts.is_read else None,
+        etag=etag,
+        last_modified=last_modified,
         answer=answer,
     )
     offers = scope.link_offers(facts.links, depth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from operator import attrgetter
+from operator import itemgetter
 from typing import NamedTuple
 
 from crawler.fields.declaration import setting
@@ -157,7 +157,10 @@ class PauseFacts(NamedTuple):
     @property
     def took_s(self) -> float:
         """How long the server took, in seconds: without the lag of the crawler."""
-        return max(0.0, self.finished_at - self.started_at - max(0.0, self.lag_s))
+        took_s = self.finished_at - self.started_at
+        if self.lag_s > 0:
+            took_s -= self.lag_s
+        return took_s if took_s > 0 else 0.0
 
     @property
     def is_trouble(self) -> bool:
@@ -237,7 +240,7 @@ class Constraint(NamedTuple):
         return WaitReason(self.code, self.detail)
 
 
-_PAUSE_S = attrgetter("pause_s")
+_PAUSE_S = itemgetter(0)
 
 
 def facts_of(answer: FetchResult, lag_s: float = 0.0) -> PauseFacts:
@@ -277,7 +280,15 @@ def constraints(
     settings: PolitenessSettings,
     slowdown: float = 1.0,
 ) -> tuple[Constraint, ...]:
-    """Every pause that applies after an answer; the longest decides, and of equal ones the first.
+    """Every pause that applies after an answer, with its detail; see :func:`pauses`."""
+    applying = pauses(answer, backoff_s, crawl_delay_s, settings, slowdown)
+    return tuple([Constraint(code, pause_s, _detail(code, answer, settings, slowdown)) for pause_s, code in applying])
+
+
+def pauses(
+    answer: PauseFacts, backoff_s: float, crawl_delay_s: float | None, settings: PolitenessSettings, slowdown: float
+) -> tuple[tuple[float, WaitCode], ...]:
+    """Every pause that applies after an answer, in seconds; the longest decides, and of equal ones the first.
 
     ``backoff_s`` is the back-off after this answer. While answers take ``slowdown`` times as long as usual, the pauses
     that apply without trouble are as many times as long, up to ``slow_cap_s``. A new rule about pauses is a line of
@@ -287,21 +298,36 @@ def constraints(
     asked_s = capped_crawl_delay_s(crawl_delay_s, settings)
     slower_s = min(slowdown * max(settings.delay_s, slow_s, asked_s), settings.slow_cap_s)
     return (
-        Constraint(WaitCode.DELAY, settings.delay_s),
-        Constraint(WaitCode.SLOW, slow_s, f"{settings.slow_factor:g}"),
-        Constraint(WaitCode.CRAWL_DELAY, asked_s),
-        Constraint(WaitCode.SLOWER, slower_s, f"{slowdown:.1f}"),
-        Constraint(WaitCode.BACKOFF, backoff_s, _trouble(answer)),
-        Constraint(WaitCode.RETRY_AFTER, answer.retry_after_s or 0.0, str(answer.status)),
+        (settings.delay_s, WaitCode.DELAY),
+        (slow_s, WaitCode.SLOW),
+        (asked_s, WaitCode.CRAWL_DELAY),
+        (slower_s, WaitCode.SLOWER),
+        (backoff_s, WaitCode.BACKOFF),
+        (answer.retry_after_s or 0.0, WaitCode.RETRY_AFTER),
     )
+
+
+def _detail(code: WaitCode, answer: PauseFacts, settings: PolitenessSettings, slowdown: float) -> str:
+    """The detail of a pause with this code."""
+    match code:
+        case WaitCode.SLOW:
+            return f"{settings.slow_factor:g}"
+        case WaitCode.SLOWER:
+            return f"{slowdown:.1f}"
+        case WaitCode.BACKOFF:
+            return _trouble(answer)
+        case WaitCode.RETRY_AFTER:
+            return str(answer.status)
+        case _:
+            return ""
 
 
 def after_answer(pace: Pace, answer: PauseFacts, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:
     """The pace after an answer. The pause is counted from the end of the answer."""
     backoff_s, times = backoff_after(pace.backoff_s, answer, settings), pace.times.after(answer)
-    asked = constraints(answer, backoff_s, crawl_delay_s, settings, times.slowdown)
-    longest = max(asked, key=_PAUSE_S)
-    return Pace(answer.finished_at + longest.pause_s, longest.pause_s, backoff_s, longest.wait, times)
+    pause_s, code = max(pauses(answer, backoff_s, crawl_delay_s, settings, times.slowdown), key=_PAUSE_S)
+    wait = WaitReason(code, _detail(code, answer, settings, times.slowdown))
+    return Pace(answer.finished_at + pause_s, pause_s, backoff_s, wait, times)
 
 
 def with_crawl_delay(pace: Pace, ended_at: float, crawl_delay_s: float | None, settings: PolitenessSettings) -> Pace:

@@ -161,8 +161,12 @@ class Scope:
         for pattern in self._exclude:
             if match := pattern.search(url):
                 return Reason(ReasonCode.PATTERN, f"matches scope.exclude ({match.group()[:80]!r})"), None
-        if self._include and not is_seed and not any(pattern.search(url) for pattern in self._include):
-            return Reason(ReasonCode.PATTERN, "matches no scope.include"), None
+        if self._include and not is_seed:
+            for pattern in self._include:
+                if pattern.search(url):
+                    break
+            else:
+                return Reason(ReasonCode.PATTERN, "matches no scope.include"), None
         return None, trap_in(url, self._now) if self._refuses_traps and not is_seed else None
 
     def _refuse_site(self, site: str) -> Reason | None:

@@ -36,7 +36,7 @@ def new_key() -> int:
 
 def url_number(site_id: int, path: str, key: int) -> int:
     """The number of a URL in the store with this key, unless another path has it; see :func:`numbers_from`."""
-    return first_url_of(site_id) | xxh3_64_intdigest(path.encode(), key % (1 << _KEY_BITS)) >> (64 - _HASH_BITS)
+    return site_id << _HASH_BITS | xxh3_64_intdigest(path.encode(), key % (1 << _KEY_BITS)) >> (64 - _HASH_BITS)
 
 
 def numbers_from(number: int) -> list[int]:

@@ -13,12 +13,11 @@ from crawler.audit.checks import Check
 from crawler.audit.records import TOLERANCE_S, LoggedRequest
 from crawler.frontier import politeness
 from crawler.frontier.politeness import (
-    Constraint,
     Pace,
     PauseFacts,
     PolitenessSettings,
     after_answer,
-    constraints,
+    pauses,
 )
 from crawler.reasons import WaitCode
 from tests.unit.audit.audit_cases import breaches, paced, robots, sent, version
@@ -123,11 +122,10 @@ def test_requests_out_of_the_hours_of_their_host_are_violations() -> None:
 def test_a_new_constraint_of_the_gate_is_one_of_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gate and the audit read one table."""
 
-    def stricter(*args: Any) -> tuple[Constraint, ...]:
-        return (*constraints(*args), Constraint(WaitCode.DELAY, 50.0))
+    def stricter(*args: Any) -> tuple[tuple[float, WaitCode], ...]:
+        return (*pauses(*args), (50.0, WaitCode.DELAY))
 
-    monkeypatch.setattr(politeness, "constraints", stricter)
-    monkeypatch.setattr("crawler.audit.replay.constraints", stricter)
+    monkeypatch.setattr(politeness, "pauses", stricter)
     first = sent(86_000.0)
     due_at = after_answer(Pace(), facts(first), None, PolitenessSettings()).next_at
     assert due_at == first.finished_at + 50.0

@@ -15,14 +15,13 @@ from crawler.frontier.offers import KnownUrl, Offer, UrlChange, passed_on, weigh
 from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Kind, State
-from crawler.reasons import Reason, ReasonCode, StoredReason
+from crawler.reasons import ReasonCode, StoredReason
 from crawler.store.keys import PROBES, new_key, numbers_from, site_of, url_number
 from crawler.store.statements import Statements
 from crawler.url import host_of, registered_domain, split
 
 _LOG = logging.getLogger("crawler.store")
 
-_NEW = Reason(ReasonCode.NEW)
 _GENERATION = 20_000
 _SITES_KEPT = 20_000
 _REFUSED = 1 << 30  # the depth remembered of a refused URL: every admitted offer is better
@@ -35,7 +34,7 @@ class SiteNumbers(NamedTuple):
     group: int
 
 
-class RecentUrl(NamedTuple):
+class RecentUrl(msgspec.Struct, frozen=True, gc=False):
     """The number of a URL that was offered lately, and the depth of that offer."""
 
     number: int
@@ -62,8 +61,9 @@ class RecentUrls:
     def get(self, url: str) -> RecentUrl | None:
         return self.young.get(url) or self.old.get(url)
 
-    def put(self, url: str, number: int, depth: int) -> None:
-        self.young[url] = RecentUrl(number, depth)
+    def put(self, recent: Mapping[str, RecentUrl]) -> None:
+        """Add the URLs of one transaction."""
+        self.young.update(recent)
         if len(self.young) > _GENERATION:
             self.old, self.young = self.young, {}
 
@@ -189,9 +189,10 @@ class Offers:
         for offer in offers:
             url = offer.url
             known = young.get(url) or old.get(url)
+            refusal = offer.refusal
             if (
                 known is not None
-                and (offer.depth >= known.depth or not offer.is_good)
+                and (offer.depth >= known.depth or (refusal is not None and refusal.code is not ReasonCode.BLOCKED))
                 and not (offer.seed or offer.lastmod is not None or offer.kind is not Kind.PAGE)
             ):
                 numbers[url] = known.number
@@ -208,8 +209,9 @@ class Offers:
         """
         numbers: dict[str, int] = {}
         fresh: dict[str, FoundOffer] = {}
+        young, old = self._recent.young, self._recent.old
         for url, found in offers.items():
-            known = self._recent.get(url)
+            known = young.get(url) or old.get(url)
             if known is None or self._is_news(found.offer, known):
                 fresh[url] = found
             else:
@@ -247,9 +249,13 @@ class Offers:
             queued += [n for n, row in inserts.items() if row["state"] == State.QUEUED and n not in collided]
             rest = {url: found for url, found in rest.items() if numbers.get(url) in collided}
         await self.enqueue(queued)
-        for url, (offer, _) in fresh.items():
-            if url in numbers:
-                self._recent.put(url, numbers[url], offer.depth if offer.is_good else _REFUSED)
+        self._recent.put(
+            {
+                url: RecentUrl(numbers[url], offer.depth if offer.is_good else _REFUSED)
+                for url, (offer, _) in fresh.items()
+                if url in numbers
+            }
+        )
         queued += await self._apply(better, max_depth, ending)
         return await self.groups(queued)
 
@@ -303,23 +309,25 @@ class Offers:
         better: dict[int, FoundOffer] = {}
         paths = {number: row.path for number, row in stored.items()}
         for url in sorted(fresh, key=apart.__contains__):  # those that have the number of their hash come first
-            (offer, found_on), path = fresh[url], split_urls[url].path
-            candidates = numbers_from(hashed[url]) if url in apart else [hashed[url]]
-            number = next((each for each in candidates if paths.setdefault(each, path) == path), None)
-            if number is None:
-                continue
+            (offer, found_on), path, number = fresh[url], split_urls[url].path, hashed[url]
+            if url in apart:
+                free = next((each for each in numbers_from(number) if paths.setdefault(each, path) == path), None)
+                if free is None:
+                    continue
+                number = free
+            paths[number] = path
             numbers[url] = number
             if number in stored:
                 if weigh(_known(stored[number]), offer) is not None:
                     better[number] = FoundOffer(offer, found_on)
             else:
-                reason = offer.refusal or _NEW
+                refusal = offer.refusal
                 inserts[number] = {
                     "id": number,
                     "path": path,
-                    "state": State.QUEUED if offer.refusal is None else State.EXCLUDED,
-                    "reason_code": reason.code,
-                    "reason": reason.sentence,
+                    "state": State.QUEUED if refusal is None else State.EXCLUDED,
+                    "reason_code": ReasonCode.NEW if refusal is None else refusal.code,
+                    "reason": "" if refusal is None else refusal.sentence,
                     "depth": offer.depth,
                     "found_on": found_on,
                     "hops": offer.hops,

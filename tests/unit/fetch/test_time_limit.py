@@ -64,3 +64,21 @@ def test_a_blocked_loop_is_no_silence_of_a_server(lag_s: float) -> None:
         assert isinstance(connection.exception(), TimeoutError)
 
     run_virtual(main)
+
+
+def test_the_wait_for_data_begins_anew_with_each_piece() -> None:
+    """One timer serves all pieces of an answer."""
+
+    async def main(clock: VirtualClock) -> None:
+        connection = Connection(clock.loop)
+        connection.read_timeout = 30.0
+        connection.start_timeout()
+        for _ in range(2):
+            await asyncio.sleep(20.0)
+            connection.start_timeout()  # as for each piece
+        await asyncio.sleep(29.0)
+        assert connection.exception() is None
+        await asyncio.sleep(2.0)
+        assert isinstance(connection.exception(), TimeoutError)
+
+    run_virtual(main)
