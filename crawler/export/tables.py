@@ -14,7 +14,7 @@ from crawler.export.detected_language import CLASSIFIED_CHARS, LanguageDetector
 from crawler.export.job import SQL, Job
 from crawler.export.main_text import as_text, chunks
 from crawler.export.optional_libraries import load
-from crawler.export.view_columns import VIEWS, ColumnType
+from crawler.export.views import VIEWS, ColumnType
 
 #: The expression that gives the directives of the page of a row, by view: ``unavailable_after`` hides the row.
 PAGE_DIRECTIVES = {
@@ -98,7 +98,8 @@ def _columns(job: Job) -> dict[str, ColumnType]:
     detected = {"detected_language": ColumnType.TEXT, "detection_confidence": ColumnType.NUMBER}
     text = {"main_text": ColumnType.TEXT} if job.main_text else {}
     body = {"body": ColumnType.BYTES}
-    return VIEWS[job.view] | (detected if job.detect_language else {}) | text | (body if job.bodies else {})
+    view = {name: column.type for name, column in VIEWS[job.view].items()}
+    return view | (detected if job.detect_language else {}) | text | (body if job.bodies else {})
 
 
 async def _values(job: Job) -> AsyncIterator[list[Any]]:

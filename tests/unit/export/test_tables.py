@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from crawler.errors import UsageError
 from crawler.export import VIEWS, tables
-from crawler.export.view_columns import ColumnType
+from crawler.export.views import ColumnType
 from crawler.store.sqlite.store import SqliteStore
 from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
 
@@ -59,7 +59,7 @@ async def test_json_lines_equal_the_store(save: Exporter, store: SqliteStore, tm
     rows = await store.query("SELECT * FROM pages")
     assert len(rows) == len(PAGES) + 1
     for record, row in zip(objects(out), rows, strict=True):
-        for name, kind in VIEWS["pages"].items():
+        for name, (kind, _) in VIEWS["pages"].items():
             expected = row[name]
             if expected is not None and kind is ColumnType.YES:
                 expected = bool(expected)
