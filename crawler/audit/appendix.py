@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import file_digest, sha256
 from math import isclose
 from pathlib import Path
@@ -114,7 +115,13 @@ def _truth(cell: str) -> bool:
     return cell == "1"
 
 
-_READ: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": _truth}
+_READ: Mapping[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": _truth,
+    "datetime": datetime.fromisoformat,
+}
 
 
 def _audit(folder: Path) -> _Judged:

@@ -21,7 +21,7 @@ _TYPES = {
     ColumnType.TEXT: "string",
     ColumnType.INTEGER: "integer",
     ColumnType.NUMBER: "number",
-    ColumnType.TIME: "number",
+    ColumnType.TIME: "datetime",
     ColumnType.YES: "boolean",
     ColumnType.JSON: "string",
 }
@@ -56,7 +56,7 @@ request log against the digest of the audit, and the draw of the sample against 
 | `CITATION.cff` | how to cite this data |
 | `SHA256SUMS` | the digests of all other files, for `sha256sum -c` |
 {faults}
-Times are seconds since 1970-01-01 UTC in CSV, and timestamps in Parquet. An empty cell of CSV is a missing value or an
+Times are UTC: in ISO 8601 in CSV, timestamps in Parquet. An empty cell of CSV is a missing value or an
 empty text; Parquet tells these apart. In CSV an apostrophe stands before a text that a spreadsheet would execute as a
 formula (`=`, `+`, `-`, `@`); Parquet has the texts as they are.
 
@@ -183,8 +183,7 @@ def _resource(folder: Path, path: str, table: Table | None) -> dict[str, Any]:
 
 
 def _field(name: str, column: Column) -> dict[str, Any]:
-    unit = " (seconds since 1970-01-01 UTC)" if column.type is ColumnType.TIME else ""
-    field: dict[str, Any] = {"name": name, "type": _TYPES[column.type], "description": column.meaning + unit}
+    field: dict[str, Any] = {"name": name, "type": _TYPES[column.type], "description": column.meaning}
     if column.type is ColumnType.YES:
         field |= {"trueValues": ["1"], "falseValues": ["0"]}
     return field

@@ -149,7 +149,7 @@ async def write_table(folder: Path, table: Table, rows: AsyncIterable[Sequence[A
             batch.clear()
 
         async for row in rows:
-            cells.writerow([cell(value) for value in row])
+            cells.writerow(map(cell, row, kinds))
             batch.append(row)
             count += 1
             if len(batch) == _ROWS_PER_BATCH:
