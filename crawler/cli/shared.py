@@ -57,7 +57,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "audit": CommandEntry("audit.commands", "Prove that no request broke robots.txt or the pace."),
         "dashboard": CommandEntry("dashboard.commands", "Watch and control a crawl in a browser."),
         "settings": CommandEntry("inspect.settings_commands", "Show the settings that a store remembers of its crawl."),
-        "store": CommandEntry("inspect.store_commands", "Take content out of a store, copy it, or let a role read it."),
+        "store": CommandEntry("maintenance.store_commands", "Take content out of a store, copy it, or share it."),
     },
     "Use the results": {
         "export": CommandEntry("export.commands", "Write the results to a file in one of several formats."),
@@ -70,8 +70,8 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "sample": CommandEntry("sampling.commands", "Estimate the whole from a random sample."),
     },
     "Check without network": {
-        "robots": CommandEntry("inspect.check_commands", "Show what a robots.txt file allows."),
-        "page": CommandEntry("inspect.check_commands", "Show what an HTML page says of itself."),
+        "robots": CommandEntry("check.commands", "Show what a robots.txt file allows."),
+        "page": CommandEntry("check.commands", "Show what an HTML page says of itself."),
     },
 }
 

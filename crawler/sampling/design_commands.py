@@ -15,10 +15,10 @@ from crawler.clock import SystemClock
 from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Method
 from crawler.reasons import ReasonCode
-from crawler.sampling import load
 from crawler.sampling.commands import sample, variable_option
 from crawler.sampling.design_file import design_of
 from crawler.sampling.drawable import draw_seeds, require_drawable
+from crawler.sampling.loading import load
 from crawler.settings.keys import KEYS, Key
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
