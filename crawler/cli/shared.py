@@ -16,7 +16,7 @@ import sys
 from collections.abc import Coroutine, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
@@ -28,6 +28,8 @@ from crawler.version import VERSION
 
 if TYPE_CHECKING:
     from crawler.settings.settings import Settings
+
+Result = TypeVar("Result")
 
 STOPPED = 3
 
@@ -250,8 +252,8 @@ def collect_garbage_seldom() -> None:
     gc.set_threshold(100_000, 50, 50)
 
 
-def run_async(work: Coroutine[Any, Any, int]) -> int:
-    """Run ``work`` on uvloop, or on asyncio's own loop if uvloop is not installed; returns the exit code."""
+def run_async(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run ``work`` on uvloop, or on asyncio's own loop if uvloop is not installed; returns its result."""
     try:
         import uvloop
     except ImportError:
