@@ -73,6 +73,14 @@ def iso(epoch_s: float) -> str:
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def exact_time(epoch_s: float) -> str | None:
+    """``2026-11-21T10:42:00.125000Z``, for seconds since the epoch; ``None`` if no date of four digits is that time."""
+    try:
+        return datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
 def brief_time(epoch_s: float, now: float) -> str:
     """A time for display in UTC: ``10:42:00Z`` if it is on the day of ``now``, else ``2026-11-21T10:42Z``."""
     try:

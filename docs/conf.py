@@ -53,7 +53,7 @@ SECTIONS = {
         "scale",
         "python",
     ],
-    "Reference": ["cli", "settings", "store", "reasons", "api"],
+    "Reference": ["cli", "settings", "store", "views", "reasons", "api"],
     "Explanation": ["protocols", "reliability", "performance", "glossary", "decisions/README"],
 }
 _OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#]+)(#[^)]*)?\)")

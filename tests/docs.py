@@ -12,6 +12,7 @@ import click
 
 import crawler
 from crawler.cli.shared import cli
+from crawler.export.views import ROWS, VIEWS
 from crawler.reasons import Code, EndCode, ErrorKind, MailCode, ReasonCode, ServerState, WaitCode
 from crawler.settings import reference
 
@@ -81,6 +82,25 @@ def reasons() -> str:
 def _codes(codes: type[Code]) -> str:
     rows = [f"| `{code.value}` | {code.meaning} |\n" for code in codes]
     return "".join(["| code | meaning |\n| --- | --- |\n", *rows])
+
+
+_VIEWS = """\
+# Views and their columns
+
+[store.md](store.md) explains the views and how to query them. A time is in seconds since the epoch, UTC; a column of
+the type "yes" is 0 or 1; any column may be NULL. This page is generated from `crawler/export/views.py` by
+`python -m tests.docs`.
+"""
+
+
+def views() -> str:
+    """The views of the store with their columns."""
+    return "\n".join([_VIEWS, *(f"## `{view}`: {ROWS[view]}\n\n{_columns(view)}" for view in VIEWS)])
+
+
+def _columns(view: str) -> str:
+    rows = [f"| `{name}` | {column.type} | {column.meaning} |\n" for name, column in VIEWS[view].items()]
+    return "".join(["| column | type | meaning |\n| --- | --- | --- |\n", *rows])
 
 
 _API = """\
@@ -159,6 +179,7 @@ DOCUMENTS: Mapping[str, Callable[[], str]] = {
     "docs/decisions/README.md": decisions,
     "docs/reasons.md": reasons,
     "docs/settings.md": reference.markdown,
+    "docs/views.md": views,
     "config/crawler.toml": reference.toml,
 }
 

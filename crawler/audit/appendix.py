@@ -7,12 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import file_digest, sha256
 from math import isclose
 from pathlib import Path
 from typing import Any
 
-from crawler.csv_cells import unprotected
+from crawler.cli.csv_cells import unprotected
 from crawler.errors import Argument, UsageError
 from crawler.formatting import many
 from crawler.frontier.sample_design import Listed, Method, Sampler, SitesBy, draw_stratified
@@ -114,7 +115,13 @@ def _truth(cell: str) -> bool:
     return cell == "1"
 
 
-_READ: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": _truth}
+_READ: Mapping[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": _truth,
+    "datetime": datetime.fromisoformat,
+}
 
 
 def _audit(folder: Path) -> _Judged:

@@ -71,8 +71,10 @@ def audit(
 
     async def run() -> int:
         async with existing_store(store_at(db)) as store:
-            with progress_line("checking every request"):
-                result = await run_audit(store, SystemClock().now())
+            with progress_line("reading the log") as say:
+                result = await run_audit(
+                    store, SystemClock().now(), lambda done, total: say("requests judged", done, total)
+                )
             if sites is not None:
                 await write_sites(sites, store)
         if report is not None:

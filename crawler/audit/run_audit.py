@@ -5,14 +5,14 @@ What is checked, how, and what cannot be proven: ``docs/audit.md``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crawler.audit import log_reader
 from crawler.audit.checks import TITLES, Check, CheckCount, Violation
 from crawler.audit.log_reader import LogNumbering, RequestCount
-from crawler.audit.records import RunRecord
+from crawler.audit.records import LoggedRequest, RunRecord
 from crawler.audit.replay import Replay
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.study import StudyFacts, read_study_facts
@@ -22,6 +22,8 @@ from crawler.frontier.operator import Standing, standing
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
+
+OnProgress = Callable[[int, int], None]
 
 #: At most this many violations are kept with their evidence; the others are only counted.
 MAX_LISTED = 10_000
@@ -76,13 +78,16 @@ class AuditResult:
         }
 
 
-async def run_audit(store: Store, now: float) -> AuditResult:
-    """Check the whole log of a store. Raises :class:`crawler.errors.UsageError` if a run has no readable settings."""
+async def run_audit(store: Store, now: float, on_progress: OnProgress = lambda done, total: None) -> AuditResult:
+    """Check the whole log of a store. Raises :class:`crawler.errors.UsageError` if a run has no readable settings.
+
+    ``on_progress`` is called with the requests that are judged, and their total.
+    """
     async with log_reader.snapshot(store):
-        return await audit_snapshot(store, now)
+        return await audit_snapshot(store, now, on_progress)
 
 
-async def audit_snapshot(store: Store, now: float) -> AuditResult:
+async def audit_snapshot(store: Store, now: float, on_progress: OnProgress = lambda done, total: None) -> AuditResult:
     """As :func:`run_audit`, within a snapshot of the caller."""
     runs = await log_reader.read_runs(store)
     orders = await store.control.orders()
@@ -92,8 +97,11 @@ async def audit_snapshot(store: Store, now: float) -> AuditResult:
     in_log = _incomplete_log(numbering, counts)
     listed: list[Violation] = []
     forged: set[str] = set()
+    done = 0
     async for piece in log_reader.read_slices(store, runs):
         forged |= piece.forged
+        done += sum(isinstance(event.fact, LoggedRequest) for event in piece.events)
+        on_progress(done, numbering.requests)
         for violation in replay.replay(piece.events, piece.texts):
             if len(listed) < MAX_LISTED:
                 listed.append(violation)

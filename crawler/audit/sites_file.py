@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from crawler.atomic_files import AtomicFiles
 from crawler.audit.totals import SiteTotals, site_totals
+from crawler.clock import exact_time
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -25,5 +26,8 @@ async def write_sites(path: Path, store: Store) -> None:
         rows = csv.writer(text)
         rows.writerow(SiteTotals._fields)
         async for site in site_totals(store):
-            rows.writerow(site)  # no site name begins like a formula: it begins with its scheme
+            row = site._asdict()
+            for name in ("first_at", "last_at"):
+                row[name] = None if row[name] is None else exact_time(row[name])
+            rows.writerow(row.values())  # no site name begins like a formula: it begins with its scheme
         text.detach()

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Coroutine, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
@@ -28,6 +28,8 @@ from crawler.version import VERSION
 
 if TYPE_CHECKING:
     from crawler.settings.settings import Settings
+
+Result = TypeVar("Result")
 
 STOPPED = 3
 
@@ -57,7 +59,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "audit": CommandEntry("audit.commands", "Prove that no request broke robots.txt or the pace."),
         "dashboard": CommandEntry("dashboard.commands", "Watch and control a crawl in a browser."),
         "settings": CommandEntry("inspect.settings_commands", "Show the settings that a store remembers of its crawl."),
-        "store": CommandEntry("inspect.store_commands", "Take content out of a store, copy it, or let a role read it."),
+        "store": CommandEntry("maintenance.store_commands", "Take content out of a store, copy it, or share it."),
     },
     "Use the results": {
         "export": CommandEntry("export.commands", "Write the results to a file in one of several formats."),
@@ -70,8 +72,8 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "sample": CommandEntry("sampling.commands", "Estimate the whole from a random sample."),
     },
     "Check without network": {
-        "robots": CommandEntry("inspect.check_commands", "Show what a robots.txt file allows."),
-        "page": CommandEntry("inspect.check_commands", "Show what an HTML page says of itself."),
+        "robots": CommandEntry("check.commands", "Show what a robots.txt file allows."),
+        "page": CommandEntry("check.commands", "Show what an HTML page says of itself."),
     },
 }
 
@@ -250,8 +252,8 @@ def collect_garbage_seldom() -> None:
     gc.set_threshold(100_000, 50, 50)
 
 
-def run_async(work: Coroutine[Any, Any, int]) -> int:
-    """Run ``work`` on uvloop, or on asyncio's own loop if uvloop is not installed; returns the exit code."""
+def run_async(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run ``work`` on uvloop, or on asyncio's own loop if uvloop is not installed; returns its result."""
     try:
         import uvloop
     except ImportError:

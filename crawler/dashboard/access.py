@@ -21,7 +21,7 @@ class AccessGuard:
 
     Other users of the machine can reach a port on loopback, so the token is required there too. A browser sends the
     cookie only to the name that set it, and not with requests of other sites, so any name may lead to the dashboard
-    (:class:`crawler.http_listener.BrowserGuard`).
+    (:class:`crawler.cli.http_listener.BrowserGuard`).
     """
 
     def __init__(self, token: str) -> None:

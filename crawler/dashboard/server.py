@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from crawler.cli.http_listener import BrowserGuard, listening
 from crawler.clock import Clock
 from crawler.dashboard import metrics
 from crawler.dashboard.access import POLICY, AccessGuard, Handler
@@ -21,7 +22,6 @@ from crawler.dashboard.event_stream import MOST_VIEWERS, MOST_VIEWS_EACH, Feed
 from crawler.dashboard.snapshot import SnapshotReader
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.frontier.operator import Command, blockable
-from crawler.http_listener import BrowserGuard, listening
 from crawler.inspect.why import explain, told
 from crawler.search.results import search
 from crawler.settings.keys import terminal_name

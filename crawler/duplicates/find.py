@@ -43,18 +43,19 @@ class DuplicatesSummary:
 
 
 async def find_duplicates(
-    store: Store, reader: ReadsTexts, on_progress: OnProgress = lambda done, total: None
+    store: Store, reader: ReadsTexts, on_progress: OnProgress = lambda what, done, total: None
 ) -> DuplicatesSummary:
     """Bring the view ``near_duplicates`` of a store that is open for writing up to date.
 
-    ``reader`` reads the texts that the store does not keep yet.
+    ``reader`` reads the texts that the store does not keep yet. ``on_progress`` is called with the step at work, what
+    is done of it, and its total.
 
     A cancellation keeps the signatures that were committed, and the old clusters. Raises
     :class:`crawler.errors.StoreError` if the store fails.
     """
     last_request = await store.last_request()
     pages, read = await sign(store, reader, on_progress)
-    found = [row async for row in _Clustering(store, reader).clusters()]
+    found = [row async for row in _Clustering(store, reader).clusters(on_progress)]
     await store.results.replace_near_duplicates(found, last_request)
     return DuplicatesSummary(pages, read, len({row.cluster_id for row in found}), len(found))
 
@@ -89,20 +90,22 @@ class _Clustering:
         self._alike = DisjointSets()  # of these, one for each text
         self._compared: dict[tuple[int, int], float] = {}
 
-    async def clusters(self) -> AsyncIterator[NearDuplicate]:
+    async def clusters(self, on_progress: OnProgress) -> AsyncIterator[NearDuplicate]:
         """All pages of clusters, with the page that represents their cluster."""
         async with aclosing(_buckets(self._store, 0)) as buckets:
             async for first, *others in buckets:
                 for other in others:
                     self._equal.join(first, other)
         for band in range(1, BANDS + 1):
+            on_progress("parts of the signatures compared", band - 1, BANDS)
             async with aclosing(_buckets(self._store, band)) as buckets:
                 async for bucket in buckets:
                     await self._compare(sorted(set(map(self._equal.find, bucket))))
         members = defaultdict[int, list[int]](list)
         for number in {*self._equal, *self._alike}:
             members[self._alike.find(self._equal.find(number))].append(number)
-        for numbers in members.values():
+        for done, numbers in enumerate(members.values()):
+            on_progress("clusters described", done, len(members))
             async for row in self._described(numbers):
                 yield row
 

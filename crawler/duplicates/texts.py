@@ -36,7 +36,7 @@ _BYTES_AT_ONCE = 4_000_000  # of documents in memory
 _TEMPLATES_IN_MEMORY = 64
 
 #: Called with how many pages have been processed, and how many there are.
-OnProgress = Callable[[int, int], None]
+OnProgress = Callable[[str, int, int], None]
 
 
 def _statements() -> Mapping[str, str]:
@@ -76,7 +76,7 @@ async def sign(store: Store, reader: ReadsTexts, on_progress: OnProgress) -> tup
     async for rows, is_sample in _parts(store):
         await signing.sign(rows, is_sample=is_sample)
         done += len(rows)
-        on_progress(done, counted["pages"])
+        on_progress("pages checked", done, counted["pages"])
     await signing.commit()
     return done, signing.pages_read
 

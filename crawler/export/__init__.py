@@ -1,6 +1,6 @@
 """Exports the results of a crawl to files for other tools, streamed from the store in bounded memory.
 
-``view_columns`` lists the columns of the views, and ``job`` selects the rows. One module writes each family of formats:
+``views`` lists the views with their columns, and ``job`` selects the rows. One module writes each family of formats:
 ``tables``, ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This module maps the names of formats to them.
 """
 
@@ -19,7 +19,7 @@ from crawler.export.link_graph import write_edges, write_graphml
 from crawler.export.sitemap import write_sitemap
 from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.text_files import write_markdown, write_text
-from crawler.export.view_columns import VIEWS
+from crawler.export.views import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
 from crawler.preferences.purposes import UsePurpose

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
 from crawler.export.main_text import require_library
-from crawler.export.view_columns import VIEWS
+from crawler.export.views import VIEWS
 from crawler.page.directives import asked_of
 from crawler.page.texts import Block
 from crawler.preferences.purposes import UsePurpose, categories_for

@@ -9,12 +9,13 @@ import math
 from collections.abc import AsyncIterator, Callable
 from typing import Any, BinaryIO
 
-from crawler.csv_cells import protected
+from crawler.cli.csv_cells import protected
+from crawler.clock import exact_time
 from crawler.export.detected_language import CLASSIFIED_CHARS, LanguageDetector
 from crawler.export.job import SQL, Job
 from crawler.export.main_text import as_text, chunks
 from crawler.export.optional_libraries import load
-from crawler.export.view_columns import VIEWS, ColumnType
+from crawler.export.views import VIEWS, ColumnType
 
 #: The expression that gives the directives of the page of a row, by view: ``unavailable_after`` hides the row.
 PAGE_DIRECTIVES = {
@@ -76,11 +77,11 @@ async def _write_chunks(job: Job, most_chars: int) -> None:
 
 
 async def write_csv(job: Job) -> None:
-    """RFC 4180, UTF-8, with a header. Text that a spreadsheet would read as a formula gets an apostrophe before it."""
-    rows = csv.writer(_Utf8(job.open()))
-    rows.writerow(_columns(job))
+    """RFC 4180, UTF-8, with a header; times in ISO 8601. Text that a spreadsheet would execute gets an apostrophe."""
+    rows, columns = csv.writer(_Utf8(job.open())), _columns(job)
+    rows.writerow(columns)
     async for values in _values(job):
-        rows.writerow([cell(value) for value in values])
+        rows.writerow(map(cell, values, columns.values()))
 
 
 async def write_parquet(job: Job) -> None:
@@ -98,7 +99,8 @@ def _columns(job: Job) -> dict[str, ColumnType]:
     detected = {"detected_language": ColumnType.TEXT, "detection_confidence": ColumnType.NUMBER}
     text = {"main_text": ColumnType.TEXT} if job.main_text else {}
     body = {"body": ColumnType.BYTES}
-    return VIEWS[job.view] | (detected if job.detect_language else {}) | text | (body if job.bodies else {})
+    view = {name: column.type for name, column in VIEWS[job.view].items()}
+    return view | (detected if job.detect_language else {}) | text | (body if job.bodies else {})
 
 
 async def _values(job: Job) -> AsyncIterator[list[Any]]:
@@ -169,11 +171,14 @@ class _Utf8:
         self._file.write(text.encode())
 
 
-def cell(value: Any) -> Any:
+def cell(value: Any, kind: ColumnType) -> Any:
     """A cell of CSV.
 
-    Numbers stay numbers; a text that a spreadsheet would execute is :func:`~crawler.csv_cells.protected`.
+    A time is written in ISO 8601, and left out if it has no date (a site may state any time). Other numbers stay
+    numbers. A text that a spreadsheet would execute is :func:`~crawler.cli.csv_cells.protected`.
     """
+    if kind is ColumnType.TIME and value is not None:
+        return exact_time(value)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return protected(value) if isinstance(value, str) else value

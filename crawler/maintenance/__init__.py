@@ -1,1 +1,1 @@
-"""Takes content out of a store: pages that are to be forgotten, old versions, and the space of deleted rows."""
+"""The commands `crawler store`: take content out of a store, copy it, merge parts, or let a role read it."""

@@ -17,9 +17,9 @@ from crawler.errors import StoreInUse, UsageError
 from crawler.fields.kinds import SECONDS
 from crawler.formatting import many, size
 from crawler.frontier.operator import Command, standing
-from crawler.inspect.store_commands import store as group
 from crawler.maintenance.forgetting import Selection, Wanted, content_of, forget, select, unknown_site, wanted
 from crawler.maintenance.forgetting import redact as reduce_addresses
+from crawler.maintenance.store_commands import store as group
 from crawler.reasons import Reason, ReasonCode
 from crawler.search.build_index import empty_index
 from crawler.settings.stores import existing_store, order

@@ -15,7 +15,7 @@ from crawler.robots.mirrors import Contradiction
 from crawler.store.rows import Counts
 
 if TYPE_CHECKING:
-    from crawler.sampling.survey import Survey
+    from crawler.sampling import Survey
 
 #: The classes of answers to a request, in the order of :attr:`Slot.requests`.
 ANSWERS = ("2xx", "3xx", "4xx", "5xx", "no answer")

@@ -37,7 +37,7 @@ from crawler.sampling import load
 from crawler.store.statements import load_statements
 
 if TYPE_CHECKING:
-    from crawler.sampling.survey import Survey
+    from crawler.sampling import Survey
     from crawler.store.sections import Store
 
 #: How many rows a table of the report has at most.

@@ -40,9 +40,7 @@ from crawler.inspect.sampling_frame import frame_answered_at
 from crawler.page.headers import PDF
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.hooks import hooks_of, require_hooks
-from crawler.sampling import load
-from crawler.sampling.drawable import draw_seeds, require_drawable, without_strata
-from crawler.sampling.registration import design_of_settings
+from crawler.sampling import design_of_settings, draw_seeds, load, require_drawable, without_strata
 from crawler.settings.changes import adopt_known, begin, require_same_crawl, wait_for_others
 from crawler.settings.crawl_scope import crawl_scope, may_contact
 from crawler.settings.keys import KEYS

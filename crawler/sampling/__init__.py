@@ -5,22 +5,26 @@ Design: ``drawable``, ``design_file``. Draw: ``draw``, ``random_walk``. Estimate
 :class:`Estimate` are public (docs/samples.md). Needs the extra ``sample``.
 """
 
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from crawler.errors import requiring
+from crawler.sampling.drawable import draw_seeds, require_drawable, without_strata
+from crawler.sampling.loading import load
+from crawler.sampling.registration import design_of_settings
 
 if TYPE_CHECKING:
     from crawler.sampling.estimators import Estimate, Sample
+    from crawler.sampling.survey import Survey
 
-__all__ = ["Estimate", "Sample", "load"]
-
-
-def load(name: str) -> ModuleType:
-    """A module of this package, by name. Raises :class:`UsageError` if the extra is not installed."""
-    with requiring("sample", "a sample", "numpy", "scipy"):
-        return import_module(f"crawler.sampling.{name}")
+__all__ = [
+    "Estimate",
+    "Sample",
+    "Survey",
+    "design_of_settings",
+    "draw_seeds",
+    "load",
+    "require_drawable",
+    "without_strata",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ from crawler.cli.output import print_json
 from crawler.cli.shared import LazyGroup, cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
-from crawler.sampling import load
+from crawler.sampling.loading import load
 from crawler.settings.stores import existing_store
 
 variable_option = click.option(

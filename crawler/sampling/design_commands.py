@@ -14,10 +14,10 @@ from crawler.cli.shared import json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Method
-from crawler.sampling import load
 from crawler.sampling.commands import sample, variable_option
 from crawler.sampling.design_file import design_of
 from crawler.sampling.drawable import draw_seeds, require_drawable
+from crawler.sampling.loading import load
 from crawler.sampling.registration import design_of_settings, is_of_design
 from crawler.settings.keys import KEYS
 from crawler.settings.seeds import Seeds

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Drawn, Listed, Method, Per, SitesBy, draw_stratified
-from crawler.sampling import load
+from crawler.sampling.loading import load
 from crawler.settings.settings import Settings
 
 

@@ -33,9 +33,7 @@ def index_command(db: str, as_json: bool) -> int:
     async def build() -> int:
         async with existing_store(store_at(db), read_only=False) as store, TextReader() as reader:
             with progress_line("looking for changed pages") as say:
-                built = await build_index(
-                    db, store, reader, lambda done, total: say(f"{done:,} of {total:,} pages checked")
-                )
+                built = await build_index(db, store, reader, lambda done, total: say("pages checked", done, total))
         if as_json:
             print_json(asdict(built))
         else:

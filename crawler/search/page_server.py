@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from crawler.cli.http_listener import BrowserGuard, listening
 from crawler.clock import Clock
 from crawler.errors import UsageError
-from crawler.http_listener import BrowserGuard, listening
 from crawler.search.index_backend import SQL
 from crawler.search.page_view import PAGE_HITS, POLICY, Asked, description, last_page_of, render
 from crawler.search.prefixes import TooWide

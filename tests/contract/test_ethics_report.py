@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +131,7 @@ async def test_requests_that_were_not_sent_are_counted_apart(opener: Opener, tmp
     typo, known = rows["http://typo.tset"], rows["http://a.test"]
     assert (typo["requests"], typo["unsent"], typo["robots_requests"], typo["first_at"]) == ("0", "4", "0", "")
     assert (known["requests"], known["unsent"], known["robots_requests"]) == ("2", "1", "0")
-    assert float(known["first_at"]) == NOW + 9
+    assert datetime.fromisoformat(known["first_at"]).timestamp() == NOW + 9
     assert found.study.contacts == Contacts(sites=1, least=2, median=2, ninetieth=2, most=2)
     assert [site.site for site in found.study.most_contacted] == ["http://a.test"]
     assert ("robots", "not sent", 5) in found.totals.answers

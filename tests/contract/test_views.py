@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import crawler
-from crawler.export.view_columns import VIEWS
+from crawler.export.views import VIEWS
 from crawler.store.copy import NOT_COPIED, TABLES
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore

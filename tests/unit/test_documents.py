@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from crawler.export.view_columns import VIEWS
 from tests.listing import require_none
 
 ROOT = Path(__file__).parents[2]
@@ -84,14 +83,6 @@ def test_the_index_of_the_documentation_lists_every_page() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     pages = [path for path in tracked("docs/*.md") if path.parent == ROOT / "docs" and path.name != "README.md"]
     assert [path.name for path in pages if f"({path.name})" not in index] == []
-
-
-def test_the_page_on_the_store_lists_every_view_with_its_columns() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (`.*`) \|$", (ROOT / "docs" / "store.md").read_text(), flags=re.M)
-    listed = {
-        view: {name for part in re.findall(r"`([^`]+)`", text) for name in part.split(", ")} for view, text in rows
-    }
-    assert listed == {view: set(columns) for view, columns in VIEWS.items()}
 
 
 def test_the_architecture_names_only_code_that_exists() -> None:

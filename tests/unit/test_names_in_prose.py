@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import crawler
-from crawler.export.view_columns import VIEWS
+from crawler.export.views import VIEWS
 from crawler.settings.keys import KEYS
 from tests.listing import require_none
 

@@ -23,7 +23,7 @@ from crawler.export.appendix.describe import citation, codebook_rows, data_packa
 from crawler.export.appendix.tables import Table, tables_with, write_table
 from crawler.export.optional_libraries import load
 from crawler.export.tables import PAGE_DIRECTIVES
-from crawler.export.view_columns import VIEWS, ColumnType
+from crawler.export.views import VIEWS, ColumnType
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method, read_list
 from crawler.page.directives import asked_of

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from crawler.audit.appendix import sha256_of
-from crawler.export.appendix.codebook import meaning
 from crawler.export.appendix.tables import Table
-from crawler.export.view_columns import ColumnType
+from crawler.export.views import Column, ColumnType
 from crawler.formatting import many
 from crawler.version import VERSION
 
@@ -22,7 +21,7 @@ _TYPES = {
     ColumnType.TEXT: "string",
     ColumnType.INTEGER: "integer",
     ColumnType.NUMBER: "number",
-    ColumnType.TIME: "number",
+    ColumnType.TIME: "datetime",
     ColumnType.YES: "boolean",
     ColumnType.JSON: "string",
 }
@@ -57,7 +56,7 @@ request log against the digest of the audit, and the draw of the sample against 
 | `CITATION.cff` | how to cite this data |
 | `SHA256SUMS` | the digests of all other files, for `sha256sum -c` |
 {faults}
-Times are seconds since 1970-01-01 UTC in CSV, and timestamps in Parquet. An empty cell of CSV is a missing value or an
+Times are UTC: in ISO 8601 in CSV, timestamps in Parquet. An empty cell of CSV is a missing value or an
 empty text; Parquet tells these apart. In CSV an apostrophe stands before a text that a spreadsheet would execute as a
 formula (`=`, `+`, `-`, `@`); Parquet has the texts as they are.
 
@@ -173,7 +172,7 @@ def _resource(folder: Path, path: str, table: Table | None) -> dict[str, Any]:
     }
     if table is None:
         return resource | {"type": "file"}
-    fields = [_field(table, name, kind) for name, kind in table.columns.items()]
+    fields = [_field(name, column) for name, column in table.columns.items()]
     return resource | {
         "title": table.title,
         "profile": "tabular-data-resource",
@@ -183,12 +182,9 @@ def _resource(folder: Path, path: str, table: Table | None) -> dict[str, Any]:
     }
 
 
-def _field(table: Table, name: str, kind: ColumnType) -> dict[str, Any]:
-    own = table.own.get(name)
-    said = meaning(table.name, name) if own is None else f"a variable of the study, of the page that answered: {own}"
-    unit = {ColumnType.TIME: " (seconds since 1970-01-01 UTC)"}.get(kind, "")
-    field: dict[str, Any] = {"name": name, "type": _TYPES[kind], "description": said + unit}
-    if kind is ColumnType.YES:
+def _field(name: str, column: Column) -> dict[str, Any]:
+    field: dict[str, Any] = {"name": name, "type": _TYPES[column.type], "description": column.meaning}
+    if column.type is ColumnType.YES:
         field |= {"trueValues": ["1"], "falseValues": ["0"]}
     return field
 
@@ -198,7 +194,7 @@ def codebook_rows(tables: Sequence[Table]) -> list[tuple[str, str, str, str]]:
     return [
         (table.name, field["name"], field["type"], field["description"])
         for table in tables
-        for field in (_field(table, name, kind) for name, kind in table.columns.items())
+        for field in (_field(name, column) for name, column in table.columns.items())
     ]
 
 

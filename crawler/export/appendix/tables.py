@@ -4,54 +4,104 @@ from __future__ import annotations
 
 import csv
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crawler.audit.totals import SiteTotals
 from crawler.export.optional_libraries import load
 from crawler.export.tables import arrow_column, arrow_type, cell
-from crawler.export.view_columns import VIEWS, ColumnType
+from crawler.export.views import VIEWS, Column, ColumnType, columns_of
 
 _ROWS_PER_BATCH = 5_000
 DRAWS = "draws"
 
-_T, _I, _N, _AT = ColumnType.TEXT, ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.TIME
+#: The columns of :class:`crawler.audit.totals.SiteTotals`.
+_SITES = """\
+site text
+host text
+registered_domain text
+requests integer: all requests that were sent to the site
+unsent integer: requests that were not sent, because the site had no address to connect to
+robots_requests integer: requests for robots.txt
+page_requests integer: requests for pages
+bytes integer
+first_at time: when the first request that was sent began
+last_at time: when the last request ended
+crawl_delay_s number: the Crawl-delay of the last robots.txt that was received
+pages integer: pages fetched
+noindex_pages integer: pages that say NOINDEX or refuse a declared purpose: kept without body and texts
+noarchive_pages integer: pages that say NOARCHIVE: no export has their bodies
+bodies_kept integer: pages whose body the store keeps
+queued integer: URLs not yet requested
+excluded integer: URLs excluded, by the rules, the scope or the sample
+failed integer: URLs that gave no page
+forgotten integer: URLs that were deleted and stay excluded
+blocked integer: URLs excluded because the operator blocked the site
+""".splitlines()
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table of the appendix. ``view`` and ``order`` say which rows it has, unless a statement makes them.
 
-    ``own`` has the expressions of the user's variables, which are further columns, by their names.
+    ``own`` names the columns that are the user's variables.
     """
 
     name: str
     title: str
-    columns: Mapping[str, ColumnType]
+    columns: Mapping[str, Column]
     view: str = ""
     order: str = ""
-    own: Mapping[str, str] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
 
 
 def _of_view(name: str, title: str, view: str, order: str, *, without: Iterable[str] = ()) -> Table:
-    columns = {column: kind for column, kind in VIEWS[view].items() if column not in without}
+    columns = {name: column for name, column in VIEWS[view].items() if name not in without}
     return Table(name, title, columns, view, order)
 
 
 TABLES: tuple[Table, ...] = (
     _of_view("runs", "Every run with its settings", "runs", "run_id"),
     _of_view("design", "Every draw; the last one gave the sample", "sample_draws", "number"),
-    Table("frame", "The sampling frame", {"url": _T, "site": _T, "stratum": _T, "url_id": _I}),
+    Table(
+        "frame",
+        "The sampling frame",
+        columns_of(
+            [
+                "url text",
+                "site text",
+                "stratum text",
+                "url_id integer: the number; empty if the crawl knows no such URL",
+            ]
+        ),
+    ),
     _of_view(DRAWS, "The sample: a row for each draw", "samples", "draw"),
-    Table("nonresponse", "What became of the drawn URLs", {"outcome": _T, "urls": _I}),
-    Table("exclusions", "Excluded URLs by reason", {"reason_code": _T, "meaning": _T, "urls": _I, "sites": _I}),
+    Table(
+        "nonresponse",
+        "What became of the drawn URLs",
+        columns_of(
+            [
+                "outcome text: what became of drawn URLs; the last four are nonresponse",
+                "urls integer: drawn URLs, each once",
+            ]
+        ),
+    ),
+    Table(
+        "exclusions",
+        "Excluded URLs by reason",
+        columns_of(
+            [
+                "reason_code text",
+                "meaning text: the reason in words",
+                "urls integer: number of URLs",
+                "sites integer: number of sites",
+            ]
+        ),
+    ),
     Table(
         "sites",
         "Requests, octets and pages of every site",
-        dict.fromkeys(SiteTotals._fields, _I)
-        | dict.fromkeys(("site", "host", "registered_domain"), _T)
-        | {"first_at": _AT, "last_at": _AT, "crawl_delay_s": _N},
+        columns_of(_SITES),
     ),
     _of_view("requests", "The request log", "requests", "started_at, finished_at, url"),
     _of_view("robots_versions", "The robots.txt versions", "robots_versions", "site, fetched_at", without=["body"]),
@@ -64,8 +114,12 @@ TABLES: tuple[Table, ...] = (
 
 def tables_with(expressions: Mapping[str, str], kinds: Mapping[str, ColumnType]) -> tuple[Table, ...]:
     """The tables with variables of the user as columns of the table of draws, by their names."""
+    own = {
+        name: Column(kinds[name], f"a variable of the study, of the page that answered: {expression}")
+        for name, expression in expressions.items()
+    }
     return tuple(
-        replace(table, columns={**table.columns, **kinds}, own=expressions) if table.name == DRAWS else table
+        replace(table, columns={**table.columns, **own}, own=frozenset(own)) if table.name == DRAWS else table
         for table in TABLES
     )
 
@@ -76,8 +130,8 @@ async def write_table(folder: Path, table: Table, rows: AsyncIterable[Sequence[A
     A cell of CSV is protected against spreadsheets as in :func:`crawler.export.tables.write_csv`.
     """
     pa, pq = load("pyarrow"), load("pyarrow.parquet")
-    kinds = list(table.columns.values())
-    schema = pa.schema([(name, arrow_type(pa, kind)) for name, kind in table.columns.items()])
+    kinds = [column.type for column in table.columns.values()]
+    schema = pa.schema([(name, arrow_type(pa, column.type)) for name, column in table.columns.items()])
     count, batch = 0, list[Sequence[Any]]()
     with (
         (folder / f"{table.name}.csv").open("w", newline="", encoding="utf-8", errors="replace") as file,
@@ -95,7 +149,7 @@ async def write_table(folder: Path, table: Table, rows: AsyncIterable[Sequence[A
             batch.clear()
 
         async for row in rows:
-            cells.writerow([cell(value) for value in row])
+            cells.writerow(map(cell, row, kinds))
             batch.append(row)
             count += 1
             if len(batch) == _ROWS_PER_BATCH:

@@ -17,11 +17,11 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
+from crawler.cli.http_listener import listening
 from crawler.clock import Clock, SystemClock
 from crawler.engine.tasks import background_task
 from crawler.errors import Argument, CrawlerError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher
-from crawler.http_listener import listening
 from crawler.private_files import make_private
 from crawler.robots.records import product_token
 from crawler.rup.mail.smtp import SmtpMailer

@@ -192,7 +192,7 @@ async def test_what_an_interrupted_call_has_committed_is_not_read_again(
     chance = random.Random(5)
     await crawl.visit({f"http://s{n}.test/": Said(" ".join(said(chance))) for n in range(60)})
 
-    def stop(done: int, total: int) -> None:
+    def stop(what: str, done: int, total: int) -> None:
         assert total == 60
         if done == 50:
             raise KeyboardInterrupt

@@ -14,7 +14,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from crawler.errors import UsageError
 from crawler.export import FORMATS
-from crawler.export.view_columns import VIEWS
+from crawler.export.views import VIEWS
 from crawler.model import Preference
 from tests.unit.export.conftest import PAGES, A, Exporter
 

@@ -6,6 +6,7 @@ import random
 import re
 from fractions import Fraction
 
+from crawler.audit.totals import SiteTotals
 from crawler.export.appendix.describe import codebook_rows
 from crawler.export.appendix.tables import TABLES
 from crawler.frontier.sample_design import Sampler, SitesBy, draw_sites, key
@@ -18,6 +19,8 @@ def test_every_column_has_a_meaning() -> None:
     rows = codebook_rows(TABLES)
     assert [(table.name, column) for table in TABLES for column in table.columns] == [row[:2] for row in rows]
     assert all(len(meaning) > 5 for *_, meaning in rows)
+    (sites,) = (table for table in TABLES if table.name == "sites")
+    assert tuple(sites.columns) == SiteTotals._fields
 
 
 def test_the_page_names_every_table() -> None:

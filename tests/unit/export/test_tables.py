@@ -10,6 +10,7 @@ import re
 import sqlite3
 import sys
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 
 from crawler.errors import UsageError
 from crawler.export import VIEWS, tables
-from crawler.export.view_columns import ColumnType
+from crawler.export.views import ColumnType
 from crawler.store.sqlite.store import SqliteStore
 from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
 
@@ -59,7 +60,7 @@ async def test_json_lines_equal_the_store(save: Exporter, store: SqliteStore, tm
     rows = await store.query("SELECT * FROM pages")
     assert len(rows) == len(PAGES) + 1
     for record, row in zip(objects(out), rows, strict=True):
-        for name, kind in VIEWS["pages"].items():
+        for name, (kind, _) in VIEWS["pages"].items():
             expected = row[name]
             if expected is not None and kind is ColumnType.YES:
                 expected = bool(expected)
@@ -87,6 +88,17 @@ async def test_bodies_in_json_lines_are_text_only_where_that_loses_nothing(save:
     assert {url for url in records if "body_base64" in records[url]} == {f"{A}broken", f"{A}odd?b=2&a=%20'"}
 
 
+def as_text(value: Any, kind: ColumnType) -> str:
+    if value is not None and kind is ColumnType.TIME:
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    return "" if value is None else str(value)
+
+
+def test_a_time_without_a_date_is_left_out_of_csv() -> None:
+    assert tables.cell(0.5, ColumnType.TIME) == "1970-01-01T00:00:00.500000Z"
+    assert [tables.cell(at, ColumnType.TIME) for at in (inf, 1e15, -1e15, None)] == [None] * 4
+
+
 async def test_csv_equals_the_store(save: Exporter, store: SqliteStore, tmp_path: Path) -> None:
     out = tmp_path / "pages.csv"
     await save("csv", out)
@@ -94,20 +106,20 @@ async def test_csv_equals_the_store(save: Exporter, store: SqliteStore, tmp_path
     with out.open(newline="", encoding="utf-8") as file:
         read = list(csv.DictReader(file, strict=True))
     assert [{name: without_guard(cell) for name, cell in row.items()} for row in read] == [
-        {name: "" if value is None else str(value) for name, value in row.items()} for row in rows
+        {name: as_text(value, VIEWS["pages"][name].type) for name, value in row.items()} for row in rows
     ]
     parsed = pa.csv.read_csv(out, parse_options=pa.csv.ParseOptions(newlines_in_values=True))
     assert parsed.column("body_bytes").to_pylist() == [row["body_bytes"] for row in rows]
-    assert parsed.schema.field("fetched_at").type == pa.float64()
+    assert parsed.schema.field("fetched_at").type == pa.timestamp("ns", "UTC")
     assert out.read_bytes().startswith(b"url,status,content_type,")
     assert out.read_bytes().endswith(b"\r\n")
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
 def test_every_sign_that_a_spreadsheet_evaluates_is_defused(sign: str) -> None:
-    assert tables.cell(f"{sign}1+1") == f"'{sign}1+1"
-    assert tables.cell(f"'{sign}1+1") == f"''{sign}1+1"
-    assert tables.cell(f"1{sign}1") == f"1{sign}1"
+    assert tables.cell(f"{sign}1+1", ColumnType.TEXT) == f"'{sign}1+1"
+    assert tables.cell(f"'{sign}1+1", ColumnType.TEXT) == f"''{sign}1+1"
+    assert tables.cell(f"1{sign}1", ColumnType.TEXT) == f"1{sign}1"
 
 
 async def test_no_cell_is_a_formula(save: Exporter, tmp_path: Path) -> None:
@@ -121,7 +133,7 @@ async def test_no_cell_is_a_formula(save: Exporter, tmp_path: Path) -> None:
 
 @given(st.one_of(st.text(), st.from_regex(r"'*[=+\-@\t\r].*"), st.integers(), st.floats(allow_nan=False)))
 def test_a_cell_is_safe_and_can_be_had_back(value: str | float) -> None:
-    cell = tables.cell(value)
+    cell = tables.cell(value, ColumnType.TEXT if isinstance(value, str) else ColumnType.NUMBER)
     if isinstance(value, str):
         assert not re.match(r"[=+\-@\t\r]", cell)
         assert without_guard(cell) == value

@@ -28,7 +28,7 @@ from crawler.store.open import grant_reader_at, is_there
 
 
 class _Commands(LazyGroup):
-    modules = dict.fromkeys(("copy", "merge", "grant-reader", "sweep"), "inspect.store_commands") | dict.fromkeys(
+    modules = dict.fromkeys(("copy", "merge", "grant-reader", "sweep"), "maintenance.store_commands") | dict.fromkeys(
         ("forget", "prune", "compact"), "maintenance.commands"
     )
 

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from aiohttp import web
 
+from crawler.cli.http_listener import BrowserGuard, listening
 from crawler.errors import StoreError
-from crawler.http_listener import BrowserGuard, listening
 
 SMUGGLED = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 24\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
 HONEST = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"

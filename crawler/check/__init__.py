@@ -1,0 +1,1 @@
+"""Checks without network: what a robots.txt allows, and what an HTML page says of itself."""

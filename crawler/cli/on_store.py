@@ -1,0 +1,36 @@
+"""The frame of a command on the store of a crawl: it opens the store, does its work, and shows the result."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from crawler.cli.output import print_json
+from crawler.cli.shared import run_async, store_at
+from crawler.settings.stores import existing_store
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
+
+Result = TypeVar("Result")
+
+
+def on_store(db: str, work: Callable[[Store], Awaitable[Result]], *, writes: bool = False) -> Result:
+    """The result of ``work`` on the store ``db``, which is open meanwhile; for writing if ``writes``.
+
+    Raises what :func:`existing_store` raises.
+    """
+
+    async def run() -> Result:
+        async with existing_store(store_at(db), read_only=not writes) as store:
+            return await work(store)
+
+    return run_async(run())
+
+
+def show(as_json: bool, document: Callable[[], object], text: Callable[[], None]) -> None:
+    """Print ``document`` as JSON if the user asked for it, else print the ``text`` for people."""
+    if as_json:
+        print_json(document())
+    else:
+        text()
