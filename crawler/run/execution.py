@@ -8,8 +8,8 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
 from crawler.run.hooks import hooks_of
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
+from crawler.run.minute_log import MinuteLog
 from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.run.notify import notify, require_login
 from crawler.run.plan import as_json as plan_json
@@ -366,13 +367,21 @@ def _exit_code(progress: Progress, db: str, nothing: str | None, *, stopped: obj
     return 1 if faults else NOTHING_CRAWLED if nothing else 0
 
 
-def _shown(
+@asynccontextmanager
+async def _shown(
     settings: Settings, crawl: Watched, awaited: Reconnecting, store: Store, clock: SystemClock, signals: Signals
-) -> AbstractAsyncContextManager[None]:
-    """Show a running crawl: the live display on a terminal, otherwise notes on standard error.
+) -> AsyncIterator[None]:
+    """Show a running crawl: the live display on a terminal, otherwise notes on standard error. Log it, too.
 
     ``awaited`` is the store, or the team whose workers wait for it.
     """
+    async with MinuteLog(crawl, store, clock), _display(settings, crawl, awaited, store, clock, signals):
+        yield
+
+
+def _display(
+    settings: Settings, crawl: Watched, awaited: Reconnecting, store: Store, clock: SystemClock, signals: Signals
+) -> AbstractAsyncContextManager[None]:
     db = settings.store.db
     if settings.output.progress and console.is_terminal and not settings.output.json:
         workers = settings.workers.count
