@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from crawler.cli.console import PrintableConsole, console
@@ -149,8 +150,11 @@ class _ToldOnceBegun:
 
 def _told(key: Key, value: Any, *, short: bool = False) -> str:
     name = terminal_name(Setting(key.name))
-    if short and isinstance(value, list | tuple) and len(value) > _VALUES_SHOWN:
-        return f"{name} {key.kind.toml(value[:_VALUES_SHOWN])[:-1]}, … {len(value):,} in all]"
+    written = key.kind.written(value)
+    if key.option and isinstance(written, list | tuple) and written:  # an option for each value, as a shell takes them
+        shown = written[:_VALUES_SHOWN] if short else written
+        more = f" … ({len(written):,} in all)" if len(shown) < len(written) else ""
+        return " ".join(f"{name} {quote(str(item))}" for item in shown) + more
     return name if value is True and key.option else f"{name} {_plain(key, value)}"
 
 
