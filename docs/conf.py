@@ -51,6 +51,7 @@ SECTIONS = {
         "audit",
         "identity",
         "scale",
+        "backups",
         "python",
     ],
     "Reference": ["cli", "settings", "store", "views", "reasons", "api"],

@@ -190,8 +190,9 @@ def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
     if unended := [run.run for run in runs if run.finished_at is None]:
         which = f"Run {unended[0]} has" if len(unended) == 1 else f"Runs {_listed(unended)} have"
         limits.append(
-            f"{which} no recorded end: killed, or still running. The log lacks requests that were under way when a "
-            "process was killed, and those answered since its last commit."
+            f"{which} no recorded end: killed, or still running. If neither, this is a copy from before the "
+            "end, or of the file without its write-ahead log (docs/backups.md). The log lacks requests that were under "
+            "way when a process was killed, and those answered since its last commit."
         )
     if unverified := sorted({pattern for run in runs for pattern in run.settings.fetch.verify_off}):
         limits.append(

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
+from crawler.cli import output
 from crawler.formatting import instant
 from crawler.settings.log_records import LogFormat, LogLevel
 from crawler.terminal_text import printable
@@ -21,8 +22,20 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
 def set_up_logging(level: LogLevel, form: LogFormat) -> None:
-    """Show records of ``level`` and above on standard error from now on, in place of what was set up before."""
-    show_by(_StandardError(), level, form)
+    """Show records of ``level`` and above on standard error from now on, in place of what was set up before.
+
+    In the form of JSON, standard error has nothing but records: what a command tells its user is one, whatever its
+    level.
+    """
+    handler = _StandardError()
+    show_by(handler, level, form)
+    output.tell_by((lambda message: handler.handle(_told(message))) if form is LogFormat.JSON else None)
+
+
+def _told(message: str) -> logging.LogRecord:
+    return logging.makeLogRecord(
+        {"name": "crawler.cli", "levelno": logging.INFO, "levelname": "INFO", "msg": message.replace("%", "%%")}
+    )
 
 
 def show_by(handler: logging.Handler, level: LogLevel, form: LogFormat) -> None:

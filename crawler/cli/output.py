@@ -11,6 +11,7 @@ import codecs
 import io
 import json
 import sys
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from crawler.terminal_text import escaped_json, printable_lines
@@ -22,8 +23,20 @@ def say(message: str) -> None:
 
 
 def tell(message: str) -> None:
-    """Print a message for the user on standard error."""
+    """Print a message for the user on standard error; as a log record if standard error has nothing but records."""
+    _writers[-1](message)
+
+
+def _print(message: str) -> None:
     print(f"crawler: {printable_lines(message)}", file=sys.stderr)  # noqa: T201  here the text is printable
+
+
+_writers: list[Callable[[str], object]] = [_print]  # the last is in use
+
+
+def tell_by(write: Callable[[str], object] | None) -> None:
+    """Have :func:`tell` call ``write`` from now on; with ``None`` it prints."""
+    _writers[:] = [_print] if write is None else [_print, write]
 
 
 def print_json(document: object, *, indent: int | None = None) -> None:

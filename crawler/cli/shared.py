@@ -14,6 +14,7 @@ import os
 import socket
 import sys
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
@@ -205,7 +206,11 @@ def canonical(url: str) -> str:
     try:
         return canonicalise(url)
     except NotCrawlable as error:
-        raise UsageError(str(error)) from None
+        hint = ""
+        with suppress(NotCrawlable):
+            if "://" not in url:
+                hint = f"; did you mean {canonicalise(f'http://{url}')}?"
+        raise UsageError(f"{error}{hint}") from None
 
 
 def host_and_port(text: str) -> tuple[str, int] | None:

@@ -7,6 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from crawler.dashboard.cached_figures import RequestTotals
+from crawler.reasons import EndCode
+
+#: The ends of runs that came as they were meant to.
+SUCCESSES = frozenset(
+    {
+        EndCode.DONE,
+        EndCode.NO_REVISIT_DUE,
+        EndCode.MAX_PAGES,
+        EndCode.MAX_PAGES_NO_REVISIT_DUE,
+        EndCode.MAX_PAGES_PER_SITE,
+        EndCode.MAX_TIME,
+    }
+)
+_RUN_STATES = ("none", "running", "paused", "stopping", "finished", "stopped", "failed", "crashed")
+_WORST_SITES = 10
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -59,6 +74,13 @@ def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
         "paused", "gauge", "1 while the operator has paused the crawl.", [({}, seen["paused_since"] is not None)]
     )
     yield from _metric("up", "gauge", "1 while a crawl is running.", [({}, alive)])
+    states = [({"state": state}, state == _run_state(run)) for state in _RUN_STATES]
+    what = "The state of the last run: finished in order, failed with an error, or crashed without an end."
+    yield from _metric("run_state", "gauge", what, states)
+    if (succeeded_at := seen.get("last_success_at")) is not None:
+        what = "When a run last came to an end in order, in seconds since the epoch."
+        yield from _metric("last_success_timestamp_seconds", "gauge", what, [({}, succeeded_at)])
+    yield from _metric("site_wait_seconds", "gauge", "The ten sites that wait longest.", _longest_waits(seen))
     look_ups = sorted((run.get("look_ups") or {}).items())
     counts = [({"outcome": outcome}, n) for outcome, (n, _) in look_ups]
     seconds = [({"outcome": outcome}, took_s) for outcome, (_, took_s) in look_ups]
@@ -71,6 +93,31 @@ def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
         if run["memory_bytes"] is not None:
             memory = "Resident memory of the crawl."
             yield from _metric("resident_memory_bytes", "gauge", memory, [({}, run["memory_bytes"])])
+
+
+def _run_state(run: Mapping[str, Any]) -> str:
+    match run.get("state"):
+        case None:
+            return "none"
+        case "silent":
+            return "crashed"
+        case "ended":
+            return "finished" if run["ended_code"] in SUCCESSES else "failed" if _is_failure(run) else "stopped"
+        case state:
+            return "running" if state == "pausing" else str(state)
+
+
+def _is_failure(run: Mapping[str, Any]) -> bool:
+    return run["ended_code"] in (EndCode.STORE_FAILED, EndCode.HOOK, EndCode.FAILURE)
+
+
+def _longest_waits(seen: Mapping[str, Any]) -> list[Sample]:
+    waits = [
+        (site["until"] - seen["at"], site["site"])
+        for site in seen["sites"]
+        if not site["at_limit"] and site["until"] > seen["at"]
+    ]
+    return [({"site": site}, wait_s) for wait_s, site in sorted(waits, reverse=True)[:_WORST_SITES]]
 
 
 def _reasons(counts: Iterable[tuple[str, int]]) -> list[Sample]:

@@ -10,6 +10,10 @@ SELECT purpose, status, error_kind, CASE WHEN finished_at >= :since THEN CAST(fi
   count(*) AS requests, sum(bytes) AS bytes
 FROM requests_by_id WHERE request_id > :after AND request_id <= :last GROUP BY 1, 2, 3, 4
 
+-- name: run_ends
+-- The newest end of the runs with each code.
+SELECT ended_code, max(finished_at) AS at FROM runs WHERE finished_at IS NOT NULL GROUP BY ended_code
+
 -- name: site_totals
 SELECT count(*) AS sites, coalesce(sum(fetched), 0) AS pages FROM sites_by_id
 

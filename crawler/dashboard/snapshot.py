@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawler.dashboard.cached_figures import HISTORY_S, CachedFigure, RequestTotals
+from crawler.dashboard.metrics import SUCCESSES
 from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect import time_left
@@ -48,6 +49,7 @@ class SnapshotReader:
         self._failed = CachedFigure(lambda now: reasons(store, State.FAILED))
         self._sites = CachedFigure(self._look_at_sites)
         self._workers = CachedFigure(lambda now: workers(store))
+        self._succeeded = CachedFigure(lambda now: self._last_success())
         self._part = CachedFigure(lambda now: part_status(store))
         self._time_left = CachedFigure(lambda now: time_left.read_time_left(store, now))
 
@@ -63,6 +65,8 @@ class SnapshotReader:
         stand, totals = standing(orders), await self._sites_and_pages.at(now)
         return {
             "db": self._name,
+            "at": now,
+            "last_success_at": (await self._succeeded.at(now)),
             "run": await self._run(orders, stand, beats, now),
             "paused_since": stand.paused_since,
             "blocked": [{"name": name, "since": since} for name, since in stand.blocked.items()],
@@ -122,6 +126,7 @@ class SnapshotReader:
             "started_at": run["started_at"],
             "finished_at": run["finished_at"],
             "ended_by": run["ended_by"],
+            "ended_code": run["ended_code"],
             "seen_at": seen_at,
             "low_disk": low_disk(run, beats, now),
             "agent": identity.get("agent", ""),
@@ -143,6 +148,10 @@ class SnapshotReader:
         """The row of a statement that returns one."""
         (row,) = await self._store.query(_SQL[name], parameters)
         return row
+
+    async def _last_success(self) -> float | None:
+        ends = await self._store.query(_SQL["run_ends"])
+        return max((row["at"] for row in ends if row["ended_code"] in SUCCESSES), default=None)
 
     async def _ends(self) -> dict[str, int]:
         ended = dict.fromkeys((State.REDIRECTED, State.EXCLUDED, State.FAILED), 0)

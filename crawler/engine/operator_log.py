@@ -12,6 +12,7 @@ from crawler.formatting import duration, instant
 from crawler.frontier.politeness import Pace
 from crawler.frontier.refusals import RefusalNews
 from crawler.model import Failed, RobotsAction, RobotsCopy
+from crawler.reasons import WaitCode, WaitReason
 
 SLOW_COMMIT_S = 2.0
 
@@ -23,8 +24,15 @@ _STORE = logging.getLogger("crawler.store")
 _PARSERS = logging.getLogger("crawler.parsers")
 
 
-def robots_decided(site: str, before: RobotsCopy | None, copy: RobotsCopy) -> None:
-    """A robots.txt was fetched: tell of a site that is deferred, given up or closed, and of a changed answer."""
+def tells_of_sites() -> bool:
+    """Whether :func:`robots_decided` writes anything."""
+    return _ROBOTS.isEnabledFor(logging.WARNING)
+
+
+def robots_decided(
+    site: str, before: RobotsCopy | None, copy: RobotsCopy, *, is_closed: bool = False, was_closed: bool = False
+) -> None:
+    """A robots.txt was fetched: tell of a site that is deferred, given up, closed or open again, and of a new text."""
     facts = {"site": site, "status": copy.status, "action": copy.action.value}
     match copy.action:
         case RobotsAction.DEFER:
@@ -34,8 +42,10 @@ def robots_decided(site: str, before: RobotsCopy | None, copy: RobotsCopy) -> No
             _ROBOTS.warning("%s is left alone: %s", site, copy.note, extra=facts)
         case RobotsAction.GIVEN_UP:
             _ROBOTS.warning("%s is given up: robots.txt answered %s", site, copy.status, extra=facts)
-        case _ if before is not None and before.action is not copy.action:
-            _ROBOTS.info("%s: robots.txt is now %s, and was %s", site, copy.action, before.action, extra=facts)
+        case _ if is_closed and not was_closed:
+            _ROBOTS.info("%s is closed: robots.txt forbids all of it (%s)", site, copy.status, extra=facts)
+        case _ if was_closed and not is_closed:
+            _ROBOTS.info("%s is open again: robots.txt answered %s", site, copy.status, extra=facts)
         case _ if before is not None and before.sha256 != copy.sha256:
             _ROBOTS.info("%s: robots.txt has changed", site, extra=facts)
 
@@ -62,6 +72,13 @@ def paced(group: str, before: Pace, pace: Pace) -> None:
     if pace.backoff_s > before.backoff_s:
         facts = {"group": group, "backoff_s": pace.backoff_s}
         _POLITENESS.info("%s: a pause of %s, %s", group, duration(pace.pause_s), pace.waits_for, extra=facts)
+
+
+def rests(group: str, until: float, why: WaitReason) -> None:
+    """A group is given back until its hours begin."""
+    if why.code is WaitCode.HOURS:
+        facts = {"group": group, "until": instant(until)}
+        _POLITENESS.info("%s rests until %s: %s", group, instant(until), why.sentence, extra=facts)
 
 
 def loop_taken(domain: str, loop_s: float, wait_s: float) -> None:

@@ -415,7 +415,10 @@ class RobotsCache:
         else:
             self._gate.heed_crawl_delay(group, site.id, answer, crawl_delay_s)
             not_before = self._gate.pace(group).next_at
-        operator_log.robots_decided(site.name, site.copy, copy)
+        if operator_log.tells_of_sites():
+            before = None if site.copy is None else await self._rules_cache.rules(site.name, site.copy)
+            is_closed, was_closed = _forbids_all(copy, rules), site.copy is not None and _forbids_all(site.copy, before)
+            operator_log.robots_decided(site.name, site.copy, copy, is_closed=is_closed, was_closed=was_closed)
         if is_new and copy.action is not RobotsAction.DEFER and copy.expires_at <= not_before:
             # Otherwise no page could ever be requested under it. A copy that another site has had for a while is not
             # prolonged: that site is asked again after the pause.
@@ -462,6 +465,13 @@ class RobotsCache:
         self._obtained[site] = obtained
         if len(self._obtained) > _OBTAINED_KEPT:
             self._obtained.popitem(last=False)
+
+
+def _forbids_all(copy: RobotsCopy, rules: SiteRules | None) -> bool:
+    """Whether a copy closes its site, judged by the front page and a path that no rule is likely to name."""
+    if copy.action is RobotsAction.PARSE:
+        return rules is not None and not any(rules.verdict(path).allowed for path in ("/", "/0-9"))
+    return copy.action is RobotsAction.RESTRICTED
 
 
 def _agent_lines(rules: SiteRules | None) -> tuple[AgentLine, ...]:

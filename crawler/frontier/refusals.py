@@ -9,12 +9,14 @@ queued again. ``docs/protocols.md``, section 8, has the rule and its settings.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from crawler.frontier.decide import Outcome, Queued
 from crawler.model import FetchResult, Kind, State
 from crawler.reasons import Reason, ReasonCode
 from crawler.url import split
+
+if TYPE_CHECKING:
+    from crawler.frontier.decide import Outcome, Queued
 
 #: So many walls in a row make a site rest.
 WALLS = 3
@@ -95,6 +97,8 @@ def without_request(queued: Queued, refusals: Refusals) -> Outcome | None:
     if not refusals.closed:
         return None
     evidence = f"it answered by walls or refusals, also after {refusals.rests} rests"
+    from crawler.frontier.decide import Outcome  # commands that send nothing load the rows of a store without it
+
     return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.REFUSED_AT_THE_EDGE, evidence))
 
 

@@ -165,7 +165,7 @@ class _Pace(NamedTuple):
     def shortest(cls, backlog: GroupBacklog, share: float, politeness: PolitenessSettings, now: float) -> _Pace:
         """With the pauses that apply without trouble; ``share`` of the URLs are requested."""
         answer_s = backlog.usual_s if backlog.usual_s > _SHORTEST_RECORDED_S else 0.0
-        pause_s = _undisturbed_pause_s(backlog, answer_s, politeness)
+        pause_s = _undisturbed_pause_s(backlog, answer_s, politeness.of(backlog.group))
         start_s = max(0.0, backlog.ready_at - now)
         due_s = max(0.0, backlog.last_due_at - now)
         requests = max(1.0, math.floor(backlog.queued * share))
@@ -182,7 +182,7 @@ class _Pace(NamedTuple):
         ``others_s`` is the time of an answer of other groups, for a group that has not answered.
         """
         answer_s = max(backlog.usual_s or others_s, _SHORTEST_RECORDED_S)
-        pause_s = max(backlog.pause_s, _undisturbed_pause_s(backlog, answer_s, politeness))
+        pause_s = max(backlog.pause_s, _undisturbed_pause_s(backlog, answer_s, politeness.of(backlog.group)))
         start_s = max(0.0, max(backlog.ready_at, backlog.last_due_at, backlog.give_up_at or 0.0) - now)
         # A request in two brings a page, as in _most_s.
         requests = min((backlog.queued + backlog.sites) * factor, 2 * backlog.room) + backlog.sites

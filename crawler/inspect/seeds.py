@@ -196,8 +196,13 @@ class Ledger(NamedTuple):
         said = [f"seed {seed.url}: {self.told(seed)}; `{seed.remedy(self.db)}`" for seed in open_seeds[:_TOLD]]
         if len(self.open) > max(len(said), 1):
             listed = f"`crawler seeds{db_argument(self.db)}` lists them with what mends each"
-            said.append(f"{many(len(self.open), 'seed')} need a person: {listed}")
+            said.append(f"{many(len(self.open), 'seed')} {need_a_person(len(self.open))}: {listed}")
         return said
+
+
+def need_a_person(count: int) -> str:
+    """The verb for ``count`` seeds."""
+    return "needs a person" if count == 1 else "need a person"
 
 
 def told_in_short(outcomes: Mapping[str, int]) -> str:
@@ -257,7 +262,7 @@ def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> Non
     counted.
     """
     open_seeds = len(ledger.open)
-    console.print(f"{many(len(ledger.seeds), 'seed')}, {open_seeds:,} need a person")
+    console.print(f"{many(len(ledger.seeds), 'seed')}, {open_seeds:,} {need_a_person(open_seeds)}")
     for outcome, count in ledger.counts().items():
         console.print()
         console.print(Text(f"{outcome.label} ({many(count, 'seed')}): {outcome.meaning}", style="bold"))

@@ -43,10 +43,10 @@ def store() -> None:
 @click.argument("target", metavar="TO")
 @json_option
 def copy(source: str, target: str, as_json: bool) -> int:
-    """Copy the store FROM (a file, or postgresql://user@host/name) into TO, which is empty or a part of that copy.
+    """Copy the store FROM (a file, or postgresql://user@host/name) into TO, which is empty or an earlier copy of it.
 
-    The same command continues a copy that was cut off. In the end the tables of both are compared by checksums. The
-    search index is not copied: `crawler index` builds it.
+    The same command continues a copy that was cut off, and brings a complete one up to date. In the end the tables of
+    both are compared by checksums. The search index is not copied: `crawler index` builds it.
     """
 
     async def work() -> int:

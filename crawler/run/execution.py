@@ -8,11 +8,12 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from crawler.cli.console import PrintableConsole, console
@@ -34,6 +35,7 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
 from crawler.run.hooks import hooks_of
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
+from crawler.run.minute_log import MinuteLog
 from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.run.notify import notify, require_login
 from crawler.run.plan import as_json as plan_json
@@ -148,8 +150,11 @@ class _RunMessages:
 
 def _setting_text(key: Key, value: Any, *, short: bool = False) -> str:
     name = terminal_name(Setting(key.name))
-    if short and isinstance(value, list | tuple) and len(value) > _VALUES_SHOWN:
-        return f"{name} {key.kind.toml(value[:_VALUES_SHOWN])[:-1]}, … {len(value):,} in all]"
+    written = key.kind.written(value)
+    if key.option and isinstance(written, list | tuple) and written:  # an option for each value, as a shell takes them
+        shown = written[:_VALUES_SHOWN] if short else written
+        more = f" … ({len(written):,} in all)" if len(shown) < len(written) else ""
+        return " ".join(f"{name} {quote(str(item))}" for item in shown) + more
     return name if value is True and key.option else f"{name} {_plain(key, value)}"
 
 
@@ -368,13 +373,21 @@ def _exit_code(progress: Progress, db: str, nothing: str | None, *, stopped: obj
     return 1 if faults else NOTHING_CRAWLED if nothing else 0
 
 
-def _shown(
+@asynccontextmanager
+async def _shown(
     settings: Settings, crawl: Watched, awaited: Reconnecting, store: Store, clock: SystemClock, signals: Signals
-) -> AbstractAsyncContextManager[None]:
-    """Show a running crawl: the live display on a terminal, otherwise notes on standard error.
+) -> AsyncIterator[None]:
+    """Show a running crawl: the live display on a terminal, otherwise notes on standard error. Log it, too.
 
     ``awaited`` is the store, or the team whose workers wait for it.
     """
+    async with MinuteLog(crawl, store, clock), _display(settings, crawl, awaited, store, clock, signals):
+        yield
+
+
+def _display(
+    settings: Settings, crawl: Watched, awaited: Reconnecting, store: Store, clock: SystemClock, signals: Signals
+) -> AbstractAsyncContextManager[None]:
     db = settings.store.db
     if settings.output.progress and console.is_terminal and not settings.output.json:
         workers = settings.workers.count

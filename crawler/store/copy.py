@@ -1,9 +1,10 @@
 """Copying a store into another one, of the same kind or the other: table by table in the order of the keys.
 
-What was copied is committed bit by bit, so a copy that was cut off goes on after the last row of each table. At the
-end both stores are read whole, and compared by a checksum of every table. The search index and the texts that it
-was made from are not copied: ``crawler index`` makes them anew. Bodies outside the database stay at their location, and
-both stores name it from then on.
+What was copied is committed bit by bit, so a copy that was cut off goes on after the last row of each table. A complete
+copy of the same store is brought up to date: the rows of the tables that only grow are kept, and the other tables are
+copied anew. At the end both stores are read whole, and compared by a checksum of every table. The search index and the
+texts that it was made from are not copied: ``crawler index`` makes them anew. Bodies outside the database stay at their
+location, and both stores name it from then on.
 """
 
 from __future__ import annotations
@@ -84,6 +85,10 @@ NOT_COPIED = frozenset(
         "robots_wait",
     }
 )
+#: Tables whose rows never change, and that get rows with higher keys only.
+_GROWING = frozenset({"robots_text", "body", "request"})
+#: Tables that are made from the others in the target.
+_DERIVED = ("main_text",)
 _ROWS, _BYTES = 5_000, 16 << 20  # in one transaction, at most
 
 #: Called with the table, the number of its rows that are done, and the step in progress.
@@ -133,13 +138,26 @@ async def _require_target(source: Store, target: Store) -> None:
     copies = await target.query("SELECT source, done_at FROM store_copy ORDER BY source")
     if not copies and await target.query("SELECT 1 FROM run LIMIT 1"):
         raise UsageError(f"{target.name}: a store with a crawl of its own; copy into an empty one")
-    if copies and copies[0]["done_at"] is not None:
-        raise UsageError(f"{target.name}: a copy that is complete; copy into an empty store")
     if copies and [row["source"] for row in copies] != [source.name]:
         begun = " and ".join(row["source"] for row in copies)
         raise UsageError(f"{target.name}: a part of {begun}; go on with that, or copy into an empty store")
     if not copies:
         await target.begin_copy([source.name])
+    elif copies[0]["done_at"] is not None:
+        await _begin_update(source, target)
+
+
+async def _begin_update(source: Store, target: Store) -> None:
+    """Turn a complete copy into an unfinished one that has the rows of the tables that only grow.
+
+    Raises :class:`UsageError` if the target has runs of its own: they would be lost.
+    """
+    runs = "SELECT id, started_at FROM run"
+    known = {tuple(run.values()) for run in await source.query(runs)}
+    if any(tuple(run.values()) not in known for run in await target.query(runs)):
+        raise UsageError(f"{target.name}: this copy has runs of its own since; copy into an empty store")
+    await target.reopen_copy()
+    await target.empty([*_DERIVED, *(table for table in TABLES if table not in _GROWING)])
 
 
 async def _copy(source: Store, target: Store, table: str, on_progress: OnProgress) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.demo.pages import Page
+from crawler.demo.pages import Page, plain
 from tests.command import HASTY, LOOPBACK, crawler, here
 from tests.web import LoopbackWeb
 
@@ -26,13 +26,25 @@ def test_an_operator_reads_why_a_run_ends_and_which_site_is_deferred(
         "--log-level", "info", "--log-format", "json",
     )  # fmt: skip
     assert json.loads(ended.out)["pages"] == 1
-    records = [json.loads(line) for line in ended.err.splitlines() if line.startswith("{")]
+    records = [json.loads(line) for line in ended.err.splitlines()]  # nothing else
     messages = {record["logger"]: record["message"] for record in records}
     assert messages["crawler.run"].startswith("the run ends: ")
     assert any(record.get("settings", {}).get("robots.give_up_after") == 0.1 for record in records)
     deferred = [record for record in records if record["logger"] == "crawler.robots"]
     assert {record["site"] for record in deferred} == {loopback.url("b.test").rstrip("/")}
     assert ["deferred" in deferred[0]["message"], "given up" in deferred[-1]["message"]] == [True, True]
+
+
+def test_a_site_that_closes_is_told_of(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    command = ("run", *LOOPBACK, "--db", tmp_path / "c.db", "--log-level", "info", "--log-format", "json")
+    told: list[list[str]] = []
+    for robots in ("", "User-agent: *\nDisallow: /"):
+        loopback.sites["a.test"] = {"/robots.txt": plain(robots), "/": Page("<title>A</title>")}
+        ended = crawler(*command, "--refresh" if told else loopback.url("a.test"), "--delay", "0.02")
+        records = [json.loads(line) for line in ended.err.splitlines()]
+        told.append([each["message"] for each in records if each["logger"] == "crawler.robots"])
+    site = loopback.url("a.test").rstrip("/")
+    assert told == [[], [f"{site} is closed: robots.txt forbids all of it (200)"]]
 
 
 def test_by_default_a_run_logs_nothing(loopback: LoopbackWeb, tmp_path: Path) -> None:

@@ -93,10 +93,10 @@ def test_the_units_are_those_of_systemd(tmp_path: Path) -> None:
     assert unit("crawler.timer")["Timer"]["Persistent"] == "true"
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
-    for name in ("crawler.service", "crawler.timer"):
+    for name in ("crawler.service", "crawler.timer", "crawler-dashboard.service"):
         text = (CONFIG / "systemd" / name).read_text()
         (tmp_path / name).write_text(text.replace("/opt/crawler/bin/crawler", shlex.quote(sys.executable)))
-    units = [str(tmp_path / "crawler.timer"), str(tmp_path / "crawler.service")]
+    units = [str(path) for path in tmp_path.glob("crawler*.*") if path.suffix in (".service", ".timer")]
     checked = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
     assert "crawler" not in checked.stderr, checked.stderr
 

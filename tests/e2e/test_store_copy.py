@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
+from crawler.demo.pages import Page
 from crawler.errors import StoreError
 from tests.command import HASTY, LOOPBACK, here
 from tests.postgres import Cluster
@@ -57,3 +62,36 @@ def test_a_half_finished_copy_is_refused_by_every_command(crawled: Path, target:
     assert "rup_mail" not in tables
     assert here("audit", "--db", target).code == 0
     assert here("run", "--db", target, *LOOPBACK).code == 0
+
+
+def test_a_complete_copy_is_brought_up_to_date(
+    crawled: Path, target: str, tmp_path: Path, loopback: LoopbackWeb
+) -> None:
+    assert here("store", "copy", crawled, target).code == 0
+    loopback.sites["late.test"] = {"/": Page("<title>Late</title>")}
+    assert here("run", loopback.url("late.test"), "--db", crawled, *LOOPBACK).code == 0
+    again = here("store", "copy", crawled, target, "--json")
+    assert again.code == 0, again.err
+    copied = {each["table"]: each for each in json.loads(again.out)}
+    assert (copied["request"]["new"], copied["body"]["new"]) == (2, 1)
+    assert (
+        json.loads(here("status", "--db", target, "--json").out)["urls"]
+        == (json.loads(here("status", "--db", crawled, "--json").out)["urls"])
+    )
+    assert here("audit", "--db", target).code == 0
+    assert here("run", loopback.url("late.test", "/2"), "--db", target, *LOOPBACK).code == 5  # 404
+    refused = here("store", "copy", crawled, target)
+    assert (refused.code, "runs of its own" in refused.err) == (2, True)
+
+
+def test_the_file_alone_has_all_pages_though_others_read_it(tmp_path: Path, loopback: LoopbackWeb) -> None:
+    loopback.sites["a.test"] = {"/": Page("<a href=/2>2</a>"), "/2": Page("2")}
+    db = tmp_path / "c.db"
+    assert here("run", loopback.url("a.test"), "--db", db, *LOOPBACK, "--delay", "0.02", "--max-pages", "1").code == 0
+    with closing(sqlite3.connect(db)) as reader:
+        assert reader.execute("SELECT count(*) FROM pages").fetchone() == (1,)
+        assert here("run", "--db", db, *LOOPBACK, "--max-pages", "0").code == 0
+        shutil.copy(db, tmp_path / "alone.db")
+    with closing(sqlite3.connect(tmp_path / "alone.db")) as alone:
+        assert alone.execute("SELECT count(*) FROM pages").fetchone() == (2,)
+    assert here("audit", "--db", tmp_path / "alone.db").code == 0

@@ -8,7 +8,9 @@ import re
 import subprocess
 import sys
 import tomllib
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -86,6 +88,35 @@ def test_what_reads_uses_the_reading_role(compose: dict[str, Any]) -> None:
     assert "//crawl_reader@" in services["look"]["environment"]["CRAWLER_DB"]
     assert services["look"]["secrets"] == ["reader_password"]
     assert "reader_password" not in services["worker"]["secrets"]
+
+
+def test_the_dashboard_is_on_this_machine_only_and_asks_for_a_token(compose: dict[str, Any]) -> None:
+    dashboard = compose["services"]["dashboard"]
+    assert dashboard["ports"] == ["127.0.0.1:8787:8787"]
+    assert dashboard["command"][-2:] == ["--token-file", "/run/secrets/dashboard_token"]
+    assert "dashboard_token" in dashboard["secrets"]
+    assert dashboard["healthcheck"]["test"][1:3] == ["crawl", "serves"]
+
+
+@pytest.mark.parametrize(("token", "code"), [("right", 0), ("wrong", 1)])
+def test_the_dashboard_is_healthy_if_it_answers_to_the_token(token: str, code: int, tmp_path: Path) -> None:
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.headers["Authorization"] == "Bearer right" else 403)
+            self.end_headers()
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    (tmp_path / "token").write_text(f"{token}\n")
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = Thread(target=server.handle_request)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/metrics"
+        command = [sys.executable, str(ROOT / "config/docker/healthy"), url, str(tmp_path / "token")]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        thread.join()
+    assert (ended.returncode, "403" in ended.stderr) == (code, bool(code))
 
 
 async def test_the_roles_of_the_compose_file_can_crawl_and_read(postgres: Cluster, tmp_path: Path) -> None:

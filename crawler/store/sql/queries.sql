@@ -429,6 +429,9 @@ SELECT source FROM store_copy WHERE done_at IS NULL ORDER BY source;
 -- name: begin_copy
 INSERT INTO store_copy (source) VALUES (:source);
 
+-- name: reopen_copy
+UPDATE store_copy SET done_at = NULL;
+
 -- name: finish_copy
 UPDATE store_copy SET done_at = :now;
 

@@ -784,6 +784,11 @@ class Store(ABC):
             for source in sources:
                 await self._sql.execute("begin_copy", source=source)
 
+    async def reopen_copy(self) -> None:
+        """Note that this complete copy is being brought up to date."""
+        async with self._writing():
+            await self._sql.execute("reopen_copy")
+
     async def complete_urls(self, rows: Sequence[tuple[int, int | None, int | None]]) -> None:
         """Set the page on which URLs were found, and their targets: (URL, page or ``None``, target or ``None``)."""
         async with self._writing():

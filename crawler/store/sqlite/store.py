@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from crawler.store.sql.commit import Committer
 
 _ROWS_AT_ONCE = 5000
+_PATIENCE_WITH_READERS_MS = 500
 
 
 class _Revisits(RevisitRows):
@@ -128,9 +129,20 @@ class SqliteStore(Store):
         return cls(path, db, control_db, politeness or PolitenessSettings(), lock, lease_s)
 
     async def close(self) -> None:
+        if self._lock is not None:
+            await self._fold_log_in()
         await close_with_control(self._db, self._control_db)
         if self._lock is not None:
             self._lock.release()
+
+    async def _fold_log_in(self) -> None:
+        """Write the write-ahead log into the file, so that a copy of the file alone has all pages.
+
+        SQLite does that by itself only if nobody else has the file open. A reader in a long query keeps the rest.
+        """
+        with suppress(aiosqlite.Error):  # a full disk: the log is kept, and the next opening reads it
+            await self._db.execute(f"PRAGMA busy_timeout = {_PATIENCE_WITH_READERS_MS}")
+            await self._db.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @property
     def name(self) -> str:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from typing import Any
 
+import promql_parser
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from crawler.dashboard.cached_figures import RequestTotals
 from crawler.dashboard.metrics import exposition
 from crawler.store.sqlite.store import SqliteStore
+from tests.command import ROOT
+
+STATES = ("none", "running", "paused", "stopping", "finished", "stopped", "failed", "crashed")
 
 
 def look(**changes: Any) -> dict[str, Any]:
     run: dict[str, Any] = {"state": "running", "lag_s": 0.25, "memory_bytes": 70_000_001}
+    run |= {"ended_code": None}
     run["look_ups"] = {"cached": [40, 0.0], "dns_timeout": [2, 15.5]}
     return {
         "run": run,
+        "at": 100.0,
+        "last_success_at": 90.0,
+        "sites": [{"site": f"http://{n}.test", "until": 100.0 + n, "at_limit": n == 12} for n in range(13)],
         "pages": 12_345_678_901,
         "known_sites": 7,
         "urls": {"queued": 5, "failed": 1},
@@ -82,17 +92,39 @@ def test_every_figure_reads_back_exactly() -> None:
         ("crawler_blocked", ()): 1,
         ("crawler_paused", ()): 0,
         ("crawler_up", ()): 1,
+        **{("crawler_run_state", (state,)): state == "running" for state in STATES},
+        ("crawler_last_success_timestamp_seconds", ()): 90,
+        **{("crawler_site_wait_seconds", (f"http://{n}.test",)): n for n in range(2, 12)},
         ("crawler_event_loop_lag_seconds", ()): 0.25,
         ("crawler_resident_memory_bytes", ()): 70_000_001,
     }
 
 
 def test_without_a_living_run_it_is_down_and_has_no_memory() -> None:
-    for run in (None, {"state": "silent", "lag_s": 0.0, "memory_bytes": 5}, {"state": "ended", "lag_s": 0.0}):
+    for run, state in (
+        (None, "none"),
+        ({"state": "silent", "lag_s": 0.0, "memory_bytes": 5}, "crashed"),
+        ({"state": "ended", "lag_s": 0.0, "ended_code": "max_time"}, "finished"),
+        ({"state": "ended", "lag_s": 0.0, "ended_code": "signal"}, "stopped"),
+        ({"state": "ended", "lag_s": 0.0, "ended_code": "store_failed"}, "failed"),
+    ):
         read = samples(exposition(look(run=run, paused_since=5.0), tally()))
+        assert {each for each in STATES if read["crawler_run_state", (each,)]} == {state}
         assert read["crawler_up", ()] == 0
         assert read["crawler_paused", ()] == 1
         assert ("crawler_resident_memory_bytes", ()) not in read
+
+
+def test_the_alert_rules_are_promql_over_metrics_that_exist() -> None:
+    rules = yaml.safe_load((ROOT / "config" / "alerts.yml").read_text())["groups"][0]["rules"]
+    served = {name for name, _ in samples(exposition(look(), tally()))}
+    for rule in rules:
+        promql_parser.parse(rule["expr"])
+        if "for" in rule:
+            promql_parser.parse(f"up[{rule['for']}]")
+        assert set(re.findall(r"crawler_\w+", rule["expr"])) <= served, rule["alert"]
+        assert rule["annotations"]["summary"]
+    assert len({rule["alert"] for rule in rules}) == len(rules) == 7
 
 
 async def test_the_log_is_summed_once_however_often_it_is_read(tmp_path: Any) -> None:

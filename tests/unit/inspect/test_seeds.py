@@ -96,7 +96,7 @@ def test_the_ledger_lists_what_needs_a_person_and_counts_the_rest() -> None:
     with console.capture() as shown:
         render(ledger(seed(Outcome.LEFT_SCOPE, leads_to=long), SEED), console, all_seeds=False)
     lines = shown.get().splitlines()
-    assert lines[0] == "2 seeds, 1 need a person"
+    assert lines[0] == "2 seeds, 1 needs a person"
     assert f"    crawler run {long} --db c.db" in lines, "a command is not broken into lines"
     assert lines[-1] == "  1 seed, 3 pages on their sites (--all lists them)"
 
