@@ -19,6 +19,7 @@ from crawler.model import State
 from crawler.page.language import primary_subtag
 from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
+from crawler.sampling.seed_groups import SeedGroup, seed_groups
 from crawler.sampling.variables import Value, Variable, values_of
 from crawler.store.location import db_argument
 from crawler.store.rows import SampleDraw
@@ -161,7 +162,7 @@ class DrawnUrls:
 class Survey:
     """The estimates from a sample, and the number of URLs that it does not cover.
 
-    ``discarded`` are the draws that it replaced.
+    ``discarded`` are the draws that it replaced, ``seeds`` the seeds by what became of them.
     ``draws`` counts URLs as often as they were drawn; ``waiting`` those not yet asked for, ``over_budget`` apart, whose
     site has had its pages; ``blocked`` those that the operator has blocked since. ``left_out`` is how many known URLs
     of blocked sites are not in the frame. ``outcomes`` counts the drawn URLs, each once, by what became of them.
@@ -170,6 +171,7 @@ class Survey:
 
     draw: SampleDraw
     discarded: Sequence[SampleDraw]
+    seeds: Sequence[SeedGroup]
     draws: int
     urls: int
     waiting: int
@@ -183,7 +185,8 @@ class Survey:
     def as_json(self) -> dict[str, Any]:
         """One JSON object. A bound that the sample does not determine is ``None``."""
         counted = ("draws", "urls", "waiting", "over_budget", "blocked", "left_out")
-        made = _plain_draw(self.draw) | {name: getattr(self, name) for name in counted}
+        made: dict[str, Any] = {"seeds": [group._asdict() for group in self.seeds]}
+        made |= _plain_draw(self.draw) | {name: getattr(self, name) for name in counted}
         made["discarded"] = [_plain_draw(draw) for draw in self.discarded]
         made["outcomes"] = {outcome.value: self.outcomes.get(outcome, 0) for outcome in Outcome}
         made["unseen_at_most"] = self.unseen_at_most
@@ -247,6 +250,7 @@ async def survey(
     return Survey(
         draw,
         [each for each in await store.samples.draws() if each.discarded_at is not None],
+        await seed_groups(store, is_list=draw.method == Method.STRATIFIED),
         len(rows),
         len(_once(rows)),
         waiting,

@@ -81,11 +81,13 @@ async def _write(
     await _write_audit(store, folder, audit)
     draw = await store.samples.drawn()
     outcomes: list[tuple[str, int]] = []
+    seeds: list[str] = []
     values: dict[str, list[float | str | None]] = {}
     if draw is not None:
         values = await _values(store, variables, now)
         survey = await load_sampling("survey").survey(store, now, variables)
         _write_json(folder / "estimates.json", survey.as_json() | {"variables": dict(variables)})
+        seeds = load_sampling("seed_groups").told_of_seeds(survey.seeds)
         outcomes = list(survey.as_json()["outcomes"].items())
     elif variables:
         raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave out ", Argument("variable"))
@@ -104,7 +106,7 @@ async def _write(
     title = title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}"
     contact = next((run.contact for run in reversed(audit.runs) if run.contact), "unnamed")
     (folder / "CITATION.cff").write_text(citation(title, authors or (contact,), now), "utf-8")
-    (folder / "README.md").write_text(readme(title, now, tables, counts, audit.violation_count), "utf-8")
+    (folder / "README.md").write_text(readme(title, now, tables, counts, audit.violation_count, seeds), "utf-8")
     (folder / "datapackage.json").write_text(data_package(folder, title, now, tables), "utf-8")
 
 

@@ -65,6 +65,14 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "held_from": "the depth whose pages were requested only if drawn; empty: all were requested",
         "stands": "false: seeds or settings have changed since the draw",
     },
+    "seeds": {
+        "outcome": "what became of the seed, at the end of its redirects (docs/seeds.md)",
+        "leads_to": "the URL at the end of its redirects; empty if the seed leads nowhere else",
+        "pages": "pages fetched from the site at the end",
+        "failing_since": "since when its robots.txt or page has not answered",
+        "next_at": "when it is requested next",
+        "leads_to_domain": "the registered domain of the URL at the end",
+    },
     "frame": {"url_id": "the number of the URL; empty if the crawl does not know it"},
     "draws": {
         "probability": "of inclusion; of a random walk: of each single visit",

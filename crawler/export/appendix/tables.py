@@ -41,6 +41,7 @@ def _of_view(name: str, title: str, view: str, order: str, *, without: Iterable[
 
 TABLES: tuple[Table, ...] = (
     _of_view("runs", "Every run with its settings", "runs", "run_id"),
+    _of_view("seeds", "What became of each seed", "seeds", "url_id"),
     _of_view("design", "Every draw; the last one gave the sample", "sample_draws", "number"),
     Table("frame", "The sampling frame", {"url": _T, "site": _T, "stratum": _T, "url_id": _I}),
     _of_view(DRAWS, "The sample: a row for each draw", "samples", "draw"),
