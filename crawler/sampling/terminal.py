@@ -11,7 +11,7 @@ from crawler.formatting import many, size
 from crawler.frontier.sample_design import amount_of
 from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS, Estimate
 from crawler.sampling.seed_groups import told_of_seeds
-from crawler.sampling.survey import NONRESPONSE, TAKEN_OUT, Outcome, Survey, Unit
+from crawler.sampling.survey import NONRESPONSE, NONRESPONSE_BY_CODE, Outcome, Survey, Unit
 
 
 def render(survey: Survey, console: PrintableConsole) -> None:
@@ -77,7 +77,7 @@ def told(survey: Survey) -> list[str]:
         )
     lines += (
         f"{many(survey.outcomes[outcome], 'URL')} of it {outcome}: no estimate includes them"
-        for outcome in TAKEN_OUT.values()
+        for outcome in NONRESPONSE_BY_CODE.values()
         if survey.outcomes.get(outcome)
     )
     if survey.left_out:

@@ -27,6 +27,7 @@ from crawler.export.tables import PAGE_DIRECTIVES
 from crawler.export.view_columns import VIEWS, ColumnType
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method, read_list
+from crawler.model import Missing
 from crawler.page.directives import asked_of
 from crawler.reasons import ReasonCode
 from crawler.sampling import load as load_sampling
@@ -118,7 +119,10 @@ async def _values(store: Store, variables: Mapping[str, str], now: float) -> dic
     found: dict[str, list[float | str | None]] = {}
     for name, values in (await load_sampling("survey").values_of_draws(store, variables, now)).items():
         are_labels = any(isinstance(value, str) for value in values)
-        found[name] = [None if value is None else str(value) if are_labels else float(value) for value in values]
+        found[name] = [
+            None if value is None or isinstance(value, Missing) else str(value) if are_labels else float(value)
+            for value in values
+        ]
     return found
 
 

@@ -83,7 +83,7 @@ _TABLES: Mapping[str, Mapping[str, str]] = {
         "page_id": "the url_id of the page that answered for the URL, which a redirect may lead to; empty without any",
     },
     "nonresponse": {
-        "outcome": "what became of drawn URLs; the last four are nonresponse",
+        "outcome": "what became of drawn URLs; all but the first three are nonresponse",
         "urls": "drawn URLs, each once",
     },
     "exclusions": {"meaning": "the reason in words"},
