@@ -22,6 +22,7 @@ from crawler.errors import (
 from crawler.version import VERSION as __version__  # noqa: N811 - the usual name of a package's version
 
 __all__ = [
+    "MISSING",
     "ConfigError",
     "CrawlerError",
     "FoundLink",
@@ -43,7 +44,7 @@ __all__ = [
 if TYPE_CHECKING:
     from crawler.api import OpenCrawl, open
     from crawler.engine.hooks import FoundLink
-    from crawler.model import Link
+    from crawler.model import MISSING, Link
     from crawler.stored_pages import Page, PageLink
 else:  # if a type checker saw __getattr__, it would accept any name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import NamedTuple
 
 from crawler.gunzip import gunzip
@@ -13,6 +13,18 @@ from crawler.reasons import Code, ErrorKind, RequestError
 
 Headers = tuple[tuple[str, str], ...]
 """Response headers in the order received, names as sent. Read them with :func:`header`."""
+
+
+class Missing(Enum):
+    """What a variable of the user returns for a page whose value is not known.
+
+    Such a page counts like a URL that has not answered. ``None`` says that the variable is not about the page.
+    """
+
+    MISSING = "missing"
+
+
+MISSING = Missing.MISSING
 
 
 class State(StrEnum):

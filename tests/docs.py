@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,8 @@ def api() -> str:
 
 def _entry(name: str, value: Any) -> str:
     parts = [f"## `{name}`\n"]
+    if isinstance(value, Enum):
+        return "\n".join([*parts, _prose(type(value))])
     if inspect.isclass(value) and not issubclass(value, Exception):
         fields = getattr(value, "_fields", None) or getattr(value, "__dataclass_fields__", ())
         if fields:

@@ -389,6 +389,7 @@ class CrawlLoop:
         engine.pages.learn(new_pages, result.grant)
         engine.capacity.learn_share(result.share)
         adopt_mains(engine.scope, result.mirrors)
+        engine.scope.take_hosts(result.hosts_taken)
         engine.main_sites.learn(result.mirrors)
         engine.main_sites.refute(result.refuted)
         engine.gate.stored(contents.paces)

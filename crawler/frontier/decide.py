@@ -115,6 +115,7 @@ class Outcome:
     links: tuple[Link, ...] = ()
     offers: tuple[Offer, ...] = ()
     target: str | None = None  # the target of a redirect, or the URL on a mirror's main site
+    host_taken: str | None = None  # the host that takes the place of this seed: see Scope.host_taken
     retry_at: float | None = None  # if the state is queued
     revisit: RevisitRecord | None = None  # the outcome of a revisit
     hints: tuple[Hint, ...] = ()
@@ -401,6 +402,9 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: Reques
     if target == queued.url:
         return Outcome(queued, State.FAILED, Reason(ReasonCode.BAD_REDIRECT, f"{result.status} to itself"))
     hops = queued.hops + 1
+    host = scope.host_taken(queued.url, target) if queued.seed and queued.kind is Kind.PAGE else None
+    if host is not None:
+        scope.take_hosts([host])
     refusal = scope.refusal(target, queued.depth, is_seed=queued.wanted_itself)
     refusal = refusal or _too_many_hops(hops, settings)  # Store.fail_circles finds redirects in a circle
     offer = Offer(
@@ -412,7 +416,7 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: Reques
         queued.kind,
     )
     reason = Reason(ReasonCode.REDIRECT, f"{result.status} to {target}")
-    return Outcome(queued, State.REDIRECTED, reason, offers=(offer,), target=target)
+    return Outcome(queued, State.REDIRECTED, reason, offers=(offer,), target=target, host_taken=host)
 
 
 def _too_many_hops(hops: int, settings: RequestSettings) -> Reason | None:

@@ -367,7 +367,7 @@ def read_list(lines: Iterable[str]) -> tuple[list[Listed], list[BadRow]]:
     as in the Tranco list (https://tranco-list.eu/), after an optional first row ``rank,domain``. Then the seed is
     ``https://domain/``, the first address of the domain (:mod:`crawler.frontier.domain_addresses`), and the strata are
     the ranks up to 1,000, 10,000, 100,000, 1,000,000, and beyond.
-    A URL that an earlier row puts into another stratum is no seed: it would have two probabilities.
+    A URL that an earlier row has is no seed again, and neither is one with an empty stratum.
     """
     reader = csv.reader(lines, strict=True)
     listed: list[Listed] = []
@@ -386,10 +386,14 @@ def read_list(lines: Iterable[str]) -> tuple[list[Listed], list[BadRow]]:
             elif any(cells):
                 try:
                     seed = _ranked(cells) if columns is None else _named(cells, *columns)
+                    if not seed.stratum:
+                        raise NotCrawlable(f"{seed.url} has an empty stratum; name one, or leave the row out")
                     stratum, line = first.setdefault(seed.url, (seed.stratum, reader.line_num))
                     if stratum != seed.stratum:
                         where = f"{stratum!r} (line {line}) and {seed.stratum!r}"
                         raise NotCrawlable(f"{seed.url} is in two strata: {where}")
+                    if line != reader.line_num:
+                        raise NotCrawlable(f"{seed.url} is there twice: it is on line {line} too")
                     listed.append(seed)
                 except NotCrawlable as error:
                     bad.append(BadRow(reader.line_num, str(error)))

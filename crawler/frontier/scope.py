@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from crawler.fields.declaration import setting
-from crawler.fields.kinds import REGEXES, one_of
+from crawler.fields.kinds import FLAG, REGEXES, one_of
 from crawler.frontier.offers import Offer
 from crawler.frontier.operator import BLOCKED, Blocks
 from crawler.frontier.site_settings import SiteRule, rule_for
@@ -63,6 +63,14 @@ class ScopeSettings:
         option="--exclude",
         option_help="Leave out URLs that match; may be repeated.",
     )
+    follow_seed_redirects: bool = setting(
+        "follow_seed_redirects",
+        True,
+        FLAG,
+        "Let the host that a seed redirects to take the seed's place, if it has the same registered domain.",
+        'With scope.mode "host", the pages of that host are then in scope. A host whose address scope.include or '
+        "scope.exclude leaves out is not taken.",
+    )
 
 
 class Scope:
@@ -104,6 +112,29 @@ class Scope:
         if site not in self._adopted:
             self._adopted.add(site)
             self._site_refusals.pop(site, None)
+            self._refusals_of.cache_clear()
+
+    def host_taken(self, seed: str, target: str) -> str | None:
+        """The host of ``target`` if it takes the place of ``seed``, which redirects there; ``None`` if it does not.
+
+        It must have the registered domain of the seed, and the patterns of the user must admit the target.
+        """
+        host = host_of(target)
+        is_taken = (
+            self.settings.follow_seed_redirects
+            and self.settings.mode is ScopeMode.HOST
+            and may_adopt(seed, target)
+            and host not in self._admitted
+            and self._refused_by_pattern(target, is_seed=False) is None
+        )
+        return host if is_taken else None
+
+    def take_hosts(self, hosts: Iterable[str]) -> None:
+        """Add hosts that take the place of seeds (:meth:`host_taken`)."""
+        new = set(hosts) - self._admitted
+        if self.settings.mode is ScopeMode.HOST and new:
+            self._admitted |= new
+            self._site_refusals.clear()
             self._refusals_of.cache_clear()
 
     def refusal(self, url: str, depth: int, *, is_seed: bool = False) -> Reason | None:
@@ -158,16 +189,20 @@ class Scope:
             return refused, None
         if self.settings.mode is ScopeMode.PREFIX and site not in self._adopted and not self._below_seed(url):
             return Reason(ReasonCode.SCOPE, "not below a seed's directory (scope.mode prefix)"), None
+        if (refused := self._refused_by_pattern(url, is_seed=is_seed)) is not None:
+            return refused, None
+        return None, trap_in(url, self._now) if self._refuses_traps and not is_seed else None
+
+    def _refused_by_pattern(self, url: str, *, is_seed: bool) -> Reason | None:
         for pattern in self._exclude:
             if match := pattern.search(url):
-                return Reason(ReasonCode.PATTERN, f"matches scope.exclude ({match.group()[:80]!r})"), None
+                return Reason(ReasonCode.PATTERN, f"matches scope.exclude ({match.group()[:80]!r})")
         if self._include and not is_seed:
             for pattern in self._include:
                 if pattern.search(url):
-                    break
-            else:
-                return Reason(ReasonCode.PATTERN, "matches no scope.include"), None
-        return None, trap_in(url, self._now) if self._refuses_traps and not is_seed else None
+                    return None
+            return Reason(ReasonCode.PATTERN, "matches no scope.include")
+        return None
 
     def _refuse_site(self, site: str) -> Reason | None:
         if (port := foreign_port(site)) is not None:

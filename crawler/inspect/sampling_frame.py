@@ -41,7 +41,10 @@ class OpenFrame(NamedTuple):
             return f"the sample waits for nothing, {latest}"
         more = f" and {self.site_count - len(self.sites):,} more" if self.site_count > len(self.sites) else ""
         held_by = many(self.site_count, "site")
-        return f"the sample waits for {held_by} ({', '.join(self.sites)}{more}), {latest} (sample.frame_patience)"
+        return (
+            f"the sample waits for {held_by} ({', '.join(self.sites)}{more}), {latest}; a shorter "
+            "sample.frame_patience draws it earlier, and `crawler control block SITE` leaves a site out"
+        )
 
 
 async def open_frame(store: Store, now: float) -> OpenFrame | None:

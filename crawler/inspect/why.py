@@ -18,7 +18,7 @@ from crawler.engine.lone_robots import read_robots_alone
 from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
 from crawler.formatting import counted, duration, many, size
 from crawler.frontier.operator import standing
-from crawler.frontier.scope import Scope, adopt_mains
+from crawler.frontier.scope import Scope
 from crawler.frontier.site_settings import rule_for
 from crawler.inspect.heartbeats import low_disk
 from crawler.inspect.parts import requesting_part
@@ -33,6 +33,7 @@ from crawler.robots.doubts import Doubt, doubts_about
 from crawler.robots.first_match import lost_to_first_match
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.text import octets_read, parse
+from crawler.settings.changes import adopt_known
 from crawler.settings.crawl_scope import crawl_scope
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
@@ -111,7 +112,7 @@ async def scope_of(store: Store, settings: Settings, now: float) -> Scope:
     """The scope of a run with these ``settings``, for the seeds of the store."""
     scope = crawl_scope(settings, await store.scope_urls(), now)
     scope.blocks.names = frozenset(standing(await store.control.orders()).blocked)
-    adopt_mains(scope, await store.main_sites())
+    await adopt_known(store, scope)
     return scope
 
 

@@ -438,6 +438,11 @@ async def _sample(
     if last is not None and last.stands:
         return SamplingFrame(store, depth, None if sample.method is Method.STRATIFIED else draw, is_closed=True)
     answered_at = await frame_answered_at(store, clock.now())
+    if depth is None and limit is None:
+        tell(
+            "Nothing bounds the sampling frame: a site with endless pages, such as a calendar, keeps the sample "
+            "from being drawn. limits.max_depth bounds it, and so does limits.max_pages_per_site"
+        )
     tell(
         f"The sample is drawn when its sampling frame is known, and {duration(sample.frame_patience_s)} after the last "
         "answer at the latest if sites that fail hold it up (sample.frame_patience)"

@@ -20,7 +20,8 @@ variable_option = click.option(
     "texts",
     multiple=True,
     metavar="NAME=SQL",
-    help="Estimate an expression over the columns of the view pages too, as in chars=length(title).",
+    help="Estimate an expression over the columns of the view pages too, as in chars=length(title). "
+    "NAME?=SQL: its NULL is a missing value.",
 )
 
 

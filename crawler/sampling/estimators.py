@@ -103,6 +103,7 @@ class Sample:
         answered: ArrayLike | None = None,
     ) -> None:
         drawn = np.asarray(probability, np.float64)
+        self._design = drawn, strata, clusters, cluster_probability
         stratum, single = _labels(np.zeros(len(drawn)) if strata is None else strata), np.arange(len(drawn))
         whole, cluster, is_certain = drawn, single, np.ones(len(drawn), bool)
         if clusters is not None:
@@ -257,6 +258,15 @@ class Sample:
         part.part = self.part & np.asarray(units, bool)
         part.given = part if self.given is self else self.given.among(part.part[self.answered])
         return part
+
+    def without_answer(self, units: ArrayLike) -> Sample:
+        """The sample in which ``units`` (a truth value for each unit) have not answered either."""
+        drawn, strata, clusters, cluster_probability = self._design
+        answered = self.answered & ~np.asarray(units, bool)
+        made = Sample(
+            drawn, strata=strata, clusters=clusters, cluster_probability=cluster_probability, answered=answered
+        )
+        return made if self.part.all() else made.among(self.part)
 
     def _values(self, values: ArrayLike) -> Floats:
         return np.where(self.part, np.asarray(values, np.float64), np.nan)

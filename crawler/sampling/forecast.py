@@ -8,7 +8,7 @@ populations are in the result. A kind of unit that the pilot does not contain is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +93,8 @@ def precision_of(
             answered=pilot.sample.answered[units],
         )
         for n, measure in enumerate(pilot.measures):
-            made = Measure(measure.what, measure.among, measure.unit, values[n][units].tolist()).of(sample).estimate
+            missing = np.asarray(measure.missing, bool)[units].tolist() if measure.missing else ()
+            made = replace(measure, values=values[n][units].tolist(), missing=missing).of(sample).estimate
             is_known = np.isfinite(made.high - made.low) and np.isfinite(made.standard_error)
             widths[n, time] = (made.high - made.low) / 2 if is_known else np.inf
             marked[n] += made.may_be_too_narrow

@@ -55,6 +55,10 @@ WHERE state = 'excluded' AND reason_code = 'blocked' AND kind = 'page'
 -- The number of URLs of each site in the frame that the sample was drawn from.
 SELECT site, count(*) AS urls FROM sample_frame GROUP BY site
 
+-- name: seed_ends
+-- Every seed with what became of it.
+SELECT url, outcome, leads_to FROM seeds
+
 -- name: pilot_sites
 -- The requests to each site, those for drawn URLs at depth :held_from or deeper, and its URLs in the sampling frame.
 SELECT s.site, coalesce(q.requests, 0) AS requests, coalesce(q.answer_s, 0) AS answer_s,

@@ -15,10 +15,11 @@ import numpy as np
 from crawler.errors import UsageError
 from crawler.frontier.sample_design import Method, Per
 from crawler.inspect.sampling_frame import open_frame
-from crawler.model import State
+from crawler.model import MISSING, Missing, State
 from crawler.page.language import primary_subtag
 from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
+from crawler.sampling.seed_groups import SeedGroup, seed_groups
 from crawler.sampling.variables import Value, Variable, values_of
 from crawler.store.location import db_argument
 from crawler.store.rows import SampleDraw
@@ -57,7 +58,7 @@ class By(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a drawn URL. The last four are nonresponse."""
+    """What became of a drawn URL. All but the first three are nonresponse."""
 
     ANSWERED = "answered"
     DISALLOWED = "disallowed by robots.txt"
@@ -66,13 +67,22 @@ class Outcome(StrEnum):
     OVER_BUDGET = "site at its limit"
     BLOCKED = "blocked by the operator"
     FORGOTTEN = "forgotten by the operator"
+    WALL = "behind a wall"
+    REFUSED = "refused at the edge"
+    PAYMENT = "for payment only"
 
+
+#: The outcomes of URLs whose page is unknown for a reason with one of these codes, whatever their state.
+NONRESPONSE_BY_CODE: Mapping[str, Outcome] = {
+    "blocked": Outcome.BLOCKED,
+    "forgotten": Outcome.FORGOTTEN,
+    "wall": Outcome.WALL,
+    "refused_at_the_edge": Outcome.REFUSED,
+    "payment_required": Outcome.PAYMENT,
+}
 
 #: The outcomes after which it is unknown how the URL would have answered. No answer at all is an answer: ``none``.
-NONRESPONSE = (Outcome.WAITING, Outcome.OVER_BUDGET, Outcome.BLOCKED, Outcome.FORGOTTEN)
-
-#: The outcomes of URLs that the operator took out after the draw.
-TAKEN_OUT = {ReasonCode.BLOCKED: Outcome.BLOCKED, ReasonCode.FORGOTTEN: Outcome.FORGOTTEN}
+NONRESPONSE = (Outcome.WAITING, Outcome.OVER_BUDGET, *NONRESPONSE_BY_CODE.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +112,24 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A quantity to estimate: ``what``, ``among`` which URLs. ``values`` has one of each draw, NaN if it has none."""
+    """A quantity to estimate: ``what``, ``among`` which URLs. ``values`` has one of each draw, NaN if it has none.
+
+    ``missing`` says of each draw whether its value is not known although it has answered; empty if it is for all.
+    """
 
     what: str
     among: str
     unit: Unit
     values: Sequence[float]
+    missing: Sequence[bool] = ()
 
     def of(self, sample: Sample, size: float | None = None) -> Figure:
         """The estimate from ``sample``, whose draws ``values`` are of.
 
         It has a total if ``size`` is the number of URLs in the population. A total is marked if its mean is.
         """
+        if any(self.missing):
+            sample = sample.without_answer(self.missing)
         is_share, total = self.unit is Unit.SHARE, None
         estimate = sample.share(self.values, open_ended=True) if is_share else sample.mean(self.values)
         if size is not None:
@@ -141,7 +157,9 @@ class _Part:
         which = f" {self.name}" if self.name else ""
         for measure in measures:
             values = np.asarray(measure.values, np.float64)[self.draws].tolist()
-            yield replace(measure, among=measure.among + which, values=values).of(self.sample, self.size)
+            missing = np.asarray(measure.missing, bool)[self.draws].tolist() if measure.missing else ()
+            among = measure.among + which
+            yield replace(measure, among=among, values=values, missing=missing).of(self.sample, self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +179,7 @@ class DrawnUrls:
 class Survey:
     """The estimates from a sample, and the number of URLs that it does not cover.
 
-    ``discarded`` are the draws that it replaced.
+    ``discarded`` are the draws that it replaced, ``seeds`` the seeds by what became of them.
     ``draws`` counts URLs as often as they were drawn; ``waiting`` those not yet asked for, ``over_budget`` apart, whose
     site has had its pages; ``blocked`` those that the operator has blocked since. ``left_out`` is how many known URLs
     of blocked sites are not in the frame. ``outcomes`` counts the drawn URLs, each once, by what became of them.
@@ -170,6 +188,7 @@ class Survey:
 
     draw: SampleDraw
     discarded: Sequence[SampleDraw]
+    seeds: Sequence[SeedGroup]
     draws: int
     urls: int
     waiting: int
@@ -183,7 +202,8 @@ class Survey:
     def as_json(self) -> dict[str, Any]:
         """One JSON object. A bound that the sample does not determine is ``None``."""
         counted = ("draws", "urls", "waiting", "over_budget", "blocked", "left_out")
-        made = _plain_draw(self.draw) | {name: getattr(self, name) for name in counted}
+        made: dict[str, Any] = {"seeds": [group._asdict() for group in self.seeds]}
+        made |= _plain_draw(self.draw) | {name: getattr(self, name) for name in counted}
         made["discarded"] = [_plain_draw(draw) for draw in self.discarded]
         made["outcomes"] = {outcome.value: self.outcomes.get(outcome, 0) for outcome in Outcome}
         made["unseen_at_most"] = self.unseen_at_most
@@ -247,6 +267,7 @@ async def survey(
     return Survey(
         draw,
         [each for each in await store.samples.draws() if each.discarded_at is not None],
+        await seed_groups(store, is_list=draw.method == Method.STRATIFIED),
         len(rows),
         len(_once(rows)),
         waiting,
@@ -291,11 +312,15 @@ async def _own_values(
 
 
 def _numbers(values: Sequence[Value]) -> list[float]:
-    return [nan if value is None else float(value) for value in values]
+    return [nan if value is None or isinstance(value, Missing) else float(value) for value in values]
+
+
+def _are_missing(values: Iterable[Value]) -> list[bool]:
+    return [value is MISSING for value in values]
 
 
 def _is_share(values: Iterable[Value]) -> bool:
-    return all(value in (0, 1) for value in values if value is not None)
+    return all(value in (0, 1) for value in values if value is not None and value is not MISSING)
 
 
 async def _parts(
@@ -325,13 +350,14 @@ async def _parts(
 
 def _own_measures(sample: Sample, name: str, values: Sequence[Value]) -> Iterable[Measure]:
     """A variable of the user: a mean, a share of ones, or shares of the most frequent labels."""
+    missing = _are_missing(values)
     if any(isinstance(value, str) for value in values):
-        texts = [None if value is None else str(value) for value in values]
+        texts = [None if value is None or value is MISSING else str(value) for value in values]
         for label in _frequent(sample, texts):
             ones = [nan if text is None else float(text == label) for text in texts]
-            yield Measure(f"{name} = {label}", "pages", Unit.SHARE, ones)
+            yield Measure(f"{name} = {label}", "pages", Unit.SHARE, ones, missing)
     else:
-        yield Measure(name, "pages", Unit.SHARE if _is_share(values) else Unit.NUMBER, _numbers(values))
+        yield Measure(name, "pages", Unit.SHARE if _is_share(values) else Unit.NUMBER, _numbers(values), missing)
 
 
 async def _changes(
@@ -356,13 +382,21 @@ async def _changes(
         (_SIZE, Unit.BYTES): (_sizes(matched), _sizes(rows)),
         (_LINKS, Unit.LINKS): (_link_counts(matched), _link_counts(rows)),
     }
+    missing: dict[str, list[bool]] = {}
     for name, variable in variables.items():
         values = await _own_values(store, matched, name, variable, now)
         if not any(isinstance(value, str) for value in (*values, *own[name])):
             unit = Unit.SHARE if _is_share((*values, *own[name])) else Unit.NUMBER
             pairs[name, unit] = (_numbers(values), _numbers(own[name]))
+            either = zip(_are_missing(values), _are_missing(own[name]), strict=True)
+            missing[name] = [any(pair) for pair in either]
     return [
-        Figure(f"change of {name}", "pages, since the earlier wave", unit, sample.difference(old, new))
+        Figure(
+            f"change of {name}",
+            "pages, since the earlier wave",
+            unit,
+            (sample.without_answer(missing[name]) if name in missing else sample).difference(old, new),
+        )
         for (name, unit), (old, new) in pairs.items()
     ]
 
@@ -378,9 +412,8 @@ def _link_counts(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 def _outcome(row: Mapping[str, Any], limit: int | None) -> Outcome:
     if row["state"] == State.QUEUED:
         return Outcome.OVER_BUDGET if limit is not None and row["fetched"] >= limit else Outcome.WAITING
-    taken_out = _taken_out(row)
-    if taken_out is not None:
-        return taken_out
+    if (unknown := NONRESPONSE_BY_CODE.get(row["reason_code"])) is not None:
+        return unknown
     if _is_disallowed(row):
         return Outcome.DISALLOWED
     return Outcome.NO_ANSWER if _status(row) == "none" else Outcome.ANSWERED
@@ -406,7 +439,7 @@ def _language(row: Mapping[str, Any]) -> str | None:
 
 def _is_unknown(row: Mapping[str, Any]) -> bool:
     """Whether a drawn URL is nonresponse."""
-    return row["state"] == State.QUEUED or _taken_out(row) is not None
+    return row["state"] == State.QUEUED or row["reason_code"] in NONRESPONSE_BY_CODE
 
 
 def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]], answered: Sequence[bool] | None = None) -> Sample:
@@ -466,11 +499,6 @@ def _frequent(sample: Sample, labels: Sequence[str | None]) -> list[str]:
 
 def _is_disallowed(row: Mapping[str, Any]) -> bool:
     return bool(row["state"] == State.EXCLUDED and row["reason_code"] == ReasonCode.ROBOTS)
-
-
-def _taken_out(row: Mapping[str, Any]) -> Outcome | None:
-    """The outcome of a URL that the operator blocked or forgot after the draw."""
-    return TAKEN_OUT.get(row["reason_code"]) if row["state"] == State.EXCLUDED else None
 
 
 def _status(row: Mapping[str, Any]) -> str | None:

@@ -10,7 +10,8 @@ from crawler.cli.console import PrintableConsole
 from crawler.formatting import many, size
 from crawler.frontier.sample_design import amount_of
 from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS, Estimate
-from crawler.sampling.survey import NONRESPONSE, TAKEN_OUT, Outcome, Survey, Unit
+from crawler.sampling.seed_groups import told_of_seeds
+from crawler.sampling.survey import NONRESPONSE, NONRESPONSE_BY_CODE, Outcome, Survey, Unit
 
 
 def render(survey: Survey, console: PrintableConsole) -> None:
@@ -59,10 +60,11 @@ def told(survey: Survey) -> list[str]:
     """How the sample was drawn, and its limitations, in sentences."""
     draw = survey.draw
     drawn = f"{many(survey.draws, 'draw')} ({many(survey.urls, 'URL')})" if survey.draws != survey.urls else ""
-    lines = [
+    lines = told_of_seeds(survey.seeds)
+    lines.append(
         f"Sample: {draw.method}, {amount_of(draw)}, seed {draw.seed}: "
         f"{drawn or many(survey.urls, 'URL')} of {draw.frame:,}"
-    ]
+    )
     missing = sum(survey.outcomes.get(outcome, 0) for outcome in NONRESPONSE)
     listed = ", ".join(f"{survey.outcomes[outcome]:,} {outcome}" for outcome in Outcome if survey.outcomes.get(outcome))
     lines.append(f"Response: {survey.urls - missing:,} of {many(survey.urls, 'URL')} ({listed or 'none drawn'})")
@@ -75,7 +77,7 @@ def told(survey: Survey) -> list[str]:
         )
     lines += (
         f"{many(survey.outcomes[outcome], 'URL')} of it {outcome}: no estimate includes them"
-        for outcome in TAKEN_OUT.values()
+        for outcome in NONRESPONSE_BY_CODE.values()
         if survey.outcomes.get(outcome)
     )
     if survey.left_out:

@@ -9,6 +9,7 @@ from numbers import Real
 from typing import TYPE_CHECKING
 
 from crawler.errors import StatementError, UsageError
+from crawler.model import MISSING, Missing
 from crawler.page.directives import asked_of
 from crawler.store.statements import UserSql, load_statements
 from crawler.stored_pages import Page, stored_pages
@@ -16,8 +17,16 @@ from crawler.stored_pages import Page, stored_pages
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-#: A value of a page: a number, a truth value, or a label; ``None`` if the page has none.
-Value = float | bool | str | None
+#: A value of a page: a number, a truth value, or a label. ``None``: the variable is not about the page. ``MISSING``:
+#: its value is not known.
+Value = float | bool | str | Missing | None
+
+
+class NullIsMissing(str):
+    """An SQL expression whose NULL says that the value is missing, and not that the variable is not about the page."""
+
+    __slots__ = ()
+
 
 #: An SQL expression over the columns of ``pages``, or a function of a page.
 Variable = str | Callable[[Page], Value]
@@ -28,11 +37,15 @@ _SQL = load_statements("crawler.sampling")
 
 
 def variable_of(text: str) -> tuple[str, str]:
-    """The name and the expression of ``NAME=EXPRESSION``. Raises :class:`UsageError` for any other text."""
-    name, sign, expression = text.partition("=")
-    if not (sign and name.strip() and expression.strip()):
+    """The name and the expression of ``NAME=EXPRESSION``, or of ``NAME?=EXPRESSION``, whose NULL is missing.
+
+    Raises :class:`UsageError` for any other text.
+    """
+    name, sign, expression = (part.strip() for part in text.partition("="))
+    plain = name.removesuffix("?").rstrip()
+    if not (sign and plain and expression):
         raise UsageError(f"{text!r} is no variable; write NAME=EXPRESSION, as in chars=length(title)")
-    return name.strip(), expression.strip()
+    return plain, expression if plain == name else NullIsMissing(expression)
 
 
 async def values_of(
@@ -54,7 +67,7 @@ async def values_of(
             rows = await store.query(UserSql(_SQL["variable"].format(expression="url", numbers=numbers)))
             found |= {row["url_id"]: values[row["value"]] for row in rows if row["value"] in values}
     for value in found.values():
-        if not (value is None or isinstance(value, str | Real)):
+        if not (value is None or isinstance(value, str | Real | Missing)):
             raise UsageError(f"variable {name}: {value!r} is no number, no truth value and no text")
     return found
 
@@ -66,4 +79,9 @@ async def _selected(store: Store, expression: str, name: str, numbers: str, now:
         raise UsageError(f"variable {name} = {expression!r}: {error.__cause__}") from None
     except UsageError as error:  # it does not stay within its brackets
         raise UsageError(f"variable {name} = {expression!r}: {error}") from None
-    return {row["url_id"]: row["value"] for row in rows if asked_of(row["directives"]).until > now}
+    null = MISSING if isinstance(expression, NullIsMissing) else None
+    return {
+        row["url_id"]: null if row["value"] is None else row["value"]
+        for row in rows
+        if asked_of(row["directives"]).until > now
+    }

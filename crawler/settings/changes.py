@@ -74,8 +74,10 @@ async def begin(
 
 
 async def adopt_known(store: Store, scope: Scope) -> None:
-    """Add the main sites of all known mirrors to the scope."""
+    """Add to the scope the main sites of all known mirrors, and the hosts that take the place of seeds."""
     adopt_mains(scope, await store.main_sites())
+    if scope.settings.follow_seed_redirects:
+        scope.take_hosts(await store.hosts_taken())
 
 
 def wait_for_others(store: str) -> str:

@@ -125,6 +125,11 @@ def read_any(lines: Iterator[bytes]) -> tuple[Seeds, list[BadSeed]]:
     (:func:`crawler.frontier.sample_design.read_list`).
     """
     first = next(lines, b"")
+    head = first.decode(errors="replace").removeprefix("\ufeff").strip().lower()
+    names = [cell.strip(' "') for cell in head.split(",")]
+    if len(names) > 1 and "url" in names and "stratum" not in names:
+        reason = f"names the columns {', '.join(names)[:100]} and no column stratum: write url,stratum"
+        return Seeds([], {}), [BadSeed(1, reason)]
     if not _LIST.match(first.removeprefix(b"\xef\xbb\xbf")):
         seeds, bad = read_seeds(chain([first], lines))
         return Seeds(seeds, {}), bad

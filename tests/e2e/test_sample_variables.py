@@ -13,6 +13,7 @@ import pytest
 import crawler as package
 from crawler.demo.pages import Page
 from crawler.errors import UsageError
+from crawler.sampling.variables import NullIsMissing
 from tests.command import HASTY, LOOPBACK, here
 from tests.web import LoopbackWeb
 
@@ -93,6 +94,22 @@ async def test_a_function_of_a_page_is_a_variable(waves: tuple[Path, Path]) -> N
         assert chars == [figure for figure in expected.figures if figure.what == "chars"]
         with pytest.raises(UsageError, match="no number"):
             await crawl.sample({"links": lambda page: page.links})  # type: ignore[dict-item, return-value]
+
+
+async def test_a_missing_value_is_no_page_outside_the_population(waves: tuple[Path, Path]) -> None:
+    async with package.open(waves[1]) as crawl:
+
+        def large(page: package.Page) -> object:
+            return package.MISSING if page.title is None else len(page.body or b"") > 1000
+
+        sql = "CASE WHEN title IS NOT NULL THEN body_bytes > 1000 END"
+        asked = {"function": large, "sql": NullIsMissing(sql), "inside": sql}
+        survey = await crawl.sample(asked)  # type: ignore[arg-type]
+    found = {figure.what: figure.estimate for figure in survey.figures if figure.what in asked}
+    assert found["function"] == found["sql"]
+    assert found["sql"].missing > 0 == found["inside"].missing
+    assert found["sql"].lowest is not None
+    assert found["inside"].lowest is None
 
 
 @pytest.mark.parametrize("text", ["chars", "=length(title)", "x=no_such_column", "x=length(title)) FROM page; --"])

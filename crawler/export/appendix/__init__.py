@@ -26,6 +26,7 @@ from crawler.export.tables import PAGE_DIRECTIVES
 from crawler.export.views import VIEWS, ColumnType
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method, read_list
+from crawler.model import Missing
 from crawler.page.directives import asked_of
 from crawler.reasons import ReasonCode
 from crawler.sampling import load as load_sampling
@@ -80,11 +81,13 @@ async def _write(
     await _write_audit(store, folder, audit)
     draw = await store.samples.drawn()
     outcomes: list[tuple[str, int]] = []
+    seeds: list[str] = []
     values: dict[str, list[float | str | None]] = {}
     if draw is not None:
         values = await _values(store, variables, now)
         survey = await load_sampling("survey").survey(store, now, variables)
         _write_json(folder / "estimates.json", survey.as_json() | {"variables": dict(variables)})
+        seeds = load_sampling("seed_groups").told_of_seeds(survey.seeds)
         outcomes = list(survey.as_json()["outcomes"].items())
     elif variables:
         raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave out ", Argument("variable"))
@@ -103,7 +106,7 @@ async def _write(
     title = title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}"
     contact = next((run.contact for run in reversed(audit.runs) if run.contact), "unnamed")
     (folder / "CITATION.cff").write_text(citation(title, authors or (contact,), now), "utf-8")
-    (folder / "README.md").write_text(readme(title, now, tables, counts, audit.violation_count), "utf-8")
+    (folder / "README.md").write_text(readme(title, now, tables, counts, audit.violation_count, seeds), "utf-8")
     (folder / "datapackage.json").write_text(data_package(folder, title, now, tables), "utf-8")
 
 
@@ -115,7 +118,10 @@ async def _values(store: Store, variables: Mapping[str, str], now: float) -> dic
     found: dict[str, list[float | str | None]] = {}
     for name, values in (await load_sampling("survey").values_of_draws(store, variables, now)).items():
         are_labels = any(isinstance(value, str) for value in values)
-        found[name] = [None if value is None else str(value) if are_labels else float(value) for value in values]
+        found[name] = [
+            None if value is None or isinstance(value, Missing) else str(value) if are_labels else float(value)
+            for value in values
+        ]
     return found
 
 

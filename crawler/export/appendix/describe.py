@@ -43,6 +43,7 @@ This folder belongs to a study of the web. polite-crawler {version} wrote it on 
 `crawler audit --appendix DIR` checks it: every file against `SHA256SUMS`, the tables against `datapackage.json`, the
 request log against the digest of the audit, and the draw of the sample against the frame.
 
+{seeds}
 | place | contents |
 | --- | --- |
 | `datapackage.json` | a description of all files and columns (Frictionless Data Package) |
@@ -126,11 +127,22 @@ def _commit(root: Path) -> str | None:
         return None
 
 
-def readme(title: str, now: float, tables: Sequence[Table], counts: Mapping[str, int], violations: int) -> str:
-    """The text of ``README.md``; ``counts`` has the rows of each table, ``violations`` how many the audit found."""
+def readme(
+    title: str,
+    now: float,
+    tables: Sequence[Table],
+    counts: Mapping[str, int],
+    violations: int,
+    seeds: Sequence[str],
+) -> str:
+    """The text of ``README.md``; ``counts`` has the rows of each table, ``violations`` how many the audit found.
+
+    ``seeds`` says in sentences where the seeds of the sample went.
+    """
     rows = "\n".join(f"| `{table.name}` | {counts[table.name]:,} | {table.title} |" for table in tables)
     faults = f"\n**The audit found {many(violations, 'violation')}**; `audit.md` lists them.\n" if violations else ""
-    return _README.format(title=title, version=VERSION, date=_date(now), tables=rows, faults=faults)
+    told = "".join(f"{line}.\n" for line in seeds)
+    return _README.format(title=title, version=VERSION, date=_date(now), tables=rows, faults=faults, seeds=told)
 
 
 def citation(title: str, authors: tuple[str, ...], now: float) -> str:

@@ -62,6 +62,7 @@ def _of_view(name: str, title: str, view: str, order: str, *, without: Iterable[
 
 TABLES: tuple[Table, ...] = (
     _of_view("runs", "Every run with its settings", "runs", "run_id"),
+    _of_view("seeds", "What became of each seed", "seeds", "url_id"),
     _of_view("design", "Every draw; the last one gave the sample", "sample_draws", "number"),
     Table(
         "frame",
@@ -81,7 +82,7 @@ TABLES: tuple[Table, ...] = (
         "What became of the drawn URLs",
         columns_of(
             [
-                "outcome text: what became of drawn URLs; the last four are nonresponse",
+                "outcome text: what became of drawn URLs; all but the first three are nonresponse",
                 "urls integer: drawn URLs, each once",
             ]
         ),

@@ -13,7 +13,7 @@ from crawler.engine.parser_pool import ParserPool, ReadingOptions
 from crawler.engine.polite_client import PoliteClient
 from crawler.errors import UsageError
 from crawler.fetch.client import HttpFetcher
-from crawler.frontier.scope import Scope, adopt_mains
+from crawler.frontier.scope import Scope
 from crawler.reasons import EndCode, RunEnd, ServerState
 from crawler.run.session import (
     crawl_policy,
@@ -24,6 +24,7 @@ from crawler.run.session import (
 )
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
+from crawler.settings.changes import adopt_known
 from crawler.settings.crawl_scope import crawl_scope
 from crawler.settings.keys import KEYS
 from crawler.settings.settings import Settings
@@ -101,7 +102,7 @@ def _require_same(last: Settings, settings: Settings) -> None:
 
 async def _scope(store: Store, settings: Settings, now: float) -> Scope:
     scope = crawl_scope(settings, await store.scope_urls(), now)
-    adopt_mains(scope, await store.main_sites())
+    await adopt_known(store, scope)
     return scope
 
 

@@ -91,6 +91,8 @@ class Committer:
         touched |= (await self._offers.store(sitemaps, limits.max_depth))[1]
         if batch.outcomes:
             touched |= await self._store_outcomes(batch.outcomes, limits.max_depth)
+            taken = sorted({outcome.host_taken for outcome in batch.outcomes if outcome.host_taken is not None})
+            await self._sql.execute_many("take_host", [{"host": host, "now": batch.now} for host in taken])
             await self._sql.execute("drop_unread", numbers=json.dumps([o.queued.id for o in batch.outcomes]))
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
@@ -116,7 +118,8 @@ class Committer:
         claims, grant, share = await self._claim_share(batch.now, limits)
         await self._log(batch.requests, batch.unread)
         heard = await self._new_refuted() if self._workers.lease_s is not None else refuted
-        return CommitResult(claims, robots_ids, grant, await self._new_mirrors(batch.now), share, heard)
+        mirrors, hosts = await self._new_of_scope(batch.now)
+        return CommitResult(claims, robots_ids, grant, mirrors, share, heard, hosts)
 
     async def commit_late(self, batch: CommitBatch) -> None:
         """Store the requests, the paces and the unread answers of a worker that has lost its lease."""
@@ -128,12 +131,16 @@ class Committer:
         await self._sql.execute_many("add_groups", [{"name": name} for name in paces])
         await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
 
-    async def _new_mirrors(self, now: float) -> list[tuple[str, str]]:
-        """The mirrors that any worker has stored since the last commit; none if no other worker is possible."""
+    async def _new_of_scope(self, now: float) -> tuple[list[tuple[str, str]], list[str]]:
+        """The mirrors, and the hosts that take the place of seeds, that any worker has stored since the last commit.
+
+        There are none if no other worker is possible.
+        """
         if self._workers.lease_s is None:
-            return []
+            return [], []
         since, self._mirrors_read_at = self._mirrors_read_at - _LONGEST_COMMIT_S, now
-        return [(row.site, row.main_site) for row in await self._sql.fetch("mirrors_since", since=since)]
+        mirrors = [(row.site, row.main_site) for row in await self._sql.fetch("mirrors_since", since=since)]
+        return mirrors, [row.host for row in await self._sql.fetch("hosts_taken", since=since)]
 
     async def _new_refuted(self) -> list[Refuted]:
         """The mirrors that any worker has refuted since the last commit, or shortly before."""

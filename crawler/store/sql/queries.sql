@@ -174,6 +174,12 @@ UPDATE url SET found_on = coalesce(:found_on, found_on), target = coalesce(:targ
 -- name: mirrors_since
 SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > :since;
 
+-- name: hosts_taken
+SELECT host FROM host_taken WHERE found_at > :since;
+
+-- name: take_host
+INSERT INTO host_taken (host, found_at) VALUES (:host, :now) ON CONFLICT DO NOTHING;
+
 -- name: excluded_from
 -- Excluded and failed URLs in the order of their numbers, after one.
 SELECT u.id, s.name || u.path AS url, u.reason_code, u.depth, u.seed = 1 OR u.kind <> 'page' AS is_asked_for
@@ -368,9 +374,9 @@ SELECT 1 AS is_at_work FROM worker WHERE id = :worker AND pid = :pid AND ended_a
 SELECT id FROM worker WHERE ended_at IS NULL;
 
 -- name: seeds
--- The seeds that were named. Other addresses that were tried for a domain are none.
+-- The seeds that were named. The targets of their redirects, and other addresses that were tried for a domain, are none.
 SELECT s.name || u.path AS url FROM url u JOIN site s ON s.id = site_of(u.id)
-WHERE u.seed = 1 AND (u.by_domain = 0 OR u.hops = 0);
+WHERE u.seed = 1 AND u.hops = 0;
 
 -- name: domains
 -- The seeds that stand for a domain: its first address.

@@ -102,6 +102,11 @@ CREATE TABLE site (                      -- scheme + host + port
 ) room(80);
 CREATE INDEX site_group ON site(group_id);
 
+CREATE TABLE host_taken (                -- hosts in scope because a seed of the same registered domain redirects to them
+  host TEXT PRIMARY KEY,
+  found_at REAL NOT NULL
+);
+
 CREATE TABLE robots_text (id own_number(), sha256 BLOB NOT NULL UNIQUE, body BLOB NOT NULL);
 
 CREATE TABLE robots_copy (               -- one row per answer to /robots.txt

@@ -175,10 +175,12 @@ def test_lists_are_read(text: str, rows: list[Listed]) -> None:
         ("²,a.test\n", 1, "url,stratum"),
         ('1,"a.test\n', 1, "not CSV"),
         (
-            "url,stratum\nhttp://a.test,x\nhttp://A.test/,x\nhttp://a.test/,y\n",
+            "url,stratum\nhttp://a.test,x\nhttp://b.test/,x\nhttp://A.test/,y\n",
             4,
             "http://a.test/ is in two strata: 'x' (line 2) and 'y'",
         ),
+        ("url,stratum\nhttp://a.test,x\nhttp://A.test/,x\n", 3, "http://a.test/ is there twice: it is on line 2 too"),
+        ("url,stratum\nhttp://a.test,x\nhttp://b.test,\n", 3, "empty stratum"),
         ("1,a.test\n2000,a.test\n", 2, "https://a.test/ is in two strata: '1-1000' (line 1) and '1001-10000'"),
     ],
 )

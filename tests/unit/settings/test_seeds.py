@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import SeedError
-from crawler.settings.seeds import _LINE_BYTES, BadSeed, read_seeds, require_good, seed_lines
+from crawler.settings.seeds import _LINE_BYTES, BadSeed, read_any, read_seeds, require_good, seed_lines
 from crawler.url import canonicalise
 
 
@@ -168,3 +168,10 @@ def test_a_list_of_bare_domains_says_how_domains_are_read() -> None:
     with pytest.raises(SeedError) as one:
         require_good(bad[:1], "seeds.txt", "nothing was fetched")
     assert "a list of domains" not in str(one.value)
+
+
+@pytest.mark.parametrize("head", ["url,strata", "id, URL ,group"])
+def test_a_misspelt_column_of_strata_is_told(head: str) -> None:
+    seeds, bad = read_any(iter([f"{head}\n".encode(), b"http://a.test/,x\n"]))
+    assert seeds.urls == []
+    assert [(seed.line, "no column stratum" in seed.reason) for seed in bad] == [(1, True)]

@@ -1,0 +1,102 @@
+"""Where the seeds of a sample went: how many were sampled as planned, and how much the others may hide."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from crawler.formatting import counted, many
+from crawler.inspect.seeds import Outcome
+from crawler.store.statements import load_statements
+from crawler.url import host_of, split
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
+
+_SQL = load_statements("crawler.sampling")
+
+AS_PLANNED = "as planned"
+TAKEN_ALONG = "at the host that it redirects to"
+#: The outcomes after which the site of a seed is sampled.
+_SAMPLED = (Outcome.FETCHED, Outcome.NOT_KEPT, Outcome.NOT_DRAWN)
+
+
+class SeedGroup(NamedTuple):
+    """The seeds with one outcome: sampled as planned or at another host, or a code of the view ``seeds``.
+
+    ``frame`` is the number of URLs of their sites in the sampling frame, ``None`` if the frame is a list of seeds.
+    ``frame_at_most`` is that number if each of their sites were as large as the largest site in the frame; for sites
+    that are sampled it is ``frame``.
+    """
+
+    became: str
+    seeds: int
+    sites: int
+    frame: int | None
+    frame_at_most: int | None
+
+
+async def seed_groups(store: Store, *, is_list: bool) -> list[SeedGroup]:
+    """The seeds of the store by what became of them, first those that are sampled."""
+    framed = {} if is_list else {row["site"]: row["urls"] for row in await store.query(_SQL["frame_sites"])}
+    return groups_of(await store.query(_SQL["seed_ends"]), framed, is_list=is_list)
+
+
+def groups_of(
+    seeds: Sequence[Mapping[str, str | None]], framed: Mapping[str, int], *, is_list: bool
+) -> list[SeedGroup]:
+    """The groups of ``seeds``, rows of the view ``seeds``. ``framed`` has the URLs of each site in the frame."""
+    sites: defaultdict[str, set[str]] = defaultdict(set)
+    counts: Counter[str] = Counter()
+    seen: set[str] = set()
+    largest = max(framed.values(), default=0)
+    for seed in sorted(seeds, key=lambda seed: seed["leads_to"] is not None):  # a site counts once
+        url, end = str(seed["url"]), seed["leads_to"] or str(seed["url"])
+        became = str(seed["outcome"])
+        if became in _SAMPLED:
+            became = AS_PLANNED if host_of(end) == host_of(url) else TAKEN_ALONG
+        counts[became] += 1
+        new = {split(end).site, split(url).site} - seen
+        sites[became] |= new
+        seen |= new
+    groups = []
+    for became in sorted(counts, key=lambda became: (_place(became), became)):
+        frame = sum(framed.get(site, 0) for site in sites[became])
+        is_sampled = became in (AS_PLANNED, TAKEN_ALONG)
+        most = frame if is_sampled else max(frame, largest * counts[became])
+        groups.append(
+            SeedGroup(
+                became,
+                counts[became],
+                len(sites[became]),
+                None if is_list else frame,
+                None if is_list else most,
+            )
+        )
+    return groups
+
+
+def _place(became: str) -> int:
+    return (AS_PLANNED, TAKEN_ALONG).index(became) if became in (AS_PLANNED, TAKEN_ALONG) else 2
+
+
+def told_of_seeds(groups: Sequence[SeedGroup]) -> list[str]:
+    """Where the seeds went, and what share of the URLs the frame may lack, in sentences."""
+    if not groups:
+        return []
+    said = counted((_label(group), group.seeds) for group in groups)
+    lines = [f"Seeds: {sum(group.seeds for group in groups):,} ({said})"]
+    frame, most = (sum(getattr(group, name) or 0 for group in groups) for name in ("frame", "frame_at_most"))
+    lost = sum(group.seeds for group in groups if _place(group.became) == 2)
+    if lost and most > frame:
+        lines.append(
+            f"Not sampled: the sites of {many(lost, 'seed')}. At most {100 * (most - frame) / most:.1f} % of the URLs "
+            "are missing, if none of these sites is larger than the largest one in the frame"
+        )
+    return lines
+
+
+def _label(group: SeedGroup) -> str:
+    label = f"sampled {group.became}" if _place(group.became) < 2 else group.became.replace("_", " ")
+    return label if not group.frame else f"{label} with {many(group.frame, 'URL')} in the frame"
