@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from crawler.cli.console import console
+from crawler.cli.on_store import on_store
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, run_async, store_at
+from crawler.cli.shared import cli, db_option
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.formatting import many, size
 from crawler.report.facts import Facts
 from crawler.report.gather import gather
 from crawler.report.write import require_html, write
-from crawler.settings.stores import existing_store
 from crawler.store.location import store_name
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
 @cli.command()
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT.html")
 @db_option
-def report(out: Path, db: str) -> int:
+def report(out: Path, db: str) -> None:
     """Write a crawl as one HTML file with figures, charts and the audit. The file loads nothing."""
     if require_html(out).resolve() == Path(db).resolve():
         raise UsageError(f"{out}: this is the store itself; name another file")
 
-    async def show() -> int:
-        async with existing_store(store_at(db)) as store:
-            with progress_line("reading the store"):
-                facts = await gather(store, store_name(db), SystemClock().now())
-        console.print(f"{out}: {size(write(out, facts))}; {_said(facts)}", soft_wrap=True)
-        return 0
+    async def read(store: Store) -> Facts:
+        with progress_line("reading the store"):
+            return await gather(store, store_name(db), SystemClock().now())
 
-    return run_async(show())
+    facts = on_store(db, read)
+    console.print(f"{out}: {size(write(out, facts))}; {_said(facts)}", soft_wrap=True)
 
 
 def _said(facts: Facts) -> str:

@@ -99,7 +99,7 @@ def test_wrong_usage_is_told_in_a_line(crawled: Path) -> None:
         (("index", "--json"), " looking for changed pages "),
         (("rank", "--json"), " ranking "),
         (("report", "terminal.html"), " reading the store "),
-        (("audit", "--json"), " checking every request "),
+        (("audit", "--json"), " requests judged "),
         (("store", "copy", "crawl.db", "copy.db"), " beginning "),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
