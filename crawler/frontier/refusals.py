@@ -9,12 +9,14 @@ queued again. ``docs/protocols.md``, section 8, has the rule and its settings.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from crawler.frontier.decide import Outcome, Queued
 from crawler.model import FetchResult, Kind, State
 from crawler.reasons import Reason, ReasonCode
 from crawler.url import split
+
+if TYPE_CHECKING:
+    from crawler.frontier.decide import Outcome, Queued
 
 #: So many walls in a row make a site rest.
 WALLS = 3
@@ -92,6 +94,8 @@ def after_answer(
 
 def without_request(queued: Queued, refusals: Refusals) -> Outcome | None:
     """The outcome of ``queued`` if its site is closed, so that not even robots.txt is requested."""
+    from crawler.frontier.decide import Outcome  # the rows of the store need the rest of this module only
+
     if not refusals.closed:
         return None
     evidence = f"it answered by walls or refusals, also after {refusals.rests} rests"
