@@ -52,8 +52,6 @@ from crawler.model import (
     TlsFacts,
     header,
 )
-from crawler.page.headers import HTML_TYPES
-from crawler.page.payment import price_asked
 from crawler.page.walls import MAX_WALL_BYTES, REFUSING, Wall, wall_in_body, wall_in_headers
 from crawler.reasons import ErrorKind, RequestError
 from crawler.url import host_of, without_userinfo
@@ -64,6 +62,7 @@ LARGE_OCTETS = 1 << 18
 _READ_LATER = (Purpose.PAGE, Purpose.SITEMAP)
 
 _JSON = "application/json"
+_HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 #: Successes without a document, or with a part of one (RFC 9110, 15.3.5 to 15.3.7).
 _NO_DOCUMENT = {
@@ -306,7 +305,7 @@ class HttpFetcher:
             return await self._fetched(request, started_at, response, headers, transfer)
         content_type, _ = _content_type(header(headers, "Content-Type") or "")
         says = b""  # of an error, if it may be a wall or name a price
-        if (status in REFUSING and content_type in HTML_TYPES) or (status == 402 and content_type == _JSON):
+        if (status in REFUSING and content_type in _HTML_TYPES) or (status == 402 and content_type == _JSON):
             says = await self._beginning(request, response, headers, transfer)
         if says and status != 402 and (wall := wall_in_body(says)) is not None:
             return self._walled(request, started_at, headers, transfer, status, wall)
@@ -316,9 +315,12 @@ class HttpFetcher:
             return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location, **about)
         if status == 304 and (request.etag or request.last_modified):
             return NotModified(url, started_at, now, headers, wire_bytes, **about)
-        answer = (url, started_at, now, headers, wire_bytes)
-        if status == 402 and request.purpose in _READ_LATER and (price := price_asked(headers, says)):
-            return Failed(*answer, kind=ErrorKind.PAYMENT, status=status, detail=price, **about)
+        if status == 402 and request.purpose in _READ_LATER:
+            from crawler.page.payment import price_asked  # few crawls need it, and it brings the HTML parser
+
+            if price := price_asked(headers, says):
+                answer = (url, started_at, now, headers, wire_bytes)
+                return Failed(*answer, kind=ErrorKind.PAYMENT, status=status, detail=price, **about)
         kind, detail = ErrorKind.HTTP, _status_line(status)
         if nothing is not None:
             detail += f", {nothing}"
@@ -376,7 +378,7 @@ class HttpFetcher:
             truncated=body.overflowed,
             **self._about(transfer),
         )
-        if request.purpose is not Purpose.PAGE and content_type in HTML_TYPES:  # a parser process judges pages
+        if request.purpose is not Purpose.PAGE and content_type in _HTML_TYPES:  # a parser process judges pages
             wall = wall_in_body(fetched.body)
             if wall is not None:
                 return self._walled(request, started_at, headers, transfer, response.status, wall)

@@ -94,10 +94,11 @@ def after_answer(
 
 def without_request(queued: Queued, refusals: Refusals) -> Outcome | None:
     """The outcome of ``queued`` if its site is closed, so that not even robots.txt is requested."""
+    from crawler.frontier.decide import Outcome  # the rows of the store need the rest of this module only
+
     if not refusals.closed:
         return None
     evidence = f"it answered by walls or refusals, also after {refusals.rests} rests"
-    from crawler.frontier.decide import Outcome  # commands that send nothing load the rows of a store without it
 
     return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.REFUSED_AT_THE_EDGE, evidence))
 
