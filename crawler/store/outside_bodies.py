@@ -54,7 +54,7 @@ class OutsideBodies:
         """Raise :class:`StoreError` if the location does not know this store."""
         if await self._objects.get(self._registration) is None:
             raise StoreError(
-                f"{self.location}: this is not the location where the store put its bodies ({self._registration} "
+                f"{self.location}: this is not the place where the store put its bodies ({self._registration} "
                 "is missing); mount the folder, or put the bodies back, and run the same command again"
             )
 
