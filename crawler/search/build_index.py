@@ -20,7 +20,7 @@ import xxhash
 from crawler.page.main_text import clean
 from crawler.page.texts import MainText
 from crawler.search.deduplicate import plan
-from crawler.search.index_backend import SQL, IndexBackend, IndexEntry, PageFigures
+from crawler.search.index_backend import SQL, VERSION, IndexBackend, IndexEntry, PageFigures
 from crawler.store.location import is_url
 from crawler.texts.kept import StoredDocument, texts_of
 from crawler.texts.reader import ReadsTexts
@@ -79,6 +79,12 @@ async def build_index(
         removed = await index.end()
         await store.results.drop_old_texts()
         return IndexSummary(total, changed, removed, unread)
+
+
+async def is_complete(store: Store) -> bool:
+    """Whether there is an index of this version, and its last build was not interrupted."""
+    rows = await store.query(SQL["index_version"])
+    return bool(rows) and rows[0]["version"] == VERSION and bool(rows[0]["complete"])
 
 
 async def empty_index(db: str) -> bool:

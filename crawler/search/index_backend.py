@@ -12,10 +12,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from crawler.search.stems import stemmed_languages
 from crawler.store.statements import Database, load_statements
 
 #: The version of the index. Increase it when the same page would be indexed differently: the index is then rebuilt.
-VERSION = 5
+VERSION = 6
 #: How many linking pages a linking site counts as, in the popularity of a page.
 SITE_WEIGHT = 10
 
@@ -123,7 +124,9 @@ class IndexBackend(ABC):
                 await self._list_words()
             await self._db.execute(SQL["remove_unchosen_anchors"])
             await self._set_places()
-            await self._db.execute(SQL["end_state"].format(site_weight=SITE_WEIGHT))
+            pages = {row["language"]: row["pages"] for row in await self.query(SQL["pages_by_language"])}
+            languages = " ".join(stemmed_languages(pages))
+            await self._db.execute(SQL["end_state"].format(site_weight=SITE_WEIGHT, languages=languages))
         return len(removed)
 
     async def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:

@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from crawler.search.query import Phrase, Query
+from crawler.search.query import Phrase, Query, weighed
 from crawler.search.tokenizer import tokenize
 
 #: The fields of a page (title 0, anchors 1, description 2, keywords 3, headings 4, body 5) with the label of their
@@ -40,23 +40,22 @@ class PageVectors(NamedTuple):
 
 
 def with_all(query: Query) -> str:
-    """The value of ``:match`` for pages that contain everything; pages with the words in a row rank higher."""
-    groups = [*((phrase,) for phrase in query.phrases), *query.words]
-    return _match(query, groups, [] if query.in_a_row is None else [query.in_a_row])
+    """The value of ``:match`` for pages that contain everything; pages with words in a row rank higher."""
+    return _match(query, [*((phrase,) for phrase in query.phrases), *map(weighed, query.words)])
 
 
 def with_some(query: Query) -> str | None:
     """The value for pages with all phrases and some of the words; ``None`` if it would match no other pages."""
     if len(query.words) < 2:
         return None
-    some = [form for forms in query.words for form in forms]
-    return _match(query, [*((phrase,) for phrase in query.phrases), some], [])
+    some = [form for forms in query.words for form in weighed(forms)]
+    return _match(query, [*((phrase,) for phrase in query.phrases), some])
 
 
-def _match(query: Query, groups: Iterable[Iterable[Phrase]], optional: Iterable[Phrase]) -> str:
+def _match(query: Query, groups: Iterable[Iterable[Phrase]]) -> str:
     """The JSON array that the statement ``matching`` reads: [group, tsquery] for each term."""
     required = [(n, tsquery(phrase)) for n, group in enumerate(groups, 1) for phrase in group]
-    ranking = [(0, tsquery(phrase)) for phrase in optional]
+    ranking = [(0, tsquery(phrase)) for phrase in query.in_a_row if phrase is not None]
     excluded = [(-1, tsquery(phrase)) for phrase in query.excluded]
     return json.dumps([*required, *ranking, *excluded])
 

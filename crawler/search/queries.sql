@@ -7,6 +7,10 @@
 -- Whether the index is complete.
 SELECT complete FROM search_state
 
+-- name: languages
+-- The languages of the index, separated by blanks.
+SELECT languages FROM search_state
+
 -- name: known_site
 -- One row if the crawl knows a site of the host or below it.
 SELECT 1 AS known FROM sites_by_id
@@ -199,8 +203,8 @@ DELETE FROM search_state
 
 -- name: begin_state
 -- The index is under construction, and will cover the crawl up to its last request.
-INSERT INTO search_state (id, version, last_request, complete, mean_inbound)
-SELECT 1, {version}, coalesce(max(request_id), 0), 0, 0 FROM requests_by_id
+INSERT INTO search_state (id, version, last_request, complete, mean_inbound, languages)
+SELECT 1, {version}, coalesce(max(request_id), 0), 0, 0, '' FROM requests_by_id
 
 -- name: remove_unchosen
 -- Remove the entries of pages that are no longer indexed.
@@ -209,7 +213,10 @@ DELETE FROM search_page WHERE NOT EXISTS (SELECT 1 FROM chosen c WHERE c.url_id 
 -- name: remove_unchosen_anchors
 DELETE FROM search_anchors WHERE NOT EXISTS (SELECT 1 FROM search_page p WHERE p.url_id = search_anchors.url_id)
 
+-- name: pages_by_language
+SELECT language, count(*) AS pages FROM search_page GROUP BY language
+
 -- name: end_state
 -- The index is complete.
-UPDATE search_state SET complete = 1, mean_inbound =
+UPDATE search_state SET complete = 1, languages = '{languages}', mean_inbound =
   (SELECT coalesce(avg(in_links + {site_weight} * in_sites), 0) FROM search_page)

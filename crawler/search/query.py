@@ -1,7 +1,7 @@
 """Parses a query, and writes it as an FTS5 expression (https://www.sqlite.org/fts5.html, section 3).
 
-A query consists of ``word`` (matches with and without the *s* of a plural), ``wor*``, ``"a phrase"``, ``-word``
-(matches exactly), and ``-"a phrase"``. A word that contains punctuation is a phrase of its parts; C++, C# and .NET are
+A query consists of ``word`` (to which :mod:`crawler.search.forms` adds its forms), ``wor*``, ``"a phrase"``, ``-word``,
+and ``-"a phrase"``. A word that contains punctuation is a phrase of its parts; C++, C# and .NET are
 words. ``--no-ff``, ``-9``, ``@media`` and ``__init__`` are words with their signs if the index knows them so. Else the
 signs are ignored, and ``-word`` excludes pages if it stands beside other words. The expression quotes all input, so it
 has no syntax of the user.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import pairwise, zip_longest
 
 from crawler.errors import UsageError
 from crawler.page.main_text import clean
@@ -43,13 +44,14 @@ class Phrase:
 class Query:
     """A parsed query: phrases, other words with their forms, and phrases that a page must not contain.
 
-    ``in_a_row`` is the phrase of all words, if there are at least two and none is a prefix.
+    The first form of a word is the word as typed; it counts twice in the ranking if there are others. ``in_a_row`` has
+    for each word the phrase of it and the next one, which raises the score; ``None`` if one of them is a prefix.
     """
 
     phrases: tuple[Phrase, ...]
     words: tuple[tuple[Phrase, ...], ...]
     excluded: tuple[Phrase, ...]
-    in_a_row: Phrase | None = None
+    in_a_row: tuple[Phrase | None, ...] = ()
 
     def with_all(self, fields: str = "", in_a_row: bool = True) -> str:
         """The expression for pages that contain everything.
@@ -57,26 +59,33 @@ class Query:
         With ``in_a_row``, BM25 ranks pages with the words in a row higher; the same pages match without. ``fields`` are
         the columns of FTS5 in which the words are to be; excluded words are in none.
         """
-        words = " AND ".join(map(_any, self.words))
-        if in_a_row and self.in_a_row is not None:
-            words = f"({words} OR {self.in_a_row})"
-        return self._restricted(" AND ".join(filter(None, (*map(str, self.phrases), words))), fields)
+        return self._restricted(" AND ".join((*map(str, self.phrases), *self._each(in_a_row))), fields)
 
     def with_some(self, fields: str = "", in_a_row: bool = True) -> str | None:
         """The expression for pages with all phrases and some words; ``None`` if it would match no other pages."""
         if len(self.words) < 2:
             return None
-        some = " OR ".join(map(_any, self.words))
+        some = " OR ".join(self._each(in_a_row))
         return self._restricted(" AND ".join((*map(str, self.phrases), f"({some})")), fields)
 
     def with_any(self) -> str:
         """The expression that matches everything to be marked."""
-        return " OR ".join((*map(str, self.phrases), *map(_any, self.words)))
+        return " OR ".join((*map(str, self.phrases), *self._each(in_a_row=False)))
+
+    def _each(self, in_a_row: bool) -> list[str]:
+        """The expression for each word. A page with the phrase of two words has the first of them."""
+        pairs = self.in_a_row if in_a_row else ()
+        return [_any((*weighed(forms), *filter(None, (pair,)))) for forms, pair in zip_longest(self.words, pairs)]
 
     def _restricted(self, expression: str, fields: str) -> str:
         if fields:
             expression = f"{{{fields}}} : ({expression})"
         return f"({expression}) NOT ({' OR '.join(map(str, self.excluded))})" if self.excluded else expression
+
+
+def weighed(forms: tuple[Phrase, ...]) -> tuple[Phrase, ...]:
+    """The forms of a word, the one that was typed twice: BM25 adds what each of them scores."""
+    return forms if len(forms) == 1 else (forms[0], *forms)
 
 
 def _any(forms: tuple[Phrase, ...]) -> str:
@@ -99,7 +108,7 @@ def parse_query(text: str, known: Collection[str] = ()) -> Query:
     phrases: list[Phrase] = []
     words: list[tuple[Phrase, ...]] = []
     excluded: list[Phrase] = []
-    whole: list[str] = []
+    typed: list[str | None] = []  # each of the words; None for a prefix
     dashed: list[str] = []
     for item in _ITEM.finditer(_readable(text)):
         phrase, word = item["phrase"], item["word"]
@@ -118,24 +127,25 @@ def parse_query(text: str, known: Collection[str] = ()) -> Query:
             excluded.append(exactly)
         elif item["minus"] or said in known:
             words.append((Phrase(item["minus"] + said),))
-            whole.append(item["minus"] + said)
+            typed.append(item["minus"] + said)
         elif phrase is not None:
             phrases.append(exactly)
         elif is_prefix:
             words.append((exactly,))
+            typed.append(None)
         else:
             words.append(_forms(_SIGNS.sub("", said, count=1) if _SIGNS.match(said) else said))
-            whole.append(words[-1][0].text)
+            typed.append(words[-1][0].text)
     if phrases or words:
         excluded += map(Phrase, dashed)
     else:
         words += map(_forms, dashed)
-        whole += dashed
+        typed += dashed
     if not phrases and not words:
         raise UsageError(f"no word to search for in {text[:100]!r}" + (": it only excludes" if excluded else ""))
     if len(phrases) + len(words) + len(excluded) > MAX_ITEMS:
         raise UsageError(f"a query of more than {MAX_ITEMS} words and phrases; remove some")
-    in_a_row = Phrase(" ".join(whole)) if 1 < len(whole) == len(words) else None
+    in_a_row = tuple(Phrase(f"{one} {two}") if one and two else None for one, two in pairwise(typed))
     return Query(tuple(phrases), tuple(words), tuple(excluded), in_a_row)
 
 
@@ -155,10 +165,5 @@ def _readable(text: str) -> str:
 
 
 def _forms(word: str) -> tuple[Phrase, ...]:
-    """A word with and without the *s* of a plural. A stemmer would serve one language only, and break prefixes."""
-    if word.lower() == "net":
-        return Phrase(word), Phrase(".NET")
-    if not (word.isascii() and word.isalpha() and len(word) > 3) or word.lower().endswith("ss"):
-        return (Phrase(word),)
-    lower = word.lower()
-    return Phrase(word), Phrase(lower[:-1] if lower.endswith("s") else lower + "s")
+    """A word as typed, and other ways to write it."""
+    return (Phrase(word), Phrase(".NET")) if word.lower() == "net" else (Phrase(word),)

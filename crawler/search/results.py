@@ -6,7 +6,7 @@ and Taylor use for evidence that does not depend on the query ("Relevance weight
 SIGIR 2005). The popularity ``x`` is relative to the average page: the PageRank, if ``crawler rank`` was run, else the
 numbers of linking pages and sites that the index counted. The third raises the best pages by these two whose title
 contains little besides the words of the query. BM25 cannot see that, because it considers the length of the whole page
-only.
+only. Of pages in several languages, those in the language of the best ones come first.
 
 BM25 costs about 2 µs for each page that matches, and a search reads all places of its words in the index several
 times. So if more than ``BROAD`` pages match, the search reads the small index of the heads of pages instead, which has
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from crawler.page.texts import MainText
 from crawler.search import postgres_text_search
 from crawler.search.anchors import matching_anchors
 from crawler.search.excerpt import Marked, mark, within
+from crawler.search.forms import with_forms
 from crawler.search.index_backend import SITE_WEIGHT, SQL
 from crawler.search.prefixes import without_wide_prefixes
 from crawler.search.query import Phrase, Query, parse_query
@@ -52,6 +54,9 @@ POPULARITY_SHARE = 0.5
 POPULARITY_HALF = 1.0
 #: By how much a title raises the score if it contains only words of the query.
 TITLE_SHARE = 1.0
+#: By what the score of a page is multiplied that states another language than most of the best pages do, by their
+#: scores, and how many these are.
+OTHER_LANGUAGE, BEST = 0.5, 50
 #: How many of the best pages by text and popularity are compared by their titles.
 CANDIDATES = 200
 #: If more pages match, those are ranked that have the words in the fields of FIELDS, the first ones that few enough
@@ -276,6 +281,7 @@ async def _answer(
     note = await _state(store)
     dialect = _DIALECTS[store.dialect]
     query = parse_query(words, await known_with_signs(store, words, dialect.knows, dialect.match))
+    query = await with_forms(store, query, filters.language)
     searched = await without_wide_prefixes(store, query)
     search = _Search(store, searched, await _values(store, filters), now, offset + limit, until)
     found = await search.find(dialect.with_all, facets=facets)
@@ -367,7 +373,7 @@ class _Search:
         marked = await asyncio.to_thread(mark, self.query.with_any(), titles, self.until)
         for row, (title, _) in zip(candidates, marked, strict=True):
             row["score"] *= 1 + TITLE_SHARE * title.share()
-        best = sorted(candidates, key=lambda row: (-row["score"], row["url_id"])) + rows[CANDIDATES:]
+        best = _in_one_language(candidates) + rows[CANDIDATES:]
         first_of: dict[int, dict[str, Any]] = {}
         for row in best:
             first_of.setdefault(self.shown_as(row), row)
@@ -422,6 +428,22 @@ class _Search:
         values = {"match": match, "place": ranking.place, "most": BROAD + 1, **self.values}
         (row,) = await self.store.query(self._dialect.count[ranking.table], values)
         return int(row["n"])
+
+
+def _in_one_language(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows in the order of their scores, after lowering those of pages in another language than the best ones."""
+    scores = Counter[str]()
+    for row in sorted(rows, key=_best_first)[:BEST]:
+        scores[row["language"]] += row["score"]
+    del scores[""]
+    for row in rows if scores else ():
+        if row["language"] not in ("", max(scores, key=lambda language: scores[language])):
+            row["score"] *= OTHER_LANGUAGE
+    return sorted(rows, key=_best_first)
+
+
+def _best_first(row: dict[str, Any]) -> tuple[float, int]:
+    return -row["score"], row["url_id"]
 
 
 async def _state(store: Store) -> str:

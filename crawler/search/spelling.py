@@ -6,6 +6,7 @@ import asyncio
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
+from crawler.search.forms import forms_of, languages_of
 from crawler.search.index_backend import SQL
 from crawler.search.query import plain_words
 from crawler.search.tokenizer import as_shown, tokenize
@@ -41,7 +42,8 @@ async def suggestion(store: Store, words: str, *, few: bool) -> Suggestion | Non
     readable, found = plain_words(words)
     corrected, as_typed, end, unknown = "", "", 0, 0
     for start, forms in found:
-        pages = max([await _pages_with(store, form) for form in forms])
+        others = await forms_of(store, forms[0], await languages_of(store))
+        pages = max([await _pages_with(store, form) for form in (*forms, *others)])
         if pages > (_RARE if few else 0):
             continue
         if (unknown := unknown + 1) > _MOST_UNKNOWN:

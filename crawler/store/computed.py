@@ -26,8 +26,8 @@ class Computed(StrEnum):
 
 
 def behind_sentence(computed: Mapping[Computed, bool], db: str) -> str:
-    """The sentence that some of these are older than the crawl, with the commands to paste; empty if none is."""
+    """The sentence that some of these are older than the crawl, with the command to paste; empty if none is."""
     behind = [each for each in Computed if computed.get(each)]
     labels = ", ".join(each.label for each in behind)
-    commands = ", then ".join(f"`{each.command}{db_argument(db)}`" for each in behind)
-    return f"not up to date with the crawl: {labels}; run {commands}" if behind else ""
+    command = behind[0].command if len(behind) == 1 else "crawler refresh-search"
+    return f"not up to date with the crawl: {labels}; run `{command}{db_argument(db)}`" if behind else ""

@@ -27,6 +27,7 @@ BENCHES = {
     "commands": "CPU time of commands that send nothing, and of the start of a worker and of a parser process",
     "rank": "the time and memory to rank a large store",
     "search": "how long a search takes in a large store",
+    "search-quality": "how often the search finds the right page first, against plain searches of the same texts",
     "duplicates": "what the search for near-duplicates finds in a large store, its time and its memory",
     "rup": "the load of a site that is kept up to date by reports, by polling or by a new crawl",
     "revisit": "the changes that a budget of revisits finds, against other policies",
@@ -43,7 +44,7 @@ OTHERS = {
 
 def module(name: str) -> ModuleType:
     """Import a benchmark when it runs, because each needs libraries that the others do not."""
-    return importlib.import_module(f"tests.bench.{name}")
+    return importlib.import_module(f"tests.bench.{name.replace('-', '_')}")
 
 
 def parser(name: str) -> ArgumentParser:

@@ -65,8 +65,7 @@ def test_a_site_that_opts_out_is_blocked_and_forgotten_by_one_command(
     assert set(done["behind"]) == {"near_duplicates", "ranks", "index"}
     computed = json.loads(here("status", "--db", db, "--json").out)["computed"]
     assert computed == {"near_duplicates": {"is_behind": True}, "ranks": {"is_behind": True}}
-    commands = ", then ".join(f"`crawler {name}{db_argument(db)}`" for name in ("duplicates", "rank"))
-    told = f"not up to date with the crawl: near-duplicates, ranks; run {commands}"
+    told = f"not up to date with the crawl: near-duplicates, ranks; run `crawler refresh-search{db_argument(db)}`"
     assert "".join(told.split()) in "".join(here("status", "--db", db).out.split())
     table = here("export", "csv", tmp_path / "near.csv", "--table", "near_duplicates", "--db", db)
     assert "not up to date with the crawl: near-duplicates;" in table.err

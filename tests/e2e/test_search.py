@@ -158,6 +158,18 @@ def test_wrong_usage_is_one_clear_line(
     assert not (tmp_path / "none.db").exists()
 
 
+def test_refresh_computes_what_is_not_up_to_date(
+    dialect: str, web: LoopbackWeb, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    db = crawled(dialect, web, request, tmp_path_factory)
+    assert here("index", "--db", db).code == 0
+    done = json.loads(here("refresh-search", "--db", db, "--json").out)
+    assert done["index"] is None
+    assert (done["near_duplicates"]["pages"], done["ranks"]["sites"]) == (5, 2)
+    ended = here("refresh-search", "--db", db)
+    assert ended.out == "near-duplicates: up to date\nranks: up to date\nsearch index: up to date\n"
+
+
 @pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)  # on PostgreSQL, others may be at work
 def test_a_store_in_use_is_not_indexed(unindexed: str) -> None:
     with FileLock(f"{unindexed}.lock"):

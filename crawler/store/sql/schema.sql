@@ -490,5 +490,6 @@ CREATE TABLE search_state (              -- one row, once there is an index
   version INTEGER NOT NULL,              -- of the way in which pages are indexed; another version rebuilds the index
   last_request INTEGER NOT NULL,         -- the index covers the requests up to this request.id
   complete INTEGER NOT NULL,             -- 0 while the index is built, and if building was interrupted
-  mean_inbound REAL NOT NULL             -- mean over the pages: linking pages plus ten times the other sites
+  mean_inbound REAL NOT NULL,            -- mean over the pages: linking pages plus ten times the other sites
+  languages TEXT NOT NULL                -- of its pages, those whose word forms are found, separated by blanks
 );

@@ -27,7 +27,7 @@ PAGES: dict[str, Said | str] = {
         ('"the parser" thredas', '"the parser" threads'),
         ("pyhton -snake", "python -snake"),
         ("encyclopedia", "encyclopædia"),
-        ("cafee", "cafe"),
+        ("caffé", "cafe"),
         ("parser python", None),  # both are known, though on no page together
         ("zzzzzz", None),
         ("zz parsre", "zz parser"),

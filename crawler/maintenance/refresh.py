@@ -1,0 +1,93 @@
+"""The command ``crawler refresh-search``: all that a search needs besides the crawl, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from crawler.cli.console import console
+from crawler.cli.output import print_json
+from crawler.cli.progress import progress_line
+from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
+from crawler.duplicates.find import find_duplicates
+from crawler.formatting import many
+from crawler.rank import load_ranking
+from crawler.search.build_index import build_index, is_complete
+from crawler.settings.stores import existing_store
+from crawler.store.computed import Computed
+from crawler.texts.reader import ReadsTexts, TextReader
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
+
+
+@cli.command("refresh-search")
+@db_option
+@json_option
+def refresh_search(db: str, as_json: bool) -> int:
+    """Bring near-duplicates, ranks and the search index up to date with the crawl.
+
+    Does what `crawler duplicates`, `crawler rank` and `crawler index` do, and leaves out those whose result is up to
+    date. The search answers meanwhile. For a timer after each run.
+    """
+    load_ranking()  # a missing extra is told before the work
+
+    async def run() -> int:
+        async with existing_store(store_at(db), read_only=False) as store, TextReader() as reader:
+            with progress_line("looking for changed pages") as say:
+                done = await refresh(db, store, reader, say)
+        if as_json:
+            print_json({each.value: done.get(each) for each in Computed})
+        else:
+            console.print("\n".join(map(_told, Computed, map(done.get, Computed))))
+        return 0
+
+    return run_async(run())
+
+
+async def refresh(
+    db: str, store: Store, reader: ReadsTexts, say: Callable[[str], None] = lambda text: None
+) -> dict[Computed, dict[str, Any]]:
+    """Compute what is older than the crawl; returns the summary of each that was computed.
+
+    The caller holds ``store``, the one at ``db``, open for writing. ``say`` is told the progress. A cancellation keeps
+    what is done. Raises :class:`crawler.errors.StoreError` if the store fails.
+    """
+    is_behind = await store.computed()
+    if not await is_complete(store):
+        is_behind[Computed.INDEX] = True
+    done: dict[Computed, dict[str, Any]] = {}
+    for each in Computed:
+        if is_behind.get(each, True):
+            done[each] = await _compute(each, db, store, reader, say)
+    return done
+
+
+async def _compute(
+    each: Computed, db: str, store: Store, reader: ReadsTexts, say: Callable[[str], None]
+) -> dict[str, Any]:
+    def on_progress(done: int, total: int) -> None:
+        say(f"{each.label}: {done:,} of {total:,} pages checked")
+
+    match each:
+        case Computed.NEAR_DUPLICATES:
+            return asdict(await find_duplicates(store, reader, on_progress))
+        case Computed.RANKS:
+            say(each.label)
+            return asdict(await load_ranking().rank(store))
+        case Computed.INDEX:
+            return asdict(await build_index(db, store, reader, on_progress))
+
+
+def _told(each: Computed, summary: dict[str, Any] | None) -> str:
+    if summary is None:
+        return f"{each.label}: up to date"
+    told = f"{each.label}: {many(summary['pages'], 'page')}"
+    match each:
+        case Computed.NEAR_DUPLICATES:
+            return f"{told}, {summary['read']:,} read, {many(summary['duplicates'], 'near-duplicate')}"
+        case Computed.RANKS:
+            return f"{told}, {many(summary['links'], 'link')}"
+        case Computed.INDEX:
+            return f"{told}, {summary['changed']:,} read, {summary['removed']:,} removed"

@@ -1,0 +1,34 @@
+"""What ``crawler refresh-search`` computes; on both databases."""
+
+from __future__ import annotations
+
+from crawler.maintenance.refresh import refresh
+from crawler.store.computed import Computed
+from tests.contract.visits import request
+from tests.unit.search.crawled import Crawled, Said
+
+A = "http://a.test"
+
+
+async def refreshed(crawl: Crawled) -> list[Computed]:
+    return list(await refresh(crawl.db, crawl.harness.store, crawl.texts))
+
+
+async def test_only_what_is_older_than_the_crawl_is_computed(crawl: Crawled) -> None:
+    await crawl.visit({f"{A}/1": Said("A parser splits sources into tokens.", "Parsers")})
+    assert await refreshed(crawl) == list(Computed)
+    assert await crawl.urls("parser") == [f"{A}/1"]
+    assert await refreshed(crawl) == []
+    await crawl.visit({f"{A}/2": Said("The parser builds trees.", "Trees")})
+    await crawl.harness.commit(requests=[request(1, "/2")])
+    assert await refreshed(crawl) == list(Computed)
+    assert len(await crawl.urls("parser")) == 2
+
+
+async def test_an_index_that_was_not_completed_is_built(crawl: Crawled) -> None:
+    await crawl.visit({f"{A}/1": Said("A parser splits sources into tokens.", "Parsers")})
+    await refreshed(crawl)
+    await crawl.change("UPDATE search_state SET complete = 0")
+    assert await refreshed(crawl) == [Computed.INDEX]
+    await crawl.change("UPDATE search_state SET version = version - 1")
+    assert await refreshed(crawl) == [Computed.INDEX]
