@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawler.cli.console import console
 from crawler.cli.output import print_json
-from crawler.cli.progress import progress_line
+from crawler.cli.progress import Say, progress_line
 from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.duplicates.find import find_duplicates
 from crawler.formatting import many
@@ -47,7 +47,7 @@ def refresh_search(db: str, as_json: bool) -> int:
 
 
 async def refresh(
-    db: str, store: Store, reader: ReadsTexts, say: Callable[[str], None] = lambda text: None
+    db: str, store: Store, reader: ReadsTexts, say: Say = lambda what, done=0, total=None: None
 ) -> dict[Computed, dict[str, Any]]:
     """Compute what is older than the crawl; returns the summary of each that was computed.
 
@@ -64,20 +64,15 @@ async def refresh(
     return done
 
 
-async def _compute(
-    each: Computed, db: str, store: Store, reader: ReadsTexts, say: Callable[[str], None]
-) -> dict[str, Any]:
-    def on_progress(done: int, total: int) -> None:
-        say(f"{each.label}: {done:,} of {total:,} pages checked")
-
+async def _compute(each: Computed, db: str, store: Store, reader: ReadsTexts, say: Say) -> dict[str, Any]:
     match each:
         case Computed.NEAR_DUPLICATES:
-            return asdict(await find_duplicates(store, reader, on_progress))
+            return asdict(await find_duplicates(store, reader, say))
         case Computed.RANKS:
             say(each.label)
             return asdict(await load_ranking().rank(store))
         case Computed.INDEX:
-            return asdict(await build_index(db, store, reader, on_progress))
+            return asdict(await build_index(db, store, reader, partial(say, "pages checked")))
 
 
 def _told(each: Computed, summary: dict[str, Any] | None) -> str:
