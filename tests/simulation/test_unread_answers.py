@@ -61,6 +61,18 @@ def test_what_a_worker_has_left_unread_is_read_alone_and_not_asked_for_again(db_
     assert Counter(hit.path for hit in web.log)["/"] == 1
 
 
+@pytest.mark.parametrize("field", [("X-Robots-Tag", "noindex"), ("x-robots-tag", "none")])
+def test_what_a_header_forbids_to_keep_is_not_kept_until_it_is_read(db_path: Path, field: tuple[str, str]) -> None:
+    async def main(clock: VirtualClock) -> SimulatedWeb:
+        web = SimulatedWeb(clock, {"a.test": {**SITE, "/": Page(LINKS, headers=(field,))}})
+        seeds = ["http://a.test/"]
+        for hangs, seconds in ((True, 10.0), (False, 9999.0)):
+            await crawl_for(clock, db_path, web, seeds, Options(), seconds, crash=True, reader=Reader(hangs=hangs))
+        return web
+
+    assert Counter(hit.path for hit in run_virtual(main).log)["/"] == 2
+
+
 def test_no_commit_can_take_the_log_row_of_an_answer_alone(db_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The event loop runs nothing else between the row and what is kept of the answer."""
     pages, kept, alone = [], [], []
