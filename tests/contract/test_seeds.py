@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,3 +81,12 @@ async def test_one_statement_reads_all_seeds(harness: Harness, monkeypatch: pyte
     monkeypatch.setattr(harness.store, "query", noting)
     ledger = await read_ledger(harness.store, "c.db", harness.now)
     assert (len(ledger.seeds), len(statements)) == (50, 1)
+
+
+async def test_a_host_that_takes_the_place_of_a_seed_is_kept(harness: Harness) -> None:
+    await harness.seed(A, B)
+    for claim in await harness.claim():
+        moved = [replace(redirected(queued, "http://www.a.test/"), host_taken="www.a.test") for queued in claim.urls]
+        await harness.finish(claim, *moved)
+    assert await harness.store.hosts_taken() == ["www.a.test"], "once, whatever leads there"
+    assert sorted(await harness.store.seeds()) == [A, B], "the target of a seed's redirect is not named by the user"

@@ -178,7 +178,7 @@ SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > :since;
 SELECT host FROM host_taken WHERE found_at > :since;
 
 -- name: take_host
-INSERT INTO host_taken (host, found_at) VALUES (:host, :now) ON CONFLICT DO NOTHING;
+INSERT INTO host_taken (host, found_at) each_row(:host text, :now float8) ON CONFLICT DO NOTHING;
 
 -- name: excluded_from
 -- Excluded and failed URLs in the order of their numbers, after one.
