@@ -210,6 +210,22 @@ def test_groups_behind_a_long_queue_are_given_back_a_pause_apart() -> None:
     assert max(apart) <= 1.01
 
 
+def test_while_no_slot_is_free_one_request_waits_for_each_address() -> None:
+    """So names of many addresses wait, and not many names of the addresses that came first."""
+    bench = Bench(PolitenessSettings(delay_s=1.0), 1)
+    busy, reply = bench.asked("busy.test", "203.0.113.9")
+    assert reply == Go()
+    first, reply = bench.asked("a.test", SHARED)
+    assert reply == Wait()
+    assert bench.asked("b.test", SHARED)[1] == GiveBack(NOW + 2, WaitReason(WaitCode.ADDRESS, SHARED))
+    other, reply = bench.asked("c.test", OTHER)
+    assert reply == Wait()
+    answered(bench, busy, NOW)
+    assert bench.woken(NOW) == [first]
+    bench.close(first, NOW)
+    assert bench.woken(NOW) == [other]
+
+
 def test_bookings_of_one_domain_leave_every_second_turn_to_another() -> None:
     bench = Bench(PolitenessSettings(delay_s=1.0), 64)
     for name in ("x.test", "y.test"):
@@ -271,11 +287,11 @@ def test_a_timer_that_comes_early_is_set_again() -> None:
     assert shares.take(first, NOW)
     shares.release(first, NOW)
     shares.join(second, NOW + 0.5)
-    assert shares.next_at() == NOW + 1.0
+    assert shares.next_at == NOW + 1.0
     shares.serve(NOW + 0.9999)
-    assert (shares.granted, shares.next_at()) == ([], NOW + 1.0)
+    assert (shares.granted, shares.next_at) == ([], NOW + 1.0)
     shares.serve(NOW + 1.0)
-    assert (shares.granted, shares.next_at()) == ([second], math.inf)
+    assert (shares.granted, shares.next_at) == ([second], math.inf)
 
 
 # --- what comes before a slot -----------------------------------------------------------------
