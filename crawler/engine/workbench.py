@@ -414,6 +414,10 @@ class Shares:
         domain = self._domains.get(name)
         return 0.0 if domain is None else domain.charged_until
 
+    def book(self, name: str, now: float) -> float:
+        """When to claim a group of the domain ``name`` again, in seconds since the epoch."""
+        return self._domain(name, now).book(name, now)
+
     def begin_reading(self, name: str, now: float) -> None:
         """An answer of the domain ``name`` is being read: it counts as a slot that the domain holds, but takes none."""
         self._domain(name, now).in_flight += 1
@@ -612,8 +616,9 @@ class Workbench:
     7. A slot and a place at an address are taken at once, so no request holds the one while it waits for the other.
     8. Domains that wait take turns, for slots and for each address, and the requests of one domain to one address go in
        the order in which they came.
-    9. A group whose request would wait behind too many others of its domain or address is given back, with the time at
-       which its turn is likely to come: memory holds what can be sent soon.
+    9. A group whose request would wait behind too many others of its domain or address, for a place or for room for
+       its answer, is given back with the time at which its turn is likely to come. While no slot is free, one request
+       waits for each address.
     10. Whatever waits is woken by the event that ends its wait, or at :meth:`next_at`.
 
     An event costs O(log n) in what waits, times the bounded number of requests that wait for one address or domain.
@@ -633,6 +638,7 @@ class Workbench:
         self._groups: dict[str, _Group] = {}
         self._holds = set[Hold]()
         self._held_back: dict[Ticket, None] = {}
+        self._without_room: dict[str, set[Ticket]] = {}  # that wait for room for their answers, by domain
         self._woken: list[Ticket] = []
 
     # --- requests -----------------------------------------------------------------------------
@@ -657,6 +663,8 @@ class Workbench:
         group = self._groups[ticket.group]
         if group.tickets[0] is not ticket or ticket.waits_in is not None:
             return _WAIT
+        if self._without_room:
+            self._end_wait_for_room(ticket)
         other = self._before_the_slot(ticket, group, now)
         if other is not None:
             self.put_back(ticket, now)
@@ -687,7 +695,20 @@ class Workbench:
         if (until := self._slots.charged_until(group.domain)) > now:
             is_soon = until <= now + _SOON_S
             return Wait(until) if is_soon else self._give_back(group, until, WaitReason(WaitCode.LOOP, group.domain))
-        return None if self._has_room(group.domain) else WaitForRoom()
+        if self._has_room(group.domain):
+            return None
+        waiting = self._without_room.setdefault(group.domain, set())
+        if len(waiting) >= _MOST_WAITING:
+            turn_at = max(now + _SOON_S, self._slots.book(group.domain, now))
+            return self._give_back(group, turn_at, WaitReason(WaitCode.DOMAIN, group.domain))
+        waiting.add(ticket)
+        return WaitForRoom()
+
+    def _end_wait_for_room(self, ticket: Ticket) -> None:
+        waiting = self._without_room.get(ticket.domain, set())
+        waiting.discard(ticket)
+        if not waiting:
+            self._without_room.pop(ticket.domain, None)
 
     def _share(self, shares: Shares, ticket: Ticket, group: _Group, now: float, granted: Reply) -> Reply:
         """Take a slot of ``shares``, or wait for it, or give the group back if too many wait."""
@@ -740,6 +761,7 @@ class Workbench:
             ticket.waits_in.leave(ticket, now)
         self.put_back(ticket, now)
         self._held_back.pop(ticket, None)
+        self._end_wait_for_room(ticket)
         tickets = self._groups[ticket.group].tickets
         was_first = tickets[0] is ticket
         tickets.remove(ticket)
