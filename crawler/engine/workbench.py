@@ -233,7 +233,7 @@ class Address(_Limiter):
     @property
     def least_turn_s(self) -> float:
         """See :class:`_Limiter`."""
-        return max(_SHORTEST_TURN_S, self.pause_s if self.is_paced else 0.0)
+        return max(_SHORTEST_TURN_S, self.pause_s)
 
     def is_behind_bookings(self, domain: str, now: float) -> bool:
         """Whether groups of other domains have bookings, and ``domain`` has none that is due: they come first."""
@@ -312,16 +312,16 @@ class Shares:
 
     def __init__(self, slots: int, pause_s: float = 0.0) -> None:
         self._free = slots
-        self._held = [0] * len(_Kind)  # by kind
-        self._most = (slots, slots - slots // 8, slots - slots // 4, slots - slots // 2)  # of a kind and those below it
+        self._held = [0] * len(_Kind)  # by a kind and those below it
+        self._most = (slots, slots - slots // 8, slots - slots // 4, slots - slots // 2)  # as well
+        self._open_kinds = len(_Kind)  # of so many kinds, from the first on, a slot is free
         self._pause_s = pause_s / max(1, slots // (_FREE_PER_HELD + 1))
         self._domains: dict[str, _Domain] = {}  # those of late
         self._candidates: tuple[list[tuple[int, int, _Domain]], ...] = ([], [], [], [])
         self._parked: dict[int, dict[_Domain, None]] = {}  # by the number of requests in flight
         self._timers: list[tuple[float, int, _Limiter]] = []
         self._numbers = count()
-        #: When :meth:`serve` should be called next, if nothing else happens before.
-        self.next_at = math.inf
+        self.next_at = math.inf  # when to call :meth:`serve` next, if nothing else happens before
         self.granted: list[Ticket] = []  # those that were served after they had waited
 
     def take(self, ticket: Ticket, now: float) -> bool:
@@ -336,10 +336,17 @@ class Shares:
         return True
 
     def full(self, ticket: Ticket, now: float) -> _Limiter | None:
-        """The limiter whose queue is full, so no other request may wait: the address, the domain, or ``None``."""
-        if ticket.address is not None and ticket.address.is_full(ticket.domain, now):
-            return ticket.address
-        domain = self._domain(ticket.domain, now)
+        """The limiter whose queue is full, so no other request may wait: the address, the domain, or ``None``.
+
+        While no slot is free, one request waits for each address, beside those whose bookings are due. So the requests
+        that wait are of many addresses, and the names of a crowded one are soon known.
+        """
+        domain, address = self._domain(ticket.domain, now), ticket.address
+        if address is not None:
+            is_booked = not address.pause_s or domain.name in address.due
+            is_behind_another = bool(address.queue) and not is_booked and domain.kind >= self._open_kinds
+            if is_behind_another or address.is_full(domain.name, now):
+                return address
         return domain if domain.is_full(ticket.domain, now) else None
 
     def join(self, ticket: Ticket, now: float) -> None:
@@ -407,6 +414,10 @@ class Shares:
         domain = self._domains.get(name)
         return 0.0 if domain is None else domain.charged_until
 
+    def book(self, name: str, now: float) -> float:
+        """When to claim a group of the domain ``name`` again, in seconds since the epoch."""
+        return self._domain(name, now).book(name, now)
+
     def begin_reading(self, name: str, now: float) -> None:
         """An answer of the domain ``name`` is being read: it counts as a slot that the domain holds, but takes none."""
         self._domain(name, now).in_flight += 1
@@ -425,7 +436,8 @@ class Shares:
                 self._consider(limiter)
             else:
                 self._consider_waiting(limiter)
-        while (domain := self._next_candidate()) is not None:
+        self.next_at = self._timers[0][0] if self._timers else math.inf
+        while any(self._candidates) and (domain := self._next_candidate()) is not None:
             if not self._has_share(domain):
                 domain.parked_at = domain.in_flight
                 self._parked.setdefault(domain.in_flight, {})[domain] = None
@@ -453,7 +465,7 @@ class Shares:
             return
         ticket.has_slot = False
         self._free += 1
-        self._held[domain.kind] -= 1
+        self._count(domain.kind, -1)
         domain.held -= 1
         for in_flight in [held for held in self._parked if held < self._free // _FREE_PER_HELD]:
             for parked in tuple(self._parked[in_flight]):
@@ -471,16 +483,19 @@ class Shares:
         return self._has_share(domain) and (address is None or (now >= domain.next_at and address.is_open(now)))
 
     def _has_share(self, domain: _Domain) -> bool:
-        return self._is_open(domain.kind) and domain.in_flight < max(1, self._free // _FREE_PER_HELD)
+        return domain.kind < self._open_kinds and domain.in_flight < max(1, self._free // _FREE_PER_HELD)
 
-    def _is_open(self, kind: int) -> bool:
-        """Whether a slot is free for domains of this kind."""
-        return all(sum(self._held[upper:]) < self._most[upper] for upper in range(kind + 1))
+    def _count(self, kind: int, slots: int) -> None:
+        """Domains of this kind hold so many more slots."""
+        for upper in range(kind + 1):
+            self._held[upper] += slots
+        full = (upper for upper, most in enumerate(self._most) if self._held[upper] >= most)
+        self._open_kinds = next(full, len(_Kind))
 
     def _take(self, domain: _Domain, ticket: Ticket, now: float) -> None:
         ticket.holds, ticket.has_slot = self, True
         self._free -= 1
-        self._held[domain.kind] += 1
+        self._count(domain.kind, 1)
         domain.held += 1
         domain.begin(now, is_paced=ticket.address is not None)
         if ticket.address is not None:
@@ -495,8 +510,8 @@ class Shares:
         """The domain is of this kind from now on, with the slots that it holds and the requests that wait."""
         if kind is domain.kind:
             return
-        self._held[domain.kind] -= domain.held
-        self._held[kind] += domain.held
+        self._count(domain.kind, -domain.held)
+        self._count(kind, domain.held)
         domain.kind = kind
         domain.is_candidate = False  # in the heap of the other kind
         self._consider(domain)
@@ -527,7 +542,7 @@ class Shares:
         for kind, heap in enumerate(self._candidates):
             while heap and not _is_current(heap[0], kind):
                 heappop(heap)
-            if heap and (first is None or heap[0] < first[0]) and self._is_open(kind):
+            if heap and kind < self._open_kinds and (first is None or heap[0] < first[0]):
                 first = heap
         if first is None:
             return None
@@ -602,8 +617,9 @@ class Workbench:
     7. A slot and a place at an address are taken at once, so no request holds the one while it waits for the other.
     8. Domains that wait take turns, for slots and for each address, and the requests of one domain to one address go in
        the order in which they came.
-    9. A group whose request would wait behind too many others of its domain or address is given back, with the time at
-       which its turn is likely to come: memory holds what can be sent soon.
+    9. A group whose request would wait behind too many others of its domain or address, for a place or for room for
+       its answer, is given back with the time at which its turn is likely to come. While no slot is free, one request
+       waits for each address.
     10. Whatever waits is woken by the event that ends its wait, or at :meth:`next_at`.
 
     An event costs O(log n) in what waits, times the bounded number of requests that wait for one address or domain.
@@ -623,6 +639,7 @@ class Workbench:
         self._groups: dict[str, _Group] = {}
         self._holds = set[Hold]()
         self._held_back: dict[Ticket, None] = {}
+        self._without_room: dict[str, set[Ticket]] = {}  # that wait for room for their answers, by domain
         self._woken: list[Ticket] = []
 
     # --- requests -----------------------------------------------------------------------------
@@ -647,6 +664,8 @@ class Workbench:
         group = self._groups[ticket.group]
         if group.tickets[0] is not ticket or ticket.waits_in is not None:
             return _WAIT
+        if self._without_room:
+            self._end_wait_for_room(ticket)
         other = self._before_the_slot(ticket, group, now)
         if other is not None:
             self.put_back(ticket, now)
@@ -678,7 +697,20 @@ class Workbench:
         if (until := self._slots.charged_until(group.domain)) > now:
             is_soon = until <= now + _SOON_S
             return Wait(until) if is_soon else self._give_back(group, until, WaitReason(WaitCode.LOOP, group.domain))
-        return None if self._has_room(group.domain) else WaitForRoom()
+        if self._has_room(group.domain):
+            return None
+        waiting = self._without_room.setdefault(group.domain, set())
+        if len(waiting) >= _MOST_WAITING:
+            turn_at = max(now + _SOON_S, self._slots.book(group.domain, now))
+            return self._give_back(group, turn_at, WaitReason(WaitCode.DOMAIN, group.domain))
+        waiting.add(ticket)
+        return WaitForRoom()
+
+    def _end_wait_for_room(self, ticket: Ticket) -> None:
+        waiting = self._without_room.get(ticket.domain, set())
+        waiting.discard(ticket)
+        if not waiting:
+            self._without_room.pop(ticket.domain, None)
 
     def _share(self, shares: Shares, ticket: Ticket, group: _Group, now: float, granted: Reply) -> Reply:
         """Take a slot of ``shares``, or wait for it, or give the group back if too many wait."""
@@ -731,6 +763,7 @@ class Workbench:
             ticket.waits_in.leave(ticket, now)
         self.put_back(ticket, now)
         self._held_back.pop(ticket, None)
+        self._end_wait_for_room(ticket)
         tickets = self._groups[ticket.group].tickets
         was_first = tickets[0] is ticket
         tickets.remove(ticket)
@@ -761,18 +794,17 @@ class Workbench:
 
     def next_at(self) -> float:
         """When to call :meth:`woken` next, if nothing else happens before, in seconds since the epoch."""
-        slots, look_ups = self._slots.next_at, self._look_ups.next_at
-        return slots if slots < look_ups else look_ups
+        return self._slots.next_at  # a look-up waits for no pause
 
     def woken(self, now: float) -> list[Ticket]:
         """The tickets that should ask again now. To be called after each event, and at :meth:`next_at`."""
-        woken, self._woken = self._woken, []
-        for shares in (self._slots, self._look_ups):
-            if shares.next_at <= now:
-                shares.serve(now)
-            if shares.granted:
-                woken += shares.granted
-                shares.granted.clear()
+        slots, look_ups = self._slots, self._look_ups
+        if slots.next_at <= now:
+            slots.serve(now)
+        if not (self._woken or slots.granted or look_ups.granted):
+            return []
+        woken = self._woken + slots.granted + look_ups.granted
+        self._woken, slots.granted, look_ups.granted = [], [], []
         return woken
 
     def hold(self, held: bool, by: Hold = Hold.OPERATOR) -> None:

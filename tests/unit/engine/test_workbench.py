@@ -108,7 +108,7 @@ def test_domains_that_wait_take_turns_and_one_that_leaves_takes_nothing() -> Non
     for waiting in (*many, one):
         shared.join(waiting, NOW)
     shared.leave(many[1], NOW)
-    holder = busy
+    holder: Ticket | None = busy
     while holder is not None:
         shared.release(holder, NOW)
         holder = shared.granted.pop() if shared.granted else None
@@ -208,6 +208,22 @@ def test_groups_behind_a_long_queue_are_given_back_a_pause_apart() -> None:
     apart = [after - before for before, after in pairwise(until)]
     assert min(apart) >= 0.99
     assert max(apart) <= 1.01
+
+
+def test_while_no_slot_is_free_one_request_waits_for_each_address() -> None:
+    """So names of many addresses wait, and not many names of the addresses that came first."""
+    bench = Bench(PolitenessSettings(delay_s=1.0), 1)
+    busy, reply = bench.asked("busy.test", "203.0.113.9")
+    assert reply == Go()
+    first, reply = bench.asked("a.test", SHARED)
+    assert reply == Wait()
+    assert bench.asked("b.test", SHARED)[1] == GiveBack(NOW + 2, WaitReason(WaitCode.ADDRESS, SHARED))
+    other, reply = bench.asked("c.test", OTHER)
+    assert reply == Wait()
+    answered(bench, busy, NOW)
+    assert bench.woken(NOW) == [first]
+    bench.close(first, NOW)
+    assert bench.woken(NOW) == [other]
 
 
 def test_bookings_of_one_domain_leave_every_second_turn_to_another() -> None:
@@ -320,6 +336,22 @@ def test_a_request_without_room_for_its_answer_holds_no_slot() -> None:
     assert bench.ask(asked, NOW, "") == Wait()
     answered(bench, other, NOW)
     assert bench.woken(NOW) == [asked]
+
+
+def test_few_requests_of_a_domain_wait_for_room_and_the_other_groups_are_given_back() -> None:
+    """Else a domain whose pages are read slowly would hold all claims."""
+    bench = Bench(PolitenessSettings(), 64)
+    bench._has_room = "good.test".__eq__
+    asked = [bench.asked(f"n{n}.slow.test") for n in range(40)]
+    assert [reply for _, reply in asked[:16]] == [WaitForRoom()] * 16
+    assert all(isinstance(reply, GiveBack) and reply.until >= NOW + 2 for _, reply in asked[16:])
+    assert bench.asked("good.test")[1] == Go()
+    assert bench.ask(asked[0][0], NOW, "") == WaitForRoom(), "it asks again, and counts once"
+    bench.close(asked[0][0], NOW)
+    assert bench.asked("late.slow.test")[1] == WaitForRoom(), "one has gone"
+    for waiting, _ in asked[1:16]:
+        bench.close(waiting, NOW)
+    assert len(bench._without_room["slow.test"]) == 1
 
 
 def test_a_domain_waits_for_the_loop_time_that_its_answers_took() -> None:
