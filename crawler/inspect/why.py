@@ -33,8 +33,7 @@ from crawler.robots.doubts import Doubt, doubts_about
 from crawler.robots.first_match import lost_to_first_match
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.text import octets_read, parse
-from crawler.settings.changes import adopt_known
-from crawler.settings.crawl_scope import crawl_scope
+from crawler.settings.crawl_scope import adopt_known, crawl_scope
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings

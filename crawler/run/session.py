@@ -41,8 +41,8 @@ from crawler.page.headers import PDF
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.hooks import hooks_of, require_hooks
 from crawler.sampling import design_of_settings, draw_seeds, load, require_drawable, without_strata
-from crawler.settings.changes import adopt_known, begin, require_same_crawl, wait_for_others
-from crawler.settings.crawl_scope import crawl_scope, may_contact
+from crawler.settings.changes import begin, require_same_crawl, wait_for_others
+from crawler.settings.crawl_scope import adopt_known, crawl_scope, may_contact
 from crawler.settings.keys import KEYS
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record

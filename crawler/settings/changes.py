@@ -10,8 +10,9 @@ from crawler.errors import Setting, UsageError
 from crawler.fields.declaration import Of
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method
-from crawler.frontier.scope import Scope, adopt_mains
+from crawler.frontier.scope import Scope
 from crawler.reasons import FRAME_CODES, ReasonCode
+from crawler.settings.crawl_scope import adopt_known
 from crawler.settings.keys import DECIDED_BY, KEYS
 from crawler.store.location import db_argument
 
@@ -71,13 +72,6 @@ async def begin(
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in seeds], domains)
         await store.prepare(pages_per_site)
     await store.start_run(dict(settings), now, at_work=at_work)
-
-
-async def adopt_known(store: Store, scope: Scope) -> None:
-    """Add to the scope the main sites of all known mirrors, and the hosts that take the place of seeds."""
-    adopt_mains(scope, await store.main_sites())
-    if scope.settings.follow_seed_redirects:
-        scope.take_hosts(await store.hosts_taken())
 
 
 def wait_for_others(store: str) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-from crawler.frontier.scope import Scope
+from crawler.frontier.scope import Scope, adopt_mains
 from crawler.settings.settings import Settings
 from crawler.url import address_for, is_loopback
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
 def crawl_scope(settings: Settings, places: Sequence[str], now: float) -> Scope:
@@ -21,6 +25,13 @@ def crawl_scope(settings: Settings, places: Sequence[str], now: float) -> Scope:
         settings.limits.max_depth,
         settings.politeness.sites,
     )
+
+
+async def adopt_known(store: Store, scope: Scope) -> None:
+    """Add to the scope the main sites of all known mirrors, and the hosts that take the place of seeds."""
+    adopt_mains(scope, await store.main_sites())
+    if scope.settings.follow_seed_redirects:
+        scope.take_hosts(await store.hosts_taken())
 
 
 def may_contact(settings: Settings, host: str) -> bool:

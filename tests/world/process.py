@@ -29,7 +29,8 @@ from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.reasons import EndCode
 from crawler.run import session
-from crawler.settings.changes import adopt_known, begin
+from crawler.settings.changes import begin
+from crawler.settings.crawl_scope import adopt_known
 from crawler.store.open import give_order_to_file
 from crawler.store.rows import ClaimedSite, CommitBatch, CommitResult
 from crawler.store.sqlite.store import SqliteStore

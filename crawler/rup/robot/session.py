@@ -24,8 +24,7 @@ from crawler.run.session import (
 )
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
-from crawler.settings.changes import adopt_known
-from crawler.settings.crawl_scope import crawl_scope
+from crawler.settings.crawl_scope import adopt_known, crawl_scope
 from crawler.settings.keys import KEYS
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings, to_record

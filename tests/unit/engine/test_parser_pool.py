@@ -218,8 +218,8 @@ async def test_a_slow_robots_txt_does_not_make_the_pages_of_its_domain_slow(pool
 @pytest.mark.parametrize("name", ["system", "__import__", "rfc_form.__globals__", 7])
 def test_an_answer_names_nothing_but_parts_of_rules(name: object) -> None:
     rules = msgspec.msgpack.decode(pack_rules(read_robots(robots(b"User-agent: *\nDisallow: /a"))))
-    assert rules["parts"][0]["form"] == "draft_form"
-    rules["parts"][0]["form"] = name
+    assert rules["rule_sets"][0]["form"] == "draft_form"
+    rules["rule_sets"][0]["form"] = name
     with pytest.raises(msgspec.DecodeError):
         unpack_rules(msgspec.msgpack.encode(rules))
 
