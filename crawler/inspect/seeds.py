@@ -59,6 +59,7 @@ class Outcome(StrEnum):
     REFUSED_ADDRESS = "refused_address", "the crawler may not connect to its address"
     OTHER_TYPE = "other_type", "another kind than the crawl reads"
     OUT_OF_SCOPE = "out_of_scope", "the settings of the crawl leave it out"
+    WALLED = "walled", "a bot defence or a price in place of the page: write to the owner of the site"
     CLOSED = "closed", "closed by robots.txt: only the owner of the site can open it"
     BLOCKED = "blocked", "blocked by the operator", False
     FORGOTTEN = "forgotten", "forgotten by the operator", False
@@ -137,6 +138,7 @@ _REMEDIES: Mapping[Outcome, Callable[[Seed], str]] = {
     Outcome.REFUSED_ADDRESS: _allowed,
     Outcome.OTHER_TYPE: _explained,
     Outcome.OUT_OF_SCOPE: _explained,
+    Outcome.WALLED: _explained,
     Outcome.CLOSED: _explained,
     Outcome.BLOCKED: lambda seed: f"control unblock {quote(seed.host)}",
     Outcome.FORGOTTEN: lambda seed: f"store forget {quote(seed.leads_to or seed.url)} --undo",

@@ -225,6 +225,7 @@ CREATE VIEW seeds AS
              THEN 'redirects'
            WHEN u.reason_code = 'scope' AND w.n > 0 THEN 'left_scope'
            WHEN u.reason_code IN ('robots', 'preference') THEN 'closed'
+           WHEN u.reason_code IN ('wall', 'refused_at_the_edge', 'payment_required') THEN 'walled'
            WHEN u.reason_code = 'type' THEN 'other_type'
            WHEN u.reason_code IN ('address', 'port', 'contact') THEN 'refused_address'
            WHEN u.reason_code = 'blocked' THEN 'blocked'
