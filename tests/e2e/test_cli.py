@@ -210,7 +210,7 @@ def test_a_signal_ends_in_order_with_3_and_the_crawl_goes_on(
     assert here("why", web.url("a.test", "/2"), "--db", db_path).out.count("queued: waits in the frontier") == 1
 
     narrow = here("run", *options, "--exclude", "/2$")
-    changed = 'crawler: changes the crawl: --exclude ["/2$"] (was [])\n'
+    changed = "crawler: changes the crawl: --exclude '/2$' (was [])\n"
     told = "crawler: the new options leave out 1 queued URL; the last options bring them back\n"
     assert (narrow.code, narrow.err) == (0, changed + told)
     hasty.write_text(hasty.read_text() + "[scope]\nexclude = []\n")
