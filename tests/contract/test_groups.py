@@ -214,11 +214,12 @@ async def test_a_changed_page_keeps_the_links_that_it_has_now(harness: Harness) 
     assert (await harness.urls("target"))[A] == C
 
 
-async def test_where_a_seed_is_redirected_to_is_a_seed(harness: Harness) -> None:
+async def test_where_a_seed_is_redirected_to_counts_as_a_seed_and_is_no_named_one(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()
     await harness.finish(claim, redirected(claim.urls[0], B))
-    assert set(await harness.store.seeds()) == {A, B}
+    assert set(await harness.store.seeds()) == {A}
+    assert await harness.urls("seed") == {A: 1, B: 1}
 
 
 @pytest.mark.parametrize("how", ["copied", "joined"])

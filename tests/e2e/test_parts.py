@@ -55,7 +55,7 @@ def test_two_parts_crawl_together_and_merge(loopback: LoopbackWeb, tmp_path: Pat
     asked = here("why", loopback.url("b.test"), "--db", dbs[1], "--json")
     assert json.loads(asked.out)["part"] is None
     status = json.loads(here("status", "--db", dbs[0], "--json").out)["part"]
-    other = {"part": 2, "db": dbs[1], "waiting": 0, "taken": status["others"][0]["taken"]}
+    other = {"part": 2, "db": dbs[1], "waiting": 0, "received": status["others"][0]["received"]}
     assert status == {"part": 1, "of": 2, "waits_for_others": False, "others": [other]}
     assert merge in " ".join(here("status", "--db", dbs[0]).out.split())
     for order in (

@@ -10,7 +10,7 @@ import pytest
 
 from crawler.demo.pages import Page
 from crawler.engine.crawl_settings import LimitSettings
-from crawler.run.execution import _told
+from crawler.run.execution import _setting_text
 from crawler.settings.keys import KEYS
 from crawler.settings.settings import Settings
 from crawler.settings.stored import settings_stored_at, stored_settings
@@ -59,7 +59,7 @@ def test_a_run_without_options_goes_on_as_the_crawl_was_begun(begun: LoopbackWeb
 
 @pytest.mark.parametrize(("count", "said"), [(3, ""), (4, " … (4 in all)")])
 def test_of_a_long_list_the_first_values_are_shown(count: int, said: str) -> None:
-    assert _told(KEYS["scope.exclude"], tuple(f"a*{n}" for n in range(count)), short=True) == (
+    assert _setting_text(KEYS["scope.exclude"], tuple(f"a*{n}" for n in range(count)), short=True) == (
         f"--exclude 'a*0' --exclude 'a*1' --exclude 'a*2'{said}"
     )
 

@@ -129,11 +129,13 @@ class SqliteStore(Store):
         return cls(path, db, control_db, politeness or PolitenessSettings(), lock, lease_s)
 
     async def close(self) -> None:
-        if self._lock is not None:
-            await self._fold_log_in()
-        await close_with_control(self._db, self._control_db)
-        if self._lock is not None:
-            self._lock.release()
+        try:
+            if self._lock is not None and self._lock.is_locked:  # a store may be closed twice
+                await self._fold_log_in()
+        finally:
+            await close_with_control(self._db, self._control_db)
+            if self._lock is not None:
+                self._lock.release()
 
     async def _fold_log_in(self) -> None:
         """Write the write-ahead log into the file, so that a copy of the file alone has all pages.
