@@ -273,7 +273,7 @@ class Replay:
                 required = f"no request to the site, which answered by walls, {until}"
                 done = f"sent {request.started_at - walls.began_at:.3f} s after the wall"
                 yield self._violation(Check.RESTS, request, required, done, before=walls.last)
-        if not _is_elsewhere(request):
+        if not _is_elsewhere(request) and request.purpose != Purpose.TDMREP:  # the crawl does not count its answers
             walls.add(request, case.run.robots.rests_s)
 
     def _check_restrictions(self, case: _Case) -> Iterator[Violation]:

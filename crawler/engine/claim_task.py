@@ -177,8 +177,8 @@ class ClaimTask:
                     outcome = await context.answers.outcome(queued, result, rules, stated, filed)
                     outcome = self._heed_refusals(outcome, result)
                     context.outbox.add_outcome(outcome)
+                    is_page = outcome.page is not None
                     context.main_sites.note_outcome(outcome)
-                is_page = outcome.page is not None
         finally:
             if counted and not is_page:
                 context.pages.release()

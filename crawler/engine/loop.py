@@ -329,8 +329,8 @@ class CrawlLoop:
         return await self._engine.alarm.wait(None if until is None else until - self._engine.clock.now())
 
     async def _others_may_queue(self) -> bool:
-        """Whether another worker, or another part of the crawl, may still queue a URL."""
-        if await self._engine.store.others_at_work():
+        """Whether an order under way, another worker, or another part of the crawl may still queue a URL."""
+        if self._engine.progress.open_orders or await self._engine.store.others_at_work():
             return True
         return self._engine.exchange is not None and await self._engine.exchange.may_bring_work()
 

@@ -139,6 +139,7 @@ class OperatorListener:
         match order.command:
             case Command.BLOCK | Command.UNBLOCK:
                 self._todo.put_nowait((order, since))
+                self._progress.open_orders += 1
             case Command.STOP if order.run_id != self._store.run_id:
                 pass  # meant for another run
             case _:
@@ -146,11 +147,14 @@ class OperatorListener:
 
     async def _carry_out(self, order: Order, since: float) -> None:
         """Carry out an order about a block."""
-        if order.command is not Command.UNBLOCK or not self._holds(order):
-            await self._go_through(order, since)
-            return
-        async with self._sample.unblocking(order, self._clock.now()):
-            await self._go_through(order, since)
+        try:
+            if order.command is not Command.UNBLOCK or not self._holds(order):
+                await self._go_through(order, since)
+                return
+            async with self._sample.unblocking(order, self._clock.now()):
+                await self._go_through(order, since)
+        finally:
+            self._progress.open_orders -= 1
 
     async def _go_through(self, order: Order, since: float) -> None:
         """Exclude the queued URLs of a blocked site, or queue them again, batch by batch, while the order holds."""

@@ -44,6 +44,7 @@ class Progress:
     recent_lag_s: float = 0.0  # since the last pop_lag
     paused_since: float | None = None  # when the operator paused the crawl
     low_disk: str | None = None  # the disk for whose free space the crawl pauses
+    open_orders: int = 0  # blocks and unblocks that were read, and are not carried out yet
 
     def committed(self, requests: Iterable[RequestRow], outcomes: Iterable[Outcome]) -> None:
         """A commit took these in. What is not committed is not counted: it is done again, and would count twice."""

@@ -169,11 +169,15 @@ class RobotsCache:
         Returns the URL that ``site`` waits for itself; then the others wait on. Raises as :meth:`in_force`.
         """
         before = site.copy
+        brought: RobotsCopy | Closed | FetchResult | None
         try:
-            copy = await self.in_force(site, group, siblings, target.hops)
-            if isinstance(copy, RobotsTarget):
-                return copy
-            brought = await self._brought(target, site, group)
+            if site.refusals.closed:
+                brought = Closed(f"{target.site} is closed, because it refused what the crawl asked for")
+            else:
+                copy = await self.in_force(site, group, siblings, target.hops)
+                if isinstance(copy, RobotsTarget):
+                    return copy
+                brought = await self._brought(target, site, group)
         except Blocked:
             brought = Closed(f"{target.site} is {BLOCKED}")
         if brought is None:

@@ -8,8 +8,8 @@ from crawler.frontier.decide import Outcome
 from crawler.frontier.refusals import NO_REFUSALS, RefusalNews, Refusals
 from crawler.model import RobotsAction, RobotsCopy, State
 from crawler.reasons import Reason, ReasonCode
-from crawler.store.rows import Claim
-from tests.contract.visits import NOW, Harness, queued_urls, retried
+from crawler.store.rows import Claim, RobotsNews
+from tests.contract.visits import NOW, Harness, deferred, queued_urls, retried
 
 A = "http://a.test"
 URLS = [f"{A}/{n}" for n in range(8)]
@@ -99,3 +99,16 @@ async def test_refresh_asks_for_a_robots_txt_in_place_of_which_a_wall_came(harne
     (site,) = again.sites.values()
     assert site.copy is not None
     assert (site.copy.retry_at, site.copy.failures, site.copy.expires_at <= NOW + 1) == (None, 0, True)
+
+
+async def test_a_refusal_does_not_end_the_wait_for_a_robots_txt_of_the_same_commit(harness: Harness) -> None:
+    await harness.seed(*URLS)
+    (claim,) = await harness.claim()
+    site_id = claim.urls[0].site_id
+    robots = RobotsNews(site_id, A, deferred(NOW, UNTIL), None, None)
+    await harness.commit(
+        robots=[robots], refusals=[RefusalNews(site_id, Refusals(refused=1))], released=[claim.group_id]
+    )
+    assert await harness.claim() == []
+    harness.now = UNTIL
+    assert await harness.claim() != []

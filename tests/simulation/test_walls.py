@@ -82,6 +82,21 @@ def test_a_wall_with_200_in_the_mark_up_is_no_page_and_a_kill_does_not_end_the_r
     assert left_out == ["no page, but a wall: Anubis (#anubis_challenge and /.within.website/ in the mark-up)"] * WALLS
 
 
+def test_a_closed_site_is_not_asked_for_the_robots_txt_of_another(db_path: Path) -> None:
+    async def main(clock: VirtualClock) -> SimulatedWeb:
+        web = SimulatedWeb(clock, {"a.test": site(WALL)})
+        assert await crawl(clock, db_path, web, SEEDS, RESTS)
+        asked = len(web.log)
+        await clock.sleep(90 * DAY)  # its robots.txt has expired
+        moved = Page("", status=301, headers=(("Location", "http://a.test/robots.txt"),))
+        web.web.sites["b.test"] = {"/robots.txt": moved, "/": Page("text")}  # type: ignore[attr-defined]
+        assert not await crawl_for(clock, db_path, web, ["http://b.test/"], RESTS, HOUR, crash=False)
+        assert {hit.host for hit in web.log[asked:]} == {"b.test"}
+        return web
+
+    run_virtual(main)
+
+
 def test_refresh_opens_a_closed_site(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> SimulatedWeb:
         web = SimulatedWeb(clock, {"a.test": site(WALL)})

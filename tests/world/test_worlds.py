@@ -54,3 +54,8 @@ def test_a_world_of_days_visits_pages_again() -> None:
     result = run_world(draw_plan(3, _HOSTS, days=20))
     assert result.violations == []
     assert result.pages > result.urls
+
+
+def test_a_crawl_does_not_end_while_an_order_is_carried_out() -> None:
+    """A worker that stood still reads the order to unblock a site when nothing else is left."""
+    assert run_world(draw_plan(47, 8, is_quiet=False, workers=2)).violations == []

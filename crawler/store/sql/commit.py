@@ -80,6 +80,7 @@ class Committer:
         """Store a batch; see :meth:`crawler.store.sql.store.Store.commit`."""
         limits = batch.limits
         touched = set(batch.released)
+        await self._store_refusals(batch)
         robots, woken = await self._end_waits(batch.robots)
         moved = await self._moved(robots)
         robots_ids = await self._store_robots(robots, batch.now)
@@ -97,7 +98,7 @@ class Committer:
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
                 await self._revisits.apply_hints(hints, batch.now)
-        touched |= await self._store_refusals(batch)
+        touched |= await self._queue_refused_again(batch)
         refuted = [*batch.refuted, *await self._refuted_mirrors(batch.suspected_mains)]
         for each in refuted:
             row = each._asdict() | {"now": batch.now}
@@ -462,10 +463,8 @@ class Committer:
                 await self._sql.execute("set_wait_until", until=0.0, sites=json.dumps(woken))
         return touched
 
-    async def _store_refusals(self, batch: CommitBatch) -> set[int]:
-        """Store the refusals of sites, and queue again what sites had refused that are open. Returns touched groups."""
-        if not batch.refusals:
-            return set()
+    async def _store_refusals(self, batch: CommitBatch) -> None:
+        """Store the refusals of sites. Before other waits of these sites, which are as long as they say."""
         latest = {news.site_id: news for news in batch.refusals}  # none follows the one that begins a rest
         rows = [
             {
@@ -482,10 +481,13 @@ class Committer:
             for site_id, news in latest.items()
         ]
         await self._sql.execute_many("set_refusals", rows)
+
+    async def _queue_refused_again(self, batch: CommitBatch) -> set[int]:
+        """Queue again what sites had refused that are open. Returns the groups of all sites with news of refusals."""
         for news in batch.refusals:
             if news.queues_again:
                 await self._queue_refused([news.site_id], news.queues_again)
-        return await self._groups_of(set(latest))
+        return await self._groups_of({news.site_id for news in batch.refusals})
 
     async def _queue_refused(self, sites: list[int], codes: Collection[ReasonCode]) -> None:
         """Queue the URLs of sites that failed or were excluded for one of these reasons."""
