@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from unittest import mock
 
-from crawler.cli import main
+from crawler.cli import main, output
 from crawler.engine.sandbox import environment
 from tests.fork_server import Forked, ForkServer
 
@@ -135,7 +135,9 @@ def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
     around = (mock.patch.object(sys, "executable", str(forking_python())), mock.patch.dict(os.environ, _environment()))
     # A command freezes what loading has made. Here, this would keep the garbage of all tests before.
     unfrozen = mock.patch.object(gc, "freeze")
-    with given[0], given[1], around[0], around[1], unfrozen, redirect_stdout(out), redirect_stderr(err):
+    # Each command is a process of its own: none has been told by an earlier one to print records only.
+    printing = mock.patch.object(output, "_writers", [output._print])
+    with given[0], given[1], around[0], around[1], unfrozen, printing, redirect_stdout(out), redirect_stderr(err):
         try:
             main()
         except SystemExit as end:

@@ -100,9 +100,9 @@ async def test_a_missing_value_is_no_page_outside_the_population(waves: tuple[Pa
     async with package.open(waves[1]) as crawl:
 
         def large(page: package.Page) -> object:
-            return package.MISSING if page.title is None else len(page.body or b"") > 1000
+            return package.MISSING if ord(page.url[-1]) % 2 else len(page.body or b"") > 1000
 
-        sql = "CASE WHEN title IS NOT NULL THEN body_bytes > 1000 END"
+        sql = "CASE WHEN unicode(substr(url, -1)) % 2 = 0 THEN body_bytes > 1000 END"  # true of about half of the draw
         asked = {"function": large, "sql": NullIsMissing(sql), "inside": sql}
         survey = await crawl.sample(asked)  # type: ignore[arg-type]
     found = {figure.what: figure.estimate for figure in survey.figures if figure.what in asked}
