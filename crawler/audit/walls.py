@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from crawler.audit.records import LoggedRequest
-from crawler.frontier.refusals import WALLS
+from crawler.frontier.refusals import WALLS, is_unclear
 from crawler.reasons import ErrorKind
 from crawler.url import ROBOTS_PATH
 
@@ -34,7 +34,7 @@ class Walls:
         """Count an answer. One in trouble, or none at all, says nothing."""
         is_wall, is_robots = request.error_kind == ErrorKind.WALL, request.path == ROBOTS_PATH
         if not is_wall:
-            if request.status is None or request.status == 429 or request.status >= 500:
+            if is_unclear(request.status):
                 return
             if is_robots:
                 self.robots = 0

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.engine.answers import Answers
+from crawler.engine.body_memory import BodyMemory
 from crawler.engine.claim_capacity import ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.disk_reserve import DiskReserve
-from crawler.engine.gate import AddressBook, Connections, Fetcher, Gate, Memory
+from crawler.engine.gate import AddressBook, Connections, Fetcher, Gate
 from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
@@ -57,7 +58,7 @@ class FetcherSide:
     lag: LoopLag
     book: AddressBook | None = None
     connections: Connections | None = None
-    memory: Memory | None = None
+    memory: BodyMemory | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

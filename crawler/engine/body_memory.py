@@ -32,7 +32,7 @@ class _Body:
     has_waited: bool = False
 
 
-class _Part:
+class _Share:
     """The bodies of the domains that were read fast, or of all others, with a bound of their own."""
 
     def __init__(self, most: int) -> None:
@@ -59,7 +59,7 @@ class _Part:
         if body in self._waiting:
             self._waiting.remove(body)
         else:
-            self._take(body.domain, octets - body.octets)
+            self._count(body.domain, octets - body.octets)
             body.octets = octets
         self._serve()
 
@@ -72,10 +72,10 @@ class _Part:
             if self._held and self._held + body.octets > self._most:
                 return
             self._waiting.remove(body)
-            self._take(body.domain, body.octets)
+            self._count(body.domain, body.octets)
             body.granted.set_result(None)
 
-    def _take(self, domain: str, octets: int) -> None:
+    def _count(self, domain: str, octets: int) -> None:
         self._held += octets
         self._held_by[domain] += octets
         if not self._held_by[domain]:
@@ -101,8 +101,8 @@ class BodyMemory:
         """``is_fast`` says of a registered domain whether its last document was read fast."""
         self._is_fast = is_fast
         self._body_waits: Callable[[str], None] = lambda group: None
-        self._parts = {True: _Part(most), False: _Part(most)}
-        self._bodies: dict[str, tuple[_Part, _Body]] = {}  # by politeness group, which has one request at a time
+        self._shares = {True: _Share(most), False: _Share(most)}
+        self._bodies: dict[str, tuple[_Share, _Body]] = {}  # by politeness group, which has one request at a time
 
     def on_wait(self, body_waits: Callable[[str], None]) -> None:
         """Call ``body_waits`` with the group of each body that must wait."""
@@ -110,16 +110,16 @@ class BodyMemory:
 
     def has_room(self, domain: str) -> bool:
         """Whether another page of a registered domain should be requested, by how many bodies wait."""
-        return self._parts[self._is_fast(domain)].waited < MOST_WAITING
+        return self._shares[self._is_fast(domain)].waited < MOST_WAITING
 
     async def hold(self, group: str, url: str, octets: int) -> None:
         """Wait for the memory of a body of ``group`` from ``url``, which may have so many octets."""
         domain = registered_domain(host_of(url))
-        part = self._parts[self._is_fast(domain)]
+        share = self._shares[self._is_fast(domain)]
         body = _Body(domain, octets, asyncio.get_running_loop().create_future())
         self.release(group)
-        self._bodies[group] = part, body
-        part.add(body)
+        self._bodies[group] = share, body
+        share.add(body)
         if not body.granted.done():
             self._body_waits(group)
         try:
@@ -131,11 +131,11 @@ class BodyMemory:
     def shrink(self, group: str, octets: int) -> None:
         """The body of ``group`` has been received, and takes so many octets."""
         if group in self._bodies:
-            part, body = self._bodies[group]
-            part.change(body, octets)
+            share, body = self._bodies[group]
+            share.change(body, octets)
 
     def release(self, group: str) -> None:
         """The body of ``group``, if there is one, has been read, or is not wanted."""
         if (known := self._bodies.pop(group, None)) is not None:
-            part, body = known
-            part.remove(body)
+            share, body = known
+            share.remove(body)

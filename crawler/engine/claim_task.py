@@ -175,7 +175,7 @@ class ClaimTask:
             if result is not None:  # else the robots copy has run out: the URL is still queued
                 with context.gate.reading(permit.group):
                     outcome = await context.answers.outcome(queued, result, rules, stated, filed)
-                    outcome = self._heed_refusals(outcome, result)
+                    outcome = self._apply_refusals(outcome, result)
                     context.outbox.add_outcome(outcome)
                     is_page = outcome.page is not None
                     context.main_sites.note_outcome(outcome)
@@ -184,7 +184,7 @@ class ClaimTask:
                 context.pages.release()
                 context.alarm.ring()  # another group may be claimed for this page
 
-    def _heed_refusals(self, outcome: Outcome, result: FetchResult) -> Outcome:
+    def _apply_refusals(self, outcome: Outcome, result: FetchResult) -> Outcome:
         """The outcome of a URL. A site that rests from now on is left alone for the rest of the claim."""
         context, site = self._context, self._claim.sites[outcome.queued.site_id]
         rests_s = context.policy.robots.settings.rests_s

@@ -14,6 +14,7 @@ from typing import NoReturn, Protocol, TypeVar, assert_never
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
+from crawler.engine.body_memory import BodyMemory
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.workbench import (
@@ -116,28 +117,6 @@ class AddressBook(Protocol):
     def look_ups(self) -> str:
         """How many look-ups there were, with their seconds, by outcome, as JSON. For the heartbeat."""
         ...
-
-
-class Memory(Protocol):
-    """The memory of large bodies that were not read yet, by politeness group."""
-
-    def on_wait(self, body_waits: Callable[[str], None]) -> None:
-        """Call ``body_waits`` with the group of each body that must wait for memory."""
-        ...
-
-    def release(self, group: str) -> None:
-        """The body of ``group``, if there is one, has been read, or is not wanted."""
-        ...
-
-
-class _NoMemory:
-    """For fetchers without a bound."""
-
-    def on_wait(self, body_waits: Callable[[str], None]) -> None:
-        return None
-
-    def release(self, group: str) -> None:
-        return None
 
 
 class _NoAddresses:
@@ -246,10 +225,10 @@ class Gate:
         lag: LoopLag | None = None,
         book: AddressBook | None = None,
         connections: Connections | None = None,
-        memory: Memory | None = None,
+        memory: BodyMemory | None = None,
     ) -> None:
         self._connections: Connections = _NoConnections() if connections is None else connections
-        self._memory: Memory = _NoMemory() if memory is None else memory
+        self._memory = BodyMemory() if memory is None else memory
         self._blocks = blocks or Blocks()
         self._lag = lag or LoopLag(clock)
         self._lease = lease

@@ -72,7 +72,7 @@ def after_answer(
     is_wall = outcome.is_walled
     is_refused = not is_wall and result.status in REFUSALS and queued.kind is Kind.PAGE
     if not is_wall and not is_refused:
-        if outcome.state is State.QUEUED or before == NO_REFUSALS or _is_unclear(result):
+        if outcome.state is State.QUEUED or before == NO_REFUSALS or is_unclear(result.status):
             return outcome, None
         codes = (_REFUSED_CODES if before.refused >= REFUSED else _WALLED_CODES) if before.is_probed else frozenset()
         return outcome, RefusalNews(queued.site_id, NO_REFUSALS, queues_again=codes)
@@ -94,18 +94,17 @@ def after_answer(
 
 def without_request(queued: Queued, refusals: Refusals) -> Outcome | None:
     """The outcome of ``queued`` if its site is closed, so that not even robots.txt is requested."""
-    from crawler.frontier.decide import Outcome  # the rows of the store need the rest of this module only
-
     if not refusals.closed:
         return None
-    evidence = f"it answered by walls or refusals, also after {refusals.rests} rests"
+    from crawler.frontier.decide import Outcome  # the rows of the store need the rest of this module only
 
+    evidence = f"it answered by walls or refusals, also after {refusals.rests} rests"
     return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.REFUSED_AT_THE_EDGE, evidence))
 
 
-def _is_unclear(result: FetchResult) -> bool:
+def is_unclear(status: int | None) -> bool:
     """Whether an answer says nothing about the site: there was none, or the server is in trouble."""
-    return result.status is None or result.status == 429 or result.status >= 500
+    return status is None or status == 429 or status >= 500
 
 
 def _again(outcome: Outcome, until: float) -> Outcome:

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawler.engine.assembly import FetcherSide, OnPages, RunInputs, assemble
+from crawler.engine.body_memory import BodyMemory
 from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import DiscoverySettings, LimitSettings
 from crawler.engine.disk_reserve import DiskReserve
-from crawler.engine.gate import Connections, Fetcher, Memory
+from crawler.engine.gate import Connections, Fetcher
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import PageReader, ReadingOptions
@@ -72,7 +73,7 @@ async def session(
     frame: Callable[[Store], SamplingFrame] | None = None,
     reserve: DiskReserve | None = None,
     connections: Connections | None = None,
-    memory: Memory | None = None,
+    memory: BodyMemory | None = None,
     reader: PageReader | None = None,
     domains: AbstractSet[str] = frozenset(),
     parts: Parts | None = None,

@@ -6,15 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from crawler.demo.pages import Page
+from crawler.engine.body_memory import BodyMemory
 from tests.simulation.crawls import Options, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
 
-class Memory:
+class Memory(BodyMemory):
     """Notes the groups whose memory is given back."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.released: set[str] = set()
         self.is_connected = False
 

@@ -190,10 +190,9 @@ class PostgresStore(Store):
             await self._put_answers(answers)
             self._answers = {row["id"] for row in answers} | (self._answers if len(self._answers) < _ANSWERS else set())
         result = await super().commit(batch)
-        now, self._limits = monotonic_s(), batch.limits
-        if self._offers.has_left or now - self._carried_at > _CARRY_EVERY_S:
-            self._carried_at = now
-            await self._carry(self._workers.id, batch.limits)
+        self._limits = batch.limits
+        await self._carry_if_due()
+        now = monotonic_s()
         if (batch.outcomes or batch.released) and now - self._notified_at > _NOTIFY_EVERY_S:
             self._notified_at = now
             await self._notify()
@@ -205,10 +204,16 @@ class PostgresStore(Store):
 
     async def others_at_work(self) -> bool:
         """As for every store. An idle worker commits nothing, so it carries over here what ended workers have left."""
-        if self._workers.id and monotonic_s() - self._carried_at > _CARRY_EVERY_S:
-            self._carried_at = monotonic_s()
-            await self._carry(self._workers.id, self._limits)
+        if self._workers.id:
+            await self._carry_if_due()
         return await super().others_at_work()
+
+    async def _carry_if_due(self) -> None:
+        """Carry over the offers of this worker, and at times those of workers that have ended."""
+        now = monotonic_s()
+        if self._offers.has_left or now - self._carried_at > _CARRY_EVERY_S:
+            self._carried_at = now
+            await self._carry(self._workers.id, self._limits)
 
     async def begin_complete_snapshot(self) -> None:
         for _ in range(_SNAPSHOTS_TRIED):
