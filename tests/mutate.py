@@ -10,7 +10,8 @@ fails with it, while a condition that is always true or always false needs two t
 1. The map: the tests run once on a copy of the tree in which each block of code notes that it was executed, also in
    the processes that a test starts. The map is kept for later runs. For a module that has changed since, it tells
    which tests execute anything of it; delete the file to have it made anew.
-2. Each mutation alone: the tests that execute its block, the cheapest files first, up to a limit of their time.
+2. Each mutation alone: the tests that execute its block, the unit tests of its room first and then the cheapest files,
+   up to a limit of their time.
 3. The survivors together, in one tree: all tests. Each test that fails is repeated on each survivor alone, and on the
    tree as it is. This is repeated without the killed ones until no test fails.
 
@@ -352,7 +353,7 @@ class Map:
     executed: dict[str, list[int]] = field(default_factory=dict)
 
     def covering(self, mutation: Mutation) -> list[str]:
-        """The tests that execute the blocks of a mutation, or its module; the cheapest files first.
+        """The tests that execute the blocks of a mutation, or its module; those of its room first, then the cheapest files.
 
         For a module that has changed since, these are the tests that executed anything of it.
         """
@@ -365,7 +366,8 @@ class Map:
         files: dict[str, float] = defaultdict(float)
         for test in tests:
             files[_file(test)] += self.took_s[test]
-        return sorted(tests, key=lambda test: (files[_file(test)], _file(test)))
+        room = f"tests/unit/{mutation.path.split('/')[1]}/"
+        return sorted(tests, key=lambda test: (not test.startswith(room), files[_file(test)], _file(test)))
 
 
 def _hash(module: Path) -> str:
