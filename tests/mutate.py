@@ -353,7 +353,7 @@ class Map:
     executed: dict[str, list[int]] = field(default_factory=dict)
 
     def covering(self, mutation: Mutation) -> list[str]:
-        """The tests that execute the blocks of a mutation, or its module; those of its room first, then the cheapest files.
+        """The tests that execute the blocks of a mutation, or its module: those of its room, then the cheapest files.
 
         For a module that has changed since, these are the tests that executed anything of it.
         """

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from types import SimpleNamespace
 
 import pytest
 
-from crawler.store.postgres.connection import _notice_silence
+from crawler.store.postgres.connection import Postgres, _notice_silence
+from tests.virtual_time import VirtualClock, run_virtual
 
 
 def connection(opened: socket.socket | None) -> SimpleNamespace:
@@ -32,3 +34,24 @@ def test_other_connections_are_left_as_they_are() -> None:
     one, other = socket.socketpair()  # of the family of a server on the same machine, which has no such options
     with one, other:
         _notice_silence(connection(one))
+
+
+def test_closing_a_connection_does_not_wait_for_a_server_that_never_answers() -> None:
+    class Silent:
+        """A connection of asyncpg."""
+
+        def is_closed(self) -> bool:
+            return False
+
+        async def close(self, *, timeout: float | None = None) -> None:
+            async with asyncio.timeout(timeout):
+                await asyncio.get_running_loop().create_future()
+
+    async def main(clock: VirtualClock) -> None:
+        database = Postgres("postgresql:///crawl")
+        database._connection = Silent()
+        began_at = clock.now()
+        await database.close()
+        assert clock.now() - began_at == pytest.approx(2)
+
+    run_virtual(main)
