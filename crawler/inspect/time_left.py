@@ -82,7 +82,7 @@ def _backlog(row: dict[str, Any], settings: Settings, is_bounded: bool) -> Group
     )
 
 
-def told(left: TimeLeft) -> str:
+def describe_time_left(left: TimeLeft) -> str:
     """The range in one sentence: ``12 min to 40 min to go``, and the group that needs longest."""
     if left.most_s is not None:
         span = f"{duration(left.least_s)} to {duration(left.most_s)} to go"

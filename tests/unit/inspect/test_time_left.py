@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.frontier.time_left import End, TimeLeft
-from crawler.inspect.time_left import as_json, told
+from crawler.inspect.time_left import as_json, describe_time_left
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from crawler.inspect.time_left import as_json, told
 )
 def test_the_range_is_one_sentence(least_s: float, most_s: float | None, end: End, sentence: str) -> None:
     left = TimeLeft(least_s, most_s, end, 1.5, "a.test", 7, least_s)
-    assert told(left).startswith(sentence)
+    assert describe_time_left(left).startswith(sentence)
     assert as_json(left) == {
         "least_s": least_s,
         "most_s": most_s,
