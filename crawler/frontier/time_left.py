@@ -1,7 +1,7 @@
 """How long a crawl will take: a range, from the URLs that are queued and from how many new ones each page brings.
 
-Times are in seconds. The range is for a crawl that goes on as it does now: servers answer as they answered so far, pages
-bring as many new URLs as pages of their depth have brought, and as many URLs end without a request.
+Times are in seconds. The range is for a crawl that goes on as it does now: servers answer as they answered so far,
+pages bring as many new URLs as pages of their depth have brought, and as many URLs end without a request.
 """
 
 from __future__ import annotations
