@@ -91,8 +91,8 @@ def audit(
 def _registration(study: StudyFacts, registered: str) -> dict[str, Any]:
     if not registered:
         return {}
-    told = study.told_of_registration(registered)
-    return {"registered": {"sha256": registered, "is_kept": study.is_registered(registered), "told": told}}
+    text = study.describe_registration(registered)
+    return {"registered": {"sha256": registered, "is_kept": study.is_registered(registered), "text": text}}
 
 
 def _check_appendix(folder: Path, as_json: bool) -> int:

@@ -52,10 +52,10 @@ def render(result: AuditResult, console: PrintableConsole, registered: str = "")
     for limit in result.limits:
         console.print(Text(f"Not proven: {limit}", style="yellow"))
     for draw in result.study.draws:
-        console.print(Text(f"Sample: {draw.told}"), soft_wrap=True)
+        console.print(Text(f"Sample: {draw.description}"), soft_wrap=True)
     if registered:
         style = "green" if result.study.is_registered(registered) else "bold red"
-        console.print(Text(result.study.told_of_registration(registered), style=style), soft_wrap=True)
+        console.print(Text(result.study.describe_registration(registered), style=style), soft_wrap=True)
     verdict = many(result.violation_count, "violation") if result.violation_count else "No violation"
     request = "logged request" if any(run.finished_at is None for run in result.runs) else "request"
     console.print(

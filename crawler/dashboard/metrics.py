@@ -29,7 +29,7 @@ Sample = tuple[dict[str, str], float]
 
 
 def exposition(seen: Mapping[str, Any], tally: RequestTotals) -> str:
-    """``seen`` is a whole look (:meth:`crawler.dashboard.snapshot.SnapshotReader.look`). Counters cover all runs."""
+    """``seen`` is a whole :meth:`crawler.dashboard.snapshot.SnapshotReader.snapshot`. Counters cover all runs."""
     return "".join(_lines(seen, tally))
 
 

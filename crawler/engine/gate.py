@@ -338,9 +338,9 @@ class Gate:
         """How many of the groups that tasks work on may not be asked yet."""
         return self._bench.in_pause(self._clock.now())
 
-    def heed_crawl_delay(self, group: str, site_id: int, answer: Answer, crawl_delay_s: float | None) -> None:
-        """See :meth:`Workbench.heed_crawl_delay`."""
-        self._bench.heed_crawl_delay(group, site_id, answer.finished_at, crawl_delay_s)
+    def apply_crawl_delay(self, group: str, site_id: int, answer: Answer, crawl_delay_s: float | None) -> None:
+        """See :meth:`Workbench.apply_crawl_delay`."""
+        self._bench.apply_crawl_delay(group, site_id, answer.finished_at, crawl_delay_s)
 
     def give_way_to_readings(self, group: str) -> NoReturn:
         """See :meth:`Workbench.behind_readings`. Raises :class:`GivenBack`."""
@@ -401,7 +401,7 @@ class Gate:
                     self._wake(now)
                     continue
                 answer = _most_telling(refusals)
-            self._settle(request, permit, ticket, answer)
+            self._log_answer(request, permit, ticket, answer)
             return answer
 
     async def _fetch(self, request: Request, permit: FetchPermit, ticket: Ticket, now: float) -> FetchResult:
@@ -410,7 +410,7 @@ class Gate:
         try:
             return await self._fetcher.fetch(request)
         except BaseException as error:
-            self._settle(request, permit, ticket, _no_answer(request, now, self._clock.now(), error))
+            self._log_answer(request, permit, ticket, _no_answer(request, now, self._clock.now(), error))
             raise
         finally:
             self._in_flight -= 1
@@ -504,7 +504,7 @@ class Gate:
         self._bench.end_reading(domain, now)
         self._wake(now)
 
-    def _settle(self, request: Request, permit: FetchPermit, ticket: Ticket, answer: FetchResult) -> None:
+    def _log_answer(self, request: Request, permit: FetchPermit, ticket: Ticket, answer: FetchResult) -> None:
         """Set the pace that follows from an answer, and log the request.
 
         The lag of the own event loop is no slowness of the server: the pause does not count it, and the log says it.
@@ -512,7 +512,7 @@ class Gate:
         """
         lag_s, now = self._lag.in_answer(answer.started_at, answer.finished_at), self._clock.now()
         if (waits_s := self._bench.charge(ticket.domain, answer.loop_s, now)) > 0:
-            operator_log.loop_taken(ticket.domain, answer.loop_s, waits_s)
+            operator_log.loop_used(ticket.domain, answer.loop_s, waits_s)
         before = self._bench.pace(permit.group)
         pace = self._bench.done(ticket, now, facts_of(answer, lag_s), permit.site_id, permit.crawl_delay_s)
         if isinstance(answer, Failed):

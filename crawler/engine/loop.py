@@ -3,7 +3,7 @@
 The loop is :meth:`CrawlLoop._crawl`. Two pure functions decide for it:
 
 * :func:`next_commit`, while there is work: commit now, and claim how many groups, or wait?
-* :func:`when_idle`, when nothing is claimed: wait, look, make work, or conclude?
+* :func:`when_idle`, when nothing is claimed: wait, poll, make work, or conclude?
 
 Invariants of the decisions, each held by ``tests/unit/engine/test_loop.py``:
 
@@ -366,7 +366,7 @@ class CrawlLoop:
         says so (:class:`~crawler.errors.LeaseLost`: ``committed``).
         """
         engine = self._engine
-        contents = engine.outbox.take()
+        contents = engine.outbox.next_batch()
         pages = [outcome for outcome in contents.outcomes if outcome.page is not None]
         new_pages = sum(outcome.queued.seen is None for outcome in pages)
         contents.now = now = engine.clock.now()
@@ -442,7 +442,7 @@ class CrawlLoop:
         """
         engine = self._engine
         await self._claim_tasks.cancel()
-        contents = engine.outbox.take()
+        contents = engine.outbox.next_batch()
         contents.unread |= contents.read  # their outcomes are dropped
         try:
             await record_all(engine.recorder, contents.recorded, lambda: False)

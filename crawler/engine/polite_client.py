@@ -33,8 +33,8 @@ from crawler.url import split
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-_LOOK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
-_LOOKS = 30  # at a site that a robots.txt waits for
+_CHECK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
+_CHECKS = 30  # at a site that a robots.txt waits for
 
 
 class PoliteClient:
@@ -99,7 +99,7 @@ class PoliteClient:
         while True:
             name = split(request.url).site
             while (number := await self._store.claim_group(name)) is None:
-                await self._clock.sleep(_LOOK_EVERY_S)
+                await self._clock.sleep(_CHECK_EVERY_S)
             async with self._claimed(number, name) as (site, group):
                 said = await self._sent(request, site, group)
             if not isinstance(said, RobotsTarget):
@@ -127,14 +127,14 @@ class PoliteClient:
 
         If a worker of a crawl has claimed the site for long, the robots.txt has waited in vain.
         """
-        for _ in range(_LOOKS):
+        for _ in range(_CHECKS):
             if (number := await self._store.claim_group(target.site)) is not None:
                 async with self._claimed(number, target.site) as (site, group):
                     further = await self._robots_cache.answer(target, site, group)
                 if further is None:
                     return
                 await self._answer(further)
-            await self._clock.sleep(_LOOK_EVERY_S)
+            await self._clock.sleep(_CHECK_EVERY_S)
 
     @asynccontextmanager
     async def _claimed(self, number: int, name: str) -> AsyncIterator[tuple[ClaimedSite, str]]:
@@ -172,7 +172,7 @@ class _Commits:
 
         Returns the numbers of robots copies, by site.
         """
-        contents = self._outbox.take()
+        contents = self._outbox.next_batch()
         contents.paces |= paces
         contents.released += released
         contents.now = self._clock.now()

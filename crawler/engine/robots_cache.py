@@ -417,7 +417,7 @@ class RobotsCache:
             early_s = 2 * HORIZON_S  # a site may be claimed that long before its time
             not_before = 0.0 if crawl_delay_s is None else self._clock.now() + crawl_delay_s + early_s
         else:
-            self._gate.heed_crawl_delay(group, site.id, answer, crawl_delay_s)
+            self._gate.apply_crawl_delay(group, site.id, answer, crawl_delay_s)
             not_before = self._gate.pace(group).next_at
         if operator_log.tells_of_sites():
             before = None if site.copy is None else await self._rules_cache.rules(site.name, site.copy)

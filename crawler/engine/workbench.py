@@ -263,10 +263,6 @@ class Address(_Limiter):
         """Whether so many groups share the address that the starts of requests are a pause apart."""
         return len(self.groups) > UNPACED_GROUPS
 
-    def take(self, now: float) -> None:
-        """A request takes a place."""
-        self.begin(now, is_paced=self.is_paced)
-
 
 class _Kind(IntEnum):
     """For how long a request of a domain is likely to hold its slot."""
@@ -324,13 +320,13 @@ class Shares:
         self.next_at = math.inf  # when to call :meth:`serve` next, if nothing else happens before
         self.granted: list[Ticket] = []  # those that were served after they had waited
 
-    def take(self, ticket: Ticket, now: float) -> bool:
-        """Take a slot, and a place at the address of ``ticket``, if it may have them now; returns whether it did."""
+    def acquire(self, ticket: Ticket, now: float) -> bool:
+        """Acquire a slot, and a place at the address of ``ticket``, if it may have them now; returns whether it did."""
         domain = self._domain(ticket.domain, now)
         address = ticket.address
-        if not self._may_take(domain, address, now) or (address and address.is_behind_bookings(domain.name, now)):
+        if not self._may_acquire(domain, address, now) or (address and address.is_behind_bookings(domain.name, now)):
             return False
-        self._take(domain, ticket, now)
+        self._grant(domain, ticket, now)
         for limiter in _limiters(domain, address):
             limiter.due.pop(domain.name, None)
         return True
@@ -442,7 +438,7 @@ class Shares:
                 domain.parked_at = domain.in_flight
                 self._parked.setdefault(domain.in_flight, {})[domain] = None
                 continue
-            address = next((each for each in domain.by_address if self._may_take(domain, each, now)), _NOWHERE)
+            address = next((each for each in domain.by_address if self._may_acquire(domain, each, now)), _NOWHERE)
             if address is _NOWHERE:
                 self._wake_when_over(domain, now)
                 for closed in domain.by_address:
@@ -450,7 +446,7 @@ class Shares:
                 continue
             ticket = domain.by_address[address][0]
             self.leave(ticket, now)
-            self._take(domain, ticket, now)
+            self._grant(domain, ticket, now)
             self.granted.append(ticket)
             if domain.by_address:
                 domain.turn = next(self._numbers)
@@ -479,7 +475,7 @@ class Shares:
             self._sort(domain, domain.kind_if_not_slow)
         return domain
 
-    def _may_take(self, domain: _Domain, address: Address | None, now: float) -> bool:
+    def _may_acquire(self, domain: _Domain, address: Address | None, now: float) -> bool:
         return self._has_share(domain) and (address is None or (now >= domain.next_at and address.is_open(now)))
 
     def _has_share(self, domain: _Domain) -> bool:
@@ -492,14 +488,14 @@ class Shares:
         full = (upper for upper, most in enumerate(self._most) if self._held[upper] >= most)
         self._open_kinds = next(full, len(_Kind))
 
-    def _take(self, domain: _Domain, ticket: Ticket, now: float) -> None:
+    def _grant(self, domain: _Domain, ticket: Ticket, now: float) -> None:
         ticket.holds, ticket.has_slot = self, True
         self._free -= 1
         self._count(domain.kind, 1)
         domain.held += 1
         domain.begin(now, is_paced=ticket.address is not None)
         if ticket.address is not None:
-            ticket.address.take(now)
+            ticket.address.begin(now, is_paced=ticket.address.is_paced)
 
     def _end(self, domain: _Domain, now: float) -> None:
         domain.in_flight -= 1
@@ -715,7 +711,7 @@ class Workbench:
     def _share(self, shares: Shares, ticket: Ticket, group: _Group, now: float, granted: Reply) -> Reply:
         """Take a slot of ``shares``, or wait for it, or give the group back if too many wait."""
         shares.serve(now)
-        if shares.take(ticket, now):
+        if shares.acquire(ticket, now):
             return granted
         if (full := shares.full(ticket, now)) is not None:
             wait, address = WaitReason(WaitCode.DOMAIN, group.domain), ticket.address
@@ -878,7 +874,7 @@ class Workbench:
         """How many of the groups that tasks work on may not be asked yet."""
         return sum(known.pace.next_at > now for known in self._groups.values() if known.users)
 
-    def heed_crawl_delay(self, group: str, site_id: int, ended_at: float, crawl_delay_s: float | None) -> None:
+    def apply_crawl_delay(self, group: str, site_id: int, ended_at: float, crawl_delay_s: float | None) -> None:
         """Apply the ``Crawl-delay`` of a robots.txt that was just read, in seconds.
 
         It counts from the end of that answer on, also for requests that wait here already.

@@ -31,12 +31,12 @@ def settings() -> None:
 def show(db: str, as_json: bool) -> int:
     """Show the settings with which `crawler run` goes on, as a TOML file."""
 
-    async def look() -> int:
+    async def run() -> int:
         kept = await _remembered(db)
         _print([(key, key.value(kept), None) for key in KEYS.values() if key.is_remembered], as_json)
         return 0
 
-    return run_async(look())
+    return run_async(run())
 
 
 @settings.command()
@@ -48,7 +48,7 @@ def show(db: str, as_json: bool) -> int:
 def diff(db: str, as_json: bool, config: Path | None) -> int:
     """Show the settings of the crawl that differ from the defaults, or that a configuration file would change."""
 
-    async def look() -> int:
+    async def run() -> int:
         kept = await _remembered(db)
         if config is None:
             there = [(key, key.value(kept), key.default) for key in differing(kept, Settings())]
@@ -58,7 +58,7 @@ def diff(db: str, as_json: bool, config: Path | None) -> int:
         _print(there, as_json, before="default" if config is None else "now")
         return 0
 
-    return run_async(look())
+    return run_async(run())
 
 
 async def _remembered(db: str) -> Settings:

@@ -17,12 +17,11 @@ from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
 from crawler.inspect.heartbeats import SILENT_S, last_seen, low_disk
 from crawler.inspect.parts import PartStatus, part_status
-from crawler.inspect.revisits import count_revisits, told
+from crawler.inspect.revisits import count_revisits, revisit_rows
 from crawler.inspect.sampling_frame import OpenFrame, open_frame
 from crawler.inspect.time_left import as_json as time_left_json
-from crawler.inspect.time_left import read_time_left
-from crawler.inspect.time_left import told as time_left_told
-from crawler.inspect.unknown_hosts import told_wait
+from crawler.inspect.time_left import describe_time_left, read_time_left
+from crawler.inspect.unknown_hosts import describe_wait
 from crawler.model import RobotsAction, State
 from crawler.reasons import EndCode, ErrorKind, ReasonCode
 from crawler.robots.response import RobotsSettings
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 _SITES_SHOWN = 20
 _WORKERS_SHOWN = 50
 _NUMBERS_SHOWN = 5
-_LAG_TOLD_S = 1.0  # a pause of a second is as long: less changes nothing that a person sees
+_LAG_SHOWN_S = 1.0  # a pause of a second is as long: less changes nothing that a person sees
 
 _SQL = load_statements("crawler.inspect")
 
@@ -94,7 +93,7 @@ def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
     return len(workers) > 1 or any(worker["lease_until"] is not None for worker in workers)
 
 
-async def look(store: Store, now: float) -> Status:
+async def read_status(store: Store, now: float) -> Status:
     """Read the status of a store."""
     run = await store.last_run()
     sites = await store.query(_SQL["largest_sites"], {"limit": _SITES_SHOWN})
@@ -176,13 +175,13 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
         ),
     ]
     if status.part is not None:
-        rows += status.part.told()
+        rows += status.part.rows()
     if status.time_left is not None:
-        rows.append(("Time", time_left_told(status.time_left)))
-    rows += told(status.revisits, status.at, db)
+        rows.append(("Time", describe_time_left(status.time_left)))
+    rows += revisit_rows(status.revisits, status.at, db)
     if status.last_run is not None:
         rows.append(("Last run", _last_run(status.last_run, status)))
-        if (status.last_run["worst_lag_s"] or 0.0) >= _LAG_TOLD_S:
+        if (status.last_run["worst_lag_s"] or 0.0) >= _LAG_SHOWN_S:
             rows.append(
                 ("Lag", f"the crawler was busy, and reacted up to {duration(status.last_run['worst_lag_s'])} late")
             )
@@ -201,12 +200,12 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
     rows += [
         (
             "Waiting",
-            f"for {wait.group} {_until(wait, status)}, {told_wait(wait, status.robots, status.at)}",
+            f"for {wait.group} {_until(wait, status)}, {describe_wait(wait, status.robots, status.at)}",
         )
         for wait in status.waiting
     ]
     if status.frame is not None:
-        rows.append(("Sample", status.frame.told(status.at)))
+        rows.append(("Sample", status.frame.describe(status.at)))
     if missing := status.parsers.missing():
         rows.append(("Parsers", f"this machine reads pages without {' and '.join(missing)}"))
     if behind := behind_sentence(status.computed, db):

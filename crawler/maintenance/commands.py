@@ -79,7 +79,7 @@ def forget_command(
     flags = {"redact": redact, "undo": undo, "dry-run": dry_run}
     command = f"crawler store forget {_target(asked)}{said}{''.join(f' --{name}' for name in flags if flags[name])}"
 
-    async def told() -> int:
+    async def run() -> int:
         others = await _other_parts(asked, db, command)
         work = _undo(asked, db, dry_run) if undo else _forget(asked, db, because.strip(), redact, dry_run)
         result, sentence = await work
@@ -92,7 +92,7 @@ def forget_command(
             tell(f"this was done in one part of the crawl; give the same order to the others: {', '.join(commands)}")
         return 0
 
-    return run_async(told())
+    return run_async(run())
 
 
 async def _other_parts(asked: Wanted, db: str, command: str) -> list[str]:

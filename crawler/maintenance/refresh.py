@@ -40,7 +40,7 @@ def refresh_search(db: str, as_json: bool) -> int:
         if as_json:
             print_json({each.value: done.get(each) for each in Computed})
         else:
-            console.print("\n".join(map(_told, Computed, map(done.get, Computed))))
+            console.print("\n".join(map(_line, Computed, map(done.get, Computed))))
         return 0
 
     return run_async(run())
@@ -75,14 +75,14 @@ async def _compute(each: Computed, db: str, store: Store, reader: ReadsTexts, sa
             return asdict(await build_index(db, store, reader, partial(say, "pages checked")))
 
 
-def _told(each: Computed, summary: dict[str, Any] | None) -> str:
+def _line(each: Computed, summary: dict[str, Any] | None) -> str:
     if summary is None:
         return f"{each.label}: up to date"
-    told = f"{each.label}: {many(summary['pages'], 'page')}"
+    text = f"{each.label}: {many(summary['pages'], 'page')}"
     match each:
         case Computed.NEAR_DUPLICATES:
-            return f"{told}, {summary['read']:,} read, {many(summary['duplicates'], 'near-duplicate')}"
+            return f"{text}, {summary['read']:,} read, {many(summary['duplicates'], 'near-duplicate')}"
         case Computed.RANKS:
-            return f"{told}, {many(summary['links'], 'link')}"
+            return f"{text}, {many(summary['links'], 'link')}"
         case Computed.INDEX:
-            return f"{told}, {summary['changed']:,} read, {summary['removed']:,} removed"
+            return f"{text}, {summary['changed']:,} read, {summary['removed']:,} removed"

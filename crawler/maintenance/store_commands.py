@@ -17,7 +17,7 @@ from crawler.cli.shared import LazyGroup, cli, db_option, json_option, run_async
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.formatting import many
-from crawler.inspect.parts import told_unfinished
+from crawler.inspect.parts import describe_unfinished
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store, open_store
@@ -100,7 +100,7 @@ def merge(source: str, target: str) -> int:
             dbs = one.parts.dbs
             begun = [number for number, db in enumerate(dbs) if await is_there(db)]
             stores = [await stack.enter_async_context(existing_store(store_at(dbs[number]))) for number in begun]
-            unfinished = await told_unfinished(dict(zip(begun, stores, strict=True)), one.parts)
+            unfinished = await describe_unfinished(dict(zip(begun, stores, strict=True)), one.parts)
             # Under the crawl's own pauses: the default would lengthen those that are shorter.
             politeness = (await stored_settings(one) or Settings()).politeness
             merged = await open_store(replace(store_at(target), politeness=politeness), to_copy_into=True)

@@ -10,13 +10,13 @@ from crawler.cli.console import PrintableConsole
 from crawler.formatting import many, size
 from crawler.frontier.sample_design import amount_of
 from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS, Estimate
-from crawler.sampling.seed_groups import told_of_seeds
+from crawler.sampling.seed_groups import describe_seed_groups
 from crawler.sampling.survey import NONRESPONSE, NONRESPONSE_BY_CODE, Outcome, Survey, Unit
 
 
 def render(survey: Survey, console: PrintableConsole) -> None:
     """Print how the sample was drawn, every estimate with its interval, and the totals."""
-    for line in told(survey):
+    for line in describe_survey(survey):
         console.print(line, soft_wrap=True)
     has_missing = any(figure.estimate.missing for figure in survey.figures)
     table = _table("estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ()))
@@ -28,7 +28,7 @@ def render(survey: Survey, console: PrintableConsole) -> None:
         )
     console.print(table)
     if any(figure.total for figure in survey.figures):
-        console.print(f"\n{totals_told(survey)}", soft_wrap=True)
+        console.print(f"\n{describe_totals(survey)}", soft_wrap=True)
         table = _table("total", "95 % interval", *(("bounds",) if has_missing else ()))
         for figure in survey.figures:
             if figure.total is not None:
@@ -48,7 +48,7 @@ def _table(*numbers: str) -> Table:
     return table
 
 
-def totals_told(survey: Survey) -> str:
+def describe_totals(survey: Survey) -> str:
     """The meaning of the totals, in a sentence."""
     return (
         f"Totals over the {many(survey.draw.frame, 'URL')} of the frame: the number of URLs or pages of a kind; the "
@@ -56,11 +56,11 @@ def totals_told(survey: Survey) -> str:
     )
 
 
-def told(survey: Survey) -> list[str]:
+def describe_survey(survey: Survey) -> list[str]:
     """How the sample was drawn, and its limitations, in sentences."""
     draw = survey.draw
     drawn = f"{many(survey.draws, 'draw')} ({many(survey.urls, 'URL')})" if survey.draws != survey.urls else ""
-    lines = told_of_seeds(survey.seeds)
+    lines = describe_seed_groups(survey.seeds)
     lines.append(
         f"Sample: {draw.method}, {amount_of(draw)}, seed {draw.seed}: "
         f"{drawn or many(survey.urls, 'URL')} of {draw.frame:,}"
@@ -96,7 +96,7 @@ def told(survey: Survey) -> list[str]:
             "frame was closed (sample.frame_patience): these, and URLs that only they lead to, are not in the frame"
         )
     lines.append(f"Design {draw.design_sha256}")
-    lines += (f"Earlier {each.told}" for each in survey.discarded)
+    lines += (f"Earlier {each.description}" for each in survey.discarded)
     if not draw.stands:
         lines.append("Seeds or settings have changed since the sample was drawn")
     return lines

@@ -57,9 +57,9 @@ class _SearchCommand(click.Command):
         try:
             return super().parse_args(ctx, [*read, *args[end:]])
         except click.NoSuchOption as error:
-            told = error.format_message().rstrip(".")
+            text = error.format_message().rstrip(".")
             raise click.UsageError(
-                f"{told}. Words to leave out come after `--` (search word -- -other), or in quotes with other words "
+                f"{text}. Words to leave out come after `--` (search word -- -other), or in quotes with other words "
                 "(search 'word -other').",
                 ctx,
             ) from None
@@ -89,7 +89,7 @@ def search_command(
     """
     query = " ".join(words).strip()
 
-    async def look() -> int:
+    async def run() -> int:
         async with existing_store(store_at(db)) as store:
             found = await search(
                 store, query, now=SystemClock().now(), limit=limit, filters=Filters(site, similar_to=similar_to)
@@ -104,7 +104,7 @@ def search_command(
                 tell(f"none of these pages has a rank yet: run `crawler rank{db_argument(db)}` first for PageRank")
         return 0
 
-    return run_async(look())
+    return run_async(run())
 
 
 def _render(found: SearchResult, console: PrintableConsole, *, one_cluster: bool) -> None:

@@ -346,7 +346,7 @@ class SampleDraw(NamedTuple):
     discarded_at: float | None = None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The draw in one line: its number and time, how it was drawn, and whether it was discarded."""
         gone = "" if self.discarded_at is None else f"; discarded on {instant(self.discarded_at)}"
         how = f"{self.method}, {amount_of(self)}, seed {self.seed}, from {many(self.frame, 'URL')}"

@@ -34,7 +34,7 @@ def test_a_pace_is_remembered_until_the_store_has_it() -> None:
             gate.enter("a.test", Pace())  # what the store knew before the first request
             await gate.send(PAGE, FetchPermit(1, "a.test"))
             pace = gate.leave("a.test")
-        assert [row.started_at - EPOCH_S for row in log.take().requests] == [0.0, 3.0]
+        assert [row.started_at - EPOCH_S for row in log.next_batch().requests] == [0.0, 3.0]
         gate.stored({"a.test": Pace()})
         gate.enter("a.test", Pace())
         assert gate.pace("a.test") == pace, "an older pace was stored: the newer one is remembered"
@@ -92,7 +92,7 @@ def test_a_request_that_a_bug_interrupts_is_logged_and_followed_by_a_pause() -> 
             with pytest.raises(ValueError, match="a bug"):
                 await gate.send(PAGE, FetchPermit(1, "a.test"))
             assert gate.requests_in_flight == 0
-        assert [(row.started_at - EPOCH_S, row.error) for row in log.take().requests] == [
+        assert [(row.started_at - EPOCH_S, row.error) for row in log.next_batch().requests] == [
             (0.0, RequestError(ErrorKind.FAULT, "ValueError")),
             (pytest.approx(2.2), RequestError(ErrorKind.FAULT, "ValueError")),
         ]
@@ -120,7 +120,7 @@ def test_a_request_that_outlasts_the_lease_ends_at_its_timeout_in_the_log(
         gate = Gate(Stopped(), clock, PolitenessSettings(), 9, log, lease=lease)
         gate.enter("a.test", Pace())
         await gate.send(PAGE, FetchPermit(1, "a.test"))
-        assert [row.finished_at - row.started_at for row in log.take().requests] == [pytest.approx(over_s)]
+        assert [row.finished_at - row.started_at for row in log.next_batch().requests] == [pytest.approx(over_s)]
         assert gate.pace("a.test").next_at >= clock.now()
         await store.close()
 
@@ -169,7 +169,7 @@ def test_a_request_lost_to_a_closing_connection_is_logged_and_sent_once_more_aft
         answer = await gate.send(PAGE, FetchPermit(1, "a.test"))
         assert isinstance(answer, Fetched if losses == 1 else Failed)
         assert sent == [False, True], "sent once more, on a new connection"
-        rows = log.take().requests
+        rows = log.next_batch().requests
         assert [row.started_at - EPOCH_S for row in rows] == [0.0, 40.25]
         assert [row.error is None for row in rows] == [False, losses == 1]
         assert gate.pace("a.test").backoff_s == (20.0 if losses == 1 else 40.0), "a lost request is no trouble"
@@ -187,7 +187,7 @@ def test_a_lost_request_is_not_sent_again_under_an_expired_robots_copy() -> None
         gate = Gate(Closing(), clock, PolitenessSettings(), 9, log)
         gate.enter("a.test", Pace())
         assert await gate.send(PAGE, FetchPermit(1, "a.test", valid_until=clock.now() + 1)) is None
-        assert len(log.take().requests) == 1
+        assert len(log.next_batch().requests) == 1
 
     run_virtual(main)
 

@@ -87,7 +87,7 @@ async def _write(
         values = await _values(store, variables, now)
         survey = await load_sampling("survey").survey(store, now, variables)
         _write_json(folder / "estimates.json", survey.as_json() | {"variables": dict(variables)})
-        seeds = load_sampling("seed_groups").told_of_seeds(survey.seeds)
+        seeds = load_sampling("seed_groups").describe_seed_groups(survey.seeds)
         outcomes = list(survey.as_json()["outcomes"].items())
     elif variables:
         raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave out ", Argument("variable"))

@@ -92,10 +92,10 @@ def test_an_alarm_loses_no_ring_and_is_used_up_by_one_wait() -> None:
         alarm.ring()
         alarm.ring()
         assert [await alarm.wait(-1), await alarm.wait(-1)] == [True, False]
-        alarm.hurry()
+        alarm.request_commit()
         assert await alarm.wait(None)
         assert alarm.is_urgent
-        alarm.calm()
+        alarm.begin_commit()
         assert not alarm.is_urgent
 
     run_virtual(main)

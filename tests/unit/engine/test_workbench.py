@@ -54,7 +54,7 @@ def answered(bench: Workbench, asked: Ticket, now: float) -> None:
 @pytest.mark.parametrize(("slots", "each"), [(1, 1), (3, 1), (4, 1), (8, 2), (64, 16), (100, 25), (1000, 250)])
 def test_a_domain_alone_holds_a_quarter_of_the_slots(slots: int, each: int) -> None:
     shared = Shares(slots)
-    assert sum(shared.take(ticket("a.test"), NOW) for _ in range(slots)) == each
+    assert sum(shared.acquire(ticket("a.test"), NOW) for _ in range(slots)) == each
 
 
 @pytest.mark.parametrize("domains", [2, 4, 20, 63])
@@ -64,11 +64,11 @@ def test_domains_that_take_all_they_can_leave_slots_free(domains: int) -> None:
         for _ in range(4):
             shared.learn(name, 0.1, NOW)
     for _ in range(64):
-        held.update(name for n in range(domains) if shared.take(ticket(name := f"{n}.test"), NOW))
+        held.update(name for n in range(domains) if shared.acquire(ticket(name := f"{n}.test"), NOW))
     assert len(held) == domains
     assert max(held.values()) - min(held.values()) <= 1
     assert 64 - held.total() >= 64 * 3 // (domains + 3) - 1
-    assert shared.take(ticket("new.test"), NOW)
+    assert shared.acquire(ticket("new.test"), NOW)
 
 
 def test_a_request_whose_body_waits_for_memory_leaves_its_slot_to_others() -> None:
@@ -92,8 +92,8 @@ def test_answers_that_are_being_read_count_as_slots() -> None:
     for _ in range(2):
         shared.begin_reading("a.test", NOW)
     first = ticket("a.test")
-    assert not shared.take(first, NOW), "it has its quarter in work"
-    assert shared.take(ticket("b.test"), NOW)
+    assert not shared.acquire(first, NOW), "it has its quarter in work"
+    assert shared.acquire(ticket("b.test"), NOW)
     shared.join(first, NOW)
     assert shared.granted == []
     shared.end_reading("a.test", NOW)
@@ -103,7 +103,7 @@ def test_answers_that_are_being_read_count_as_slots() -> None:
 def test_domains_that_wait_take_turns_and_one_that_leaves_takes_nothing() -> None:
     shared, served = Shares(1), list[str]()
     busy = ticket("busy.test")
-    assert shared.take(busy, NOW)
+    assert shared.acquire(busy, NOW)
     many, one = [ticket("many.test") for _ in range(3)], ticket("one.test")
     for waiting in (*many, one):
         shared.join(waiting, NOW)
@@ -114,7 +114,7 @@ def test_domains_that_wait_take_turns_and_one_that_leaves_takes_nothing() -> Non
         holder = shared.granted.pop() if shared.granted else None
         served += [] if holder is None else [holder.domain]
     assert served == ["many.test", "one.test", "many.test"]
-    assert shared.take(ticket("busy.test"), NOW), "every slot was given back"
+    assert shared.acquire(ticket("busy.test"), NOW), "every slot was given back"
 
 
 def test_kinds_of_domains_share_the_slots() -> None:
@@ -122,7 +122,7 @@ def test_kinds_of_domains_share_the_slots() -> None:
 
     def takes(name: str, now: float = NOW) -> bool:
         held[name] = ticket(name)
-        return shared.take(held[name], now)
+        return shared.acquire(held[name], now)
 
     for _ in range(4):
         shared.learn("quick.test", 0.1, NOW)
@@ -146,9 +146,9 @@ def test_a_domain_that_is_quick_by_now_waits_no_longer_among_the_new_ones() -> N
     for name in "abc":
         shared.learn(f"{name}.test", 30.0, NOW)
     slow, new, other = (ticket(f"{name}.test") for name in ("a", "new", "other"))
-    assert shared.take(slow, NOW)
-    assert shared.take(ticket("b.test"), NOW)
-    assert shared.take(new, NOW)
+    assert shared.acquire(slow, NOW)
+    assert shared.acquire(ticket("b.test"), NOW)
+    assert shared.acquire(new, NOW)
     shared.join(other, NOW)
     assert shared.granted == [], "the last slot is not for new ones"
     shared.learn("other.test", 0.1, NOW)
@@ -163,7 +163,7 @@ def test_a_domain_goes_on_when_others_give_slots_back() -> None:
     for _ in range(4):
         for name in ("a.test", *(f"{n}.test" for n in range(8))):
             shared.learn(name, 0.1, NOW)
-    assert all(shared.take(each, NOW) for each in (*mine[:3], *others))
+    assert all(shared.acquire(each, NOW) for each in (*mine[:3], *others))
     shared.join(mine[3], NOW)
     released = 0
     while not shared.granted:
@@ -240,7 +240,7 @@ def test_bookings_of_one_domain_leave_every_second_turn_to_another() -> None:
 def test_bookings_by_turns_that_were_measured_stay_within_a_minute() -> None:
     """They may get shorter: a domain whose silent hosts have been given up goes on soon."""
     shared = Shares(4)
-    assert shared.take(ticket("a.test"), NOW)
+    assert shared.acquire(ticket("a.test"), NOW)
     for _ in range(16):
         shared.join(ticket("a.test"), NOW)
     full = shared.full(ticket("a.test"), NOW + 30)
@@ -274,9 +274,9 @@ def test_addresses_that_have_no_limit() -> None:
 def test_a_pause_that_ends_while_a_request_joins_is_not_missed() -> None:
     shares, address = Shares(4, 1.0), Address(SHARED, 1.0, limit=2, groups={*"abcde"})
     first, second = ticket("a.test", address), ticket("b.test", address)
-    assert shares.take(first, NOW)
+    assert shares.acquire(first, NOW)
     shares.release(first, NOW)
-    assert not shares.take(second, NOW + 0.9999)
+    assert not shares.acquire(second, NOW + 0.9999)
     shares.join(second, NOW + 1.0001)
     assert shares.granted == [second], "nothing is in flight, so nothing else would serve it"
 
@@ -284,7 +284,7 @@ def test_a_pause_that_ends_while_a_request_joins_is_not_missed() -> None:
 def test_a_timer_that_comes_early_is_set_again() -> None:
     shares, address = Shares(4, 1.0), Address(SHARED, 1.0, limit=2, groups={*"abcde"})
     first, second = ticket("a.test", address), ticket("b.test", address)
-    assert shares.take(first, NOW)
+    assert shares.acquire(first, NOW)
     shares.release(first, NOW)
     shares.join(second, NOW + 0.5)
     assert shares.next_at == NOW + 1.0
