@@ -7,7 +7,6 @@ from typing import assert_never
 
 from crawler.engine import operator_log
 from crawler.engine.assembly import Engine
-from crawler.engine.claim_capacity import HOLD_S
 from crawler.engine.gate import Blocked, FetchPermit, GivenBack, Unsent
 from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
@@ -47,7 +46,7 @@ class ClaimTask:
         Raises :class:`CrawlerError`. Any other exception is a bug outside the treatment of a single URL.
         """
         is_finished = await self._finish()
-        if not is_finished or self._context.capacity.others_wait:  # the next claim of the group comes after theirs
+        if not is_finished or self._context.bench.others_wait:  # the next claim of the group comes after theirs
             self._context.gate.close_connections(self._claim.group)
 
     async def _finish(self) -> bool:
@@ -83,8 +82,7 @@ class ClaimTask:
         """
         context, claim, sites = self._context, self._claim, self._sites
         for target in claim.targets:
-            is_long = context.gate.wait_s(claim.group) > context.capacity.hold_s()
-            if context.shutdown.requested or context.capacity.exceeds_share or is_long:
+            if context.shutdown.requested or context.gate.should_release(claim.group):
                 return False
             if target.site not in sites:
                 sites[target.site] = await context.robots_cache.store_site(target.site)
@@ -97,12 +95,7 @@ class ClaimTask:
 
     def _is_better_given_back(self) -> bool:
         context = self._context
-        return (
-            context.shutdown.requested
-            or context.pages.ends_work
-            or context.capacity.exceeds_share
-            or context.gate.wait_s(self._claim.group) > context.capacity.hold_s()
-        )
+        return context.shutdown.requested or context.pages.ends_work or context.gate.should_release(self._claim.group)
 
     async def _process(self, queued: Queued) -> None:
         """Bring the site's robots.txt up to date, and visit the URL unless that takes the group too long."""
@@ -117,12 +110,13 @@ class ClaimTask:
             self._deferred.add(queued.site_id)
             return
         # A group with a new copy is kept longer: the copy might have expired when the group is claimed again.
-        hold_s = context.capacity.hold_s() if copy is known else HOLD_S
+        gate, group = context.gate, self._claim.group
+        waits_long = gate.should_release(group) if copy is known else gate.pauses_long(group)
         if (ended := without_answer(queued, copy, context.scope)) is not None:
             self._refuse(ended)
         elif copy.action is RobotsAction.DEFER:
             self._deferred.add(queued.site_id)
-        elif not context.shutdown.requested and context.gate.wait_s(self._claim.group) <= hold_s:
+        elif not context.shutdown.requested and not waits_long:
             await self._visit(queued, site)
 
     async def _visit(self, queued: Queued, site: ClaimedSite) -> None:
@@ -153,7 +147,7 @@ class ClaimTask:
                 filed: tuple[Preference, ...] = ()
                 if context.tdmrep is not None and queued.kind is Kind.PAGE:
                     tdm = await context.tdmrep.rules(site, self._claim.group, rules)
-                    if tdm is None or context.gate.wait_s(self._claim.group) > HOLD_S:
+                    if tdm is None or context.gate.pauses_long(self._claim.group):
                         return  # the robots copy has run out, or the pause is long: the URL is still queued
                     filed = tdm.of(path)
                 permit = FetchPermit.under(site, self._claim.group, site.copy, rules, decision)
@@ -254,7 +248,6 @@ class ClaimTasks:
             context.shutdown.fail(error)
 
     def _note_size(self) -> None:
-        self._context.capacity.note_held(len(self._tasks))
         self._context.progress.note_active(len(self._tasks))
 
     async def drain(self) -> None:
