@@ -442,7 +442,8 @@ class CrawlLoop:
         await self._claim_tasks.cancel()
         contents = engine.outbox.next_batch()
         contents.unread |= contents.read  # their outcomes are dropped
-        contents.now, contents.limits = engine.clock.now(), self._limits(groups=0, new_pages=0)
+        contents.now = engine.clock.now()
+        contents.limits = self._limits(groups=0, new_pages=0, now=contents.now)
         try:
             await record_all(engine.recorder, contents.recorded, lambda: False)
         finally:  # an archive whose disk is full is no reason to lose what the store has room for

@@ -91,7 +91,7 @@ class Outbox:
         """New refusals of a site, added in the same turn as the outcome. Urgent if the site rests or is closed."""
         self._opened().refusals.append(news)
         if news.rests_until or news.refusals.closed:
-            self._alarm.hurry()
+            self._alarm.request_commit_now()
 
     def add_request(self, row: RequestRow, group: str, pace: Pace) -> None:
         """A request that was sent, and the pace of its group since. Urgent if the server asks for a longer pause."""

@@ -83,10 +83,10 @@ def test_put_back_keeps_what_the_answers_have_told_of_sites() -> None:
         assert alarm.is_urgent, "a rest is committed at once"
         box.add_robots(NEWS, "a.test", Pace())
         box.add_tdmrep(7, file)
-        box.put_back(box.take())
+        box.put_back(box.next_batch())
         later = RefusalNews(8, Refusals(walls=1))
         box.add_refusals(later)
-        again = box.take()
+        again = box.next_batch()
         assert again.refusals == [RefusalNews(7, Refusals(walls=2)), resting, later]
         assert (again.robots, again.tdmrep) == ([NEWS], {7: file})
 
