@@ -12,7 +12,7 @@ from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
 from crawler.frontier.refusals import after_answer, without_request
 from crawler.frontier.revisit_outcome import after_refusal
-from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction
+from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction, State
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import Claim, ClaimedSite, RobotsTarget
 from crawler.url import path_of
@@ -175,6 +175,8 @@ class ClaimTask:
                 with context.gate.reading(permit.group):
                     outcome = await context.answers.outcome(queued, result, rules, stated, filed)
                     outcome = self._apply_refusals(outcome, result)
+                    if outcome.state is State.QUEUED:  # the operator may have blocked its site meanwhile
+                        outcome = before_robots(queued, context.scope) or outcome
                     context.outbox.add_outcome(outcome)
                     is_page = outcome.page is not None
                     context.main_sites.note_outcome(outcome)

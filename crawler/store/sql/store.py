@@ -489,6 +489,7 @@ class Store(ABC):
             await self._sql.execute_many(
                 "exclude", [{"id": number, "reason_code": r.code, "reason": r.sentence} for number, r in numbers]
             )
+            await self._readiness.refresh(await self._offers.groups([number for number, _ in numbers]))
             self._offers.forget()
 
     @retrying
