@@ -12,7 +12,7 @@ from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
 from crawler.frontier.refusals import after_answer, without_request
 from crawler.frontier.revisit_outcome import after_refusal
-from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction
+from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction, State
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import Claim, ClaimedSite, RobotsTarget
 from crawler.url import path_of
@@ -61,8 +61,7 @@ class ClaimTask:
                 return False
             if queued.site_id in self._deferred:
                 continue
-            while queued.due_at and (early_s := queued.due_at - context.clock.now()) > 0:
-                await context.gate.wait_while_open(context.clock.sleep(early_s))
+            await self._wait_until(max(queued.due_at, self._claim.sites[queued.site_id].rests_until))
             try:
                 await self._process(queued)
             except Blocked:
@@ -70,6 +69,11 @@ class ClaimTask:
             except GivenBack:
                 return False  # the pace of the group says when it is to be claimed again
         return True
+
+    async def _wait_until(self, at: float) -> None:
+        """Wait for the time of a URL or a site that was claimed a little early."""
+        while at and (early_s := at - self._context.clock.now()) > 0:
+            await self._context.gate.wait_while_open(self._context.clock.sleep(early_s))
 
     async def _answer_targets(self) -> bool:
         """Get the URLs that the robots.txt of other sites wait for. Returns false if the group should be given back.
@@ -82,6 +86,7 @@ class ClaimTask:
                 return False
             if target.site not in sites:
                 sites[target.site] = await context.robots_cache.store_site(target.site)
+            await self._wait_until(sites[target.site].rests_until)
             try:
                 await context.robots_cache.answer(target, sites[target.site], claim.group, sites.values())
             except GivenBack:
@@ -170,6 +175,8 @@ class ClaimTask:
                 with context.gate.reading(permit.group):
                     outcome = await context.answers.outcome(queued, result, rules, stated, filed)
                     outcome = self._apply_refusals(outcome, result)
+                    if outcome.state is State.QUEUED:  # the operator may have blocked its site meanwhile
+                        outcome = before_robots(queued, context.scope) or outcome
                     context.outbox.add_outcome(outcome)
                     is_page = outcome.page is not None
                     context.main_sites.note_outcome(outcome)

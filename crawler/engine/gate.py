@@ -436,7 +436,7 @@ class Gate:
                 case LookUp():
                     await self._look_up(ticket)
                 case GiveBack(until, why):
-                    operator_log.rests(ticket.group, until, why)
+                    operator_log.given_back(ticket.group, until, why)
                     raise GivenBack(why, until)
                 case _:
                     assert_never(reply)

@@ -178,8 +178,8 @@ class CrawlLoop:
     3. A crawl ends with a commit of all finished work, or without a lease with the part that holds without one.
     4. Whatever ends the crawl, all claim tasks have ended when :meth:`run` returns or raises.
 
-    Cancellation and each failure of the loop end the crawl at once. The requests that were sent and the pauses that
-    they ask for are then committed if the store accepts them. Other finished work is dropped: its URLs are queued.
+    Cancellation and each failure of the loop end the crawl at once. The requests that were sent and what their answers
+    forbid are then committed if the store accepts them. Other finished work is dropped: its URLs are queued.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -361,7 +361,7 @@ class CrawlLoop:
         """Commit what the outbox holds, claim ``groups`` at most, and start a task on each claim.
 
         Returns how many groups were claimed. The commit is one transaction: all of it lands or nothing. If it fails,
-        the requests and paces go back into the outbox. If the commit landed and only its answer was lost, the error
+        the news of sites goes back into the outbox. If the commit landed and only its answer was lost, the error
         says so (:class:`~crawler.errors.LeaseLost`: ``committed``).
         """
         engine = self._engine
@@ -434,7 +434,7 @@ class CrawlLoop:
         return engine.shutdown.end
 
     async def _hand_in_late(self) -> None:
-        """End all claim tasks, and commit the part that holds without a lease: requests sent and their pauses.
+        """End all claim tasks, and commit what holds without a lease: requests sent, and the news of their sites.
 
         All other finished work is dropped: its URLs are still queued, and another worker may have claimed them.
         """
@@ -442,6 +442,8 @@ class CrawlLoop:
         await self._claim_tasks.cancel()
         contents = engine.outbox.next_batch()
         contents.unread |= contents.read  # their outcomes are dropped
+        contents.now = engine.clock.now()
+        contents.limits = self._limits(groups=0, new_pages=0, now=contents.now)
         try:
             await record_all(engine.recorder, contents.recorded, lambda: False)
         finally:  # an archive whose disk is full is no reason to lose what the store has room for
