@@ -273,8 +273,8 @@ SELECT id FROM url WHERE id BETWEEN :first AND :last AND +state = 'excluded' AND
 DELETE FROM heartbeat WHERE run_id < :run_id;
 
 -- name: beat
-INSERT OR REPLACE INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups)
-VALUES (:run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups);
+INSERT OR REPLACE INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups, vain_claims)
+VALUES (:run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups, :vain_claims);
 
 -- name: insert_sample
 INSERT INTO sample (url_id, stratum, walk, probability, site_probability)

@@ -497,3 +497,22 @@ def test_during_a_backlog_groups_are_held_for_a_moment() -> None:
     assert not bench.should_release("paused.test", NOW + 60), "nothing was said of a backlog for a minute"
     bench.note_claims(1, 1, None, NOW + 60)
     assert bench.urls_per_group(NOW + 60) == 2, "all that may be held are held"
+
+
+def test_claims_that_bring_neither_a_request_nor_an_address_are_counted() -> None:
+    bench = Bench(PolitenessSettings(delay_s=1.0), 64)
+    for n in range(9):
+        asked, reply = bench.asked(f"n{n}.d{n}.test", None)
+        assert reply == LookUp()
+        bench.looked_up(asked, NOW, in_time=True)
+        if isinstance(bench.ask(asked, NOW, SHARED), GiveBack):
+            bench.close(asked, NOW)
+            bench.leave(asked.group)
+    assert bench.vain_claims == 0, "each has learned its address"
+    again, reply = bench.asked("n8.d8.test", SHARED)
+    assert isinstance(reply, GiveBack)
+    assert bench.vain_claims == 1
+    bench.close(again, NOW)
+    bench.leave("n8.d8.test")
+    answered(bench, bench.asked("own.test", OTHER)[0], NOW)
+    assert bench.vain_claims == 1
