@@ -172,7 +172,9 @@ class SnapshotReader:
                 sql = _SQL["sites"].format(groups=_SQL[groups])
                 for row in await self._store.query(sql, {"now": now, "limit": limit, "most_queued": _MAX_QUEUED}):
                     row["waits_for"] = group_waits_for(row.pop("robots_problem"), row["waits_for"])
-                    row["until"] = max(row.pop("next_at"), row.pop("wait_until"), row.pop("ready_at"))
+                    row["until"] = max(
+                        row.pop("next_at"), row.pop("robots_until"), row.pop("rests_until"), row.pop("ready_at")
+                    )
                     found.setdefault(row["site"], row)
         return sorted(found.values(), key=lambda row: (not row["worked_on"], row["at_limit"], row["until"]))
 

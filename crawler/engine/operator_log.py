@@ -53,7 +53,7 @@ def robots_decided(
 def refuses(site: str, news: RefusalNews) -> None:
     """A site answers by walls or refusals: it rests, or is closed."""
     refusals = news.refusals
-    facts = {"site": site, "walls": refusals.walls, "refused": refusals.refused, "rests": refusals.rests}
+    facts = {"site": site, "walls": refusals.walls, "refused": refusals.refused, "rests": refusals.rest_count}
     if refusals.closed:
         _POLITENESS.warning("%s is closed: it answers by walls or refusals, also after its rests", site, extra=facts)
     else:
@@ -74,11 +74,11 @@ def paced(group: str, before: Pace, pace: Pace) -> None:
         _POLITENESS.info("%s: a pause of %s, %s", group, duration(pace.pause_s), pace.waits_for, extra=facts)
 
 
-def rests(group: str, until: float, why: WaitReason) -> None:
+def given_back(group: str, until: float, why: WaitReason) -> None:
     """A group is given back until its hours begin."""
     if why.code is WaitCode.HOURS:
         facts = {"group": group, "until": instant(until)}
-        _POLITENESS.info("%s rests until %s: %s", group, instant(until), why.sentence, extra=facts)
+        _POLITENESS.info("%s waits until %s: %s", group, instant(until), why.sentence, extra=facts)
 
 
 def loop_used(domain: str, loop_s: float, wait_s: float) -> None:

@@ -55,7 +55,7 @@ class Outbox:
 
     Invariants:
 
-    1. What is put in is taken out once, by one :meth:`next_batch`; requests and paces again after :meth:`put_back`.
+    1. What is put in is taken out once, by one :meth:`next_batch`; the news of sites again after :meth:`put_back`.
     2. A group is ``released`` in the same contents as its last outcome, or in later ones.
     3. An answer that may be kept is put in with its request. If the request is taken out before the outcome of the
        answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers. An
@@ -88,8 +88,10 @@ class Outbox:
             self._room.clear()
 
     def add_refusals(self, news: RefusalNews) -> None:
-        """New refusals of a site. The outcome that led to them is added before or after, in the same turn."""
+        """New refusals of a site, added in the same turn as the outcome. Urgent if the site rests or is closed."""
         self._opened().refusals.append(news)
+        if news.rests_until or news.refusals.closed:
+            self._alarm.request_commit_now()
 
     def add_request(self, row: RequestRow, group: str, pace: Pace) -> None:
         """A request that was sent, and the pace of its group since. Urgent if the server asks for a longer pause."""
@@ -210,12 +212,11 @@ class Outbox:
         contents.is_over.set()
 
     def put_back(self, contents: Contents) -> None:
-        """``contents`` were not committed. Keep the requests and paces; drop the rest, because its claims are lost."""
-        self._contents.requests[:0] = contents.requests
+        """``contents`` were not committed. Keep the news of sites; drop the rest, because its claims are lost."""
+        self._contents.prepend(contents)
         for url_id in contents.unread:
             self._stored_unread.pop(url_id, None)
         self._unread |= contents.read
-        self._contents.paces = contents.paces | self._contents.paces
         contents.is_over.set()
 
     def forget_tasks(self) -> None:

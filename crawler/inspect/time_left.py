@@ -73,7 +73,7 @@ def _backlog(row: dict[str, Any], settings: Settings, is_bounded: bool) -> Group
         queued=int(row["queued"]),  # a sum is a Decimal on PostgreSQL
         sites=row["sites"],
         room=float(row["room"]) if is_bounded else math.inf,
-        ready_at=max(row["next_at"], row["wait_until"], row["first_due_at"]),
+        ready_at=max(row["next_at"], row["waits_until"], row["first_due_at"]),
         last_due_at=row["last_due_at"],
         give_up_at=give_up_at,
         pause_s=row["pause_s"],

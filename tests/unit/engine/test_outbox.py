@@ -8,7 +8,9 @@ from crawler.engine.alarm import Alarm
 from crawler.engine.outbox import FULL, OVERFULL, Contents, Outbox
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
+from crawler.frontier.refusals import RefusalNews, Refusals
 from crawler.model import Fetched, Kind, Purpose, RobotsAction, RobotsCopy, State
+from crawler.robots.tdmrep import TdmrepFile
 from crawler.store.rows import RequestRow, RobotsNews
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -65,6 +67,28 @@ def test_a_longer_pause_is_committed_at_once() -> None:
         assert not alarm.is_urgent
         box.add_request(ROW, "a.test", Pace(backoff_s=60.0))
         assert alarm.is_urgent
+
+    run_virtual(main)
+
+
+def test_put_back_keeps_what_the_answers_have_told_of_sites() -> None:
+    resting = RefusalNews(7, Refusals(walls=3, rest_count=1, probe=1), rests_until=99.0)
+    file = TdmrepFile(0.0, "200", b"[]", "")
+
+    async def main(clock: VirtualClock) -> None:
+        box, alarm = outbox(clock)
+        box.add_refusals(RefusalNews(7, Refusals(walls=2)))
+        assert not alarm.is_urgent
+        box.add_refusals(resting)
+        assert alarm.is_urgent, "a rest is committed at once"
+        box.add_robots(NEWS, "a.test", Pace())
+        box.add_tdmrep(7, file)
+        box.put_back(box.next_batch())
+        later = RefusalNews(8, Refusals(walls=1))
+        box.add_refusals(later)
+        again = box.next_batch()
+        assert again.refusals == [RefusalNews(7, Refusals(walls=2)), resting, later]
+        assert (again.robots, again.tdmrep) == ([NEWS], {7: file})
 
     run_virtual(main)
 

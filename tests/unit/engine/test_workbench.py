@@ -415,7 +415,7 @@ def test_groups_that_are_given_back_are_forgotten() -> None:
         if isinstance(reply, GiveBack):
             bench.close(asked, NOW)
             bench.leave(f"h{n}.a.test")
-    assert [bench.is_entered(f"h{n}.a.test") for n in (0, 16, 17, 39)] == [True, True, False, False]
+    assert [f"h{n}.a.test" in bench._groups for n in (0, 16, 17, 39)] == [True, True, False, False]
     assert len(bench._groups) == 17
 
 
@@ -443,3 +443,57 @@ def test_a_look_up_waits_for_no_place_at_the_address_known_before() -> None:
     assert bench.woken(NOW) == [waiting]
     assert bench.asked("c.test", SHARED)[1] == Go()
     assert bench.ask(waiting, NOW + 100.0, None) == LookUp(), "the answer for its name has run out"
+
+
+# --- claims -----------------------------------------------------------------------------------
+
+
+def with_groups(most: int, slots: int, held: int) -> Workbench:
+    bench = Workbench(PolitenessSettings(delay_s=1.0), slots, most_groups=most)
+    for n in range(held):
+        bench.enter(f"n{n}.test", Pace())
+    return bench
+
+
+def test_half_of_the_groups_that_may_be_claimed_or_as_many_as_slots_are_awake() -> None:
+    assert with_groups(2_000, 64, 0).may_claim() == 1_000
+    assert with_groups(2_000, 1_500, 0).may_claim() == 1_500
+    bench = with_groups(20, 4, 8)
+    assert bench.may_claim() == 2
+    for _ in range(6):
+        bench.fall_asleep()
+    assert bench.may_claim() == 8, "six wait for their pauses"
+    bench = with_groups(20, 4, 18)
+    for _ in range(18):
+        bench.fall_asleep()
+    assert bench.may_claim() == 2, "no more than may be claimed"
+    bench.wake_up()
+    bench.leave("n0.test")
+    assert bench.may_claim() == 3
+
+
+def test_a_process_with_more_groups_than_its_share_releases_them() -> None:
+    bench = with_groups(2_000, 64, 3)
+    assert not bench.should_release("n0.test", NOW), "no other process takes part"
+    bench.note_claims(0, 0, 2, NOW)
+    assert bench.should_release("n0.test", NOW)
+    bench.leave("n1.test")
+    assert not bench.should_release("n0.test", NOW)
+
+
+def test_during_a_backlog_groups_are_held_for_a_moment() -> None:
+    bench = with_groups(3, 3, 3)
+    bench.enter("paused.test", Pace(next_at=NOW + 5.0))
+    bench.note_claims(3, 4, None, NOW)
+    assert not bench.others_wait
+    assert (bench.urls_per_group(NOW), bench.horizon_s(NOW)) == (10, 1.0)
+    assert not bench.should_release("paused.test", NOW)
+    bench.note_claims(3, 3, None, NOW)
+    assert bench.others_wait
+    assert (bench.urls_per_group(NOW), bench.horizon_s(NOW)) == (2, 0.1)
+    assert bench.should_release("paused.test", NOW)
+    assert not bench.should_release("n0.test", NOW)
+    assert not bench.pauses_long("paused.test", NOW)
+    assert not bench.should_release("paused.test", NOW + 60), "nothing was said of a backlog for a minute"
+    bench.note_claims(1, 1, None, NOW + 60)
+    assert bench.urls_per_group(NOW + 60) == 2, "all that may be held are held"
