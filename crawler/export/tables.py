@@ -11,10 +11,10 @@ from typing import Any, BinaryIO
 
 from crawler.cli.csv_cells import protected
 from crawler.clock import exact_time
+from crawler.errors import require
 from crawler.export.detected_language import CLASSIFIED_CHARS, LanguageDetector
 from crawler.export.job import SQL, Job
 from crawler.export.main_text import as_text, chunks
-from crawler.export.optional_libraries import load
 from crawler.export.views import VIEWS, ColumnType
 
 #: The expression that gives the directives of the page of a row, by view: ``unavailable_after`` hides the row.
@@ -86,7 +86,7 @@ async def write_csv(job: Job) -> None:
 
 async def write_parquet(job: Job) -> None:
     """Typed columns, zstd; row groups of 100,000 rows, or of 32 MiB if they contain bodies. Times are UTC, in µs."""
-    pa, pq = load("pyarrow"), load("pyarrow.parquet")
+    pa, pq = load_arrow()
     columns = _columns(job)
     schema = pa.schema([(name, arrow_type(pa, kind)) for name, kind in columns.items()])
     with pq.ParquetWriter(job.open(), schema, compression="zstd") as writer:
@@ -182,6 +182,11 @@ def cell(value: Any, kind: ColumnType) -> Any:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return protected(value) if isinstance(value, str) else value
+
+
+def load_arrow() -> tuple[Any, Any]:
+    """``pyarrow`` and ``pyarrow.parquet``. Raises :class:`UsageError` if they are not installed."""
+    return require("export", "this export", "pyarrow"), require("export", "this export", "pyarrow.parquet")
 
 
 def arrow_type(pa: Any, kind: ColumnType) -> Any:

@@ -320,7 +320,8 @@ wait_code text: what the group waits for, as a code (docs/reasons.md)
 waits_for text: what the group waits for, as a sentence
 host text
 registered_domain text
-rests integer: how often the crawl has let the site rest because it refused
+rest_count integer: how often the crawl has let the site rest because it refused, since it last answered otherwise
+rests_until time: the end of the last of these rests
 closed_at time: when the crawl closed the site for good because it refused; empty: it is not closed""",
     "workers": """\
 every process that took part in a run

@@ -433,7 +433,7 @@ class HttpFetcher:
         """
         if content.is_eof() and content.total_bytes <= LARGE_OCTETS:  # nothing to wait for
             body = content.read_nowait()
-            return [body], len(body)
+            return [body] if body else [], len(body)
         pieces: list[bytes] = []
         size, holds = 0, False
         async with transfer.in_time():

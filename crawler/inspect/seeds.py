@@ -29,7 +29,7 @@ _MOST_AT_THE_END = 50_000  # seeds, which the store counts within a second
 _NAMED = 20  # in the summary of a run
 _SPELLED = 20  # hosts that are compared with all others, some 50 ms each
 _LISTED = 10  # of each outcome, without --all
-_TOLD = 5  # at the end of a run
+_MOST_SHOWN = 5  # at the end of a run
 
 
 class Outcome(StrEnum):
@@ -94,7 +94,7 @@ class Seed(NamedTuple):
         make = _REMEDIES.get(self.outcome)
         return None if make is None else f"crawler {make(self)}{db_argument(db)}"
 
-    def told(self, now: float) -> str:
+    def describe(self, now: float) -> str:
         """What became of it, as a sentence."""
         leads = "" if self.leads_to is None else f"leads to {self.leads_to}: "
         if self.outcome is Outcome.LEFT_SCOPE and self.leads_to_domain is not None:
@@ -166,9 +166,9 @@ class Ledger(NamedTuple):
         """The seeds that need a person."""
         return [seed for seed in self.seeds if seed.outcome.needs_person]
 
-    def told(self, seed: Seed) -> str:
+    def describe(self, seed: Seed) -> str:
         """What became of ``seed``, with the host that was perhaps meant."""
-        said = seed.told(self.at)
+        said = seed.describe(self.at)
         near = self.spelled.get(seed.host)
         return said if near is None else f"{said}; the crawl knows {near}"
 
@@ -186,16 +186,18 @@ class Ledger(NamedTuple):
         }
 
     def _line(self, seed: Seed) -> dict[str, Any]:
-        return seed.as_json(self.db) | {"told": self.told(seed)}
+        return seed.as_json(self.db) | {"text": self.describe(seed)}
 
-    def told_at_end(self, *, has_causes: bool) -> list[str]:
+    def lines_at_end(self, *, has_causes: bool) -> list[str]:
         """Sentences for the end of a run about the first seeds that need a person.
 
         ``has_causes`` says that the causes of a run without a page were told: then only hosts that do not exist are
         left to tell of.
         """
         open_seeds = [seed for seed in self.open if not has_causes or seed.outcome is Outcome.NO_SUCH_HOST]
-        said = [f"seed {seed.url}: {self.told(seed)}; `{seed.remedy(self.db)}`" for seed in open_seeds[:_TOLD]]
+        said = [
+            f"seed {seed.url}: {self.describe(seed)}; `{seed.remedy(self.db)}`" for seed in open_seeds[:_MOST_SHOWN]
+        ]
         if len(self.open) > max(len(said), 1):
             listed = f"`crawler seeds{db_argument(self.db)}` lists them with what mends each"
             said.append(f"{many(len(self.open), 'seed')} {need_a_person(len(self.open))}: {listed}")
@@ -207,7 +209,7 @@ def need_a_person(count: int) -> str:
     return "needs a person" if count == 1 else "need a person"
 
 
-def told_in_short(outcomes: Mapping[str, int]) -> str:
+def describe_outcomes(outcomes: Mapping[str, int]) -> str:
     """The counts of the outcomes in one line."""
     return counted((Outcome(code).label, n) for code, n in outcomes.items())
 
@@ -228,7 +230,7 @@ async def ledger_at_end(store: Store, db: str, now: float) -> Ledger | None:
     return None if found["seeds"] > _MOST_AT_THE_END else await read_ledger(store, db, now)
 
 
-async def told_of_patterns(store: Store, include: Sequence[str]) -> list[str]:
+async def describe_patterns(store: Store, include: Sequence[str]) -> list[str]:
     """A sentence if ``include``, the patterns of the user, leaves out every URL that links led to."""
     if not include:
         return []
@@ -281,6 +283,6 @@ def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> Non
 def _print_seeds(seeds: Iterable[Seed], ledger: Ledger, console: PrintableConsole) -> None:
     for seed in seeds:
         pages = f" ({many(seed.pages, 'page')} on its site)" if seed.pages else ""
-        console.print(Text(f"  {seed.url}  {ledger.told(seed)}{pages}", overflow="fold"))
+        console.print(Text(f"  {seed.url}  {ledger.describe(seed)}{pages}", overflow="fold"))
         if seed.outcome.needs_person and (remedy := seed.remedy(ledger.db)):
             console.print(Text(f"    {remedy}", style="cyan"), soft_wrap=True)  # a line that can be pasted

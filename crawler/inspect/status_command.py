@@ -14,5 +14,5 @@ from crawler.inspect import status as status_report
 @json_option
 def status(db: str, as_json: bool) -> None:
     """Show the URLs in the store by state and site, and what the crawl waits for."""
-    seen = on_store(db, lambda store: status_report.look(store, SystemClock().now()))
+    seen = on_store(db, lambda store: status_report.read_status(store, SystemClock().now()))
     show(as_json, lambda: status_report.as_json(seen), lambda: status_report.render(seen, db, console))

@@ -209,7 +209,7 @@ async def _held_back(store: Store, known: dict[str, Any], now: float) -> str | N
     frame = await open_frame(store, now)
     if frame is None or frame.depth is None or known["depth"] < frame.depth or known["kind"] != Kind.PAGE:
         return None
-    return f"the draw: it is requested only if it is drawn; {frame.told(now)}"
+    return f"the draw: it is requested only if it is drawn; {frame.describe(now)}"
 
 
 async def _limit_reached(store: Store, known: dict[str, Any], settings: Settings) -> str | None:
@@ -242,10 +242,10 @@ def _waits_for(known: dict[str, Any], now: float) -> str:
 def render(known: dict[str, Any], db: str, console: PrintableConsole) -> None:
     """Print an explanation from the store ``db`` for people."""
     console.print(Text(known["url"], style="bold", overflow="fold"))
-    console.print(facts(told(known, db), indent=2))
+    console.print(facts(explanation_rows(known, db), indent=2))
 
 
-def told(known: dict[str, Any], db: str) -> list[Fact]:
+def explanation_rows(known: dict[str, Any], db: str) -> list[Fact]:
     """An explanation from the store ``db`` as labelled lines."""
     host = host_of(known["url"])
     rows = _fate(known) if known["known"] else [("state", "unknown: it is not a seed, and no fetched page links to it")]

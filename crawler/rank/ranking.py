@@ -9,11 +9,10 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.table import Table
 from rich.text import Text
 
 from crawler.cli.console import PrintableConsole
-from crawler.cli.layout import STATE_STYLES
+from crawler.cli.layout import STATE_STYLES, Align, table
 from crawler.formatting import many
 from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
@@ -63,19 +62,20 @@ def render(ranked: RankingSummary, rows: Sequence[dict[str, Any]], console: Prin
     console.print(f"{many(ranked.pages, 'page')}, {many(ranked.links, 'link')}, {many(ranked.sites, 'site')} ranked")
     if not rows:
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     name, *rest = rows[0]
     numbers = [column for column in rest if column != "state"]
-    for column in ("", *numbers):
-        table.add_column(column, justify="right", no_wrap=True)
-    for column in (*rest[len(numbers) :], name):
-        table.add_column(column, overflow="fold")
-    for position, row in enumerate(rows, 1):
-        cells = [f"{row[column]:.6f}" if column == "pagerank" else f"{row[column]:,}" for column in numbers]
-        state = [Text(row["state"], style=STATE_STYLES[row["state"]])] if "state" in row else []
-        table.add_row(f"{position}.", *cells, *state, Text(row[name]))
+    texts = [*rest[len(numbers) :], name]
+    columns: dict[str, Align] = {**dict.fromkeys(("", *numbers), "right"), **dict.fromkeys(texts, "fold")}
+    cells: list[tuple[str | Text, ...]] = [
+        (
+            f"{position}.",
+            *(f"{row[column]:.6f}" if column == "pagerank" else f"{row[column]:,}" for column in numbers),
+            *(Text(row[column], style=STATE_STYLES.get(row[column], "")) for column in texts),
+        )
+        for position, row in enumerate(rows, 1)
+    ]
     console.print()
-    console.print(table)
+    console.print(table(columns, cells))
 
 
 def _rows(*columns: np.ndarray[Any, Any]) -> Iterator[tuple[Any, ...]]:

@@ -28,8 +28,8 @@ from crawler.errors import CrawlerError, Setting, UsageError, fault
 from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.frontier.parts import Parts
-from crawler.inspect.first_match import told_of_first_matches
-from crawler.inspect.seeds import Ledger, ledger_at_end, told_of_patterns
+from crawler.inspect.first_match import describe_first_matches
+from crawler.inspect.seeds import Ledger, describe_patterns, ledger_at_end
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
@@ -237,7 +237,7 @@ async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: Force
         if not settings.output.json:
             if survey is not None:
                 console.print()
-                load("terminal").render(survey, console)
+                load("rendering").render(survey, console)
             elif settings.sample.size is not None:
                 console.print(
                     "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
@@ -398,12 +398,12 @@ def _display(
 
 async def _left_out_sentences(store: Store, settings: Settings) -> list[str]:
     """Sentences about URLs that a robots.txt perhaps closes by mistake, and about patterns that leave nothing."""
-    return await told_of_patterns(store, settings.scope.include) + await told_of_first_matches(store, settings)
+    return await describe_patterns(store, settings.scope.include) + await describe_first_matches(store, settings)
 
 
 def _seed_sentences(ledger: Ledger | None, nothing: str | None) -> list[str]:
     """Sentences about seeds that need a person; ``nothing`` has counted the causes of a run that crawled nothing."""
-    return [] if ledger is None else ledger.told_at_end(has_causes=nothing is not None)
+    return [] if ledger is None else ledger.lines_at_end(has_causes=nothing is not None)
 
 
 def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str], result: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from crawler.clock import iso
 from crawler.demo.pages import Page, Site, plain
 from crawler.inspect.seeds import read_ledger
 from crawler.inspect.time_left import read_time_left
-from crawler.inspect.why import explain, told
+from crawler.inspect.why import explain, explanation_rows
 from crawler.reasons import EndCode, ErrorKind, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.run.live_display import WaitNotes
@@ -48,9 +48,9 @@ def test_the_end_and_why_name_the_nearest_known_host(db_path: Path) -> None:
         store = await SqliteStore.open(db_path, read_only=True)
         try:
             known = await explain(store, SEEDS[1], now=clock.now())
-            facts = {str(fact[0]): str(fact[1]) for fact in told(known, "c.db")}
+            facts = {str(fact[0]): str(fact[1]) for fact in explanation_rows(known, "c.db")}
             ledger = await read_ledger(store, "c.db", clock.now())
-            return ledger.told_at_end(has_causes=False), facts
+            return ledger.lines_at_end(has_causes=False), facts
         finally:
             await store.close()
 

@@ -18,11 +18,10 @@ from crawler.audit.appendix import SUMS, files_listed_in, sha256_of
 from crawler.audit.log_reader import canonical_records, snapshot
 from crawler.audit.run_audit import AuditResult, audit_snapshot
 from crawler.audit.totals import site_totals
-from crawler.errors import Argument, UsageError
+from crawler.errors import Argument, UsageError, require
 from crawler.export.appendix.describe import citation, codebook_rows, data_package, readme, software
 from crawler.export.appendix.tables import Table, tables_with, write_table
-from crawler.export.optional_libraries import load
-from crawler.export.tables import PAGE_DIRECTIVES
+from crawler.export.tables import PAGE_DIRECTIVES, load_arrow
 from crawler.export.views import VIEWS, ColumnType
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method, read_list
@@ -57,7 +56,7 @@ async def write_appendix(
     epoch. An earlier appendix is replaced. Raises :class:`UsageError` for a folder with other files, if there is
     no run, if a library is missing, and for variables without a sample or that cannot be computed.
     """
-    load("pyarrow")
+    load_arrow()
     with AtomicFiles() as files:
         beside = files.folder(folder, files_listed_in(folder))
         (beside / "tables").mkdir()
@@ -87,7 +86,7 @@ async def _write(
         values = await _values(store, variables, now)
         survey = await load_sampling("survey").survey(store, now, variables)
         _write_json(folder / "estimates.json", survey.as_json() | {"variables": dict(variables)})
-        seeds = load_sampling("seed_groups").told_of_seeds(survey.seeds)
+        seeds = load_sampling("seed_groups").describe_seed_groups(survey.seeds)
         outcomes = list(survey.as_json()["outcomes"].items())
     elif variables:
         raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave out ", Argument("variable"))
@@ -137,7 +136,7 @@ async def _write_audit(store: Store, folder: Path, audit: AuditResult) -> None:
             digest.update(piece)
     assert digest.hexdigest() == audit.sha256, "the audit and its records show one moment of the store"
     _write_json(folder / "audit.json", audit.as_json())
-    document = load("crawler.audit.document").document(audit)
+    document = require("export", "this export", "crawler.audit.document").document(audit)
     (folder / "audit.md").write_text(document, "utf-8", errors="backslashreplace")
 
 

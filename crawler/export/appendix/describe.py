@@ -141,8 +141,8 @@ def readme(
     """
     rows = "\n".join(f"| `{table.name}` | {counts[table.name]:,} | {table.title} |" for table in tables)
     faults = f"\n**The audit found {many(violations, 'violation')}**; `audit.md` lists them.\n" if violations else ""
-    told = "".join(f"{line}.\n" for line in seeds)
-    return _README.format(title=title, version=VERSION, date=_date(now), tables=rows, faults=faults, seeds=told)
+    seed_lines = "".join(f"{line}.\n" for line in seeds)
+    return _README.format(title=title, version=VERSION, date=_date(now), tables=rows, faults=faults, seeds=seed_lines)
 
 
 def citation(title: str, authors: tuple[str, ...], now: float) -> str:

@@ -39,6 +39,7 @@ from crawler.store.rows import (
     Refuted,
     RobotsTarget,
     RobotsWait,
+    SiteNews,
     Waiting,
 )
 from crawler.store.sql.bodies import Bodies, find_url
@@ -253,7 +254,7 @@ class Store(ABC):
         """Let the sites ask again that have waited for another site since an earlier run, within a transaction."""
         rows = await self._sql.fetch("abandon_robots_waits")
         if rows:
-            await self._sql.execute("set_wait_until", until=0.0, sites=json.dumps([row.site_id for row in rows]))
+            await self._sql.execute("set_robots_until", until=0.0, sites=json.dumps([row.site_id for row in rows]))
             sites = {number for row in rows for number in (row.site_id, row.target_id)}
             groups = await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))
             await self._readiness.refresh({row.group_id for row in groups})
@@ -414,14 +415,14 @@ class Store(ABC):
         return result
 
     @retrying
-    async def commit_late(self, batch: CommitBatch) -> None:
-        """Log the requests of a worker that has lost its lease, and store its paces and unread answers; nothing else.
+    async def commit_late(self, news: SiteNews) -> None:
+        """Log the requests of a worker that has lost its lease, and store the news of their sites; nothing else.
 
-        If another worker has sent requests to a group since, the longer wait holds.
+        If another worker has news of the same site, the newer robots copy is in force, and the longer wait holds.
         """
         async with self._writing():
-            if await self._workers.count_late(len(batch.requests)):
-                await self._committer.commit_late(batch)
+            if await self._workers.count_late(len(news.requests)):
+                await self._committer.commit_late(news)
 
     async def unread_answer(self, url_id: int) -> Fetched | None:
         """The answer for a queued URL that was logged, and not read before its worker ended."""
@@ -488,6 +489,7 @@ class Store(ABC):
             await self._sql.execute_many(
                 "exclude", [{"id": number, "reason_code": r.code, "reason": r.sentence} for number, r in numbers]
             )
+            await self._readiness.refresh(await self._offers.groups([number for number, _ in numbers]))
             self._offers.forget()
 
     @retrying

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
-from crawler.clock import SystemClock
-from crawler.engine.claim_capacity import ClaimCapacity
 from crawler.engine.page_counter import PageCounter
 from crawler.store.rows import PageGrant, PageRequest
 
@@ -79,35 +75,6 @@ def test_a_lost_lease_takes_the_reserved_pages_along() -> None:
     assert pages.needs_commit, "others may want for the pages"
     pages.lose()
     assert pages.request(0) == PageRequest(100, 0, 0)
-
-
-def test_a_process_with_more_groups_than_its_share_exceeds_it() -> None:
-    capacity = ClaimCapacity(SystemClock())
-    capacity.note_held(1000)
-    assert not capacity.exceeds_share, "no other process takes part"
-    capacity.learn_share(2)
-    for held, exceeds in ((2, False), (3, True)):
-        capacity.note_held(held)
-        assert capacity.exceeds_share == exceeds
-
-
-@pytest.mark.parametrize(
-    ("held", "in_pause", "slots", "room"),
-    [
-        (0, 0, 10, 50),  # half of the groups that may be held
-        (50, 0, 10, 0),
-        (50, 20, 10, 20),  # those in their pauses need no slot
-        (95, 95, 10, 5),
-        (0, 0, 80, 80),  # as many as there are slots
-        (90, 0, 80, 0),
-    ],
-)
-def test_groups_past_their_pauses_are_half_of_all_or_as_many_as_there_are_slots(
-    held: int, in_pause: int, slots: int, room: int
-) -> None:
-    capacity = ClaimCapacity(SystemClock())
-    capacity.note_held(held)
-    assert capacity.room(100, slots, in_pause) == room
 
 
 def test_groups_are_claimed_for_the_pages_reserved_and_a_few_more() -> None:

@@ -480,7 +480,7 @@ async def test_a_process_that_does_not_answer_is_killed(
     for _ in range(3):
         await until(lambda: bool(children("T")))
         (parser,) = pool._parsers
-        parser._look(parser._progress, parser_pool._LOOKS_WITHOUT_PROGRESS)  # as the timer does, 20 s later
+        parser._check(parser._progress, parser_pool._CHECKS_WITHOUT_PROGRESS)  # as the timer does, 20 s later
         await until(parser.ended.done)
     assert (await read).note == "not parsed: the parser did not answer within 20 s"
     assert (await pool.read(document("next"))).title == "next"
@@ -494,9 +494,9 @@ async def test_a_process_is_not_killed_after_one_look_without_progress(pool: Par
     read = asyncio.create_task(pool.read(document("late")))
     await asyncio.sleep(0)
     (parser,) = pool._parsers
-    for looks in range(parser_pool._LOOKS_WITHOUT_PROGRESS):
+    for checks in range(parser_pool._CHECKS_WITHOUT_PROGRESS):
         parser._timer.cancel()
-        parser._look(parser._progress, looks)
+        parser._check(parser._progress, checks)
     os.kill(pid, signal.SIGCONT)
     assert (await read).title == "late"
     assert children() - before == {pid}

@@ -26,7 +26,7 @@ class Queue(ParserQueue[Document]):
     def next(self, *, apart: bool = False) -> Document | None:
         document = self.first(apart=apart)
         if document is not None:
-            self.take(document)
+            self.dequeue(document)
         return document
 
     def read(self, document: Document, took_s: float = 0.001, *, is_fast: bool = True) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawler.errors import ConfigError
-from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings, after_answer
+from crawler.frontier.politeness import GroupBy, Pace, PauseFacts, PolitenessSettings, after_answer
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.frontier.site_settings import SITES, SiteRule, rule_for
 from crawler.settings.keys import KEYS
@@ -35,6 +35,21 @@ def test_a_pause_that_the_site_asks_for_still_holds(asked_s: float | None, pause
     assert after_answer(Pace(), answer, asked_s, settings.of("shop.example")).pause_s == pause_s
     assert after_answer(Pace(), answer, None, settings.of("other.example")).pause_s == 2.0
     assert settings.of("shop.example").hours == ("22-06 Europe/Berlin",)
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "delay_s"),
+    [
+        (GroupBy.DOMAIN, "shop.example", 60.0),
+        (GroupBy.DOMAIN, "example", 60.0),
+        (GroupBy.DOMAIN, "other.example", 2.0),
+        (GroupBy.HOST, "shop.example", 10.0),
+        (GroupBy.HOST, "news.shop.example", 60.0),
+    ],
+)
+def test_the_longest_pause_of_its_hosts_holds_for_a_group(group: GroupBy, name: str, delay_s: float) -> None:
+    settings = PolitenessSettings(delay_s=2.0, group=group, sites=(SHOP, NEWS._replace(delay_s=60.0)))
+    assert settings.of_group(name).delay_s == delay_s
 
 
 @pytest.mark.parametrize(("limit", "deep"), [(None, 9), (1, 1)])

@@ -2,53 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 
-from rich.table import Table
-
 from crawler.cli.console import PrintableConsole
+from crawler.cli.layout import Align, table
 from crawler.formatting import many, size
 from crawler.frontier.sample_design import amount_of
 from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS, Estimate
-from crawler.sampling.seed_groups import told_of_seeds
+from crawler.sampling.seed_groups import describe_seed_groups
 from crawler.sampling.survey import NONRESPONSE, NONRESPONSE_BY_CODE, Outcome, Survey, Unit
 
 
 def render(survey: Survey, console: PrintableConsole) -> None:
     """Print how the sample was drawn, every estimate with its interval, and the totals."""
-    for line in told(survey):
+    for line in describe_survey(survey):
         console.print(line, soft_wrap=True)
     has_missing = any(figure.estimate.missing for figure in survey.figures)
-    table = _table("estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ()))
+    rows = []
     for figure in survey.figures:
         made, unit = figure.estimate, figure.unit
         missing = (f"{made.missing:,}", bounds(made, unit)) if has_missing else ()
-        table.add_row(
-            figure.what, shown(made.value, unit), interval(made, unit), f"{made.units:,}", *missing, figure.among
+        rows.append(
+            (figure.what, shown(made.value, unit), interval(made, unit), f"{made.units:,}", *missing, figure.among)
         )
-    console.print(table)
+    _print(rows, console, "estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ()))
     if any(figure.total for figure in survey.figures):
-        console.print(f"\n{totals_told(survey)}", soft_wrap=True)
-        table = _table("total", "95 % interval", *(("bounds",) if has_missing else ()))
+        console.print(f"\n{describe_totals(survey)}", soft_wrap=True)
+        rows = []
         for figure in survey.figures:
             if figure.total is not None:
                 made, unit = figure.total, figure.unit_of_total
                 worst = (bounds(made, unit),) if has_missing else ()
-                table.add_row(figure.what_of_total, shown(made.value, unit), interval(made, unit), *worst, figure.among)
-        console.print(table)
+                rows.append((figure.what_of_total, shown(made.value, unit), interval(made, unit), *worst, figure.among))
+        _print(rows, console, "total", "95 % interval", *(("bounds",) if has_missing else ()))
     for line in doubts(survey):
         console.print(line, soft_wrap=True)
 
 
-def _table(*numbers: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for name in ("", *numbers):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    table.add_column("among", overflow="fold")
-    return table
+def _print(rows: Sequence[Sequence[str]], console: PrintableConsole, *numbers: str) -> None:
+    columns: dict[str, Align] = {"": "left", **dict.fromkeys(numbers, "right"), "among": "fold"}
+    console.print(table(columns, rows))
 
 
-def totals_told(survey: Survey) -> str:
+def describe_totals(survey: Survey) -> str:
     """The meaning of the totals, in a sentence."""
     return (
         f"Totals over the {many(survey.draw.frame, 'URL')} of the frame: the number of URLs or pages of a kind; the "
@@ -56,11 +53,11 @@ def totals_told(survey: Survey) -> str:
     )
 
 
-def told(survey: Survey) -> list[str]:
+def describe_survey(survey: Survey) -> list[str]:
     """How the sample was drawn, and its limitations, in sentences."""
     draw = survey.draw
     drawn = f"{many(survey.draws, 'draw')} ({many(survey.urls, 'URL')})" if survey.draws != survey.urls else ""
-    lines = told_of_seeds(survey.seeds)
+    lines = describe_seed_groups(survey.seeds)
     lines.append(
         f"Sample: {draw.method}, {amount_of(draw)}, seed {draw.seed}: "
         f"{drawn or many(survey.urls, 'URL')} of {draw.frame:,}"
@@ -96,7 +93,7 @@ def told(survey: Survey) -> list[str]:
             "frame was closed (sample.frame_patience): these, and URLs that only they lead to, are not in the frame"
         )
     lines.append(f"Design {draw.design_sha256}")
-    lines += (f"Earlier {each.told}" for each in survey.discarded)
+    lines += (f"Earlier {each.description}" for each in survey.discarded)
     if not draw.stands:
         lines.append("Seeds or settings have changed since the sample was drawn")
     return lines

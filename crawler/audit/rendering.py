@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.table import Table
 from rich.text import Text
 
 from crawler.audit.appendix import AppendixCheck
@@ -13,6 +12,7 @@ from crawler.audit.evidence import evidence
 from crawler.audit.run_audit import AuditResult
 from crawler.audit.totals import unsent_sentence
 from crawler.cli.console import PrintableConsole
+from crawler.cli.layout import table
 from crawler.formatting import many
 
 MAX_FAULTS = 20
@@ -35,14 +35,18 @@ def render(result: AuditResult, console: PrintableConsole, registered: str = "")
     totals = result.totals
     if not totals.requests:
         console.print("The log is empty: no request was ever sent, and there is nothing to judge.")
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("check", overflow="fold")
-    for name in ("judged", "violations"):
-        table.add_column(name, justify="right")
-    for check, count in result.counts.items():
-        style = "bold red" if count.violations else "green" if count.judged else "dim"
-        table.add_row(TITLES[check], f"{count.judged:,}", Text(f"{count.violations:,}", style=style))
-    console.print(table)
+    rows = [
+        (
+            TITLES[check],
+            f"{count.judged:,}",
+            Text(
+                f"{count.violations:,}",
+                style="bold red" if count.violations else "green" if count.judged else "dim",
+            ),
+        )
+        for check, count in result.counts.items()
+    ]
+    console.print(table({"check": "fold", "judged": "right", "violations": "right"}, rows))
     for violation in result.violations:
         console.print(Text(f"{violation.check}: {violation.url or 'the log'}", style="bold red"))
         for label, fact in evidence(violation):
@@ -52,10 +56,10 @@ def render(result: AuditResult, console: PrintableConsole, registered: str = "")
     for limit in result.limits:
         console.print(Text(f"Not proven: {limit}", style="yellow"))
     for draw in result.study.draws:
-        console.print(Text(f"Sample: {draw.told}"), soft_wrap=True)
+        console.print(Text(f"Sample: {draw.description}"), soft_wrap=True)
     if registered:
         style = "green" if result.study.is_registered(registered) else "bold red"
-        console.print(Text(result.study.told_of_registration(registered), style=style), soft_wrap=True)
+        console.print(Text(result.study.describe_registration(registered), style=style), soft_wrap=True)
     verdict = many(result.violation_count, "violation") if result.violation_count else "No violation"
     request = "logged request" if any(run.finished_at is None for run in result.runs) else "request"
     console.print(
