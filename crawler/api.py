@@ -273,25 +273,22 @@ class OpenCrawl:
 
         ``out`` is a path, "-" for standard output, or a file open in binary.
         """
+        from crawler.export import ExportOptions
         from crawler.export import export as export_to
 
         target = arguments.output("out", out)
+        options = ExportOptions(
+            table=table,
+            where=where,
+            bodies=bodies,
+            base_url=base_url,
+            allowed_for=tuple(allowed_for),
+            detect_language=detect_language,
+            main_text=main_text,
+            chunk=chunk,
+        )
         async with self._store() as store:  # its own: the export opens a transaction on it
-            now = SystemClock().now()
-            return await export_to(
-                store,
-                format,
-                target,
-                now=now,
-                table=table,
-                where=where,
-                bodies=bodies,
-                base_url=base_url,
-                allowed_for=allowed_for,
-                detect_language=detect_language,
-                main_text=main_text,
-                chunk=chunk,
-            )
+            return await export_to(store, format, target, options, now=SystemClock().now())
 
     async def rank(self) -> RankingSummary:
         """Rank pages and sites by their links; fills the views ``ranks`` and ``site_ranks``. Needs the extra ``rank``.

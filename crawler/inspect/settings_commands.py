@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
+from crawler.cli.on_store import on_store
 from crawler.cli.output import print_json, say
-from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
+from crawler.cli.shared import cli, db_option, json_option
 from crawler.errors import UsageError
 from crawler.settings.keys import KEYS, Key
 from crawler.settings.loading import load_file
 from crawler.settings.settings import Settings
 from crawler.settings.stored import differing, stored_settings
-from crawler.settings.stores import existing_store
 from crawler.store.location import shown
 
 
@@ -28,15 +28,10 @@ def settings() -> None:
 @settings.command()
 @db_option
 @json_option
-def show(db: str, as_json: bool) -> int:
+def show(db: str, as_json: bool) -> None:
     """Show the settings with which `crawler run` goes on, as a TOML file."""
-
-    async def run() -> int:
-        kept = await _remembered(db)
-        _print([(key, key.value(kept), None) for key in KEYS.values() if key.is_remembered], as_json)
-        return 0
-
-    return run_async(run())
+    kept = _remembered(db)
+    _print([(key, key.value(kept), None) for key in KEYS.values() if key.is_remembered], as_json)
 
 
 @settings.command()
@@ -45,25 +40,19 @@ def show(db: str, as_json: bool) -> int:
 @click.option(
     "--config", metavar="FILE", type=click.Path(path_type=Path), help="Compare with what FILE would make of them."
 )
-def diff(db: str, as_json: bool, config: Path | None) -> int:
+def diff(db: str, as_json: bool, config: Path | None) -> None:
     """Show the settings of the crawl that differ from the defaults, or that a configuration file would change."""
-
-    async def run() -> int:
-        kept = await _remembered(db)
-        if config is None:
-            there = [(key, key.value(kept), key.default) for key in differing(kept, Settings())]
-        else:
-            changed = load_file(kept, config)
-            there = [(key, key.value(changed), key.value(kept)) for key in differing(changed, kept)]
-        _print(there, as_json, before="default" if config is None else "now")
-        return 0
-
-    return run_async(run())
+    kept = _remembered(db)
+    if config is None:
+        there = [(key, key.value(kept), key.default) for key in differing(kept, Settings())]
+    else:
+        changed = load_file(kept, config)
+        there = [(key, key.value(changed), key.value(kept)) for key in differing(changed, kept)]
+    _print(there, as_json, before="default" if config is None else "now")
 
 
-async def _remembered(db: str) -> Settings:
-    async with existing_store(store_at(db)) as store:
-        kept = await stored_settings(store)
+def _remembered(db: str) -> Settings:
+    kept = on_store(db, stored_settings)
     if kept is None:
         raise UsageError(f"{shown(db)} holds no crawl, so it remembers no settings")
     return kept

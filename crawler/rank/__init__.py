@@ -1,12 +1,10 @@
 """Link popularity: PageRank over the link graph of the crawl. Needs the extra ``rank``."""
 
-from importlib import import_module
-from types import ModuleType
+from typing import Any
 
-from crawler.errors import requiring
+from crawler.errors import require
 
 
-def load_ranking() -> ModuleType:
+def load_ranking() -> Any:
     """:mod:`crawler.rank.ranking`. Raises :class:`UsageError` if the extra is not installed."""
-    with requiring("rank", "`crawler rank`", "numpy", "scipy"):
-        return import_module("crawler.rank.ranking")
+    return require("rank", "`crawler rank`", "crawler.rank.ranking")

@@ -237,7 +237,7 @@ async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: Force
         if not settings.output.json:
             if survey is not None:
                 console.print()
-                load("terminal").render(survey, console)
+                load("rendering").render(survey, console)
             elif settings.sample.size is not None:
                 console.print(
                     "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from crawler.atomic_files import sync_folder
-from crawler.errors import StoreError, StoreFull, missing_extra
+from crawler.errors import StoreError, StoreFull, requiring
 from crawler.private_files import private
 from crawler.store.location import is_url
 
@@ -59,10 +59,8 @@ def open_body_store(location: str) -> BodyStore:
     """
     if not is_url(location):
         return FolderBodies(Path(location))
-    try:
+    with requiring("s3", "a folder of bodies in S3"):
         from crawler.store.s3_bodies import S3Bodies
-    except ImportError:
-        raise missing_extra("bodies in S3 need obstore", "s3") from None
     return S3Bodies(location)
 
 

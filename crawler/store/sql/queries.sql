@@ -525,7 +525,7 @@ UPDATE control SET done_at = CASE WHEN done_at > :now THEN done_at ELSE :now END
 SELECT max(id) AS id FROM control WHERE asked_at = :now AND command = :command;
 
 -- name: beats
-SELECT run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups FROM heartbeat;
+SELECT run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups, vain_claims FROM heartbeat;
 
 -- name: rup_offer
 SELECT site, url, found_at, cgi, authentifier, latencies, exclude, include_only, max_query_span

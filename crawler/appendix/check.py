@@ -1,4 +1,4 @@
-"""Checks a data appendix again (``docs/appendix.md``), with nothing but the folder."""
+"""Checks a data appendix again, with nothing but the folder."""
 
 from __future__ import annotations
 
