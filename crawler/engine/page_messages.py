@@ -39,7 +39,8 @@ class Question(NamedTuple):
     token: str
     reading: str
     now: float
-    body: bytes  # one gzip member if ``is_gzipped``
+    body: bytes  # in gzip if ``is_gzipped``; one member, unless ``unchecked`` bounds the decoded body
+    unchecked: int | None = None
 
 
 _ENCODER = msgspec.msgpack.Encoder()
