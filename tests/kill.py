@@ -49,7 +49,7 @@ from crawler.url import host_of, split
 from tests import judge
 from tests.command import call
 from tests.fork_server import Forked
-from tests.hostile.behaviour import GIVEN_UP, Behaviour, Crawl
+from tests.hostile.behaviour import GIVEN_UP, HEALTHY, Behaviour, Crawl
 from tests.hostile.server import Server, addresses
 from tests.hostile.verdict import wrong_ends
 from tests.ports import reserved_port
@@ -197,7 +197,7 @@ def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int, db:
     wrong += differences(whole, db)
     wrong += [f"asked for again: {url}" for (url,) in rows(db, REPEATED) if ".web.test" in str(url)]
     again = asked - usual
-    wrong += [f"repeated though it was committed: {url}" for url in again - repeatable]
+    wrong += [f"repeated though it was committed: {url} ({n} times)" for url, n in (again - repeatable).items()]
     manners = judge.Manners(DELAY_S, forbidden=lambda host, path: path.startswith("/closed/"), agent="PoliteCrawler/")
     wrong += map(str, judge.violations(web.log, manners))
     pages = len(rows(db, CONTENT[1]))
