@@ -150,14 +150,18 @@ def hostile_group(chance: random.Random) -> list[Behaviour]:
     """Some hostile hosts that answer at once, each time in the same way, and name no other host."""
     from tests.hostile import catalogue  # 100 MB of answers
 
-    known = [
-        one for one in catalogue.ALL if one.crawl is Crawl.MAIN and not (one.at_accept or one.dns or one.certificate)
-    ]
-    at_once = [one for one in known if all(isinstance(reply, Page | bytes) for reply in one.site.values())]
-    own = [
-        one for one in at_once if all(path.startswith("/") for path in one.ends) and GIVEN_UP not in one.ends.values()
-    ]
-    return chance.sample(own, _HOSTILE)
+    return chance.sample([one for one in catalogue.ALL if _answers_at_once(one) and not _names_others(one)], _HOSTILE)
+
+
+def _answers_at_once(one: Behaviour) -> bool:
+    is_plain = one.crawl is Crawl.MAIN and not (one.at_accept or one.dns or one.certificate)
+    is_fixed = all(isinstance(reply, Page | bytes) for reply in one.site.values())
+    return is_plain and is_fixed and GIVEN_UP not in one.ends.values()
+
+
+def _names_others(one: Behaviour) -> bool:
+    replies = [(reply.octets, reply.all_headers) if isinstance(reply, Page) else reply for reply in one.site.values()]
+    return HEALTHY in repr(replies) or not all(path.startswith("/") for path in one.ends)
 
 
 def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int, db: Path | str | None = None) -> Survived:
