@@ -143,7 +143,8 @@ class HostileWeb(Threaded):
     def wrong_ends(self, db: Path | str) -> list[str]:
         """The URLs of these hosts that came to another end than expected."""
         ends = {url: tuple(end) for url, *end in rows(db, "SELECT url, state, reason_code, reason FROM urls")}
-        return [f"{one.name}: {fault}" for one in self.behaviours for fault in wrong_ends(ends, {}, one, self.port)]
+        titles = dict(rows(db, "SELECT url, title FROM pages"))
+        return [f"{one.name}: {fault}" for one in self.behaviours for fault in wrong_ends(ends, titles, one, self.port)]
 
 
 def hostile_group(chance: random.Random) -> list[Behaviour]:
@@ -191,7 +192,8 @@ def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int, db:
             process = start([*options, str(db)], said, run)
             _wait(web, chance, process)
             process.kill()
-            if process.wait() != -signal.SIGKILL:
+            if (code := process.wait()) != -signal.SIGKILL:
+                wrong += [f"ended with {code} before a kill: {said.read_text()}"] if code else []
                 break
             kills += 1
             repeatable += may_repeat(notes.read_text().splitlines())
@@ -260,7 +262,7 @@ def noted(notes: Path, slow_s: float, arguments: list[str], said: Path) -> None:
     mock.patch.object(ParserPool, "read", slow_read).start()
     noting("add_unread", "k", lambda _, answer: answer.url)
     noting("add_outcome", "o", url_of_outcome)
-    noting("take", "t", lambda: "")
+    noting("next_batch", "t", lambda: "")
     noting("committed", "l", lambda _: "")
     crawl(arguments, said)
 
