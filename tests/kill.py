@@ -229,8 +229,9 @@ def noted(notes: Path, slow_s: float, arguments: list[str], said: Path) -> None:
     fetch, read = HttpFetcher.fetch, ParserPool.read
 
     def note(sign: str, url: str = "") -> None:
-        host, (_, path) = (host_of(url), split(url)) if url else ("", ("", ""))
-        os.write(file, f"{sign}{host}{path}\n".encode())
+        # A Host header has no final dot.
+        place = f"{host_of(url).rstrip('.')}{split(url).path}" if url else ""
+        os.write(file, f"{sign}{place}\n".encode())
 
     async def noting_fetch(self: HttpFetcher, request: Request) -> Any:
         is_document = request.purpose in (Purpose.PAGE, Purpose.SITEMAP)
