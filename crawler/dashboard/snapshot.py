@@ -135,6 +135,7 @@ class SnapshotReader:
             "lag_s": max((beat.lag_s for beat in beats), default=0.0),
             "worst_lag_s": run["worst_lag_s"],
             "look_ups": _look_ups(beats),
+            "vain_claims": sum(beat.vain_claims for beat in beats),
         }
 
     def _answers(self) -> list[tuple[str, int]]:

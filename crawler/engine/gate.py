@@ -256,6 +256,11 @@ class Gate:
         return self._book.look_ups()
 
     @property
+    def vain_claims(self) -> int:
+        """See :class:`Workbench`."""
+        return self._bench.vain_claims
+
+    @property
     def requests_in_flight(self) -> int:
         """How many requests have been sent and not answered."""
         return self._in_flight

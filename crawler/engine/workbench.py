@@ -607,6 +607,7 @@ class _Group:
     domain: str
     users: int = 0
     unsaved: bool = False
+    in_vain: bool = True  # since it was entered, no request was answered and no address was found
     tickets: deque[Ticket] = field(default_factory=deque)  # the first is sent, or is the next to be sent
     crawl_delays: dict[int, float | None] = field(default_factory=dict)  # by site, if read during this run
 
@@ -653,6 +654,7 @@ class Workbench:
         self._asleep = 0  # of these, those whose tasks wait for a time
         self._own_share: int | None = None  # groups of this process; None: no other process takes part
         self._backlog_until = 0.0
+        self.vain_claims = 0  # claims that were given back with neither a request nor the address of a host
         self.others_wait = False  # groups that are ready, and were when this process last claimed some
         self._slots = Shares(slots, settings.delay_s)
         self._look_ups = Shares(_LOOK_UPS)
@@ -751,6 +753,7 @@ class Workbench:
     def looked_up(self, ticket: Ticket, now: float, *, in_time: bool) -> GiveBack | None:
         """The look-up of the host is over, or takes long and goes on; then the group is to be given back."""
         self._look_ups.release(ticket, now)
+        self._groups[ticket.group].in_vain = False
         if in_time:
             return None
         return self._give_back(
@@ -777,7 +780,7 @@ class Workbench:
         self._slots.learn(group.domain, answer.took_s, now)
         crawl_delay_s = group.crawl_delays.get(site_id, crawl_delay_s)
         group.pace = after_answer(group.pace, answer, crawl_delay_s, self._settings.of(ticket.host))
-        group.unsaved = True
+        group.unsaved, group.in_vain = True, False
         return group.pace
 
     def close(self, ticket: Ticket, now: float) -> None:
@@ -900,6 +903,7 @@ class Workbench:
         """Begin to work on a group whose stored pace is ``pace``. Every ``enter`` needs a ``leave``."""
         known = self._groups.setdefault(group, _Group(pace, registered_domain(group)))
         known.users += 1
+        known.in_vain = True
         self._held += 1
         if pace.next_at > known.pace.next_at:
             known.pace = pace
@@ -958,6 +962,8 @@ class Workbench:
         return self._give_back(known, self._readings.book(known.domain, now), WaitReason(WaitCode.READING))
 
     def _give_back(self, group: _Group, until: float, why: WaitReason) -> GiveBack:
+        self.vain_claims += group.in_vain
+        group.in_vain = False
         self._wait_in_store(group, max(until, group.pace.next_at), why)
         return GiveBack(until, why)
 

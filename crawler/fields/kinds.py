@@ -231,12 +231,10 @@ DEPTH = ValueKind(
     "N",
 )
 FACTOR = ValueKind(
-    "a number from 0 to 1000", Form.NUMBER, _factor, lambda value: int(value) if value % 1 == 0 else value, "X"
+    "a number from 0 to 1000", Form.NUMBER, _factor, lambda value: int(value) if value % 1 == 0 else value
 )
 #: ``None`` is "auto": the crawler chooses.
-SIZE_OR_AUTO = ValueKind(
-    f'"{_AUTO}", or a size such as "500 MB"; 0 is none', Form.TEXT, _size, _written_size, metavar="SIZE"
-)
+SIZE_OR_AUTO = ValueKind(f'"{_AUTO}", or a size such as "500 MB"; 0 is none', Form.TEXT, _size, _written_size)
 SIZE_OR_NO_LIMIT = ValueKind(
     'a size such as "50 GB"; 0 is no limit',
     Form.TEXT,
@@ -254,4 +252,4 @@ DURATIONS = ValueKind(
 FLAG = ValueKind("true or false", Form.FLAG, _flag)
 TEXT = ValueKind("a text", Form.TEXT, read_text, metavar="TEXT")
 REGEXES = ValueKind("a list of regular expressions", Form.LIST, _regexes, metavar="REGEX")
-NETWORKS = ValueKind("a list of IP addresses and networks", Form.LIST, _networks, metavar="ADDRESS")
+NETWORKS = ValueKind("a list of IP addresses and networks", Form.LIST, _networks)

@@ -16,14 +16,16 @@ from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
 from crawler.inspect.heartbeats import SILENT_S, last_seen, low_disk
+from crawler.inspect.page_limits import page_limit_reached, pages_per_site
 from crawler.inspect.parts import PartStatus, part_status
+from crawler.inspect.refusing import refusal_advice, refusal_sentence
 from crawler.inspect.revisits import count_revisits, revisit_rows
 from crawler.inspect.sampling_frame import OpenFrame, open_frame
 from crawler.inspect.time_left import as_json as time_left_json
 from crawler.inspect.time_left import describe_time_left, read_time_left
 from crawler.inspect.unknown_hosts import describe_wait
-from crawler.model import RobotsAction, State
-from crawler.reasons import EndCode, ErrorKind, ReasonCode
+from crawler.model import State
+from crawler.reasons import EndCode, ReasonCode
 from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 _SITES_SHOWN = 20
 _WORKERS_SHOWN = 50
 _NUMBERS_SHOWN = 5
+#: Claims in vain are shown from this number and this part of the requests on: fewer cost less than a tenth of the time.
+_LEAST_VAIN_CLAIMS, _MOST_VAIN_PART = 1_000, 0.25
 _LAG_SHOWN_S = 1.0  # a pause of a second is as long: less changes nothing that a person sees
 
 _SQL = load_statements("crawler.inspect")
@@ -96,7 +100,11 @@ def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
 async def read_status(store: Store, now: float) -> Status:
     """Read the status of a store."""
     run = await store.last_run()
-    sites = await store.query(_SQL["largest_sites"], {"limit": _SITES_SHOWN})
+    settings = await stored_settings(store) or Settings()
+    per_site = pages_per_site(settings)
+    sites = await store.query(_SQL["largest_sites"], {"limit": _SITES_SHOWN, "pages_per_site": per_site})
+    if await page_limit_reached(store, settings):
+        sites = [row | {"at_limit": row["queued"] > 0} for row in sites]
     (asked,) = await store.query(_SQL["count_asked_sites"])
     return Status(
         at=now,
@@ -109,7 +117,7 @@ async def read_status(store: Store, now: float) -> Status:
         excluded_for=await reasons(store, State.EXCLUDED),
         failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
-        robots=(await stored_settings(store) or Settings()).robots,
+        robots=settings.robots,
         workers=await workers(store),
         revisits=await count_revisits(store, now),
         standing=standing(await store.control.orders()),
@@ -185,6 +193,7 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
             rows.append(
                 ("Lag", f"the crawler was busy, and reacted up to {duration(status.last_run['worst_lag_s'])} late")
             )
+    rows += _vain_claims(status)
     if status.standing.paused_since is not None:
         rows.append(("Paused", f"since {brief_time(status.standing.paused_since, status.at)}; {resume_hint(db)}"))
     if (shortage := low_disk(status.last_run, status.beats, status.at)) is not None:
@@ -226,21 +235,19 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
 
 def _refusing(status: Status, db: str) -> list[Fact]:
     """The sites that answer by walls or refusals, and what an operator may do about them."""
-    rows: list[Fact] = []
-    for row in status.refusing:
-        what = "a wall in place of robots.txt" if row["robots_status"] == ErrorKind.WALL else "walls or refusals"
-        if row["closed_at"] is not None or row["robots_action"] == RobotsAction.GIVEN_UP:
-            fate = "closed: it is not asked any more"
-        else:
-            fate = f"it rests until {brief_time(row['next_at'], status.at)}, then one URL is asked for"
-        rows.append(("Refused", f"{row['site']} answers by {what}; {fate}"))
-    if rows:
-        advice = (
-            "write to its owner, sign requests and publish a page about the crawler (`crawler identity`); "
-            f"`crawler run --refresh SITE{db_argument(db)}` asks it again"
-        )
-        rows.append(("What to do", advice))
-    return rows
+    rows: list[Fact] = [("Refused", refusal_sentence(row, status.at)) for row in status.refusing]
+    return [*rows, ("What to do", refusal_advice(db))] if rows else []
+
+
+def _vain_claims(status: Status) -> list[Fact]:
+    """The claims that led to no request, if they are so many that they cost the crawl time."""
+    run_id = None if status.last_run is None else status.last_run["id"]
+    in_vain = sum(beat.vain_claims for beat in status.beats if beat.run_id == run_id)
+    requests = sum(worker["requests"] for worker in status.workers)
+    if in_vain < _LEAST_VAIN_CLAIMS or in_vain < _MOST_VAIN_PART * requests:
+        return []
+    part = f"{in_vain:,} brought no request, beside {many(requests, 'request')}"
+    return [("Claims", f"{part}: very many hosts share a domain or an address (`politeness.large_hosts`)")]
 
 
 def _until(wait: Waiting, status: Status) -> str:

@@ -39,8 +39,7 @@ class RankingSummary:
 async def rank(store: Store, say: Say = lambda what, done=0, total=None: None) -> RankingSummary:
     """Rank the pages and sites of a store that is open for writing, and replace the stored ranks in one transaction.
 
-    ``say`` gets the progress. Raises :class:`crawler.errors.StoreError` if the store fails, which then keeps the old
-    ranks.
+    ``say`` gets the progress. Raises :class:`crawler.errors.StoreError` if the store fails; it keeps the old ranks.
     """
     last_request = await store.last_request()
     graph = await read_graph(store, say)

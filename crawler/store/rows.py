@@ -242,6 +242,7 @@ class CommitResult:
 class Waiting(NamedTuple):
     """A group that gets no request before ``until``, and the constraint.
 
+    ``site`` is the site of the group that waits the shortest; it is empty if the group has no queued URL.
     If it waits for a robots.txt, ``robots_status`` is its last answer, as :class:`crawler.model.RobotsCopy` has it, and
     ``failing_since`` the time of the first failure.
     """
@@ -251,6 +252,7 @@ class Waiting(NamedTuple):
     reason: str
     robots_status: str | None = None
     failing_since: float | None = None
+    site: str = ""
 
 
 class Counts(NamedTuple):
@@ -268,7 +270,8 @@ class Beat(NamedTuple):
 
     ``lag_s`` is the longest delay of its event loop since the heartbeat before. ``low_disk`` says which disk has too
     little free space, for which the process pauses. ``look_ups`` has the number of its look-ups of names and their
-    seconds by outcome, as JSON: ``{"cached": [5, 0.0], "found": [2, 0.031]}``.
+    seconds by outcome, as JSON: ``{"cached": [5, 0.0], "found": [2, 0.031]}``. ``vain_claims`` is the number of its
+    claims that were given back and brought neither a request nor the address of a host.
     """
 
     run_id: int
@@ -278,6 +281,7 @@ class Beat(NamedTuple):
     lag_s: float
     low_disk: str | None = None
     look_ups: str = "{}"
+    vain_claims: int = 0
 
 
 class PageRank(NamedTuple):

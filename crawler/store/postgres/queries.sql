@@ -397,10 +397,11 @@ SELECT id FROM url WHERE id BETWEEN :first AND :last AND state = 'excluded' AND 
 DELETE FROM heartbeat h USING worker w WHERE w.id = h.worker AND (h.run_id < :run_id OR w.ended_at IS NOT NULL);
 
 -- name: beat
-INSERT INTO heartbeat (worker, run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups)
-VALUES (:worker, :run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups)
+INSERT INTO heartbeat (worker, run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups, vain_claims)
+VALUES (:worker, :run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups, :vain_claims)
 ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
-  lag_s = excluded.lag_s, low_disk = excluded.low_disk, look_ups = excluded.look_ups;
+  lag_s = excluded.lag_s, low_disk = excluded.low_disk, look_ups = excluded.look_ups,
+  vain_claims = excluded.vain_claims;
 
 -- name: part_state
 SELECT (SELECT count(*) FROM run) > 0 AS has_begun,

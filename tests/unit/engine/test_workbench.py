@@ -396,6 +396,17 @@ def test_look_ups_of_one_domain_leave_some_to_others() -> None:
     assert bench.asked("good.test", None)[1] == LookUp()
 
 
+def test_a_slot_for_a_look_up_goes_back_if_the_address_is_known_by_then() -> None:
+    bench = Bench(PolitenessSettings(), 64)
+    under_way = [bench.asked(f"n{n}.slow.test", None)[0] for n in range(64)]
+    waiting, reply = bench.asked("late.slow.test", None)
+    assert reply == Wait()
+    bench.looked_up(under_way[0], NOW, in_time=True)
+    assert bench.woken(NOW) == [waiting]
+    assert bench.ask(waiting, NOW, "") == Go()
+    assert bench.asked("next.slow.test", None)[1] == LookUp()
+
+
 def test_a_cancelled_request_leaves_nothing_behind() -> None:
     bench = Bench(PolitenessSettings(), 1)
     holder, _ = bench.asked("a.test")
@@ -497,3 +508,22 @@ def test_during_a_backlog_groups_are_held_for_a_moment() -> None:
     assert not bench.should_release("paused.test", NOW + 60), "nothing was said of a backlog for a minute"
     bench.note_claims(1, 1, None, NOW + 60)
     assert bench.urls_per_group(NOW + 60) == 2, "all that may be held are held"
+
+
+def test_claims_that_bring_neither_a_request_nor_an_address_are_counted() -> None:
+    bench = Bench(PolitenessSettings(delay_s=1.0), 64)
+    for n in range(9):
+        asked, reply = bench.asked(f"n{n}.d{n}.test", None)
+        assert reply == LookUp()
+        bench.looked_up(asked, NOW, in_time=True)
+        if isinstance(bench.ask(asked, NOW, SHARED), GiveBack):
+            bench.close(asked, NOW)
+            bench.leave(asked.group)
+    assert bench.vain_claims == 0, "each has learned its address"
+    again, reply = bench.asked("n8.d8.test", SHARED)
+    assert isinstance(reply, GiveBack)
+    assert bench.vain_claims == 1
+    bench.close(again, NOW)
+    bench.leave("n8.d8.test")
+    answered(bench, bench.asked("own.test", OTHER)[0], NOW)
+    assert bench.vain_claims == 1

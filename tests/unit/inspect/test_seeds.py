@@ -30,7 +30,8 @@ def seed(outcome: Outcome, code: ReasonCode = ReasonCode.FETCHED, **more: Any) -
         (seed(Outcome.NOT_FOUND, url="http://a.test/"), "crawler run --refresh http://a.test/ --db c.db"),
         (seed(Outcome.REFUSED_ADDRESS, ReasonCode.ADDRESS), "crawler run --allow-private --db c.db"),
         (seed(Outcome.REFUSED_ADDRESS, ReasonCode.PORT), "crawler why http://a.test/x --db c.db"),
-        (seed(Outcome.BLOCKED), "crawler control unblock a.test --db c.db"),
+        (seed(Outcome.BLOCKED, blocked_as="a.test"), "crawler control unblock a.test --db c.db"),
+        (seed(Outcome.NO_SUCH_HOST, robots_problem="x"), "crawler control block http://a.test --db c.db"),
         (seed(Outcome.FETCHED), None),
     ],
 )
@@ -70,6 +71,14 @@ def test_the_times_of_a_seed_are_told() -> None:
     waits = seed(Outcome.WAITS, ReasonCode.RETRY, failing_since=NOW - 60, next_at=NOW + 60)
     assert waits.describe(NOW) == "retry, no answer since 2027-01-15T07:59:00Z, until 08:01:00Z"
     assert waits.describe(NOW + 60) == "retry, no answer since 2027-01-15T07:59:00Z"
+
+
+def test_a_seed_that_is_still_tried_says_what_came_how_often_and_when_it_is_asked_again() -> None:
+    refused = "no connection to a.test: Connection refused"
+    tried = seed(Outcome.SILENT, robots_problem=refused, robots_attempts=3, failing_since=NOW - 60, next_at=NOW + 60)
+    said = f"robots.txt: {refused} (3 attempts since 2027-01-15T07:59:00Z, next"
+    assert tried.describe(NOW) == f"{said} at 08:01:00Z)"
+    assert tried.describe(NOW + 60) == f"{said} now)"
 
 
 def ledger(*seeds: Seed) -> Ledger:

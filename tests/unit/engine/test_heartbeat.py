@@ -1,0 +1,25 @@
+"""What the gate tells for the heartbeat."""
+
+from __future__ import annotations
+
+import json
+
+from crawler.clock import SystemClock
+from crawler.engine.alarm import Alarm
+from crawler.engine.gate import Fetcher, Gate
+from crawler.engine.outbox import Outbox
+from crawler.frontier.politeness import PolitenessSettings
+from crawler.model import FetchResult, Request
+
+
+class Proxied(Fetcher):
+    """A fetcher that looks no name up."""
+
+    async def fetch(self, request: Request) -> FetchResult:
+        raise NotImplementedError
+
+
+async def test_without_look_ups_their_counts_are_empty() -> None:
+    clock = SystemClock()
+    gate = Gate(Proxied(), clock, PolitenessSettings(), 1, Outbox(clock, Alarm()))
+    assert json.loads(gate.look_ups) == {}
