@@ -50,9 +50,14 @@ def _given(options: Mapping[str, Any]) -> dict[Key, Any]:
     return {_key_of[name]: value for name, value in options.items() if name in _key_of and value not in (None, ())}
 
 
-config_option = click.option(
-    "--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings; options win over it."
-)
+_CONFIG: dict[str, Any] = {
+    "metavar": "FILE",
+    "type": click.Path(path_type=Path),
+    "help": "A TOML file of settings; options win over it.",
+}
+config_option = click.option("--config", **_CONFIG)
+#: The same for a command whose settings are those of the crawl in the store, which a file seldom changes.
+rare_config_option = click.option("--config", hidden=True, **_CONFIG)
 
 
 def configured(settings: Settings, config: Path | None, options: Mapping[str, Any]) -> Settings:
