@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 from hypothesis import settings
@@ -45,12 +46,6 @@ _LONG_FIRST = (
     *("world", "simulation/test_shares.py"),
     *("e2e", "simulation", "differential", "property", "contract", "unit/sampling", "unit/engine"),
 )
-
-
-@pytest.fixture(autouse=True)
-def same_hash_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the stores of a test the same key: URLs of a site that are equally near to a seed follow their hashes."""
-    monkeypatch.setattr("crawler.store.sql.offers.new_key", lambda: 0)
 
 
 @pytest.hookimpl(optionalhook=True)  # pytest also runs without pytest-xdist
@@ -91,6 +86,13 @@ def pytest_collection_finish() -> None:
     """Leave what collecting has made out of each later search for cycles."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def same_hash_key() -> Iterator[None]:
+    """Give the stores of all tests the same key: URLs of a site that are equally near to a seed follow their hashes."""
+    with mock.patch("crawler.store.sql.offers.new_key", return_value=0):
+        yield
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("robots", "frontier", "engine", "store", "page", "sampling")
-QUICK = ("tests/unit", "tests/property", "tests/contract", "tests/simulation")
+QUICK = tuple(f"tests/{each}" for each in ("unit", "conformance", "property", "contract", "simulation"))
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", ".*_cache", "*.egg-info", "build")
 
 _PROCESSES = 2

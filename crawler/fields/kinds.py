@@ -200,6 +200,14 @@ def one_of(kind: type[StrEnum]) -> ValueKind:
     return ValueKind("one of " + ", ".join(f'"{choice}"' for choice in choices), Form.CHOICE, read, choices=choices)
 
 
+class WrongPart(ValueError):
+    """A part of a value is wrong. ``part`` is its dotted key in TOML, by which a message finds the line."""
+
+    def __init__(self, part: str, reason: str) -> None:
+        super().__init__(reason)
+        self.part = part
+
+
 SECONDS = ValueKind(_A_DURATION, Form.DURATION, read_seconds, _written_seconds, "TIME")
 MORE_THAN_0_SECONDS = ValueKind(
     "a duration of more than 0 seconds", Form.DURATION, _more_than_0_seconds, _written_seconds, "TIME"
