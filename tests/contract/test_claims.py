@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from crawler.frontier.decide import Outcome
 from crawler.frontier.domain_addresses import addresses
 from crawler.frontier.offers import Offer
@@ -12,6 +10,7 @@ from crawler.model import Kind, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, StoredWaitReason, WaitCode, WaitReason
 from tests.contract.visits import NOW, Harness, deferred, failed, fetched, queued_urls, redirected, retried, robots
 from tests.reasons import reason
+from tests.records import replace
 
 A, B = "http://a.test/", "http://b.test/"
 

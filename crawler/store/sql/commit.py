@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
