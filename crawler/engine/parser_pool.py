@@ -16,13 +16,14 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from crawler.engine import operator_log
 from crawler.engine.body_memory import BodyMemory

@@ -6,7 +6,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self, TypedDict
@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 from aiohttp.streams import StreamReader
+from msgspec.structs import replace
 
 from crawler.clock import Clock
 from crawler.errors import CrawlerError, fault
