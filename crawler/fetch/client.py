@@ -176,9 +176,11 @@ class HttpFetcher:
         )
 
     async def __aenter__(self) -> Self:
-        self._resolver = Resolver(self._settings.resolve, self._settings.total_timeout_s)
         files = share(available(), self._settings.concurrency + self._memory.most_waiting, MOST_IDLE)
         self._idle = IdleConnections(asyncio.get_running_loop(), files.idle)
+        self._resolver = Resolver(
+            self._settings.resolve, self._settings.total_timeout_s, make_room=self._idle.close_least_useful
+        )
         connector = Connector(
             RecordedConnection if self._settings.keep_exchanges else Connection,
             self._before_connecting,
