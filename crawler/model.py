@@ -77,6 +77,7 @@ class Request:
     max_bytes: int
     truncate: bool = False  # beyond max_bytes: keep the first part (True) or fail (False)
     any_type: bool = False  # read the body whatever its Content-Type, as for robots.txt
+    keep_gzip: bool = False  # leave a body in gzip as it was received: the caller has it decoded and checked
     etag: str | None = None
     last_modified: str | None = None
     form: tuple[tuple[str, str], ...] | None = None
@@ -93,6 +94,7 @@ class Request:
             self.max_bytes,
             self.truncate,
             self.any_type,
+            self.keep_gzip,
             self.etag,
             self.last_modified,
             self.form,
@@ -148,8 +150,9 @@ class Fetched(Answer):
     content_type: str = ""
     charset: str | None = None  # from the header only
     plain: bytes | None = b""  # the decoded body; None if ``gzipped`` holds it
-    gzipped: bytes | None = None  # the body as received, if that is one gzip member and shorter than the decoded body
+    gzipped: bytes | None = None  # the body as received, if that is one gzip member
     truncated: bool = False
+    unchecked: int | None = None  # the bound of the decoded body, if ``gzipped`` was not decoded yet
 
     @property
     def body(self) -> bytes:
@@ -361,6 +364,8 @@ class PageFacts:
     is_read: bool = True  # False: the page could not be parsed; ``note`` says why
     body_sha256: bytes = b""  # of the decoded body
     body_bytes: int = 0  # length of the decoded body
+    is_one_gzip: bool = True  # False: the body is in gzip, but not one member, so it must be kept in another form
+    broken: RequestError | None = None  # why there is no document: the body cannot be decoded, or is too large
     text_sha256: bytes | None = None  # of the text without mark-up and blanks; None for what is no HTML
     language: str | None = None  # the tag that the page declares, else its headers
     resources: tuple[Resource, ...] = ()  # if requested

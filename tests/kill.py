@@ -49,7 +49,7 @@ from crawler.url import host_of, split
 from tests import judge
 from tests.command import call
 from tests.fork_server import Forked
-from tests.hostile.behaviour import GIVEN_UP, Behaviour, Crawl
+from tests.hostile.behaviour import GIVEN_UP, HEALTHY, Behaviour, Crawl
 from tests.hostile.server import Server, addresses
 from tests.hostile.verdict import wrong_ends
 from tests.ports import reserved_port
@@ -143,21 +143,26 @@ class HostileWeb(Threaded):
     def wrong_ends(self, db: Path | str) -> list[str]:
         """The URLs of these hosts that came to another end than expected."""
         ends = {url: tuple(end) for url, *end in rows(db, "SELECT url, state, reason_code, reason FROM urls")}
-        return [f"{one.name}: {fault}" for one in self.behaviours for fault in wrong_ends(ends, {}, one, self.port)]
+        titles = dict(rows(db, "SELECT url, title FROM pages"))
+        return [f"{one.name}: {fault}" for one in self.behaviours for fault in wrong_ends(ends, titles, one, self.port)]
 
 
 def hostile_group(chance: random.Random) -> list[Behaviour]:
     """Some hostile hosts that answer at once, each time in the same way, and name no other host."""
     from tests.hostile import catalogue  # 100 MB of answers
 
-    known = [
-        one for one in catalogue.ALL if one.crawl is Crawl.MAIN and not (one.at_accept or one.dns or one.certificate)
-    ]
-    at_once = [one for one in known if all(isinstance(reply, Page | bytes) for reply in one.site.values())]
-    own = [
-        one for one in at_once if all(path.startswith("/") for path in one.ends) and GIVEN_UP not in one.ends.values()
-    ]
-    return chance.sample(own, _HOSTILE)
+    return chance.sample([one for one in catalogue.ALL if _answers_at_once(one) and not _names_others(one)], _HOSTILE)
+
+
+def _answers_at_once(one: Behaviour) -> bool:
+    is_plain = one.crawl is Crawl.MAIN and not (one.at_accept or one.dns or one.certificate)
+    is_fixed = all(isinstance(reply, Page | bytes) for reply in one.site.values())
+    return is_plain and is_fixed and GIVEN_UP not in one.ends.values()
+
+
+def _names_others(one: Behaviour) -> bool:
+    replies = [(reply.octets, reply.all_headers) if isinstance(reply, Page) else reply for reply in one.site.values()]
+    return HEALTHY in repr(replies) or not all(path.startswith("/") for path in one.ends)
 
 
 def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int, db: Path | str | None = None) -> Survived:
@@ -187,7 +192,8 @@ def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int, db:
             process = start([*options, str(db)], said, run)
             _wait(web, chance, process)
             process.kill()
-            if process.wait() != -signal.SIGKILL:
+            if (code := process.wait()) != -signal.SIGKILL:
+                wrong += [f"ended with {code} before a kill: {said.read_text()}"] if code else []
                 break
             kills += 1
             repeatable += may_repeat(notes.read_text().splitlines())
@@ -197,7 +203,7 @@ def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int, db:
     wrong += differences(whole, db)
     wrong += [f"asked for again: {url}" for (url,) in rows(db, REPEATED) if ".web.test" in str(url)]
     again = asked - usual
-    wrong += [f"repeated though it was committed: {url}" for url in again - repeatable]
+    wrong += [f"repeated though it was committed: {url} ({n} times)" for url, n in (again - repeatable).items()]
     manners = judge.Manners(DELAY_S, forbidden=lambda host, path: path.startswith("/closed/"), agent="PoliteCrawler/")
     wrong += map(str, judge.violations(web.log, manners))
     pages = len(rows(db, CONTENT[1]))
@@ -223,8 +229,9 @@ def noted(notes: Path, slow_s: float, arguments: list[str], said: Path) -> None:
     fetch, read = HttpFetcher.fetch, ParserPool.read
 
     def note(sign: str, url: str = "") -> None:
-        host, (_, path) = (host_of(url), split(url)) if url else ("", ("", ""))
-        os.write(file, f"{sign}{host}{path}\n".encode())
+        # A Host header has no final dot.
+        place = f"{host_of(url).rstrip('.')}{split(url).path}" if url else ""
+        os.write(file, f"{sign}{place}\n".encode())
 
     async def noting_fetch(self: HttpFetcher, request: Request) -> Any:
         is_document = request.purpose in (Purpose.PAGE, Purpose.SITEMAP)
@@ -256,7 +263,7 @@ def noted(notes: Path, slow_s: float, arguments: list[str], said: Path) -> None:
     mock.patch.object(ParserPool, "read", slow_read).start()
     noting("add_unread", "k", lambda _, answer: answer.url)
     noting("add_outcome", "o", url_of_outcome)
-    noting("take", "t", lambda: "")
+    noting("next_batch", "t", lambda: "")
     noting("committed", "l", lambda _: "")
     crawl(arguments, said)
 

@@ -53,7 +53,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("robots", "frontier", "engine", "store", "page", "sampling")
-QUICK = ("tests/unit", "tests/property", "tests/contract", "tests/simulation")
+QUICK = tuple(f"tests/{each}" for each in ("unit", "conformance", "property", "contract", "simulation"))
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", ".*_cache", "*.egg-info", "build")
 
 _PROCESSES = 2
@@ -694,7 +694,8 @@ def alone(mutation: Mutation, known: Map, trees: SimpleQueue[Tree], budget_s: fl
                 break
     finally:
         trees.put(tree)
-    print(f"{mutation.place} {mutation.what}: {result.killer or 'not killed yet'}", flush=True)
+    outcome = result.killer or f"passed {len(affordable)} of {len(tests)} tests that execute it"
+    print(f"{mutation.place} {mutation.what}: {outcome}", flush=True)
     return result
 
 

@@ -70,7 +70,7 @@ def crawled(dialect: str, web: LoopbackWeb, request: pytest.FixtureRequest, fold
     db = str(folder / "c.db")
     if dialect == "postgres":
         cluster: Cluster = request.getfixturevalue("postgres")
-        db = cluster.make_database()
+        db = cluster.make_store()
     seeds = web.url("a.test"), web.url("b.test")
     ended = here("run", *seeds, "--config", folder / "c.toml", *LOOPBACK, "--db", db)
     assert ended.code == 0, ended
