@@ -95,7 +95,7 @@ class FetchSettings:
     unverified: tuple[str, ...] = ()  # patterns of hosts whose certificates are not verified
     loopback_only: bool = False
     concurrency: int = 64  # requests in flight in all
-    headers: tuple[tuple[str, str], ...] = ()  # sent with every request; see :func:`crawler.validation.headers`
+    headers: tuple[tuple[str, str], ...] = ()  # sent with every request; see :func:`crawler.api.arguments.headers`
     keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
 
 
