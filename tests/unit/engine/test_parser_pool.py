@@ -33,7 +33,7 @@ from crawler.errors import Fault
 from crawler.model import Fetched, Reading
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
-from tests.command import ROOT
+from tests.command import ROOT, forking_python
 from tests.records import replace
 
 OPTIONS = ReadingOptions("figtree", Reading.STRICT)
@@ -42,6 +42,7 @@ NESTED = b"<div>" * 100_000
 SLOW = b"<div>" * 5_000
 #: A page whose process does what :func:`in_each_parser` says.
 TRIGGER = b"<meta http-equiv=refresh content=5>"
+PYTHON = sys.executable
 #: For what happens in milliseconds unless the machine is busy.
 PATIENCE_S = 120
 
@@ -52,9 +53,17 @@ def document(name: str, body: bytes = b"") -> Fetched:
 
 
 @pytest.fixture
-async def pool() -> AsyncIterator[ParserPool]:
+async def pool(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ParserPool]:
+    """A pool whose processes are forked."""
+    monkeypatch.setattr(sys, "executable", str(forking_python()))
     async with ParserPool(OPTIONS) as made:
         yield made
+
+
+@pytest.fixture
+def started(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes of the pool are started, not forked: SIGSTOP does not reach a forked one."""
+    monkeypatch.setattr(sys, "executable", PYTHON)
 
 
 def children(states: str = "RSDT") -> set[int]:
@@ -77,9 +86,10 @@ async def until(holds: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def in_each_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """A function that has every parser process run a program before it starts."""
+    """A function that has every parser process run a program before it starts. No process is forked."""
 
     def run(program: str) -> None:
+        monkeypatch.setattr(sys, "executable", PYTHON)
         (tmp_path / "sitecustomize.py").write_text(program)
         monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
 
@@ -279,6 +289,7 @@ async def test_a_slow_page_that_is_read_in_the_end_has_its_facts(
     assert pool._queue.kind("slow.example") is Kind.SLOW
 
 
+@pytest.mark.usefixtures("started")
 async def test_a_process_that_is_killed_costs_no_page(pool: ParserPool) -> None:
     before = children()
     await pool.read(document("first"))
@@ -508,6 +519,7 @@ async def test_a_process_that_does_not_answer_is_killed(
     assert (await pool.read(document("next"))).title == "next"
 
 
+@pytest.mark.usefixtures("started")
 async def test_a_process_is_not_killed_after_one_look_without_progress(pool: ParserPool) -> None:
     before = children()
     await pool.read(document("first"))
