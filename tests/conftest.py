@@ -39,10 +39,10 @@ gc.set_threshold(100_000, 50, 50)
 
 #: How much memory a process of pytest needs, with the commands that its tests start, in bytes.
 _PROCESS_BYTES = 700 << 20
-#: The longest files, and the folders of long ones. They come first, so that no process begins a long file when the
-#: others end.
+#: The files with the longest tests, and the folders of long ones. They come first, so that no process begins a long
+#: test when the others end.
 _LONG_FIRST = (
-    *("e2e/test_workers.py", "e2e/test_sample.py", "e2e/test_cli.py"),
+    *("e2e/test_hostile_web.py", "e2e/test_workers.py", "e2e/test_sample.py", "e2e/test_cli.py"),
     *("world", "simulation/test_shares.py"),
     *("e2e", "simulation", "differential", "property", "contract", "unit/sampling", "unit/engine"),
 )
@@ -71,7 +71,7 @@ def _free_bytes() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the files by the time that they or those of their folder take; the tests of a file stay together."""
+    """Sort the files by the time that they or those of their folder take; the tests of a file follow one another."""
     places = {Path(__file__).parent / path: place for place, path in enumerate(_LONG_FIRST)}
     last = len(places)
 

@@ -694,7 +694,8 @@ def alone(mutation: Mutation, known: Map, trees: SimpleQueue[Tree], budget_s: fl
                 break
     finally:
         trees.put(tree)
-    print(f"{mutation.place} {mutation.what}: {result.killer or 'not killed yet'}", flush=True)
+    outcome = result.killer or f"passed {len(affordable)} of {len(tests)} tests that execute it"
+    print(f"{mutation.place} {mutation.what}: {outcome}", flush=True)
     return result
 
 

@@ -13,8 +13,8 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
-from crawler.cli.csv_cells import unprotected
 from crawler.errors import Argument, UsageError
+from crawler.export.csv_cells import unprotected
 from crawler.formatting import many
 from crawler.frontier.sample_design import Listed, Method, Sampler, SitesBy, draw_stratified
 

@@ -9,9 +9,9 @@ import math
 from collections.abc import AsyncIterator, Callable
 from typing import Any, BinaryIO
 
-from crawler.cli.csv_cells import protected
 from crawler.clock import exact_time
 from crawler.errors import require
+from crawler.export.csv_cells import protected
 from crawler.export.detected_language import CLASSIFIED_CHARS, LanguageDetector
 from crawler.export.job import SQL, Job
 from crawler.export.main_text import as_text, chunks
@@ -175,7 +175,7 @@ def cell(value: Any, kind: ColumnType) -> Any:
     """A cell of CSV.
 
     A time is written in ISO 8601, and left out if it has no date (a site may state any time). Other numbers stay
-    numbers. A text that a spreadsheet would execute is :func:`~crawler.cli.csv_cells.protected`.
+    numbers. A text that a spreadsheet would execute is :func:`~crawler.export.csv_cells.protected`.
     """
     if kind is ColumnType.TIME and value is not None:
         return exact_time(value)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import crawler
-from crawler.api import OpenCrawl, _Run
+from crawler.api.open_crawl import OpenCrawl, _Run
 from crawler.demo.pages import Asked, Page
 from crawler.errors import ConfigError, CrawlerError, SeedError, StoreError, StoreInUse, UsageError
 from crawler.settings.loading import load_file

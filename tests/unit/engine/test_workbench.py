@@ -226,6 +226,24 @@ def test_while_no_slot_is_free_one_request_waits_for_each_address() -> None:
     assert bench.woken(NOW) == [other]
 
 
+def test_a_turn_at_an_address_holds_in_another_process() -> None:
+    """Workers that share a store claim each other's groups: the reason for the wait says that a group had to wait."""
+    one, other = (Bench(PolitenessSettings(delay_s=1.0), 64) for _ in range(2))
+    for bench in (one, other):
+        for n in range(20):
+            bench.asked(f"n{n}.d{n}.test", SHARED)
+    _, reply = one.asked("late.test", SHARED)
+    assert isinstance(reply, GiveBack)
+    pace = one.leave("late.test")
+    assert isinstance(other.asked("new.test", SHARED, reply.until)[1], GiveBack), "others have booked before"
+    other.enter("late.test", pace)
+    asked = other.open("late.test", "late.test")
+    assert other.ask(asked, reply.until, None) == LookUp()
+    late = other.looked_up(asked, reply.until, in_time=False)
+    assert late == GiveBack(reply.until + 4, WaitReason(WaitCode.ADDRESS, SHARED)), "a slow look-up leaves it the turn"
+    assert other.ask(asked, late.until, SHARED) in (Go(), Wait())
+
+
 def test_bookings_of_one_domain_leave_every_second_turn_to_another() -> None:
     bench = Bench(PolitenessSettings(delay_s=1.0), 64)
     for name in ("x.test", "y.test"):

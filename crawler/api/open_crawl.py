@@ -1,4 +1,4 @@
-"""The Python API: ``crawler.open``, then ``crawl.run``. README.md has an example, and docs/python.md describes it."""
+"""``crawler.open``, and the crawl that it returns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from types import AsyncGeneratorType, TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, TypeVar, Unpack
 from weakref import ref
 
-from crawler import validation as arguments
+from crawler.api import arguments
+from crawler.api.arguments import RunLimits
 from crawler.clock import SystemClock
 from crawler.engine.crawl import Crawl
 from crawler.engine.hooks import Hooks
@@ -30,7 +31,6 @@ from crawler.store.location import is_url, store_name
 from crawler.store.named_rows import Parameters
 from crawler.store.statements import UserSql
 from crawler.stored_pages import Page, PageLink, page_of, stored_links, stored_pages
-from crawler.validation import RunLimits
 
 if TYPE_CHECKING:
     from crawler.audit.run_audit import AuditResult
