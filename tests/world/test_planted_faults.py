@@ -160,7 +160,7 @@ PLANTS: dict[Plant, str] = {
     verdict_ignored: "robots.txt forbids this",
     expiry_ignored: "had expired",
     two_at_once: "two requests at once",
-    outcome_dropped: "lost|ended as|requested again",
+    outcome_dropped: "lost|ended as|requested again|turns in a circle|does not end",
     request_lost: "are logged",
     offers_lost: "lost|ended as",
     pause_lost_in_a_crash: "cut short",
