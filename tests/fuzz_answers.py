@@ -389,8 +389,7 @@ class Judge:
 
 def _meaning(result: FetchResult) -> tuple[object, ...]:
     body = result.body if isinstance(result, Fetched) else None
-    # A server that goes on behind its answer may be cut off at any octet of that.
-    error = (result.kind, result.detail) if isinstance(result, Failed) else None
+    error = result.kind if isinstance(result, Failed) else None  # its words depend on what the parser has seen
     return type(result), result.status, result.headers, error, body
 
 

@@ -103,6 +103,9 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
 }
 
 
+_GIVEN_ALONE = re.compile(r"\sFROM given\([^()]*\)\s+(?=WHERE\b)")
+_COLUMN_OF_GIVEN = re.compile(r"\bt\.(\w+)")
+
 #: As above, for tables. ``own_number()`` is a key that the database makes, ``lasting_number()`` one that it never uses
 #: again, and ``room(80)`` leaves a part of each page (80 percent) to new versions of its rows.
 _FUNCTIONS_OF_TABLES = {
@@ -154,7 +157,20 @@ def load_queries(dialect: str = "sqlite") -> Mapping[str, str]:
     """The named statements for ``sqlite`` or ``postgres``, without their comments."""
     of_both, own = (load_statements(f"crawler.store.{folder}") for folder in ("sql", dialect))
     functions = _FUNCTIONS_OF_STATEMENTS[dialect]
-    return {name: render_calls(render_keys(sql), functions) for name, sql in {**of_both, **own}.items()}
+    statements = {**of_both, **own}
+    if dialect == "sqlite":
+        statements = {name: _without_given(sql) for name, sql in statements.items()}
+    return {name: render_calls(render_keys(sql), functions) for name, sql in statements.items()}
+
+
+def _without_given(sql: str) -> str:
+    """An update from ``given`` alone, with the parameters in its place.
+
+    SQLite would make a table of the one row first, which takes half as long as the update.
+    """
+    if not sql.startswith("UPDATE") or _GIVEN_ALONE.search(sql) is None:
+        return sql
+    return _COLUMN_OF_GIVEN.sub(r":\1", _GIVEN_ALONE.sub("\n", sql))
 
 
 def migration(dialect: str, version: int) -> str:

@@ -414,6 +414,17 @@ def test_look_ups_of_one_domain_leave_some_to_others() -> None:
     assert bench.asked("good.test", None)[1] == LookUp()
 
 
+def test_a_slot_for_a_look_up_goes_back_if_the_address_is_known_by_then() -> None:
+    bench = Bench(PolitenessSettings(), 64)
+    under_way = [bench.asked(f"n{n}.slow.test", None)[0] for n in range(64)]
+    waiting, reply = bench.asked("late.slow.test", None)
+    assert reply == Wait()
+    bench.looked_up(under_way[0], NOW, in_time=True)
+    assert bench.woken(NOW) == [waiting]
+    assert bench.ask(waiting, NOW, "") == Go()
+    assert bench.asked("next.slow.test", None)[1] == LookUp()
+
+
 def test_a_cancelled_request_leaves_nothing_behind() -> None:
     bench = Bench(PolitenessSettings(), 1)
     holder, _ = bench.asked("a.test")

@@ -10,7 +10,7 @@ import pytest
 from crawler.errors import ConfigError
 from crawler.frontier.politeness import GroupBy, Pace, PauseFacts, PolitenessSettings, after_answer
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
-from crawler.frontier.site_settings import SiteRule, rule_for
+from crawler.frontier.site_settings import SITES, SiteRule, rule_for
 from crawler.settings.keys import KEYS
 from crawler.settings.loading import load_file, settings_from
 from crawler.settings.settings import Settings
@@ -72,6 +72,12 @@ def test_tables_are_read_written_and_stored(tmp_path: Path) -> None:
     assert load_file(Settings(), file) == settings
 
 
+@pytest.mark.parametrize("stated", [{"delay": 5}, {"hours": "22-06 UTC"}, {"depth": 0}])
+def test_each_setting_may_stand_alone(stated: dict[str, object]) -> None:
+    (rule,) = SITES.read({"shop.example": stated})
+    assert rule.stated == stated
+
+
 @pytest.mark.parametrize(
     ("table", "told"),
     [
@@ -81,6 +87,7 @@ def test_tables_are_read_written_and_stored(tmp_path: Path) -> None:
         ({"http://a.b/": {"delay": 1}}, "no host or domain"),
         ({"a.b": {"delay": -1}}, "0 or more"),
         ({"a.b": {"hours": "*.c=22-06 UTC"}}, "write HH-HH ZONE"),
+        ({"a.b": {"hours": "*=22-06 UTC"}}, "write HH-HH ZONE"),
         (3, "must be tables"),
     ],
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 
-from rich.table import Table
-
 from crawler.cli.console import PrintableConsole
+from crawler.cli.layout import Align, table
 from crawler.formatting import many, size
 from crawler.frontier.sample_design import amount_of
 from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS, Estimate
@@ -19,33 +19,30 @@ def render(survey: Survey, console: PrintableConsole) -> None:
     for line in describe_survey(survey):
         console.print(line, soft_wrap=True)
     has_missing = any(figure.estimate.missing for figure in survey.figures)
-    table = _table("estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ()))
+    rows = []
     for figure in survey.figures:
         made, unit = figure.estimate, figure.unit
         missing = (f"{made.missing:,}", bounds(made, unit)) if has_missing else ()
-        table.add_row(
-            figure.what, shown(made.value, unit), interval(made, unit), f"{made.units:,}", *missing, figure.among
+        rows.append(
+            (figure.what, shown(made.value, unit), interval(made, unit), f"{made.units:,}", *missing, figure.among)
         )
-    console.print(table)
+    _print(rows, console, "estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ()))
     if any(figure.total for figure in survey.figures):
         console.print(f"\n{describe_totals(survey)}", soft_wrap=True)
-        table = _table("total", "95 % interval", *(("bounds",) if has_missing else ()))
+        rows = []
         for figure in survey.figures:
             if figure.total is not None:
                 made, unit = figure.total, figure.unit_of_total
                 worst = (bounds(made, unit),) if has_missing else ()
-                table.add_row(figure.what_of_total, shown(made.value, unit), interval(made, unit), *worst, figure.among)
-        console.print(table)
+                rows.append((figure.what_of_total, shown(made.value, unit), interval(made, unit), *worst, figure.among))
+        _print(rows, console, "total", "95 % interval", *(("bounds",) if has_missing else ()))
     for line in doubts(survey):
         console.print(line, soft_wrap=True)
 
 
-def _table(*numbers: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for name in ("", *numbers):
-        table.add_column(name, justify="right" if name else "left", no_wrap=True)
-    table.add_column("among", overflow="fold")
-    return table
+def _print(rows: Sequence[Sequence[str]], console: PrintableConsole, *numbers: str) -> None:
+    columns: dict[str, Align] = {"": "left", **dict.fromkeys(numbers, "right"), "among": "fold"}
+    console.print(table(columns, rows))
 
 
 def describe_totals(survey: Survey) -> str:

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.table import Table
 from rich.text import Text
 
-from crawler.audit.appendix import AppendixCheck
 from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.audit.run_audit import AuditResult
 from crawler.audit.totals import unsent_sentence
 from crawler.cli.console import PrintableConsole
+from crawler.cli.layout import table
 from crawler.formatting import many
-
-MAX_FAULTS = 20
-
-
-def render_appendix(checks: Sequence[AppendixCheck], digest: str, console: PrintableConsole) -> None:
-    """Print what the checks of a data appendix found, for people."""
-    for check in checks:
-        style = "bold red" if check.faults else "green"
-        console.print(Text(f"{'fault' if check.faults else 'ok':5} {check.title} ({check.judged})", style=style))
-        for fault in check.faults[:MAX_FAULTS]:
-            console.print(f"      {fault}", soft_wrap=True)
-        if (more := len(check.faults) - MAX_FAULTS) > 0:
-            console.print(f"      … and {many(more, 'more fault')}")
-    console.print(f"SHA-256 of SHA256SUMS: {digest}", soft_wrap=True)
 
 
 def render(result: AuditResult, console: PrintableConsole, registered: str = "") -> None:
@@ -35,14 +18,18 @@ def render(result: AuditResult, console: PrintableConsole, registered: str = "")
     totals = result.totals
     if not totals.requests:
         console.print("The log is empty: no request was ever sent, and there is nothing to judge.")
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("check", overflow="fold")
-    for name in ("judged", "violations"):
-        table.add_column(name, justify="right")
-    for check, count in result.counts.items():
-        style = "bold red" if count.violations else "green" if count.judged else "dim"
-        table.add_row(TITLES[check], f"{count.judged:,}", Text(f"{count.violations:,}", style=style))
-    console.print(table)
+    rows = [
+        (
+            TITLES[check],
+            f"{count.judged:,}",
+            Text(
+                f"{count.violations:,}",
+                style="bold red" if count.violations else "green" if count.judged else "dim",
+            ),
+        )
+        for check, count in result.counts.items()
+    ]
+    console.print(table({"check": "fold", "judged": "right", "violations": "right"}, rows))
     for violation in result.violations:
         console.print(Text(f"{violation.check}: {violation.url or 'the log'}", style="bold red"))
         for label, fact in evidence(violation):

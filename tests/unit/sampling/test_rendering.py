@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from crawler.sampling.estimators import Estimate
+from crawler.sampling.rendering import interval, shown
 from crawler.sampling.survey import Unit
-from crawler.sampling.terminal import interval, shown
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crawler.export.optional_libraries import load
-from crawler.export.tables import arrow_column, arrow_type, cell
+from crawler.export.tables import arrow_column, arrow_type, cell, load_arrow
 from crawler.export.views import VIEWS, Column, ColumnType, columns_of
 
 _ROWS_PER_BATCH = 5_000
@@ -130,7 +129,7 @@ async def write_table(folder: Path, table: Table, rows: AsyncIterable[Sequence[A
 
     A cell of CSV is protected against spreadsheets as in :func:`crawler.export.tables.write_csv`.
     """
-    pa, pq = load("pyarrow"), load("pyarrow.parquet")
+    pa, pq = load_arrow()
     kinds = [column.type for column in table.columns.values()]
     schema = pa.schema([(name, arrow_type(pa, column.type)) for name, column in table.columns.items()])
     count, batch = 0, list[Sequence[Any]]()
