@@ -34,7 +34,7 @@ class FoundLink(NamedTuple):
 class Hooks:
     """``follow`` says whether to follow a link, ``keep`` whether to keep the page of an outcome.
 
-    Both may be ``async``. ``headers`` are sent with every request. An exception of one of the functions is told as a
+    Both may be ``async``. ``headers`` are sent with every request. An exception of one of the functions is shown as a
     :class:`HookError`.
     """
 

@@ -15,7 +15,6 @@ import msgspec
 
 from crawler.clock import Clock
 from crawler.engine import operator_log
-from crawler.engine.claim_capacity import HOLD_S
 from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.gate import Blocked, FetchPermit, Gate, GivenBack, Unsent
 from crawler.engine.main_sites import MainSites
@@ -223,7 +222,7 @@ class RobotsCache:
             return allowed
         if (known := await self._known(url, ())) is not None:
             return known
-        if self._gate.wait_s(group) > HOLD_S:
+        if self._gate.pauses_long(group):
             return None
         permit = FetchPermit.under(site, group, site.copy, rules, allowed, for_site_id=waits[0].site_id)
         return await self._gate.send(self._request(url, None), permit)
@@ -291,7 +290,7 @@ class RobotsCache:
                 return ObtainedCopy(copy, answer, answer.url)
             if place.site == site.name and inquiry.group is not None:
                 pace = self._gate.pace(inquiry.group)
-                if pace.waits_for.code in _ASKED_FOR and self._gate.wait_s(inquiry.group) > HOLD_S:
+                if pace.waits_for.code in _ASKED_FOR and self._gate.pauses_long(inquiry.group):
                     why = f"{site.name} gets no request now: its pause lasts because of {pace.waits_for}"
                     return self._unanswered(inquiry, why, pace.next_at, answer)
                 answer = await self._send(inquiry)
@@ -419,7 +418,7 @@ class RobotsCache:
             early_s = 2 * HORIZON_S  # a site may be claimed that long before its time
             not_before = 0.0 if crawl_delay_s is None else self._clock.now() + crawl_delay_s + early_s
         else:
-            self._gate.heed_crawl_delay(group, site.id, answer, crawl_delay_s)
+            self._gate.apply_crawl_delay(group, site.id, answer, crawl_delay_s)
             not_before = self._gate.pace(group).next_at
         if operator_log.tells_of_sites():
             before = None if site.copy is None else await self._rules_cache.rules(site.name, site.copy)

@@ -95,7 +95,7 @@ class FetchSettings:
     unverified: tuple[str, ...] = ()  # patterns of hosts whose certificates are not verified
     loopback_only: bool = False
     concurrency: int = 64  # requests in flight in all
-    headers: tuple[tuple[str, str], ...] = ()  # sent with every request; see :func:`crawler.validation.headers`
+    headers: tuple[tuple[str, str], ...] = ()  # sent with every request; see :func:`crawler.api.arguments.headers`
     keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
 
 
@@ -176,9 +176,11 @@ class HttpFetcher:
         )
 
     async def __aenter__(self) -> Self:
-        self._resolver = Resolver(self._settings.resolve, self._settings.total_timeout_s)
         files = share(available(), self._settings.concurrency + self._memory.most_waiting, MOST_IDLE)
         self._idle = IdleConnections(asyncio.get_running_loop(), files.idle)
+        self._resolver = Resolver(
+            self._settings.resolve, self._settings.total_timeout_s, make_room=self._idle.close_least_useful
+        )
         connector = Connector(
             RecordedConnection if self._settings.keep_exchanges else Connection,
             self._before_connecting,
@@ -438,7 +440,7 @@ class HttpFetcher:
         """
         if content.is_eof() and content.total_bytes <= LARGE_OCTETS:  # nothing to wait for
             body = content.read_nowait()
-            return [body], len(body)
+            return [body] if body else [], len(body)
         pieces: list[bytes] = []
         size, holds = 0, False
         async with transfer.in_time():

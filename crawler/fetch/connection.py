@@ -302,11 +302,16 @@ class Connection(ResponseHandler):
             super()._on_read_timeout()
 
     def set_exception(self, exc: BaseException, exc_cause: BaseException = aiohttp.helpers._EXC_SENTINEL) -> None:
-        """End the request with ``exc``, in its body too: the library would let the reader of the body wait."""
+        """End the request with ``exc``, in its body too: the library would let the reader of the body wait.
+
+        The library wakes the reader at the end of a chunk. The reader then waits again without a look at the exception,
+        so it is told once more when it does.
+        """
         super().set_exception(exc, exc_cause)
         body, self._payload = self._answer, None  # so ``connection_lost`` does not replace the exception
         if body is not None and not body.is_eof() and body.exception() is None:
             body.set_exception(exc, exc_cause)
+            self._loop.call_soon(body.set_exception, exc, exc_cause)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End the request if its answer is not complete, and break the cycles of references.

@@ -233,7 +233,9 @@ async def test_offers_go_into_the_groups_of_the_crawl_that_left_them(
     claim = next(claim for claim in claims if claim.group == "a.test")
     stop("_store_urls")
     with pytest.raises(StoreError):
-        await store.commit(CommitBatch(NOW, ClaimLimits(0), [fetched(claim.urls[0], ["http://b.site.example/"])]))
+        await store.commit(
+            CommitBatch(NOW, ClaimLimits(0), outcomes=[fetched(claim.urls[0], ["http://b.site.example/"])])
+        )
     stop("")
     other = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.HOST), read_only=how == "copied")
     if how == "joined":

@@ -24,7 +24,7 @@ async def full(*arguments: object, **options: object) -> None:
 
 
 STEPS = [
-    pytest.param(execution, "told_of_first_matches", broken, id="what is told"),
+    pytest.param(execution, "describe_first_matches", broken, id="what is told"),
     pytest.param(SqliteStore, "counts", full, id="the counts"),
     pytest.param(ParserPool, "__aexit__", broken, id="the parser processes"),
     pytest.param(SqliteStore, "leave", full, id="the store"),

@@ -11,6 +11,7 @@ import pytest
 
 from crawler.demo.pages import Asked, Fault, Page, first, plain, redirect, unavailable
 from crawler.store.bodies import decompress
+from crawler.version import VERSION
 from tests import judge
 from tests.command import HASTY, LOOPBACK, here
 from tests.web import LoopbackWeb, random_web
@@ -65,7 +66,7 @@ def crawl(loopback: LoopbackWeb, tmp_path: Path) -> Crawl:
         seeds = [loopback.url(host) for host in hosts]
         ended = here("run", *seeds, "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db", *options)
         assert ended.code == code, ended
-        judged = manners or judge.Manners(DELAY_S, agent="PoliteCrawler/0.1.0")
+        judged = manners or judge.Manners(DELAY_S, agent=f"PoliteCrawler/{VERSION}")
         assert [str(found) for found in judge.violations(loopback.log, judged)] == []
         return Crawled(loopback, tmp_path / "c.db")
 
@@ -398,7 +399,7 @@ def test_who_asks_is_told(loopback: LoopbackWeb, crawl: Crawl) -> None:
         return Page("<title>hello</title>")
 
     loopback.sites["a.test"] = {"*": note}
-    manners = judge.Manners(DELAY_S, agent="FigTree/0.1.0 (+mailto:crawl@example.org)")
+    manners = judge.Manners(DELAY_S, agent=f"FigTree/{VERSION} (+mailto:crawl@example.org)")
     crawl("a.test", options=("--contact", "crawl@example.org", "--agent", "FigTree"), manners=manners)
     assert len(heads) == 2
     assert all(head["from"] == "crawl@example.org" for head in heads)

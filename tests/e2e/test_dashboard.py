@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from crawler.demo.pages import Page, plain
 from crawler.frontier.operator import BLOCKED
@@ -193,7 +192,7 @@ def test_a_block_lasts_over_kill_9_and_is_lifted_without_loss(
     url = select(db, "SELECT url FROM urls WHERE site = ? AND reason = ? LIMIT 1", name, BLOCKED.sentence)[0][0]
     status, text, _ = dashboard.ask(f"/why?url={quote(url)}")
     assert status == 200
-    assert ["state", f"excluded: {BLOCKED}"] in json.loads(text)["told"]
+    assert ["state", f"excluded: {BLOCKED}"] in json.loads(text)["rows"]
     assert BLOCKED.sentence in here("why", url, "--db", db).out
     crawling.kill()
     crawling.communicate()
@@ -217,6 +216,8 @@ def test_metrics_are_what_the_store_holds(db: Path, crawling: Crawling, dashboar
     crawling.communicate()
 
     def metrics() -> dict[tuple[str, ...], float]:
+        from prometheus_client.parser import text_string_to_metric_families
+
         status, text, answer = dashboard.ask("/metrics")
         assert (status, answer.getheader("Content-Type")) == (200, "text/plain; version=0.0.4; charset=utf-8")
         families = text_string_to_metric_families(text)
@@ -427,7 +428,7 @@ def team(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """It lasts for minutes; the last test of it stops it."""
     folder = tmp_path_factory.mktemp("team")
     (folder / "c.toml").write_text(HASTY.replace("delay = 0.05", "delay = 0.5"))
-    db = postgres.make_database()
+    db = postgres.make_store()
     sites = {"a.test": long_site(), "b.test": long_site()}
     with LoopbackWeb(sites) as web, pytest.MonkeyPatch.context() as patched:
         patched.setenv("PGPASSWORD", "hush")
@@ -516,7 +517,7 @@ def test_the_crawl_is_steered_by_clicks(web: LoopbackWeb, db: Path, crawling: Cr
         expect(page.locator("#sites tr")).to_have_count(2, timeout=120_000)
         page.get_by_label("Why this URL?").fill(web.url("a.test", "/7"))
         named(page, "Explain").click()
-        expect(page.locator("#told")).to_contain_text("forbidden by line 2")
+        expect(page.locator("#answer")).to_contain_text("forbidden by line 2")
         named(page, "Stop").click()
         expect(state).to_have_text("ended", timeout=120_000)
         assert wrong == []
@@ -565,10 +566,10 @@ def shown(page: BrowserPage, stranger: LoopbackWeb) -> None:
     page.get_by_label("Search the pages").fill("needle")
     named(page, "Search").click()
     page.locator("#found li button").first.click()
-    expect(page.locator("#told .error")).to_contain_text("not a URL")  # its site is called by no name that there can be
+    expect(page.locator("#answer .error")).to_contain_text("not a URL")  # no such name can exist
     page.get_by_label("Why this URL?").fill(stranger.url("one.test", f"/{hostile(stranger.port)}"))
     named(page, "Explain").click()
-    expect(page.locator("#told dt").first).to_be_visible()
+    expect(page.locator("#answer dt").first).to_be_visible()
 
 
 @in_chromium

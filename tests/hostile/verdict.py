@@ -79,7 +79,7 @@ def judged(
         titles = dict(store.execute("SELECT url, title FROM pages"))
         for one in (*hostile, *healthy):
             hits = [hit for host, found in by_host.items() if _belongs(host, one) for hit in found]
-            verdict.wrong[one.name] = [*_wrong_ends(urls, titles, one, crawled.port), *_wrong_requests(one, hits)]
+            verdict.wrong[one.name] = [*wrong_ends(urls, titles, one, crawled.port), *_wrong_requests(one, hits)]
         verdict.whole["the run"] = list(_run(crawled, store, verdict, ends))
         unread = {one.host for one in hostile if one.at_accept is not None}
         verdict.whole["the servers' log and the store's"] = list(_log(store, crawled, unread))
@@ -100,7 +100,7 @@ def _belongs(host: str, one: Behaviour) -> bool:
     return name == one.host or name.endswith(f".{one.host}")
 
 
-def _wrong_ends(
+def wrong_ends(
     urls: Mapping[str, tuple[str, str, str]], titles: Mapping[str, str | None], one: Behaviour, port: int
 ) -> Iterator[str]:
     for path, end in one.ends.items():

@@ -17,7 +17,9 @@ from crawler.store.keys import render_keys
 from crawler.store.statements import Queries, load_statements, read_sql, render_calls
 
 #: The version of the schema, ``PRAGMA user_version`` on SQLite and the table ``store_version`` on PostgreSQL.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+#: The schema of version 0.2.0, the oldest that :func:`migration` brings to :data:`SCHEMA_VERSION`.
+OLDEST_SCHEMA = 2
 
 #: 1 for the error kind of a request that was sent, and for none; 0 for one that had no address to connect to.
 _WAS_SENT = "CASE WHEN {0} IN (" + ", ".join(f"'{kind}'" for kind in sorted(UNSENT_KINDS)) + ") THEN 0 ELSE 1 END"
@@ -127,18 +129,27 @@ _WORDS_OF_POSTGRES = {
     "BLOB": "bytea",
     "WITHOUT ROWID": "",
 }
+#: A part of a migration for one database.
+_ONLY = re.compile(r"^-- (sqlite|postgres) only\n(.*?)^-- both\n", re.MULTILINE | re.DOTALL)
 _COMMENT_OR_WORD = re.compile(rf"--[^\n]*|\b({'|'.join(_WORDS_OF_POSTGRES)})\b")
 
 
 @cache
 def schema(dialect: str) -> str:
     """The statements that make an empty store, for ``sqlite`` or ``postgres``: its tables and the common views."""
-    tables, views = read_sql("crawler.store.sql", "schema.sql"), read_sql("crawler.store.sql", "views.sql")
+    own = render_keys(read_sql(f"crawler.store.{dialect}", "schema.sql"))
+    return f"{_tables(read_sql('crawler.store.sql', 'schema.sql'), dialect)}\n{own}\n{_views(dialect)}"
+
+
+def _tables(sql: str, dialect: str) -> str:
+    """Definitions of tables that stand once for both databases, as ``dialect`` spells them."""
     if dialect == "postgres":
-        tables = _COMMENT_OR_WORD.sub(lambda found: _WORDS_OF_POSTGRES.get(found[1], found[0]), tables)
-    of_both = render_calls(tables, _FUNCTIONS_OF_TABLES[dialect])
-    own = read_sql(f"crawler.store.{dialect}", "schema.sql")
-    return render_keys(f"{of_both}\n{own}\n{render_calls(views, _FUNCTIONS_OF_VIEWS[dialect])}")
+        sql = _COMMENT_OR_WORD.sub(lambda found: _WORDS_OF_POSTGRES.get(found[1], found[0]), sql)
+    return render_keys(render_calls(sql, _FUNCTIONS_OF_TABLES[dialect]))
+
+
+def _views(dialect: str) -> str:
+    return render_keys(render_calls(read_sql("crawler.store.sql", "views.sql"), _FUNCTIONS_OF_VIEWS[dialect]))
 
 
 @cache
@@ -162,23 +173,45 @@ def _without_given(sql: str) -> str:
     return _COLUMN_OF_GIVEN.sub(r":\1", _GIVEN_ALONE.sub("\n", sql))
 
 
-def has_store(name: str, tables: Collection[str], version: int) -> bool:
-    """Whether a database with these tables and views holds a store; False for an empty database.
+def migration(dialect: str, version: int) -> str:
+    """The statements that bring the tables of a store from schema ``version`` to :data:`SCHEMA_VERSION`.
+
+    ``migrations/NNNN.sql`` brings schema NNNN - 1 to NNNN. It is written as ``schema.sql`` is, one text for both
+    databases. A block between ``-- sqlite only`` or ``-- postgres only`` and ``-- both`` is for one of them.
+
+    The statements end with the views. The caller drops the old views before, and stores the new version, in one
+    transaction.
+    """
+    steps = [
+        read_sql("crawler.store.sql", f"migrations/{step:04}.sql") for step in range(version + 1, SCHEMA_VERSION + 1)
+    ]
+    own = [_ONLY.sub(lambda block: block[2] if block[1] == dialect else "", step) for step in steps]
+    return "\n".join([*(_tables(sql, dialect) for sql in own), _views(dialect)])
+
+
+def version_in(name: str, tables: Collection[str], version: int) -> int | None:
+    """The version of the schema of the store in a database with these tables and views; None for an empty database.
 
     ``name`` names the database in messages. Raises :class:`crawler.errors.UsageError` for a database with other
-    tables, and :class:`crawler.errors.StoreVersionError` for a store with another schema.
+    tables, and :class:`crawler.errors.StoreVersionError` for a store that this version can neither use nor migrate.
     """
     if not tables:
-        return False
+        return None
     if "politeness_group" not in tables:
         raise UsageError(f"{name}: a database with other tables, no crawl store; choose another ", Setting("store.db"))
-    if version != SCHEMA_VERSION or "runs" not in tables:
+    if version > SCHEMA_VERSION or "runs" not in tables:
         raise StoreVersionError(
             f"{name}: written by another version of the crawler (schema {version}, this version uses "
             f"{SCHEMA_VERSION}); use that version, or choose another ",
             Setting("store.db"),
         )
-    return True
+    if version < OLDEST_SCHEMA:
+        raise StoreVersionError(
+            f"{name}: written by a version of the crawler before 0.2.0 (schema {version}), which this version cannot "
+            "read; to carry the URLs over, export the view urls with that version, and give them as seeds of another ",
+            Setting("store.db"),
+        )
+    return version
 
 
 async def require_whole(read: Queries, name: str) -> None:

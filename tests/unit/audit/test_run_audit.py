@@ -19,8 +19,8 @@ from rich.console import Console
 from crawler.audit import log_reader
 from crawler.audit.checks import Check
 from crawler.audit.document import document, write_report
+from crawler.audit.rendering import render
 from crawler.audit.run_audit import AuditResult, run_audit
-from crawler.audit.terminal import render
 from crawler.errors import UsageError
 from crawler.model import Preference
 from crawler.settings.keys import KEYS
@@ -466,14 +466,18 @@ async def test_hours_of_a_time_zone_that_this_machine_does_not_know(doctored: Do
     )
 
 
-@pytest.mark.parametrize("key", [key.path for key in KEYS.values()])
-async def test_a_run_before_a_setting_existed_has_its_default(doctored: Doctored, key: str) -> None:
-    doctored.run(settings())
-    doctored.db.execute("UPDATE run SET settings = json_remove(settings, ?)", (f"$.{key}",))
+async def test_a_run_before_a_setting_existed_has_its_default(doctored: Doctored) -> None:
+    keys = [key.path for key in KEYS.values()]
+    for key in keys:
+        doctored.run(settings())
+        doctored.db.execute(
+            "UPDATE run SET settings = json_remove(settings, ?) WHERE id = (SELECT max(id) FROM run)", (f"$.{key}",)
+        )
     found = await audited(doctored)
     assert found.violation_count == 0
-    (run,) = found.runs
-    assert run.settings == (Settings() if key == "identity.contact" else settings())
+    assert len(found.runs) == len(keys)
+    for key, run in zip(keys, found.runs, strict=True):
+        assert run.settings == (Settings() if key == "identity.contact" else settings()), key
 
 
 async def test_the_hash_equals_that_of_its_document(doctored: Doctored, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import promql_parser
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 
 from crawler.dashboard.cached_figures import RequestTotals
 from crawler.dashboard.metrics import exposition
@@ -23,6 +22,7 @@ def look(**changes: Any) -> dict[str, Any]:
     run: dict[str, Any] = {"state": "running", "lag_s": 0.25, "memory_bytes": 70_000_001}
     run |= {"ended_code": None}
     run["look_ups"] = {"cached": [40, 0.0], "dns_timeout": [2, 15.5]}
+    run["vain_claims"] = 12
     return {
         "run": run,
         "at": 100.0,
@@ -50,6 +50,8 @@ def tally() -> RequestTotals:
 
 
 def samples(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
+    from prometheus_client.parser import text_string_to_metric_families
+
     read = {}
     for family in text_string_to_metric_families(text):
         assert family.documentation
@@ -71,6 +73,7 @@ def test_every_figure_reads_back_exactly() -> None:
         ("crawler_request_errors_total", ("timeout",)): 2,
         ("crawler_request_errors_total", ("http",)): 1,
         ("crawler_received_bytes_total", ()): 1 << 40,
+        ("crawler_claims_in_vain_total", ()): 12,
         ("crawler_name_lookups_total", ("cached",)): 40,
         ("crawler_name_lookups_total", ("dns_timeout",)): 2,
         ("crawler_name_lookup_seconds_total", ("cached",)): 0,

@@ -179,7 +179,7 @@ async def test_a_process_that_a_page_has_ended_does_not_keep_the_page(pool: Pars
 async def test_a_page_that_takes_too_much_memory_is_unread(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parser_pool, "MAX_CPU_S", 3600)
     facts = await pool.read(document("wide", b"<p>x" * 2_000_000))
-    assert facts.note == "not parsed: the parser needed more than 512 MB of memory"
+    assert facts.note == "not parsed: the parser needed more than 288 MB of memory"
     assert (await pool.read(document("next"))).title == "next"
 
 
@@ -502,7 +502,7 @@ async def test_a_process_that_does_not_answer_is_killed(
     for _ in range(3):
         await until(lambda: bool(children("T")))
         (parser,) = pool._parsers
-        parser._look(parser._progress, parser_pool._LOOKS_WITHOUT_PROGRESS)  # as the timer does, 20 s later
+        parser._check(parser._progress, parser_pool._CHECKS_WITHOUT_PROGRESS)  # as the timer does, 20 s later
         await until(parser.ended.done)
     assert (await read).note == "not parsed: the parser did not answer within 20 s"
     assert (await pool.read(document("next"))).title == "next"
@@ -516,9 +516,9 @@ async def test_a_process_is_not_killed_after_one_look_without_progress(pool: Par
     read = asyncio.create_task(pool.read(document("late")))
     await asyncio.sleep(0)
     (parser,) = pool._parsers
-    for looks in range(parser_pool._LOOKS_WITHOUT_PROGRESS):
+    for checks in range(parser_pool._CHECKS_WITHOUT_PROGRESS):
         parser._timer.cancel()
-        parser._look(parser._progress, looks)
+        parser._check(parser._progress, checks)
     os.kill(pid, signal.SIGCONT)
     assert (await read).title == "late"
     assert children() - before == {pid}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crawler.export import ExportProgress, export
+from crawler.export import ExportOptions, ExportProgress, export
 from crawler.frontier.decide import Outcome, Queued
 from crawler.model import Body
 from crawler.settings.loading import apply
@@ -92,7 +92,7 @@ def save(filled: Path) -> Exporter:
     async def save(format: str, out: Any, **options: Any) -> ExportProgress:
         store = await SqliteStore.open(filled, read_only=True)
         try:
-            return await export(store, format, out, now=NOW + 60, **options)
+            return await export(store, format, out, ExportOptions(**options), now=NOW + 60)
         finally:
             await store.close()
 

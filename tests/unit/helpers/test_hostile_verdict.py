@@ -71,7 +71,7 @@ def test_each_fault_is_told() -> None:
 )
 def test_the_end_of_a_url(row: tuple[str, str, str] | None, title: str | None, faults: int) -> None:
     url = ONE.url("/", PORT)
-    found = verdict._wrong_ends({} if row is None else {url: row}, {url: title}, ONE, PORT)
+    found = verdict.wrong_ends({} if row is None else {url: row}, {url: title}, ONE, PORT)
     assert len(list(found)) == faults
 
 

@@ -223,6 +223,13 @@ def test_304_renews_the_copy() -> None:
     assert (copy.failures, copy.failing_since, copy.retry_at, copy.note) == (0, None, None, "")
 
 
+def test_the_validators_that_a_304_does_not_repeat_remain() -> None:
+    before = meaning(fetched(headers=(("ETag", '"1"'), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT"))))
+    copy = meaning(NotModified(ASKED, NOW, NOW), previous=before)
+    assert (copy.etag, copy.last_modified) == (before.etag, before.last_modified)
+    assert None not in (copy.etag, copy.last_modified)
+
+
 def test_304_with_nothing_to_renew_defers() -> None:
     assert meaning(NotModified(ASKED, NOW, NOW)).action is RobotsAction.DEFER
     free = meaning(failed(404))
