@@ -22,13 +22,15 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import brotli
+import msgspec
 from backports import zstd
+from msgspec.structs import replace
 
 from crawler.cli.shared import run_async
 from crawler.clock import SystemClock
@@ -40,12 +42,13 @@ from crawler.engine.parser_pool import ReadingOptions, question_about
 from crawler.engine.parser_process import read_document
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.connection import Connection, current_transfer
+from crawler.fetch.decoding import decode_gzip
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import Failed, Fetched, FetchResult, Kind, PageFacts, Purpose, Reading, Request
-from crawler.reasons import ErrorKind
+from crawler.reasons import ErrorKind, RequestError
 from crawler.robots.response import RobotsSettings, interpret
 from crawler.store.rows import ClaimLimits, CommitBatch
 from crawler.store.sqlite.store import SqliteStore
@@ -401,14 +404,26 @@ def _check(outcome: Outcome, result: FetchResult) -> None:
     for offer in outcome.offers:
         assert canonicalise(offer.url) == offer.url, offer.url
     if outcome.page is not None and isinstance(result, Fetched):
-        facts, body = outcome.page.facts, result.body
+        facts, body = outcome.page.facts, _decoded(result)
         assert (facts.body_sha256, facts.body_bytes) == (sha256(body).digest(), len(body))
         assert outcome.page.body is None or outcome.page.body.decoded() == body
+
+
+def _decoded(answer: Fetched) -> bytes:
+    """The body of an answer that was read."""
+    if answer.gzipped is None or answer.unchecked is None:
+        return answer.body
+    decoded = decode_gzip(answer.gzipped, answer.unchecked)
+    assert not isinstance(decoded, RequestError), "it was read"
+    return decoded[0]
 
 
 def _require_storable(value: object) -> None:
     if isinstance(value, str):
         value.encode()
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            _require_storable(getattr(value, name))
     elif is_dataclass(value):
         for field in fields(value):
             _require_storable(getattr(value, field.name))
@@ -450,7 +465,7 @@ async def judged(seed: int, numbers: Sequence[int], folder: Path) -> list[str]:
                     except Exception as error:
                         wrong.append(f"case {number}: {error!r} for a {case.kind or 'robots.txt'} with {case.sent!r}")
                 released = [claim.group_id for claim in claims]
-                await store.commit(CommitBatch(time.time(), ClaimLimits(0, 0), outcomes, released=released))
+                await store.commit(CommitBatch(time.time(), ClaimLimits(0, 0), outcomes=outcomes, released=released))
     finally:
         await store.close()
     return wrong

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import asyncpg
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from crawler.clock import SystemClock, monotonic_s
 from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
@@ -187,7 +187,7 @@ async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(p
             links = [f"http://c.test/{number}/{n}" for n in range(30)]
             deep = fetched(claims[0].urls[0], links)
             near = fetched(claims[1].urls[0], reversed(links))
-            object.__setattr__(deep, "offers", tuple(msgspec.structs.replace(offer, depth=7) for offer in deep.offers))
+            deep = replace(deep, offers=tuple(replace(offer, depth=7) for offer in deep.offers))
             await asyncio.gather(
                 first.commit(CommitBatch(now, ClaimLimits(0), outcomes=[deep])),
                 second.commit(CommitBatch(now, ClaimLimits(0), outcomes=[near])),

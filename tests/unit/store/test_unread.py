@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gzip
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.model import Exchange, Fetched, TlsFacts
 from crawler.store.sql.unread import answer_of, unread_row
@@ -23,6 +23,7 @@ ANSWER = Fetched("http://a.test/", 10.0, 11.5, HEADERS, content_type="text/html"
     [
         ANSWER,
         replace(ANSWER, plain=None, gzipped=gzip.compress(PAGE)),
+        replace(ANSWER, plain=None, gzipped=gzip.compress(PAGE), unchecked=100),
         replace(ANSWER, tls=TLS, exchange=EXCHANGE),
         replace(ANSWER, status=206, truncated=True, address="192.0.2.1", wire_bytes=900),
     ],
