@@ -10,10 +10,11 @@ Any other exception is a bug (:func:`fault`). A failure of a *site* is never an 
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from crawler.terminal_text import shown
@@ -92,6 +93,14 @@ class UsageError(CrawlerError):
     """An option, a seed or a combination of them is wrong."""
 
     exit_code = 2
+
+
+def joined(errors: Sequence[UsageError]) -> UsageError:
+    """One error that tells all of ``errors``, a line each."""
+    if len(errors) == 1:
+        return errors[0]
+    parts = (("\n  ", *error.args) for error in errors)
+    return UsageError(f"{len(errors)} mistakes:", *chain.from_iterable(parts))
 
 
 class ConfigError(UsageError):

@@ -41,9 +41,6 @@ retries = 2
 """
 
 
-#: Modules that load numpy or an object store's client.
-_STARTING_THREADS = ("crawler.rank.", "crawler.sampling.", "crawler.store.s3_bodies")
-
 #: A command that a test started.
 Started = Forked | subprocess.Popen[str]
 
@@ -165,11 +162,11 @@ def forking_python() -> Path:
 
 @cache
 def _commands() -> ForkServer:
-    """Forks commands. It has loaded the crawler, without libraries that start threads."""
+    """Forks commands. It has loaded the crawler, and numpy without the threads that it would start."""
     paths = (path.relative_to(ROOT).with_suffix("") for path in (ROOT / "crawler").rglob("*.py"))
-    names = {".".join(path.parts).removesuffix(".__init__") for path in paths}
-    quiet = sorted(name for name in names if not name.startswith(_STARTING_THREADS))
-    server = ForkServer(["crawler.__main__", "crawler.run.worker"], _environment(), ["uvloop", *quiet], _parsers())
+    names = sorted({".".join(path.parts).removesuffix(".__init__") for path in paths})
+    environment = _environment() | {"OPENBLAS_NUM_THREADS": "1"}
+    server = ForkServer(["crawler.__main__", "crawler.run.worker"], environment, ["uvloop", *names], _parsers())
     atexit.register(server.close)
     return server
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 from hypothesis import settings
@@ -38,19 +39,13 @@ gc.set_threshold(100_000, 50, 50)
 
 #: How much memory a process of pytest needs, with the commands that its tests start, in bytes.
 _PROCESS_BYTES = 700 << 20
-#: The longest files, and the folders of long ones. They come first, so that no process begins a long file when the
-#: others end.
+#: The files with the longest tests, and the folders of long ones. They come first, so that no process begins a long
+#: test when the others end.
 _LONG_FIRST = (
-    *("e2e/test_workers.py", "e2e/test_sample.py", "e2e/test_cli.py"),
+    *("e2e/test_hostile_web.py", "e2e/test_workers.py", "e2e/test_sample.py", "e2e/test_cli.py"),
     *("world", "simulation/test_shares.py"),
     *("e2e", "simulation", "differential", "property", "contract", "unit/sampling", "unit/engine"),
 )
-
-
-@pytest.fixture(autouse=True)
-def same_hash_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the stores of a test the same key: URLs of a site that are equally near to a seed follow their hashes."""
-    monkeypatch.setattr("crawler.store.sql.offers.new_key", lambda: 0)
 
 
 @pytest.hookimpl(optionalhook=True)  # pytest also runs without pytest-xdist
@@ -76,7 +71,7 @@ def _free_bytes() -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the files by the time that they or those of their folder take; the tests of a file stay together."""
+    """Sort the files by the time that they or those of their folder take; the tests of a file follow one another."""
     places = {Path(__file__).parent / path: place for place, path in enumerate(_LONG_FIRST)}
     last = len(places)
 
@@ -91,6 +86,13 @@ def pytest_collection_finish() -> None:
     """Leave what collecting has made out of each later search for cycles."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def same_hash_key() -> Iterator[None]:
+    """Give the stores of all tests the same key: URLs of a site that are equally near to a seed follow their hashes."""
+    with mock.patch("crawler.store.sql.offers.new_key", return_value=0):
+        yield
 
 
 @pytest.fixture

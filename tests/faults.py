@@ -105,7 +105,7 @@ class Disturbed:
 def disturbed_crawl(kind: str, seed: int, web: LoopbackWeb, server: Cluster, folder: Path, most: int) -> Disturbed:
     """Run a crawl with up to ``most`` faults of a kind. One undisturbed crawl of the web serves all kinds."""
     chance = random.Random(f"{kind} {seed}")
-    seeds = kill.serve(web, seed, hosts=4, pages_per_host=40)
+    seeds = kill.serve(web, seed, hosts=4, pages_per_host=20 if most == 1 else 40)  # a fault, or four, in its midst
     folder.mkdir()
     (folder / "hasty.toml").write_text(_SETTINGS)
     options = ["run", *seeds, "--config", str(folder / "hasty.toml"), *LOOPBACK, "--db"]

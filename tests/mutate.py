@@ -53,7 +53,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("robots", "frontier", "engine", "store", "page", "sampling")
-QUICK = ("tests/unit", "tests/property", "tests/contract", "tests/simulation")
+QUICK = tuple(f"tests/{each}" for each in ("unit", "conformance", "property", "contract", "simulation"))
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", ".*_cache", "*.egg-info", "build")
 
 _PROCESSES = 2
@@ -567,6 +567,9 @@ if _HITS in os.environ:  # before the first module of the crawler is imported, b
     Path(os.environ[_SHARED]).write_bytes(bytes(1 << 16))
 
 
+_EXIT_CODE = pytest.StashKey[int]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Record what the tests execute, or bound the memory that a mutation takes."""
     if _HITS in os.environ:
@@ -598,6 +601,20 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
     """Note a module that cannot be imported."""
     if report.failed:
         _note("failed", report.nodeid)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End at once: the threads of a store that a failed test has left open would keep the process for ever."""
+    if _FAILED in os.environ and _HITS not in os.environ and "PYTEST_XDIST_WORKER" not in os.environ:
+        sys.stdout.flush()
+        os._exit(config.stash.get(_EXIT_CODE, 1))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Remember the exit code."""
+    session.config.stash[_EXIT_CODE] = int(exitstatus)
 
 
 def _note(word: str, test: str) -> None:
@@ -677,7 +694,8 @@ def alone(mutation: Mutation, known: Map, trees: SimpleQueue[Tree], budget_s: fl
                 break
     finally:
         trees.put(tree)
-    print(f"{mutation.place} {mutation.what}: {result.killer or 'not killed yet'}", flush=True)
+    outcome = result.killer or f"passed {len(affordable)} of {len(tests)} tests that execute it"
+    print(f"{mutation.place} {mutation.what}: {outcome}", flush=True)
     return result
 
 

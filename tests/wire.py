@@ -22,7 +22,7 @@ from tests.virtual_time import VirtualClock
 
 _IN_FLIGHT = 64
 #: Real seconds without an octet after which a server counts as silent: for servers that are silent on purpose, and for
-#: all the others, however busy the machine is.
+#: all the others, however busy the machine is. Connections and whole requests have the second one too.
 _SILENT_S, _BUSY_S = 0.2, 120.0
 
 
@@ -45,7 +45,7 @@ class Wire(Threaded):
         super().__init__()
         self.log: list[Asked] = []
         self._clock = clock
-        self._settings = replace(settings, concurrency=_IN_FLIGHT)
+        self._settings = replace(settings, concurrency=_IN_FLIGHT, connect_timeout_s=_BUSY_S, total_timeout_s=_BUSY_S)
         self._is_silent = is_silent
         self._numbers = itertools.count()
         self._threads = ThreadPoolExecutor(_IN_FLIGHT)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crawler.audit.appendix import check_appendix, digest_of
-from crawler.audit.rendering import render, render_appendix
+from crawler.audit.rendering import render
 from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.sites_file import write_sites
 from crawler.audit.study import StudyFacts
@@ -66,7 +65,9 @@ def audit(
     if appendix is not None:
         if report is not None or sites is not None or registered:
             raise UsageError("--report, --sites and --registered need a store; leave them out with --appendix")
-        return _check_appendix(appendix, as_json)
+        from crawler.appendix.commands import check
+
+        return check(appendix, as_json=as_json)
 
     if report is not None:
         with requiring("report", "--report"):
@@ -95,14 +96,3 @@ def _registration(study: StudyFacts, registered: str) -> dict[str, Any]:
         return {}
     text = study.describe_registration(registered)
     return {"registered": {"sha256": registered, "is_kept": study.is_registered(registered), "text": text}}
-
-
-def _check_appendix(folder: Path, as_json: bool) -> int:
-    checks = check_appendix(folder)
-    rows = [{"check": check.title, "judged": check.judged, "faults": check.faults} for check in checks]
-    show(
-        as_json,
-        lambda: {"checks": rows, "sha256": digest_of(folder)},
-        lambda: render_appendix(checks, digest_of(folder), console),
-    )
-    return 1 if any(check.faults for check in checks) else 0

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.text import Text
 
-from crawler.audit.appendix import AppendixCheck
 from crawler.audit.checks import TITLES
 from crawler.audit.evidence import evidence
 from crawler.audit.run_audit import AuditResult
@@ -14,20 +11,6 @@ from crawler.audit.totals import unsent_sentence
 from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import table
 from crawler.formatting import many
-
-MAX_FAULTS = 20
-
-
-def render_appendix(checks: Sequence[AppendixCheck], digest: str, console: PrintableConsole) -> None:
-    """Print what the checks of a data appendix found, for people."""
-    for check in checks:
-        style = "bold red" if check.faults else "green"
-        console.print(Text(f"{'fault' if check.faults else 'ok':5} {check.title} ({check.judged})", style=style))
-        for fault in check.faults[:MAX_FAULTS]:
-            console.print(f"      {fault}", soft_wrap=True)
-        if (more := len(check.faults) - MAX_FAULTS) > 0:
-            console.print(f"      … and {many(more, 'more fault')}")
-    console.print(f"SHA-256 of SHA256SUMS: {digest}", soft_wrap=True)
 
 
 def render(result: AuditResult, console: PrintableConsole, registered: str = "") -> None:

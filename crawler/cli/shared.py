@@ -53,12 +53,12 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "rup": CommandEntry("rup.commands", "Send and receive updates by the Remote Update Protocol."),
     },
     "Inspect": {
-        "status": CommandEntry("inspect.status_command", "Show what the store holds and what the crawl waits for."),
-        "seeds": CommandEntry("inspect.seeds_command", "Show what became of each seed, and the command that mends it."),
-        "why": CommandEntry("inspect.why_command", "Show what was decided about a URL, with the evidence."),
+        "status": CommandEntry("inspect.commands", "Show what the store holds and what the crawl waits for."),
+        "seeds": CommandEntry("inspect.commands", "Show what became of each seed, and the command that mends it."),
+        "why": CommandEntry("inspect.commands", "Show what was decided about a URL, with the evidence."),
         "audit": CommandEntry("audit.commands", "Prove that no request broke robots.txt or the pace."),
         "dashboard": CommandEntry("dashboard.commands", "Watch and control a crawl in a browser."),
-        "settings": CommandEntry("inspect.settings_commands", "Show the settings that a store remembers of its crawl."),
+        "settings": CommandEntry("inspect.commands", "Show the settings that a store remembers of its crawl."),
         "store": CommandEntry("maintenance.commands", "Take content out of a store, copy it, or share it."),
     },
     "Use the results": {

@@ -55,16 +55,16 @@ class Work:
     """The facts that decide when to commit. Times in seconds since the epoch."""
 
     now: float
-    is_due: bool = False  # the wait for this commit is over
-    groups_wanted: int = 0  # that this worker could work on beside those it holds
-    more_ready: bool = False  # the last commit claimed as many groups as it asked for
-    requests_in_flight: int = 0
-    uncommitted_since: float | None = None  # when the oldest finished work that is not committed was finished
-    commit_urgent: bool = False  # a batch is full, or a task waits for its commit
-    commit_awaited: bool = False  # the task that waits holds others up: the commit does not wait for further work
-    last_commit_at: float = -math.inf  # when the last commit was over
-    pages_need_commit: bool = False  # tasks wait for pages, or this worker has spare ones
-    horizon_s: float = 1.0  # how long before its time a group may be claimed
+    is_due: bool  # the wait for this commit is over
+    groups_wanted: int  # that this worker could work on beside those it holds
+    more_ready: bool  # the last commit claimed as many groups as it asked for
+    requests_in_flight: int
+    uncommitted_since: float | None  # when the oldest finished work that is not committed was finished
+    commit_urgent: bool  # a batch is full, or a task waits for its commit
+    commit_awaited: bool  # the task that waits holds others up: the commit does not wait for further work
+    last_commit_at: float  # when the last commit was over
+    pages_need_commit: bool  # tasks wait for pages, or this worker has spare ones
+    horizon_s: float  # how long before its time a group may be claimed
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +123,14 @@ class Idle:
     """The facts that decide what follows when nothing is claimed. Times in seconds since the epoch."""
 
     now: float
-    frontier: Frontier | None = None  # None: it was not read yet
-    page_limit_reached: bool = False
-    revisits_enabled: bool = False
-    revisits_only: bool = False
-    nothing_added: bool = False  # the step ADD_WORK has just been tried in vain
-    adds_work_at: float = math.inf  # when that step is due although groups wait
-    has_other_workers: bool = False  # other workers may take part in this crawl
-    horizon_s: float = 1.0  # how long before its time a group may be claimed
+    frontier: Frontier | None  # None: it was not read yet
+    page_limit_reached: bool
+    revisits_enabled: bool
+    revisits_only: bool
+    nothing_added: bool  # the step ADD_WORK has just been tried in vain
+    adds_work_at: float  # when that step is due although groups wait
+    has_other_workers: bool  # other workers may take part in this crawl
+    horizon_s: float  # how long before its time a group may be claimed
 
 
 class Step(Enum):

@@ -16,13 +16,14 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from crawler.engine import operator_log
 from crawler.engine.body_memory import BodyMemory
@@ -42,9 +43,11 @@ from crawler.engine.robots_reading import unpack_rules
 from crawler.engine.sandbox import environment
 from crawler.engine.text_messages import TextQuestion, TextUnread, unpack_text
 from crawler.errors import CrawlerError, Fault
+from crawler.fetch.decoding import decode_gzip
 from crawler.model import Fetched, Headers, PageFacts, Reading
 from crawler.page.headers import HTML_TYPES, PDF, unread_page
 from crawler.page.texts import Block, MainText
+from crawler.reasons import RequestError
 from crawler.robots.readings import SiteRules, unread_rules
 from crawler.shortages import SYSTEM_IS_FULL
 from crawler.url import host_of, registered_domain
@@ -590,6 +593,7 @@ def question_about(document: Fetched, options: ReadingOptions) -> Question:
         reading=reading.value,
         now=document.finished_at,
         body=body,
+        unchecked=document.unchecked,
     )
 
 
@@ -598,8 +602,14 @@ def _unread(document: Fetched, why: str, options: ReadingOptions) -> PageFacts:
     known = unread_page(
         why, url=document.url, headers=document.headers, token=token, reading=reading, now=document.finished_at
     )
-    body = document.body
-    return replace(known, body_sha256=sha256(body).digest(), body_bytes=len(body))
+    if document.unchecked is None or document.gzipped is None:
+        body, is_one_gzip = document.body, True
+    else:
+        decoded = decode_gzip(document.gzipped, document.unchecked)
+        if isinstance(decoded, RequestError):
+            return replace(known, broken=decoded)
+        body, is_one_gzip = decoded
+    return replace(known, body_sha256=sha256(body).digest(), body_bytes=len(body), is_one_gzip=is_one_gzip)
 
 
 class BlockingReader:

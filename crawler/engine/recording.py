@@ -72,6 +72,11 @@ def of_document(queued: Queued, answer: Fetched, facts: PageFacts, stated: tuple
     return Recorded(answer, purpose, left_out, queued.depth, (*facts.preferences, *stated))
 
 
+def of_broken(answer: Failed) -> Recorded:
+    """The record of a page whose body could not be decoded: its headers alone."""
+    return Recorded(answer, Purpose.PAGE, _why_unread(answer))
+
+
 def _why_unread(answer: FetchResult) -> str:
     """Why a body is not recorded: redirects and errors are not read, so it is not known whether a copy is allowed."""
     if isinstance(answer, Failed) and answer.kind is not ErrorKind.HTTP:

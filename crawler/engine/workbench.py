@@ -56,7 +56,6 @@ _LOOK_UP_AGAIN_S = 4.0
 
 _SHORTEST_TURN_S, _LONGEST_TURN_S = 0.004, 1.0  # bounds on the measured time between turns
 _LONGEST_BOOKING_S = 60.0  # by turns that were measured: they may get shorter
-_LATE_S = 5.0  # so long after its time, a booking that was not used counts no longer
 _BOOKED_PER_TURN = 2  # groups, if turns were measured: so the queue does not run empty when they get shorter
 
 #: The event loop's time for the octets of one answer that is not charged to its domain, in seconds: a hundred ordinary
@@ -95,6 +94,7 @@ class Ticket:
     target: str = ""  # the address in text, with which the request began to wait for a slot
     waits_in: Shares | None = None
     holds: Shares | None = None  # a slot of these, and of the address if these are the slots of requests
+    has_turn: bool = False  # its group has waited in the store for its turn at the address
     has_slot: bool = False  # False: it has given up the slot, and holds the place at its address
     since: float = 0.0  # when it began to wait, in seconds since the epoch
     waiter: object = None  # for the shell
@@ -148,7 +148,8 @@ class Hold(Enum):
 class _Limiter:
     """The requests to many groups that share a registered domain or an address: in flight, and in a bounded queue.
 
-    A group that finds the queue full is given back with the time at which its turn is likely to come (:meth:`book`).
+    A group that finds the queue full is given back with the time at which its turn is likely to come (:meth:`book`). It
+    has its turn then, in whatever process: the reason for its wait in the store says so.
     """
 
     name: str
@@ -160,7 +161,6 @@ class _Limiter:
     waited_s: float = 0.0  # by the request that was served last, if others wait since
     booked: dict[str, float] = field(default_factory=dict)  # by domain, when its last group that was given back is due
     bookings: list[tuple[float, str]] = field(default_factory=list)  # a heap of all that are due later
-    due: dict[str, float] = field(default_factory=dict)  # by domain, since when its booking is due; the first is first
 
     def begin(self, now: float, *, is_paced: bool) -> None:
         """A request starts."""
@@ -173,8 +173,8 @@ class _Limiter:
         del self.queue[ticket]
         self.waited_s = max(0.0, now - ticket.since) if self.queue else 0.0
 
-    def is_full(self, domain: str, now: float) -> bool:
-        """Whether no further request of ``domain`` may wait."""
+    def is_full(self, ticket: Ticket, now: float) -> bool:
+        """Whether ``ticket`` may not wait, because too many others do."""
         return len(self.queue) >= _MOST_WAITING
 
     def turn_s(self, now: float) -> float:
@@ -200,7 +200,7 @@ class _Limiter:
         pause apart cannot get shorter, so a booking is as far away as the sequence is long. Turns that were measured
         can: their bookings are laid in circles over a minute.
         """
-        self.note_due(now)
+        self.forget_past(now)
         booked = len(self.booked) + (domain not in self.booked)
         waiting = {ticket.domain for ticket in self.queue}  # few: the queue is bounded
         sharing = booked + sum(name != domain and name not in self.booked for name in waiting)
@@ -218,20 +218,16 @@ class _Limiter:
         heappush(self.bookings, (at, domain))
         return at
 
-    def note_due(self, now: float) -> None:
-        """Note the bookings whose time has come, and forget those that are not used."""
+    def forget_past(self, now: float) -> None:
+        """Forget the bookings whose time has come: the groups know that they have their turns."""
         while self.bookings and self.bookings[0][0] <= now:
             at, name = heappop(self.bookings)
             if self.booked.get(name) == at:
                 del self.booked[name]
-            self.due.pop(name, None)
-            self.due[name] = at
-        while self.due and next(iter(self.due.values())) < now - _LATE_S:  # the group does not come
-            del self.due[next(iter(self.due))]
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing is lost if the limiter is forgotten."""
-        self.note_due(now)
+        self.forget_past(now)
         return not (self.in_flight or self.queue or self.bookings) and self.next_at <= now
 
 
@@ -247,24 +243,23 @@ class Address(_Limiter):
         """See :class:`_Limiter`."""
         return max(_SHORTEST_TURN_S, self.pause_s)
 
-    def is_behind_bookings(self, domain: str, now: float) -> bool:
-        """Whether groups of other domains have bookings, and ``domain`` has none that is due: they come first."""
-        if not self.pause_s or not self.is_paced:
+    def is_behind_bookings(self, ticket: Ticket, now: float) -> bool:
+        """Whether groups have bookings, and that of ``ticket`` has not waited for its turn: they come first."""
+        if ticket.has_turn or not self.pause_s or not self.is_paced:
             return False
-        self.note_due(now)
-        return domain not in self.due and bool(self.bookings or self.due)
+        self.forget_past(now)
+        return bool(self.bookings)
 
-    def is_full(self, domain: str, now: float) -> bool:
-        """Whether no further request of ``domain`` may wait: its turn does not come soon, or others come before it.
+    def is_full(self, ticket: Ticket, now: float) -> bool:
+        """Whether ``ticket`` may not wait: its turn does not come soon, or others come before it.
 
-        If the starts are paced, those wait whose turn comes within two seconds at a pause for each. A group whose
-        booking is due may find others before it.
+        If the starts are paced, those wait whose turn comes within two seconds at a pause for each. A group that has
+        waited for its turn may find others before it.
         """
         if not self.pause_s or not self.is_paced:
             return len(self.queue) >= _MOST_WAITING_AT_ADDRESS
         soon = min(max(_FEWEST_WAITING_AT_ADDRESS, math.ceil(_SOON_S / self.pause_s)), _MOST_WAITING_AT_ADDRESS)
-        most = 2 * soon if domain in self.due else soon
-        return len(self.queue) >= most or self.is_behind_bookings(domain, now)
+        return len(self.queue) >= (2 * soon if ticket.has_turn else soon) or self.is_behind_bookings(ticket, now)
 
     def is_open(self, now: float) -> bool:
         """Whether a request may start at ``now``."""
@@ -335,27 +330,24 @@ class Shares:
     def acquire(self, ticket: Ticket, now: float) -> bool:
         """Acquire a slot, and a place at the address of ``ticket``, if it may have them now; returns whether it did."""
         domain, address = self._domain(ticket.domain, now), ticket.address
-        is_behind = address is not None and address.is_behind_bookings(domain.name, now)
+        is_behind = address is not None and address.is_behind_bookings(ticket, now)
         if is_behind or not self._has_share(domain) or not self._may_acquire(ticket, now):
             return False
         self._grant(domain, ticket, now)
-        for limiter in _limiters(domain, address):
-            limiter.due.pop(domain.name, None)
         return True
 
     def full(self, ticket: Ticket, now: float) -> _Limiter | None:
         """The limiter whose queue is full, so no other request may wait: the address, the domain, or ``None``.
 
-        While no slot is free, one request waits for each address, beside those whose bookings are due. So the requests
-        that wait are of many addresses, and the names of a crowded one are soon known.
+        While no slot is free, one request waits for each address, beside those that have waited for their turns. So
+        the requests that wait are of many addresses, and the names of a crowded one are soon known.
         """
         domain, address = self._domain(ticket.domain, now), ticket.address
         if address is not None:
-            is_booked = not address.pause_s or domain.name in address.due
-            is_behind_another = bool(address.queue) and not is_booked and domain.kind >= self._open_kinds
-            if is_behind_another or address.is_full(domain.name, now):
+            may_be_second = ticket.has_turn or not address.pause_s or domain.kind < self._open_kinds
+            if (address.queue and not may_be_second) or address.is_full(ticket, now):
                 return address
-        return domain if domain.is_full(ticket.domain, now) else None
+        return domain if domain.is_full(ticket, now) else None
 
     def join(self, ticket: Ticket, now: float) -> None:
         """Let ``ticket`` wait for a slot, and for a place at its address."""
@@ -366,7 +358,6 @@ class Shares:
         ticket.waits_in, ticket.since = self, now
         for limiter in _limiters(domain, ticket.address):
             limiter.queue[ticket] = None
-            limiter.due.pop(ticket.domain, None)
         self._consider(domain)
         self.serve(now)
 
@@ -705,6 +696,7 @@ class Workbench:
         self.put_back(ticket, now)  # a slot for a look-up that another request has made
         ticket.target, ticket.address = address, self.address(address, ticket.group, now)
         known = ticket.address
+        ticket.has_turn = group.pace.waits_for.code is WaitCode.ADDRESS
         if known is not None and known.next_at > group.pace.next_at:
             self._wait_in_store(group, known.next_at, WaitReason(WaitCode.ADDRESS, known.name))
         return self._share(self._slots, ticket, group, now, _GO)
@@ -756,9 +748,10 @@ class Workbench:
         self._groups[ticket.group].in_vain = False
         if in_time:
             return None
-        return self._give_back(
-            self._groups[ticket.group], now + _LOOK_UP_AGAIN_S, WaitReason(WaitCode.LOOK_UP, ticket.host)
-        )
+        group = self._groups[ticket.group]
+        had_turn = group.pace.waits_for.code is WaitCode.ADDRESS  # and it keeps it
+        why = group.pace.waits_for if had_turn else WaitReason(WaitCode.LOOK_UP, ticket.host)
+        return self._give_back(group, now + _LOOK_UP_AGAIN_S, why)
 
     def put_back(self, ticket: Ticket, now: float) -> None:
         """Nothing was sent: the request gives back the slot that it holds, and may ask again."""

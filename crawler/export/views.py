@@ -241,6 +241,8 @@ reason_code text: why that URL is in this state, as a code (docs/reasons.md)
 reason text: why that URL is in this state, as a sentence
 pages integer: pages of the site at the end
 failing_since time: since when its robots.txt or page has not answered
+robots_problem text: what came in place of its robots.txt, while that is waited for
+robots_attempts integer: how often that was requested in vain
 next_at time: when it is requested again
 registered_domain text
 leads_to_domain text: the registered domain at the end

@@ -76,7 +76,7 @@ def show(file: Path, as_json: bool) -> None:
 @identity.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
 @click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings.")
-@setting_options("identity.agent", "identity.contact")
+@setting_options("identity.agent", "identity.contact", hidden=True)
 def page(folder: Path, config: Path | None, **options: Any) -> int:
     """Write the page about the crawler, its address ranges and its key directory into DIR, to be served.
 

@@ -2,20 +2,22 @@
 
 -- name: largest_sites
 -- The sites that were asked for their robots.txt or have URLs queued, those with the most queued URLs first. at_limit: a
--- limit keeps all queued URLs of the site from being claimed.
-SELECT v.*, (v.queued > 0 AND g.ready_at IS NULL) AS at_limit
-FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group
+-- limit keeps all queued URLs of the site from being claimed. pages_per_site is that of the last run.
+SELECT v.*, v.queued > 0 AND (g.ready_at IS NULL OR (v.fetched >= :pages_per_site AND NOT EXISTS (SELECT 1 FROM frontier_by_id f
+  WHERE f.site_id = i.site_id AND f.is_revisit = 1))) AS at_limit
+FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group JOIN sites_by_id i ON i.site = v.site
 WHERE v.robots_status IS NOT NULL OR v.queued > 0
 ORDER BY v.queued DESC, v.fetched DESC, v.site LIMIT :limit
 
 -- name: refusing_sites
 -- The sites that answer by walls or refusals: those that are closed, then those that rest.
 SELECT site, rest_count, rests_until, closed_at, next_at, robots_status, robots_action FROM sites WHERE rest_count > 0 OR robots_status = 'wall'
-ORDER BY CASE WHEN closed_at IS NULL AND robots_action <> 'given_up' THEN 1 ELSE 0 END, site LIMIT :limit
+ORDER BY CASE WHEN closed_at IS NOT NULL OR robots_action = 'given_up' THEN 0 ELSE 1 END, site LIMIT :limit
 
 -- name: site
-SELECT v.*, (v.queued > 0 AND g.ready_at IS NULL) AS at_limit
-FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group
+SELECT v.*, v.queued > 0 AND (g.ready_at IS NULL OR (v.fetched >= :pages_per_site AND NOT EXISTS (SELECT 1 FROM frontier_by_id f
+  WHERE f.site_id = i.site_id AND f.is_revisit = 1))) AS at_limit
+FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group JOIN sites_by_id i ON i.site = v.site
 WHERE v.site = :site
 
 -- name: count_asked_sites

@@ -16,14 +16,16 @@ from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
 from crawler.inspect.heartbeats import SILENT_S, last_seen, low_disk
+from crawler.inspect.page_limits import page_limit_reached, pages_per_site
 from crawler.inspect.parts import PartStatus, part_status
+from crawler.inspect.refusing import refusal_advice, refusal_sentence
 from crawler.inspect.revisits import count_revisits, revisit_rows
 from crawler.inspect.sampling_frame import OpenFrame, open_frame
 from crawler.inspect.time_left import as_json as time_left_json
 from crawler.inspect.time_left import describe_time_left, read_time_left
 from crawler.inspect.unknown_hosts import describe_wait
-from crawler.model import RobotsAction, State
-from crawler.reasons import EndCode, ErrorKind, ReasonCode
+from crawler.model import State
+from crawler.reasons import EndCode, ReasonCode
 from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
@@ -98,7 +100,11 @@ def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
 async def read_status(store: Store, now: float) -> Status:
     """Read the status of a store."""
     run = await store.last_run()
-    sites = await store.query(_SQL["largest_sites"], {"limit": _SITES_SHOWN})
+    settings = await stored_settings(store) or Settings()
+    per_site = pages_per_site(settings)
+    sites = await store.query(_SQL["largest_sites"], {"limit": _SITES_SHOWN, "pages_per_site": per_site})
+    if await page_limit_reached(store, settings):
+        sites = [row | {"at_limit": row["queued"] > 0} for row in sites]
     (asked,) = await store.query(_SQL["count_asked_sites"])
     return Status(
         at=now,
@@ -111,7 +117,7 @@ async def read_status(store: Store, now: float) -> Status:
         excluded_for=await reasons(store, State.EXCLUDED),
         failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
-        robots=(await stored_settings(store) or Settings()).robots,
+        robots=settings.robots,
         workers=await workers(store),
         revisits=await count_revisits(store, now),
         standing=standing(await store.control.orders()),
@@ -229,21 +235,8 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
 
 def _refusing(status: Status, db: str) -> list[Fact]:
     """The sites that answer by walls or refusals, and what an operator may do about them."""
-    rows: list[Fact] = []
-    for row in status.refusing:
-        what = "a wall in place of robots.txt" if row["robots_status"] == ErrorKind.WALL else "walls or refusals"
-        if row["closed_at"] is not None or row["robots_action"] == RobotsAction.GIVEN_UP:
-            fate = "closed: it is not asked any more"
-        else:
-            fate = f"it rests until {brief_time(row['next_at'], status.at)}, then one URL is asked for"
-        rows.append(("Refused", f"{row['site']} answers by {what}; {fate}"))
-    if rows:
-        advice = (
-            "write to its owner, sign requests and publish a page about the crawler (`crawler identity`); "
-            f"`crawler run --refresh SITE{db_argument(db)}` asks it again"
-        )
-        rows.append(("What to do", advice))
-    return rows
+    rows: list[Fact] = [("Refused", refusal_sentence(row, status.at)) for row in status.refusing]
+    return [*rows, ("What to do", refusal_advice(db))] if rows else []
 
 
 def _vain_claims(status: Status) -> list[Fact]:

@@ -68,8 +68,7 @@ async def _compute(each: Computed, db: str, store: Store, reader: ReadsTexts, sa
         case Computed.NEAR_DUPLICATES:
             return asdict(await find_duplicates(store, reader, say))
         case Computed.RANKS:
-            say(each.label)
-            return asdict(await load_ranking().rank(store))
+            return asdict(await load_ranking().rank(store, say))
         case Computed.INDEX:
             return asdict(await build_index(db, store, reader, partial(say, "pages checked")))
 

@@ -1,4 +1,7 @@
-"""Link popularity: PageRank over the link graph of the crawl. Needs the extra ``rank``."""
+"""Link popularity: PageRank over the link graph of the crawl (docs/search.md). Needs the extra ``rank``.
+
+``link_graph`` reads the graph, ``pagerank`` is the pure core, ``ranking`` stores the ranks and prints the highest.
+"""
 
 from typing import Any
 

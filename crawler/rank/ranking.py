@@ -13,6 +13,7 @@ from rich.text import Text
 
 from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import STATE_STYLES, Align, table
+from crawler.cli.progress import Say
 from crawler.formatting import many
 from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
@@ -35,15 +36,18 @@ class RankingSummary:
     sites: int
 
 
-async def rank(store: Store) -> RankingSummary:
+async def rank(store: Store, say: Say = lambda what, done=0, total=None: None) -> RankingSummary:
     """Rank the pages and sites of a store that is open for writing, and replace the stored ranks in one transaction.
 
-    Raises :class:`crawler.errors.StoreError` if the store fails; it then keeps the old ranks.
+    ``say`` gets the progress. Raises :class:`crawler.errors.StoreError` if the store fails; it keeps the old ranks.
     """
     last_request = await store.last_request()
-    graph = await read_graph(store)
+    graph = await read_graph(store, say)
+    say("ranking pages")
     pages = await asyncio.to_thread(rank_pages, graph)
+    say("ranking sites")
     sites = await asyncio.to_thread(rank_sites, graph, pages.pagerank)
+    say("storing ranks")
     await store.results.replace_ranks(
         starmap(PageRank, _rows(graph.url_ids, graph.site_ids, pages.pagerank, pages.in_links, pages.in_sites)),
         starmap(SiteRank, _rows(sites.site_ids, sites.pagerank, sites.pages, sites.in_links, sites.in_sites)),

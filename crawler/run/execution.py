@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 from crawler.cli.console import PrintableConsole, console
 from crawler.cli.logs import set_up_logging
 from crawler.cli.options import configured, given_settings, named_seeds
-from crawler.cli.output import print_json, tell, to_json
+from crawler.cli.output import print_json, quietly, tell, to_json
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
 from crawler.cli.signals import END_WITHIN_S, TEAM_ENDS_WITHIN_S, ForcedEnd, Reconnecting, Signals
 from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
-from crawler.errors import CrawlerError, Setting, UsageError, fault
+from crawler.errors import CrawlerError, Setting, UsageError, fault, joined
 from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.frontier.parts import Parts
@@ -78,8 +78,7 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
     def with_given(settings: Settings) -> Settings:
         return configured(settings, config, options)
 
-    first = with_given(Settings())
-    output = first.output
+    output = with_given(Settings()).output
     set_up_logging(output.log_level, output.log_format)
 
     async def run_crawl(forced_end: ForcedEnd) -> int:
@@ -92,17 +91,21 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
             return await _notified(settings, _refresh(settings, seeds, changes, forced_end), forced_end)
         return await _notified(settings, _run(settings, named_seeds(settings, seeds), changes, forced_end), forced_end)
 
+    def work() -> int:
+        with ForcedEnd() as forced_end:  # also while the loop waits for its threads
+            forced_end.is_quiet = output.quiet
+            try:
+                return run_async(run_crawl(forced_end))
+            except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
+                if forced_end.code is None:
+                    raise
+                if isinstance(error, Exception):
+                    _tell_failure(error)
+                return forced_end.code
+
     open_files.raise_limit()
     open_files.require_room()  # before the event loop, which needs both
-    with ForcedEnd() as forced_end:  # also while the loop waits for its threads
-        try:
-            return run_async(run_crawl(forced_end))
-        except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
-            if forced_end.code is None:
-                raise
-            if isinstance(error, Exception):
-                _tell_failure(error)
-            return forced_end.code
+    return quietly(work, quiet_codes=(0, STOPPED)) if output.quiet else work()
 
 
 async def _as_begun(with_given: Callable[[Settings], Settings]) -> tuple[Settings, str]:
@@ -173,6 +176,8 @@ def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]
     named = named_seeds(settings, seeds)
     if not named.urls:
         raise UsageError("no seeds to plan for: name URLs, or a file with ", Setting("seeds.file"))
+    if settings.sample.size is not None:
+        raise UsageError(Setting("sample.size"), ": `crawler sample plan` plans a sample, with the same options")
     made = plan_of(settings, named.urls)
     refused = [error.message(terminal_name) for error in refusals(settings, named.urls, named.strata or {})]
     if settings.output.json:
@@ -208,6 +213,9 @@ def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
 
 
 async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: ForcedEnd) -> int:
+    mistakes = list(refusals(settings, seeds.urls, seeds.strata))
+    if len(mistakes) > 1:  # else what refuses the run says so
+        raise joined(mistakes)
     messages = _RunMessages(changes)
     if settings.workers.count > 1:
         require_alone(settings, "run one process, and start no other on this store")
@@ -402,7 +410,7 @@ def _display(
     settings: Settings, crawl: Watched, awaited: Reconnecting, store: Store, clock: SystemClock, signals: Signals
 ) -> AbstractAsyncContextManager[None]:
     db = settings.store.db
-    if settings.output.progress and console.is_terminal and not settings.output.json:
+    if settings.output.progress and not settings.output.quiet and console.is_terminal and not settings.output.json:
         workers = settings.workers.count
         return Watch(crawl, store, clock, console, lambda: signals.came, db, workers, robots=settings.robots)
     patience_s = settings.workers.patience_s

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Group, RenderableType
@@ -290,7 +291,7 @@ def _first_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
 
 
 def _without(wait: Waiting, db: str) -> str:
-    return f"`crawler control block {wait.group}{db_argument(db)}` leaves it out"
+    return f"`crawler control block {quote(wait.site or wait.group)}{db_argument(db)}` leaves it out"
 
 
 def summary(

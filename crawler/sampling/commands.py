@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from crawler.atomic_files import AtomicFiles
 from crawler.cli.console import console
 from crawler.cli.on_store import on_store, show
 from crawler.cli.options import Command, config_option, configured, named_seeds, setting_options
@@ -47,12 +48,19 @@ variable_option = click.option(
     "NAME?=SQL: its NULL is a missing value.",
 )
 
+by_option = click.option(
+    "--by", type=click.Choice(["stratum", "site"]), help="Estimate everything for each of these parts too."
+)
+since_option = click.option(
+    "--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes."
+)
+
 
 @cli.group(invoke_without_command=True)
 @db_option
 @variable_option
-@click.option("--by", type=click.Choice(["stratum", "site"]), help="Estimate everything for each of these parts too.")
-@click.option("--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes.")
+@by_option
+@since_option
 @json_option
 @click.pass_context
 def sample(
@@ -63,7 +71,12 @@ def sample(
         if any(context.get_parameter_source(name) is not ParameterSource.DEFAULT for name in context.params):
             raise UsageError(f"write the options behind the command: `crawler sample {command} …`")
         return
-    surveys, rendering = load("survey"), load("rendering")
+    survey = _estimates(db, texts, by, since)
+    show(as_json, survey.as_json, lambda: load("rendering").render(survey, console))
+
+
+def _estimates(db: str, texts: tuple[str, ...], by: str | None, since: str | None) -> Survey:
+    surveys = load("survey")
     variables, parts = _variables(texts), None if by is None else surveys.By(by)
 
     async def estimate(store: Store) -> Survey:
@@ -72,8 +85,24 @@ def sample(
             made: Survey = await surveys.survey(store, SystemClock().now(), variables, parts, earlier)
             return made
 
-    survey = on_store(db, estimate)
-    show(as_json, survey.as_json, lambda: rendering.render(survey, console))
+    return on_store(db, estimate)
+
+
+@sample.command()
+@click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
+@db_option
+@variable_option
+@by_option
+@since_option
+def publish(out: Path, db: str, texts: tuple[str, ...], by: str | None, since: str | None) -> None:
+    """Write the estimates to OUT: a figure (.svg, .pdf) or a table (.csv, .tex).
+
+    A figure needs the extra `figure`.
+    """
+    made = load("publication").publish(_estimates(db, texts, by, since), out.suffix)
+    with AtomicFiles() as files:
+        files.open(out).file.write(made)
+    console.print(f"{out}: written", soft_wrap=True)
 
 
 def _design_options(*listed: str) -> Callable[[Command], Command]:

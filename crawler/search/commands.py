@@ -17,6 +17,7 @@ from crawler.cli.serving import listen_option, serve
 from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
+from crawler.fields.kinds import SECONDS
 from crawler.formatting import many
 from crawler.store.location import db_argument
 
@@ -75,9 +76,20 @@ _HAS_BLANK = re.compile(r"[^=\s]*\s")
 @json_option
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Most results.")
 @click.option("--site", metavar="S", help="Only this host (example.org, with or without port) and its subdomains.")
+@click.option("--language", metavar="L", help="Only pages that state this language, as in en or de.")
+@click.option("--depth", type=click.IntRange(0), metavar="N", help="Only pages so many links from a seed.")
+@click.option("--since", metavar="TIME", help='Only pages fetched within this time, such as "7 days".')
 @click.option("--similar-to", metavar="URL", help="Only near-duplicates of this page, each that has the words.")
 def search_command(
-    words: tuple[str, ...], db: str, as_json: bool, limit: int, site: str | None, similar_to: str | None
+    words: tuple[str, ...],
+    db: str,
+    as_json: bool,
+    limit: int,
+    site: str | None,
+    language: str | None,
+    depth: int | None,
+    since: str | None,
+    similar_to: str | None,
 ) -> None:
     """Search the pages crawled, after `crawler index`.
 
@@ -91,10 +103,15 @@ def search_command(
     from crawler.search.rendering import render
     from crawler.search.results import Filters, search
 
-    query, filters = " ".join(words).strip(), Filters(site, similar_to=similar_to)
+    query, now = " ".join(words).strip(), SystemClock().now()
+    try:
+        from_s = None if since is None else now - SECONDS.read(since)
+    except ValueError as error:
+        raise UsageError(f"--since {error}") from None
+    filters = Filters(site, language, depth, from_s, similar_to)
 
     async def run(store: Store) -> SearchResult:
-        return await search(store, query, now=SystemClock().now(), limit=limit, filters=filters)
+        return await search(store, query, now=now, limit=limit, filters=filters)
 
     found = on_store(db, run)
     if found.note:

@@ -242,6 +242,7 @@ class CommitResult:
 class Waiting(NamedTuple):
     """A group that gets no request before ``until``, and the constraint.
 
+    ``site`` is the site of the group that waits the shortest; it is empty if the group has no queued URL.
     If it waits for a robots.txt, ``robots_status`` is its last answer, as :class:`crawler.model.RobotsCopy` has it, and
     ``failing_since`` the time of the first failure.
     """
@@ -251,6 +252,7 @@ class Waiting(NamedTuple):
     reason: str
     robots_status: str | None = None
     failing_since: float | None = None
+    site: str = ""
 
 
 class Counts(NamedTuple):

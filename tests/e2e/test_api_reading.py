@@ -49,7 +49,7 @@ def db(request: pytest.FixtureRequest, db_path: Path) -> str:
     if request.param == "sqlite":
         return str(db_path)
     cluster: Cluster = request.getfixturevalue("postgres")
-    return cluster.make_database()
+    return cluster.make_store()
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ ENDLESS = ROWS.replace("SELECT i FROM n WHERE i = 2", "SELECT count(*) FROM n")
 async def test_a_long_query_can_be_cancelled(
     kind: str, request: pytest.FixtureRequest, loopback: LoopbackWeb, db_path: Path
 ) -> None:
-    db = request.getfixturevalue("postgres").make_database() if kind == "postgres" else db_path
+    db = request.getfixturevalue("postgres").make_store() if kind == "postgres" else db_path
     loopback.sites["a.test"] = {"/": Page("<a href=/b>b</a>"), "/b": Page("<a href=/>home</a>")}
     async with crawler.open(db, QUICK) as crawl:
         assert len([page async for page in crawl.run(seeds=[loopback.url("a.test")])]) == 2
@@ -129,7 +129,7 @@ async def test_a_query_writes_no_file(statement: str, home: str, db_path: Path) 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM url", "CREATE TABLE mine (x INTEGER)"])
 async def test_a_query_writes_nothing_on_postgresql(statement: str, postgres: Cluster) -> None:
-    db = postgres.make_database()
+    db = postgres.make_store()
     await (await PostgresStore.open(db)).close()
     async with crawler.open(db) as crawl:
         with pytest.raises(crawler.UsageError, match="a query only reads the store; begin it with SELECT"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Asked, Fault, Page, first, plain, redirect, unavailable
+from crawler.store.bodies import decompress
 from crawler.version import VERSION
 from tests import judge
 from tests.command import HASTY, LOOPBACK, here
@@ -318,13 +320,23 @@ def test_failures_end_or_are_tried_again_with_growing_pauses(loopback: LoopbackW
 def test_bodies_that_are_too_large(loopback: LoopbackWeb, crawl: Crawl) -> None:
     zeros = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + b"x" * 400_000
     loopback.sites["a.test"] = {
-        "/": Page("<a href=/announced>1</a><a href=/endless>2</a><a href=/fits>3</a><a href=/garbled>4</a>"),
+        "/": Page(
+            "<a href=/announced>1</a><a href=/endless>2</a><a href=/fits>3</a><a href=/garbled>4</a>"
+            "<a href=/bomb>5</a><a href=/members>6</a>"
+        ),
         "/announced": Page("x" * 400_000),
         "/endless": Page(zeros, fault=Fault.RAW),
         "/fits": Page("x" * 99_000),
         "/garbled": Page("no gzip at all", headers=(("Content-Encoding", "gzip"),)),
+        "/bomb": Page(gzip.compress(bytes(400_000)), headers=(("Content-Encoding", "gzip"),)),
+        "/members": Page(gzip.compress(b"one ") + gzip.compress(b"two"), headers=(("Content-Encoding", "gzip"),)),
     }
-    ends = crawl("a.test", toml="max_body_bytes = 100_000\n").ends()
+    crawled = crawl("a.test", toml="max_body_bytes = 100_000\n")
+    ends = crawled.ends()
+    assert ends["http://a.test/bomb"] == ends["http://a.test/endless"]
+    assert ends["http://a.test/members"] == ("fetched", "200")
+    bodies = crawled.rows("SELECT data FROM body")
+    assert b"one two" in [decompress(data) for (data,) in bodies if isinstance(data, bytes)]
     assert ends["http://a.test/announced"] == (
         "failed",
         "too large: the body is announced with 400,000 bytes; the limit is 100,000 bytes, which "

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from crawler.demo.pages import Page, plain
 from crawler.frontier.operator import BLOCKED
@@ -217,6 +216,8 @@ def test_metrics_are_what_the_store_holds(db: Path, crawling: Crawling, dashboar
     crawling.communicate()
 
     def metrics() -> dict[tuple[str, ...], float]:
+        from prometheus_client.parser import text_string_to_metric_families
+
         status, text, answer = dashboard.ask("/metrics")
         assert (status, answer.getheader("Content-Type")) == (200, "text/plain; version=0.0.4; charset=utf-8")
         families = text_string_to_metric_families(text)
@@ -427,7 +428,7 @@ def team(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """It lasts for minutes; the last test of it stops it."""
     folder = tmp_path_factory.mktemp("team")
     (folder / "c.toml").write_text(HASTY.replace("delay = 0.05", "delay = 0.5"))
-    db = postgres.make_database()
+    db = postgres.make_store()
     sites = {"a.test": long_site(), "b.test": long_site()}
     with LoopbackWeb(sites) as web, pytest.MonkeyPatch.context() as patched:
         patched.setenv("PGPASSWORD", "hush")

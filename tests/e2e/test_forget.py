@@ -12,6 +12,7 @@ import pytest
 
 from crawler.demo.pages import Page
 from crawler.store.location import db_argument
+from crawler.store.sqlite import connection
 from tests.command import HASTY, LOOPBACK, Ended, here
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
@@ -29,7 +30,7 @@ def db(request: pytest.FixtureRequest, loopback: LoopbackWeb, tmp_path: Path) ->
     db = str(tmp_path / "c.db")
     if request.param == "postgres":
         cluster: Cluster = request.getfixturevalue("postgres")
-        db = cluster.make_database()
+        db = cluster.make_store()
     assert run(loopback, db, tmp_path, loopback.url("a.test"), b).code == 0
     assert here("duplicates", "--db", db).code == 0
     assert here("index", "--db", db).code == here("rank", "--db", db).code == 0
@@ -156,7 +157,9 @@ def test_a_deleted_title_is_overwritten_in_the_file(db: str, tmp_path: Path) -> 
     assert b"Quagga" not in Path(db).read_bytes()
 
 
-def test_a_reader_that_keeps_the_log_is_told_of(loopback: LoopbackWeb, tmp_path: Path) -> None:
+def test_a_reader_that_keeps_the_log_is_told_of(
+    loopback: LoopbackWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loopback.sites["a.test"] = {"/": Page("<title>Zebra</title><a href=/x>x</a>"), "/x": Page("<title>Quagga</title>")}
     path = tmp_path / "c.db"
     assert run(loopback, str(path), tmp_path, loopback.url("a.test")).code == 0
@@ -172,6 +175,7 @@ def test_a_reader_that_keeps_the_log_is_told_of(loopback: LoopbackWeb, tmp_path:
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM urls").fetchall()
+        monkeypatch.setattr(connection, "PATIENCE_MS", 100)
         told = here("store", "forget", loopback.url("a.test"), "--db", path).err
         assert "so its log still holds what was deleted" in told
         assert holds(b"Zebra")

@@ -104,7 +104,7 @@ def test_every_request_and_every_hop_is_signed_anew(
 def test_two_workers_on_postgresql_sign_every_request(
     server: Server, tmp_path: Path, key: Path, postgres: Cluster
 ) -> None:
-    db = postgres.make_database()
+    db = postgres.make_store()
     _judge(server, tmp_path, key, run(server, tmp_path, key, "--workers", "2", db=db))
     d = json.loads(key.read_text())["keys"][0]["d"]
     settings = postgres.psql("SELECT settings FROM run", urlsplit(db).path.removeprefix("/"))

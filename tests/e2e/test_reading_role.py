@@ -37,7 +37,7 @@ def crawled(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Craw
     """Two pages, with a search index and ranks. No test changes them; each has a role of its own."""
     config = tmp_path_factory.mktemp("crawl") / "c.toml"
     config.write_text(HASTY)
-    db = postgres.make_database()
+    db = postgres.make_store()
     with LoopbackWeb({"a.test": {"/": Page("<a href=/b>a word</a>"), "/b": Page("<a href=/>home</a>")}}) as web:
         seed = web.url("a.test")
         for command in (("run", seed, "--config", config, *LOOPBACK, "--sample", "2"), ("index",), ("rank",)):

@@ -150,7 +150,7 @@ class Rationed:
         return answer
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
+@pytest.mark.parametrize("seed", ["1", pytest.param("2", marks=pytest.mark.long)])
 def test_a_crawl_killed_again_and_again_gives_the_same_sample(web: LoopbackWeb, tmp_path: Path, seed: str) -> None:
     whole, killed = Sampled(web, tmp_path / "whole"), Sampled(web, tmp_path / "killed")
     options = ("--sample", "6", "--per", "site", "--max-depth", "2", "--seed", seed)
@@ -245,6 +245,14 @@ async def test_a_sample_from_python(web: LoopbackWeb, tmp_path: Path) -> None:
     assert len(pages) == 2
     assert (survey.urls, survey.draw.frame) == (2, 3)
     assert next(figure.estimate.value for figure in survey.figures if figure.what == "answer 200") == 1
+
+
+def test_the_estimates_are_published_as_a_figure_and_a_table(everything: Sampled, tmp_path: Path) -> None:
+    figure, table = tmp_path / "estimates.svg", tmp_path / "estimates.csv"
+    for out in (figure, table):
+        assert everything.ask("sample", "publish", out).code == 0
+    assert b"links per page" in figure.read_bytes()
+    assert len(table.read_text().splitlines()) > len(everything.sample()["estimates"])
 
 
 # --- two stages -----------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def crawled(dialect: str, web: LoopbackWeb, request: pytest.FixtureRequest, fold
     db = str(folder / "c.db")
     if dialect == "postgres":
         cluster: Cluster = request.getfixturevalue("postgres")
-        db = cluster.make_database()
+        db = cluster.make_store()
     seeds = web.url("a.test"), web.url("b.test")
     ended = here("run", *seeds, "--config", folder / "c.toml", *LOOPBACK, "--db", db)
     assert ended.code == 0, ended
@@ -104,6 +104,14 @@ def test_index_then_search(db: str, web: LoopbackWeb) -> None:
     assert (calling["url"], calling["anchor"]) == (web.url("a.test"), None)
     assert [hit["url"] for hit in find(db, "tokens", "--limit", "1", "--site", "b.test")["hits"]] == [parser]
     assert find(db, "menu")["hits"] == find(db, "nobody")["hits"] == find(db, "redirecting")["hits"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "hits"),
+    [(("--depth", "1"), 1), (("--depth", "5"), 0), (("--since", "7 days"), 2), (("--language", "de"), 0)],
+)
+def test_filters(options: tuple[str, ...], hits: int, db: str) -> None:
+    assert len(json.loads(here("search", "tokens", *options, "--db", db, "--json").out)["hits"]) == hits
 
 
 def test_for_people(db: str) -> None:

@@ -27,7 +27,7 @@ def db(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "c.db")
     cluster: Cluster = request.getfixturevalue("postgres")
-    return cluster.make_database()
+    return cluster.make_store()
 
 
 def rows(db: str, query: str) -> list[dict[str, Any]]:

@@ -72,7 +72,7 @@ def db(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "c.db")
     cluster: Cluster = request.getfixturevalue("postgres")
-    return cluster.make_database()
+    return cluster.make_store()
 
 
 def look(db: str, sql: str) -> list[tuple[Any, ...]]:
@@ -149,7 +149,7 @@ def test_one_request_serves_the_sites_of_all_workers_whose_robots_txt_redirects_
     loopback.sites["rules.test"] = {"/robots.txt": plain(""), "/rules": replace(plain(""), delay_s=0.5)}
     (tmp_path / "c.toml").write_text(WORKERS_SETTINGS)
     command = ["run", *map(loopback.url, hosts), "--config", tmp_path / "c.toml", *LOOPBACK, "--db", db]
-    ended = crawler(*command, "--workers", "2", fresh=True)
+    ended = crawler(*command, "--workers", "2")
     assert (ended.code, ended.err) == (0, "")
     assert look(db, "SELECT count(*) FROM urls WHERE state = 'fetched'") == [(8,)]
     assert [hit.path for hit in loopback.hits("rules.test")] == ["/robots.txt", "/rules"]
@@ -280,7 +280,7 @@ def test_a_worker_that_was_stopped_ends_where_another_crawl_was_begun_meanwhile(
     postgres: Cluster, options: list[str], seeds: list[str], loopback: LoopbackWeb
 ) -> None:
     kill.serve(loopback, 5, hosts=4, pages_per_host=80)
-    db = postgres.make_database()
+    db = postgres.make_store()
     first = start(*options, *seeds, "--db", db)
     until(lambda: len(loopback.log) >= 10, "requests")
     first.send_signal(signal.SIGSTOP)
@@ -302,7 +302,7 @@ def test_an_auxiliary_run_beside_a_crawl_keeps_its_lease_and_is_not_taken_for_th
     offer = Page("RUP-CGI: /cgi\nAuthentifier: none\n", content_type="text/plain", delay_s=1.0)
     loopback.sites["rup.web.test"] = {"/robots.txt": plain("User-agent: *\n"), "/rupinfo.txt": offer}
     (tmp_path / "slow.toml").write_text(WORKERS_SETTINGS.replace("delay = 0.05", "delay = 4"))
-    db, site = postgres.make_database(), loopback.url("rup.web.test")
+    db, site = postgres.make_store(), loopback.url("rup.web.test")
     crawl = start(*options, *seeds, "--db", db)
     until(lambda: len(loopback.log) >= 10, "requests")
     auxiliary = start("rup", "info", site, "--config", str(tmp_path / "slow.toml"), "--db", db)
@@ -325,7 +325,7 @@ def test_every_command_that_reads_does_so_on_postgresql(
     postgres: Cluster, options: list[str], seeds: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", "hush")
-    plain = db = postgres.make_database()
+    plain = db = postgres.make_store()
     said = [here(*options, *seeds, "--db", db)]
     url = look(plain, "SELECT url FROM pages ORDER BY url LIMIT 1")[0][0]
     for command in (

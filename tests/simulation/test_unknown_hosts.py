@@ -96,7 +96,7 @@ def test_a_note_says_what_is_waited_for_and_until_when(
     shown = until[11:] if give_up_s == HOUR_S else until[:16] + "Z"
     limit = "robots.unknown_host_after" if kind is ErrorKind.DNS_NO_NAME else "robots.give_up_after"
     assert f": robots.txt: {said} (tried again until {shown}: {limit}); " in first
-    assert first.endswith("`crawler control block exmaple.test --db c.db` leaves it out")
+    assert first.endswith("`crawler control block http://exmaple.test --db c.db` leaves it out")
 
 
 def test_a_host_that_appears_meanwhile_is_crawled(db_path: Path) -> None:

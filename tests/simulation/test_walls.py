@@ -15,12 +15,13 @@ import pytest
 from crawler.audit.checks import Check, CheckCount
 from crawler.audit.run_audit import run_audit
 from crawler.demo.pages import Page, Site, plain
-from crawler.frontier.refusals import WALLS
+from crawler.frontier.refusals import REFUSED, WALLS
 from crawler.model import Failed, FetchResult, Purpose, Recorded, Request
 from crawler.reasons import EndCode, ErrorKind, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.settings.loading import settings_from
 from crawler.store.sqlite.store import SqliteStore
+from tests.refusing_web import LINKED, seen_in, seen_without_rule
 from tests.simulation.crawls import Options, crawl, crawl_for, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -215,3 +216,12 @@ def test_a_wall_in_place_of_robots_txt_is_no_robots_txt(db_path: Path) -> None:
     pauses = [later - before for before, later in pairwise(times)]
     assert pauses == pytest.approx([HOUR, DAY, 7 * DAY], abs=5.0)
     assert {state for state, _ in run_virtual(lambda clock: states(db_path)).values()} == {"excluded"}
+
+
+def test_refusing_sites_see_a_few_requests_and_the_others_all(tmp_path: Path) -> None:
+    """The table in docs/reliability.md, of a smaller web."""
+    seen = {rule: crawled(25, tmp_path / rule) for rule, crawled in (("with", seen_in), ("without", seen_without_rule))}
+    assert seen["with"]["open"] == seen["without"]["open"]
+    assert [seen["without"][kind].most_pages for kind in ("walled", "refused")] == [LINKED, LINKED]
+    assert seen["with"]["walled"].most_pages == 2 * WALLS
+    assert seen["with"]["refused"].most_pages <= REFUSED + WALLS + 1

@@ -28,19 +28,18 @@ def test_small_worlds(chunk: int) -> None:
 
 
 def test_a_world_repeats_exactly_in_another_process() -> None:
+    """The hashes of texts differ between both: those of this process are drawn at its start."""
     seed = 17
     here = run_world(draw_plan(seed, _HOSTS)).digest
-    command = [sys.executable, "-m", "tests.world", "--seed", str(seed), "--hosts", str(_HOSTS)]
-    for hash_seed in ("1", "2"):
-        said = subprocess.run(
-            command,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert here[:12] in said.stdout, said.stdout + said.stderr
+    said = subprocess.run(
+        [sys.executable, "-m", "tests.world", "--seed", str(seed), "--hosts", str(_HOSTS)],
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert here[:12] in said.stdout, said.stdout + said.stderr
 
 
 def test_a_world_with_several_workers_repeats_exactly() -> None:

@@ -58,9 +58,12 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS N
 -- name: next_ready
 -- The unclaimed group that is ready first, with the last answer for a robots.txt that it waits for. waits_for is empty
 -- if the group waits for the next attempt of a URL, and not for its pause.
-SELECT w.name, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
+SELECT w.name, w.site, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
   r.status AS robots_status, r.failing_since
-FROM (SELECT g.name, g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
+FROM (SELECT g.name, (SELECT s.name FROM site s
+      WHERE s.group_id = g.id AND EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
+      ORDER BY latest(s.robots_until, s.rests_until), s.id LIMIT 1) AS site,
+    g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
       WHEN EXISTS (SELECT 1 FROM site s WHERE s.group_id = g.id AND s.rests_until > :now)
       THEN 'rest after walls or refusals' ELSE '' END AS waits_for,
     (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.robots_until > :now LIMIT 1) AS robots_id
@@ -69,9 +72,12 @@ LEFT JOIN robots_copy r ON r.id = w.robots_id;
 
 -- name: waiting_groups
 -- The unclaimed groups with the longest wait, with the columns of next_ready.
-SELECT w.name, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
+SELECT w.name, w.site, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
   r.status AS robots_status, r.failing_since
-FROM (SELECT g.name, g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
+FROM (SELECT g.name, (SELECT s.name FROM site s
+      WHERE s.group_id = g.id AND EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
+      ORDER BY latest(s.robots_until, s.rests_until), s.id LIMIT 1) AS site,
+    g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
       WHEN EXISTS (SELECT 1 FROM site s WHERE s.group_id = g.id AND s.rests_until > :now)
       THEN 'rest after walls or refusals' ELSE '' END AS waits_for,
     (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.robots_until > :now LIMIT 1) AS robots_id

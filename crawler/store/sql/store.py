@@ -70,7 +70,7 @@ _SEEDS_AT_ONCE = 5000
 
 def _waiting(row: Any) -> Waiting:
     reason = group_waits_for(row.robots_problem, row.waits_for)
-    return Waiting(row.name, row.ready_at, reason, row.robots_status, row.failing_since)
+    return Waiting(row.name, row.ready_at, reason, row.robots_status, row.failing_since, row.site or "")
 
 
 def bodies_of(batch: CommitBatch) -> dict[bytes, Body]:

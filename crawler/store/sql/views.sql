@@ -222,7 +222,11 @@ CREATE VIEW seeds AS
            WHEN u.state = 'fetched' OR (u.state = 'queued' AND p.url_id IS NOT NULL) THEN
              CASE WHEN u.reason_code IN ('noindex', 'withheld', 'not_kept', 'unread') THEN 'not_kept' ELSE 'fetched' END
            WHEN u.state = 'queued' THEN
-             CASE WHEN g.ready_at IS NULL AND g.claimed_by IS NULL THEN 'held_back' ELSE 'waits' END
+             CASE WHEN g.ready_at IS NULL AND g.claimed_by IS NULL THEN 'held_back'
+               WHEN r.action = 'defer' AND r.status = 'dns_no_name' THEN 'no_such_host'
+               WHEN r.action = 'defer' AND r.status IN ('dns', 'dns_failed', 'dns_timeout', 'connect', 'tls', 'timeout')
+                 THEN 'silent'
+               ELSE 'waits' END
            WHEN u.state = 'redirected' OR u.reason_code IN ('redirects', 'bad_redirect', 'redirect_circle', 'mirror_cycle')
              THEN 'redirects'
            WHEN u.reason_code = 'scope' AND w.n > 0 THEN 'left_scope'
@@ -245,6 +249,9 @@ CREATE VIEW seeds AS
          END AS outcome,
          CASE WHEN w.n > 0 THEN s.name || u.path END AS leads_to, u.state, u.reason_code, u.reason, s.fetched AS pages,
          CASE WHEN u.state IN ('failed', 'queued') THEN coalesce(r.failing_since, p.gone_at) END AS failing_since,
+         CASE WHEN u.state = 'queued' AND r.action = 'defer' THEN coalesce(nullif(r.note, ''), r.status) END
+           AS robots_problem,
+         CASE WHEN u.state = 'queued' AND r.action = 'defer' THEN r.failures END AS robots_attempts,
          CASE WHEN u.state = 'queued' THEN latest(u.due_at, s.robots_until, s.rests_until, g.next_at) END AS next_at,
          ss.registered_domain, s.registered_domain AS leads_to_domain, w.seed_id AS url_id
   FROM longest l JOIN way w ON w.seed_id = l.seed_id AND w.n = l.n

@@ -43,9 +43,10 @@ PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 PRAGMA cache_size = -8192;
 PRAGMA wal_autocheckpoint = 4000;
-PRAGMA busy_timeout = 10000;
 PRAGMA temp_store = MEMORY;
 """
+#: How long a statement waits for another process that holds the lock which it needs.
+PATIENCE_MS = 10_000
 _INTERRUPT_EVERY_S = 0.05
 #: The result codes of a disk without room, in the file, its WAL and the index of that.
 _NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
@@ -99,7 +100,7 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
         if version is None and (read_only or not may_make):
             raise NoStore(f"{path}: an empty file, no crawl store; choose another ", Setting("store.db"))
         if not read_only:
-            await db.executescript(_PRAGMAS)
+            await db.executescript(f"PRAGMA busy_timeout = {PATIENCE_MS};\n{_PRAGMAS}")
             if version != SCHEMA_VERSION:
                 await _bring_up(db, path)
         elif version != SCHEMA_VERSION:

@@ -9,7 +9,6 @@ from typing import Any
 
 import promql_parser
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 
 from crawler.dashboard.cached_figures import RequestTotals
 from crawler.dashboard.metrics import exposition
@@ -51,6 +50,8 @@ def tally() -> RequestTotals:
 
 
 def samples(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
+    from prometheus_client.parser import text_string_to_metric_families
+
     read = {}
     for family in text_string_to_metric_families(text):
         assert family.documentation

@@ -6,8 +6,9 @@ import json
 
 from crawler.clock import SystemClock
 from crawler.engine.alarm import Alarm
-from crawler.engine.gate import Fetcher, Gate
+from crawler.engine.gate import Fetcher, Gate, Transport
 from crawler.engine.outbox import Outbox
+from crawler.engine.workbench import Workbench
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import FetchResult, Request
 
@@ -21,5 +22,5 @@ class Proxied(Fetcher):
 
 async def test_without_look_ups_their_counts_are_empty() -> None:
     clock = SystemClock()
-    gate = Gate(Proxied(), clock, PolitenessSettings(), 1, Outbox(clock, Alarm()))
+    gate = Gate(Transport(fetcher=Proxied()), clock, Workbench(PolitenessSettings(), 1), Outbox(clock, Alarm()))
     assert json.loads(gate.look_ups) == {}

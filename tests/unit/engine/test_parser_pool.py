@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,8 +31,10 @@ from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import pack_rules, read_robots, unpack_rules
 from crawler.errors import Fault
 from crawler.model import Fetched, Reading
+from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
 from tests.command import ROOT
+from tests.records import replace
 
 OPTIONS = ReadingOptions("figtree", Reading.STRICT)
 NESTED = b"<div>" * 100_000
@@ -107,6 +108,27 @@ async def test_a_page_is_read_as_it_was_received(pool: ParserPool) -> None:
     assert (facts.title, facts.body_bytes, facts.charset) == ("T", len(html), "utf-8")
     assert [tuple(link) for link in facts.links] == [("http://a.test/x", "é", "nofollow", False)]
     assert await pool.read(Fetched("http://a.test/", 0, 0, content_type="text/html", plain=html)) == facts
+
+
+@pytest.mark.parametrize(
+    ("body", "most", "kind"),
+    [
+        (b"no gzip at all", 100, ErrorKind.ENCODING),
+        (gzip.compress(b"<p>cut short")[:-9], 100, ErrorKind.TRUNCATED),
+        (gzip.compress(bytes(101)), 100, ErrorKind.TOO_LARGE),
+        (gzip.compress(bytes(100)), 100, None),
+        (gzip.compress(bytes(40)) + gzip.compress(bytes(60)), 100, None),
+    ],
+    ids=["none", "cut", "long", "whole", "members"],
+)
+async def test_a_body_in_gzip_is_checked(pool: ParserPool, body: bytes, most: int, kind: ErrorKind | None) -> None:
+    unchecked = Fetched("http://a.test/", 0, 0, content_type="text/html", plain=None, gzipped=body, unchecked=most)
+    facts = await pool.read(unchecked)
+    if kind is None:
+        assert (facts.broken, facts.body_bytes, facts.is_one_gzip) == (None, 100, body.count(b"\x1f\x8b") == 1)
+    else:
+        assert facts.broken is not None
+        assert facts.broken.kind is kind
 
 
 async def test_a_document_that_is_not_html_is_digested_and_read_by_its_headers(pool: ParserPool) -> None:

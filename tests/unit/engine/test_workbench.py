@@ -226,6 +226,24 @@ def test_while_no_slot_is_free_one_request_waits_for_each_address() -> None:
     assert bench.woken(NOW) == [other]
 
 
+def test_a_turn_at_an_address_holds_in_another_process() -> None:
+    """Workers that share a store claim each other's groups: the reason for the wait says that a group had to wait."""
+    one, other = (Bench(PolitenessSettings(delay_s=1.0), 64) for _ in range(2))
+    for bench in (one, other):
+        for n in range(20):
+            bench.asked(f"n{n}.d{n}.test", SHARED)
+    _, reply = one.asked("late.test", SHARED)
+    assert isinstance(reply, GiveBack)
+    pace = one.leave("late.test")
+    assert isinstance(other.asked("new.test", SHARED, reply.until)[1], GiveBack), "others have booked before"
+    other.enter("late.test", pace)
+    asked = other.open("late.test", "late.test")
+    assert other.ask(asked, reply.until, None) == LookUp()
+    late = other.looked_up(asked, reply.until, in_time=False)
+    assert late == GiveBack(reply.until + 4, WaitReason(WaitCode.ADDRESS, SHARED)), "a slow look-up leaves it the turn"
+    assert other.ask(asked, late.until, SHARED) in (Go(), Wait())
+
+
 def test_bookings_of_one_domain_leave_every_second_turn_to_another() -> None:
     bench = Bench(PolitenessSettings(delay_s=1.0), 64)
     for name in ("x.test", "y.test"):
@@ -394,6 +412,17 @@ def test_look_ups_of_one_domain_leave_some_to_others() -> None:
     replies = Counter(type(bench.asked(f"n{n}.slow.test", None)[1]) for n in range(300))
     assert replies == {LookUp: 64, Wait: 16, GiveBack: 220}
     assert bench.asked("good.test", None)[1] == LookUp()
+
+
+def test_a_slot_for_a_look_up_goes_back_if_the_address_is_known_by_then() -> None:
+    bench = Bench(PolitenessSettings(), 64)
+    under_way = [bench.asked(f"n{n}.slow.test", None)[0] for n in range(64)]
+    waiting, reply = bench.asked("late.slow.test", None)
+    assert reply == Wait()
+    bench.looked_up(under_way[0], NOW, in_time=True)
+    assert bench.woken(NOW) == [waiting]
+    assert bench.ask(waiting, NOW, "") == Go()
+    assert bench.asked("next.slow.test", None)[1] == LookUp()
 
 
 def test_a_cancelled_request_leaves_nothing_behind() -> None:

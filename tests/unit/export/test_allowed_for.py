@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
@@ -128,6 +127,8 @@ async def test_warc_metadata_has_the_preferences(save: Exporter, tmp_path: Path)
 
 
 async def test_parquet_has_the_preferences_as_columns(save: Exporter, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
     await save("parquet", tmp_path / "out.parquet")
     rows = {row["url"]: row for row in pq.read_table(tmp_path / "out.parquet").to_pylist()}
     (said,) = json.loads(rows[REFUSING]["preferences"])

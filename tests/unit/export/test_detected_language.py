@@ -6,7 +6,6 @@ import csv
 import json
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from crawler.errors import UsageError
@@ -52,6 +51,8 @@ async def test_a_page_beyond_the_bounds_has_no_language_and_is_counted(
 async def test_tables_of_pages_have_both_columns(
     save: Exporter, store: SqliteStore, tmp_path: Path, format: str
 ) -> None:
+    import pyarrow.parquet as pq
+
     out = tmp_path / "pages"
     await save(format, out, detect_language=True)
     if format == "jsonl":

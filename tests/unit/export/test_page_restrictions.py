@@ -12,12 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from crawler.appendix.write import AppendixOptions, write_appendix
 from crawler.export import FORMATS
-from crawler.export.appendix import write_appendix
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW
 from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
@@ -73,6 +72,8 @@ async def test_archives_hold_neither(save: Exporter, tmp_path: Path) -> None:
 
 
 async def test_tables_have_noarchive_pages_without_body_and_no_expired_pages(save: Exporter, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
     tally = await save("jsonl", tmp_path / "out.jsonl", bodies=True)
     assert (tally.written, tally.left_out) == (len(URLS) - 1, 1)
     assert tally.left_out_for == {"past the date until which they may be shown": 1}
@@ -92,13 +93,15 @@ async def test_no_table_of_resources_has_those_of_expired_pages(
 ) -> None:
     await save("jsonl", tmp_path / "out.jsonl", table="resources")
     assert lines(tmp_path / "out.jsonl").keys() == URLS - {OVER}
-    await write_appendix(store, tmp_path / "appendix", now=NOW + 60)
+    await write_appendix(store, tmp_path / "appendix", AppendixOptions(), now=NOW + 60)
     with (tmp_path / "appendix" / "tables" / "resources.csv").open(newline="") as file:
         assert {row["url"] for row in csv.DictReader(file)} == URLS - {OVER}
 
 
 def text_of(file: Path) -> str:
     """The contents of an export, unpacked."""
+    import pyarrow.parquet as pq
+
     if file.is_dir():
         return "".join(path.read_text() for path in file.rglob("*") if path.is_file())
     if zipfile.is_zipfile(file):

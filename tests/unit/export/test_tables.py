@@ -14,10 +14,6 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.json
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +51,8 @@ async def test_every_view_can_be_exported(save: Exporter, store: SqliteStore, tm
 
 
 async def test_json_lines_equal_the_store(save: Exporter, store: SqliteStore, tmp_path: Path) -> None:
+    import pyarrow.json
+
     out = tmp_path / "pages.jsonl"
     await save("jsonl", out)
     rows = await store.query("SELECT * FROM pages")
@@ -68,7 +66,7 @@ async def test_json_lines_equal_the_store(save: Exporter, store: SqliteStore, tm
                 expected = json.loads(expected)
             assert record[name] == expected
             assert isinstance(record[name], bool) == (kind is ColumnType.YES)
-    table = pa.json.read_json(out)
+    table = pyarrow.json.read_json(out)
     assert table.column("title").to_pylist() == [row["title"] for row in rows]
 
 
@@ -100,6 +98,8 @@ def test_a_time_without_a_date_is_left_out_of_csv() -> None:
 
 
 async def test_csv_equals_the_store(save: Exporter, store: SqliteStore, tmp_path: Path) -> None:
+    import pyarrow.csv
+
     out = tmp_path / "pages.csv"
     await save("csv", out)
     rows = await store.query("SELECT * FROM pages")
@@ -108,9 +108,9 @@ async def test_csv_equals_the_store(save: Exporter, store: SqliteStore, tmp_path
     assert [{name: without_guard(cell) for name, cell in row.items()} for row in read] == [
         {name: as_text(value, VIEWS["pages"][name].type) for name, value in row.items()} for row in rows
     ]
-    parsed = pa.csv.read_csv(out, parse_options=pa.csv.ParseOptions(newlines_in_values=True))
+    parsed = pyarrow.csv.read_csv(out, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True))
     assert parsed.column("body_bytes").to_pylist() == [row["body_bytes"] for row in rows]
-    assert parsed.schema.field("fetched_at").type == pa.timestamp("ns", "UTC")
+    assert parsed.schema.field("fetched_at").type == pyarrow.timestamp("ns", "UTC")
     assert out.read_bytes().startswith(b"url,status,content_type,")
     assert out.read_bytes().endswith(b"\r\n")
 
@@ -142,6 +142,8 @@ def test_a_cell_is_safe_and_can_be_had_back(value: str | float) -> None:
 
 
 async def test_parquet_equals_the_store(save: Exporter, store: SqliteStore, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
     out = tmp_path / "pages.parquet"
     await save("parquet", out, bodies=True)
     table = pq.read_table(out)
@@ -160,6 +162,8 @@ async def test_parquet_equals_the_store(save: Exporter, store: SqliteStore, tmp_
 async def test_row_groups_are_bounded_by_rows_and_by_size(
     save: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import pyarrow.parquet as pq
+
     out = tmp_path / "pages.parquet"
     monkeypatch.setattr(tables, "_ROWS_PER_BATCH", 2)
     monkeypatch.setattr(tables, "_ROWS_PER_GROUP", 4)
@@ -175,6 +179,8 @@ async def test_row_groups_are_bounded_by_rows_and_by_size(
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
 async def test_times_without_end_are_null(save: Exporter, filled: Path, tmp_path: Path, format: str) -> None:
+    import pyarrow.parquet as pq
+
     with sqlite3.connect(filled) as db:
         db.execute("UPDATE url SET lastmod = CASE path WHEN '/' THEN 9e999 WHEN '/plain' THEN 1e300 ELSE 1.5 END")
     db.close()

@@ -30,7 +30,8 @@ def seed(outcome: Outcome, code: ReasonCode = ReasonCode.FETCHED, **more: Any) -
         (seed(Outcome.NOT_FOUND, url="http://a.test/"), "crawler run --refresh http://a.test/ --db c.db"),
         (seed(Outcome.REFUSED_ADDRESS, ReasonCode.ADDRESS), "crawler run --allow-private --db c.db"),
         (seed(Outcome.REFUSED_ADDRESS, ReasonCode.PORT), "crawler why http://a.test/x --db c.db"),
-        (seed(Outcome.BLOCKED), "crawler control unblock a.test --db c.db"),
+        (seed(Outcome.BLOCKED, blocked_as="a.test"), "crawler control unblock a.test --db c.db"),
+        (seed(Outcome.NO_SUCH_HOST, robots_problem="x"), "crawler control block http://a.test --db c.db"),
         (seed(Outcome.FETCHED), None),
     ],
 )
@@ -42,23 +43,29 @@ def test_every_seed_that_needs_a_person_has_a_remedy() -> None:
     assert [outcome for outcome in Outcome if outcome.needs_person and seed(outcome).remedy("c.db") is None] == []
 
 
-@pytest.mark.parametrize("code", ReasonCode)
-@pytest.mark.parametrize("state", State)
-def test_every_reason_has_an_outcome(state: State, code: ReasonCode) -> None:
+def outcomes(state: State) -> dict[ReasonCode, Outcome]:
+    """What the view says of a seed in this state, for each reason."""
     db = sqlite3.connect(":memory:")
     db.executescript(schema("sqlite"))
     db.execute("INSERT INTO politeness_group (id, name) VALUES (1, 'a.test')")
     db.execute("INSERT INTO site (id, name, host, registered_domain, group_id) VALUES (0, 'http://a.test', '', '', 1)")
-    row = "INSERT INTO url (id, path, state, reason_code, depth, seed) VALUES (5, '/', ?, ?, 0, 1)"
-    db.execute(row, (state.value, code.value))
-    ((outcome,),) = db.execute("SELECT outcome FROM seeds")
-    outcome = Outcome(outcome)
+    row = "INSERT INTO url (id, path, state, reason_code, depth, seed) VALUES (?, ?, ?, ?, 0, 1)"
+    codes = list(ReasonCode)
+    db.executemany(row, [(n, f"/{code.value}", state.value, code.value) for n, code in enumerate(codes)])
+    found = dict(db.execute("SELECT url, outcome FROM seeds"))
+    return {code: Outcome(found[f"http://a.test/{code.value}"]) for code in codes}
+
+
+@pytest.mark.parametrize("state", State)
+def test_every_reason_has_an_outcome(state: State) -> None:
+    found = outcomes(state)
+    fetched, queued = {Outcome.FETCHED, Outcome.NOT_KEPT}, {Outcome.WAITS, Outcome.HELD_BACK}
     if state is State.FETCHED:
-        assert outcome in (Outcome.FETCHED, Outcome.NOT_KEPT)
+        assert set(found.values()) <= fetched
     elif state is State.QUEUED:
-        assert outcome in (Outcome.WAITS, Outcome.HELD_BACK)
+        assert set(found.values()) <= queued
     else:
-        assert outcome not in (Outcome.FETCHED, Outcome.NOT_KEPT, Outcome.WAITS, Outcome.HELD_BACK)
+        assert [code for code, outcome in found.items() if outcome in fetched | queued] == []
 
 
 def test_a_redirect_to_another_registered_domain_names_it() -> None:
@@ -70,6 +77,14 @@ def test_the_times_of_a_seed_are_told() -> None:
     waits = seed(Outcome.WAITS, ReasonCode.RETRY, failing_since=NOW - 60, next_at=NOW + 60)
     assert waits.describe(NOW) == "retry, no answer since 2027-01-15T07:59:00Z, until 08:01:00Z"
     assert waits.describe(NOW + 60) == "retry, no answer since 2027-01-15T07:59:00Z"
+
+
+def test_a_seed_that_is_still_tried_says_what_came_how_often_and_when_it_is_asked_again() -> None:
+    refused = "no connection to a.test: Connection refused"
+    tried = seed(Outcome.SILENT, robots_problem=refused, robots_attempts=3, failing_since=NOW - 60, next_at=NOW + 60)
+    said = f"robots.txt: {refused} (3 attempts since 2027-01-15T07:59:00Z, next"
+    assert tried.describe(NOW) == f"{said} at 08:01:00Z)"
+    assert tried.describe(NOW + 60) == f"{said} now)"
 
 
 def ledger(*seeds: Seed) -> Ledger:

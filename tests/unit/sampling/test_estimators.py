@@ -8,11 +8,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-import networkx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from crawler.frontier.sample_design import Listed, Sampler, draw_stratified
 from crawler.sampling.estimators import Estimate, Sample
@@ -140,6 +138,8 @@ def test_sites_drawn_first_and_pages_from_them(most: int) -> None:
 
 def test_walks_over_a_graph_without_directions() -> None:
     """A walk comes to a page as often as it has links; repeated draws, so the walks are clusters."""
+    import networkx  # takes a fifth of a second
+
     graph = networkx.barabasi_albert_graph(400, 3, seed=5)
     near = [list(graph[n]) for n in range(400)]
     degree = np.array([len(row) for row in near], float)
@@ -165,6 +165,8 @@ def test_walks_over_a_graph_without_directions() -> None:
 
 def test_links_of_a_scale_free_web() -> None:
     """Mean ± t · s / √n holds 89 times of 100 here."""
+    import networkx
+
     web = networkx.DiGraph(networkx.scale_free_graph(2000, seed=11))
     links = np.array([web.out_degree(page) for page in range(2000)])
 
@@ -408,6 +410,8 @@ def test_a_share_of_all_or_none_is_exact(probability: float) -> None:
 @pytest.mark.parametrize("size", [60, 300])
 def test_the_interval_of_a_rare_kind_is_close_to_the_binomial_and_monotone(size: int) -> None:
     """Clopper and Pearson of ``size`` units; with sites, no upper end is below that of no unit."""
+    from scipy.special import betaincinv
+
     plain, sites = Sample(np.full(size, 1e-9)), np.arange(size) % 30
     two_stages = Sample(np.full(size, 1e-9), clusters=sites, cluster_probability=1e-4)
     for sample in (plain, two_stages):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-import networkx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.random_walk import UndirectedGraph, WalkStep, walk
 from tests.binomial import least_share
+
+if TYPE_CHECKING:
+    import networkx
 
 #: Intervals that hold 93 times of 100 fail one test in a thousand; those that hold 80 times fail 81 of a hundred.
 #: The long tests of ``test_coverage.py`` draw more.
@@ -25,12 +29,19 @@ def graph_of(web: networkx.Graph) -> UndirectedGraph:
     return UndirectedGraph.of(len(web), edges[:, 0], edges[:, 1])
 
 
-#: A web of one piece; one of many, with pages that nothing links to; one with directions, of which links have one.
-WEBS = {
-    "scale-free": networkx.barabasi_albert_graph(400, 3, seed=5),
-    "in pieces": networkx.gnm_random_graph(400, 500, seed=5),
-    "with directions": networkx.DiGraph(networkx.gnp_random_graph(300, 0.02, seed=5, directed=True)),
-}
+@cache
+def webs() -> dict[str, networkx.Graph]:
+    """A web of one piece, one of many, and one of directed links. Some pages of the others have no link to them."""
+    import networkx  # takes a fifth of a second
+
+    return {
+        "scale-free": networkx.barabasi_albert_graph(400, 3, seed=5),
+        "in pieces": networkx.gnm_random_graph(400, 500, seed=5),
+        "with directions": networkx.DiGraph(networkx.gnp_random_graph(300, 0.02, seed=5, directed=True)),
+    }
+
+
+WEBS = ("scale-free", "in pieces", "with directions")
 
 
 def test_an_edge_counts_once_whatever_its_direction() -> None:
@@ -41,16 +52,18 @@ def test_an_edge_counts_once_whatever_its_direction() -> None:
 
 @pytest.mark.parametrize("size", [1, 99, 101, 300])
 def test_as_many_visits_as_asked_for_by_a_hundred_walks_at_most(size: int) -> None:
-    visits = list(walk(graph_of(WEBS["in pieces"]), size, seed=3))
-    assert visits == list(walk(graph_of(WEBS["in pieces"]), size, seed=3))
-    assert visits != list(walk(graph_of(WEBS["in pieces"]), size, seed=4))
+    graph = graph_of(webs()["in pieces"])
+    visits = list(walk(graph, size, seed=3))
+    assert visits == list(walk(graph, size, seed=3))
+    assert visits != list(walk(graph, size, seed=4))
     lengths = np.bincount([visit.walk for visit in visits])
     assert (lengths.sum(), len(lengths)) == (size, min(size, 100))
     assert lengths.max() - lengths.min() <= 1
 
 
-@pytest.mark.parametrize("web", WEBS.values(), ids=WEBS)
-def test_a_walk_follows_edges_or_jumps(web: networkx.Graph) -> None:
+@pytest.mark.parametrize("name", WEBS)
+def test_a_walk_follows_edges_or_jumps(name: str) -> None:
+    web = webs()[name]
     visits = list(walk(graph_of(web), 6000, seed=1))
     steps = [(a.node, b.node) for a, b in pairwise(visits) if a.walk == b.walk]
     followed = sum(web.has_edge(a, b) or web.has_edge(b, a) for a, b in steps)
@@ -88,12 +101,9 @@ def sample_of(visits: list[WalkStep]) -> tuple[Sample, NDArray[np.int64]]:
 
 
 @pytest.mark.parametrize("size", [300, pytest.param(1500, marks=pytest.mark.long)])
-@pytest.mark.parametrize(
-    "web",
-    [next(iter(WEBS.values())), *(pytest.param(web, marks=pytest.mark.long) for web in list(WEBS.values())[1:])],
-    ids=WEBS,
-)
-def test_estimates_from_walks(web: networkx.Graph, size: int) -> None:
+@pytest.mark.parametrize("name", [WEBS[0], *(pytest.param(name, marks=pytest.mark.long) for name in WEBS[1:])])
+def test_estimates_from_walks(name: str, size: int) -> None:
+    web = webs()[name]
     graph = graph_of(web)
     links = np.array([web.degree(n) for n in range(len(web))], float)
     bytes_ = np.random.default_rng(1).lognormal(9 + 0.05 * links, 0.8)  # a page with many links is large
@@ -114,6 +124,8 @@ def test_estimates_from_walks(web: networkx.Graph, size: int) -> None:
 @pytest.mark.parametrize("size", [20, pytest.param(60, marks=pytest.mark.long)])
 def test_estimates_from_walks_within_each_site(size: int) -> None:
     """Sites of very different size, each walked on for itself."""
+    import networkx
+
     chance = np.random.default_rng(2)
     sites = [networkx.barabasi_albert_graph(n, 2, seed=n) for n in (10, 30, 30, 60, 90, 200)]
     graphs = [graph_of(site) for site in sites]

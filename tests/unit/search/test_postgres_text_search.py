@@ -101,7 +101,7 @@ class Both:
 
 @pytest.fixture
 async def both(postgres: Cluster) -> AsyncIterator[Both]:
-    async with on(postgres.make_database()) as made:
+    async with on(postgres.make_store()) as made:
         yield made
 
 
@@ -243,7 +243,7 @@ async def test_hostile_texts_and_queries(crawl: Crawled) -> None:
 
 
 async def test_a_second_builder_is_refused(postgres: Cluster) -> None:
-    async with crawled(postgres.make_database()) as crawl:
+    async with crawled(postgres.make_store()) as crawl:
         await crawl.visit({f"{A}/": Said("word")})
         other = await asyncpg.connect(crawl.db)
         await other.execute(f"SELECT pg_advisory_lock({INDEXING})")

@@ -1,4 +1,4 @@
-"""Checks a data appendix again (``docs/appendix.md``), with nothing but the folder."""
+"""Checks a data appendix again, with nothing but the folder."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
-from crawler.cli.csv_cells import unprotected
 from crawler.errors import Argument, UsageError
+from crawler.export.csv_cells import unprotected
 from crawler.formatting import many
 from crawler.frontier.sample_design import Listed, Method, Sampler, SitesBy, draw_stratified
 

@@ -6,9 +6,9 @@ import random
 import re
 from fractions import Fraction
 
+from crawler.appendix.describe import codebook_rows
+from crawler.appendix.tables import TABLES
 from crawler.audit.totals import SiteTotals
-from crawler.export.appendix.describe import codebook_rows
-from crawler.export.appendix.tables import TABLES
 from crawler.frontier.sample_design import Sampler, SitesBy, draw_sites, key
 from tests.command import ROOT
 

@@ -11,8 +11,8 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
-from crawler.audit.appendix import sha256_of
-from crawler.export.appendix.tables import Table
+from crawler.appendix.check import sha256_of
+from crawler.appendix.tables import Table
 from crawler.export.views import Column, ColumnType
 from crawler.formatting import many
 from crawler.version import VERSION
@@ -85,7 +85,7 @@ def software() -> dict[str, Any]:
     names = {found[0] for need in distribution_needs() if (found := _REQUIREMENT.match(need))}
     return {
         "crawler": VERSION,
-        "commit": _commit(Path(__file__).resolve().parents[3]),
+        "commit": _commit(Path(__file__).resolve().parents[2]),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "libraries": {name: known for name in sorted(names) if (known := _version(name)) is not None},

@@ -1,7 +1,4 @@
-"""``crawler export appendix``: a folder with all that a reader needs to judge a study, and to repeat it.
-
-``docs/appendix.md`` describes the folder. :mod:`crawler.audit.appendix` checks it again.
-"""
+"""Writes the data appendix of a store to a folder."""
 
 from __future__ import annotations
 
@@ -9,18 +6,21 @@ import csv
 import json
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crawler.appendix.check import SUMS, files_listed_in, sha256_of
+from crawler.appendix.describe import citation, codebook_rows, data_package, readme, software
+from crawler.appendix.tables import Table, tables_with, write_table
 from crawler.atomic_files import AtomicFiles
-from crawler.audit.appendix import SUMS, files_listed_in, sha256_of
 from crawler.audit.log_reader import canonical_records, snapshot
 from crawler.audit.run_audit import AuditResult, audit_snapshot
 from crawler.audit.totals import site_totals
+from crawler.cli.progress import Say
 from crawler.errors import Argument, UsageError, require
-from crawler.export.appendix.describe import citation, codebook_rows, data_package, readme, software
-from crawler.export.appendix.tables import Table, tables_with, write_table
 from crawler.export.tables import PAGE_DIRECTIVES, load_arrow
 from crawler.export.views import VIEWS, ColumnType
 from crawler.formatting import many
@@ -36,25 +36,37 @@ from crawler.url import split
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-_SQL = load_statements("crawler.export.appendix")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendixOptions:
+    """What a study adds to its appendix.
+
+    ``authors`` stand in the citation; without any, the contact of the last run does. ``variables`` are SQL expressions
+    over the view ``pages`` by their names: they have estimates, and a column in the table of draws.
+    """
+
+    title: str = ""
+    authors: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+_SQL = load_statements("crawler.appendix")
 
 
 async def write_appendix(
     store: Store,
     folder: Path,
+    options: AppendixOptions,
     *,
     now: float,
-    title: str = "",
-    authors: Iterable[str] = (),
-    variables: Mapping[str, str] | None = None,
+    say: Say = lambda what, done=0, total=None: None,
 ) -> str:
     """Write the data appendix of a store to a folder, whole or not at all. Returns the SHA-256 of ``SHA256SUMS``.
 
-    The store must be opened read-only and for this call alone; the appendix shows one moment of it. ``authors`` stand
-    in the citation; without any, the contact of the last run does. ``variables`` are SQL expressions over the view
-    ``pages`` by their names: they have estimates, and a column in the table of draws. ``now`` is in seconds since the
-    epoch. An earlier appendix is replaced. Raises :class:`UsageError` for a folder with other files, if there is
-    no run, if a library is missing, and for variables without a sample or that cannot be computed.
+    The store must be opened read-only and for this call alone; the appendix shows one moment of it. ``now`` is in
+    seconds since the epoch. An earlier appendix is replaced. ``say`` gets the progress. Raises :class:`UsageError` for
+    a folder with other files, if there is no run, if a library is missing, and for variables without a sample or that
+    cannot be computed.
     """
     load_arrow()
     with AtomicFiles() as files:
@@ -62,19 +74,19 @@ async def write_appendix(
         (beside / "tables").mkdir()
         (beside / "robots").mkdir()
         async with snapshot(store):
-            await _write(store, beside, now, title, tuple(authors), variables or {})
+            await _write(store, beside, options, now, say)
         return _write_sums(beside)
 
 
 async def _write(
     store: Store,
     folder: Path,
+    options: AppendixOptions,
     now: float,
-    title: str,
-    authors: tuple[str, ...],
-    variables: Mapping[str, str],
+    say: Say,
 ) -> None:
-    audit = await audit_snapshot(store, now)
+    title, variables = options.title, options.variables
+    audit = await audit_snapshot(store, now, partial(say, "requests judged"))
     if not audit.runs:
         raise UsageError(f"{store.name}: no run, so there is nothing to append")
     await _write_audit(store, folder, audit)
@@ -83,6 +95,7 @@ async def _write(
     seeds: list[str] = []
     values: dict[str, list[float | str | None]] = {}
     if draw is not None:
+        say("estimates from the sample")
         values = await _values(store, variables, now)
         survey = await load_sampling("survey").survey(store, now, variables)
         _write_json(folder / "estimates.json", survey.as_json() | {"variables": dict(variables)})
@@ -92,7 +105,8 @@ async def _write(
         raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave out ", Argument("variable"))
     kinds = {name: _kind(column) for name, column in values.items()}
     tables, counts = tables_with(variables, kinds), {}
-    for table in tables:
+    for number, table in enumerate(tables):
+        say("tables written", number, len(tables))
         rows = _rows(store, table, now, draw, outcomes, audit, list(zip(*values.values(), strict=True)))
         async with aclosing(rows):
             counts[table.name] = await write_table(folder / "tables", table, rows)
@@ -104,7 +118,7 @@ async def _write(
         csv.writer(file).writerows([("table", "column", "type", "meaning"), *codebook_rows(tables)])
     title = title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}"
     contact = next((run.contact for run in reversed(audit.runs) if run.contact), "unnamed")
-    (folder / "CITATION.cff").write_text(citation(title, authors or (contact,), now), "utf-8")
+    (folder / "CITATION.cff").write_text(citation(title, options.authors or (contact,), now), "utf-8")
     (folder / "README.md").write_text(readme(title, now, tables, counts, audit.violation_count, seeds), "utf-8")
     (folder / "datapackage.json").write_text(data_package(folder, title, now, tables), "utf-8")
 

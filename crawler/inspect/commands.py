@@ -1,4 +1,4 @@
-"""The commands ``crawler settings show`` and ``crawler settings diff``."""
+"""The commands ``crawler status``, ``why``, ``seeds`` and ``settings``, each of which loads what it needs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from crawler.cli.on_store import on_store
+from crawler.cli.on_store import on_store, show
 from crawler.cli.output import print_json, say
-from crawler.cli.shared import cli, db_option, json_option
+from crawler.cli.shared import canonical, cli, db_option, json_option
+from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.settings.keys import KEYS, Key
 from crawler.settings.loading import load_file
@@ -20,18 +21,57 @@ from crawler.settings.stored import differing, stored_settings
 from crawler.store.location import shown
 
 
+@cli.command()
+@db_option
+@json_option
+def status(db: str, as_json: bool) -> None:
+    """Show the URLs in the store by state and site, and what the crawl waits for."""
+    from crawler.cli.console import console
+    from crawler.inspect import status as report
+
+    read = on_store(db, lambda store: report.read_status(store, SystemClock().now()))
+    show(as_json, lambda: report.as_json(read), lambda: report.render(read, db, console))
+
+
+@cli.command()
+@click.argument("url")
+@db_option
+@json_option
+def why(url: str, db: str, as_json: bool) -> None:
+    """Show everything that is known and decided about URL, with the evidence."""
+    from crawler.cli.console import console
+    from crawler.inspect import why as report
+
+    target = canonical(url)
+    known = on_store(db, lambda store: report.explain(store, target, now=SystemClock().now()))
+    show(as_json, lambda: known, lambda: report.render(known, db, console))
+
+
+@cli.command()
+@click.option("--all", "all_seeds", is_flag=True, help="List every seed, also those that need nothing.")
+@db_option
+@json_option
+def seeds(all_seeds: bool, db: str, as_json: bool) -> None:
+    """Show what became of each seed, those that need a person first, with the command that mends it."""
+    from crawler.cli.console import console
+    from crawler.inspect import seeds as ledger
+
+    read = on_store(db, lambda store: ledger.read_ledger(store, db, SystemClock().now()))
+    show(as_json, read.as_json, lambda: ledger.render(read, console, all_seeds=all_seeds))
+
+
 @cli.group()
 def settings() -> None:
     """Show the settings that a store remembers of its crawl."""
 
 
-@settings.command()
+@settings.command("show")
 @db_option
 @json_option
-def show(db: str, as_json: bool) -> None:
+def show_settings(db: str, as_json: bool) -> None:
     """Show the settings with which `crawler run` goes on, as a TOML file."""
     kept = _remembered(db)
-    _print([(key, key.value(kept), None) for key in KEYS.values() if key.is_remembered], as_json)
+    _show([(key, key.value(kept), None) for key in KEYS.values() if key.is_remembered], as_json)
 
 
 @settings.command()
@@ -48,7 +88,7 @@ def diff(db: str, as_json: bool, config: Path | None) -> None:
     else:
         changed = load_file(kept, config)
         there = [(key, key.value(changed), key.value(kept)) for key in differing(changed, kept)]
-    _print(there, as_json, before="default" if config is None else "now")
+    _show(there, as_json, before="default" if config is None else "now")
 
 
 def _remembered(db: str) -> Settings:
@@ -58,7 +98,7 @@ def _remembered(db: str) -> Settings:
     return kept
 
 
-def _print(there: Iterable[tuple[Key, Any, Any]], as_json: bool, before: str = "") -> None:
+def _show(there: Iterable[tuple[Key, Any, Any]], as_json: bool, before: str = "") -> None:
     """Print keys with their values, each with the value before it if ``before`` says what that is."""
     if as_json:
         print_json(

@@ -1,4 +1,4 @@
-"""The Python API: ``crawler.open``, then ``crawl.run``. README.md has an example, and docs/python.md describes it."""
+"""``crawler.open``, and the crawl that it returns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from types import AsyncGeneratorType, TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, TypeVar, Unpack
 from weakref import ref
 
-from crawler import validation as arguments
+from crawler.api import arguments
+from crawler.api.arguments import RunLimits
 from crawler.clock import SystemClock
 from crawler.engine.crawl import Crawl
 from crawler.engine.hooks import Hooks
@@ -30,12 +31,13 @@ from crawler.store.location import is_url, store_name
 from crawler.store.named_rows import Parameters
 from crawler.store.statements import UserSql
 from crawler.stored_pages import Page, PageLink, page_of, stored_links, stored_pages
-from crawler.validation import RunLimits
 
 if TYPE_CHECKING:
+    from crawler.audit.run_audit import AuditResult
     from crawler.duplicates.find import DuplicatesSummary
     from crawler.export import ExportProgress
     from crawler.rank.ranking import RankingSummary
+    from crawler.run.hints import HintsGiven
     from crawler.rup.robot.subscribe import Subscriber
     from crawler.sampling.survey import Survey
     from crawler.sampling.variables import Variable
@@ -273,25 +275,22 @@ class OpenCrawl:
 
         ``out`` is a path, "-" for standard output, or a file open in binary.
         """
+        from crawler.export import ExportOptions
         from crawler.export import export as export_to
 
         target = arguments.output("out", out)
+        options = ExportOptions(
+            table=table,
+            where=where,
+            bodies=bodies,
+            base_url=base_url,
+            allowed_for=tuple(allowed_for),
+            detect_language=detect_language,
+            main_text=main_text,
+            chunk=chunk,
+        )
         async with self._store() as store:  # its own: the export opens a transaction on it
-            now = SystemClock().now()
-            return await export_to(
-                store,
-                format,
-                target,
-                now=now,
-                table=table,
-                where=where,
-                bodies=bodies,
-                base_url=base_url,
-                allowed_for=allowed_for,
-                detect_language=detect_language,
-                main_text=main_text,
-                chunk=chunk,
-            )
+            return await export_to(store, format, target, options, now=SystemClock().now())
 
     async def rank(self) -> RankingSummary:
         """Rank pages and sites by their links; fills the views ``ranks`` and ``site_ranks``. Needs the extra ``rank``.
@@ -369,19 +368,63 @@ class OpenCrawl:
             return survey
 
     async def search(
-        self, words: str, *, limit: int = 10, site: str | None = None, similar_to: str | None = None
+        self,
+        words: str,
+        *,
+        limit: int = 10,
+        site: str | None = None,
+        language: str | None = None,
+        depth: int | None = None,
+        since: float | None = None,
+        similar_to: str | None = None,
     ) -> SearchResult:
         """Search the pages crawled, after :meth:`index`; see :func:`crawler.search.results.search`.
 
-        ``similar_to`` is a URL: only its near-duplicates are searched.
+        ``site``, ``language``, ``depth``, ``since`` and ``similar_to`` bound the pages
+        (:class:`crawler.search.results.Filters`).
         """
         from crawler.search.results import Filters, search
 
-        limit = arguments.count("limit", limit)
+        limit, filters = arguments.count("limit", limit), Filters(site, language, depth, since, similar_to)
         async with self._store() as store:
-            return await search(
-                store, words, now=SystemClock().now(), limit=limit, filters=Filters(site, similar_to=similar_to)
-            )
+            return await search(store, words, now=SystemClock().now(), limit=limit, filters=filters)
+
+    async def status(self) -> dict[str, Any]:
+        """What the store holds and what the crawl waits for: the object that ``crawler status --json`` prints."""
+        from crawler.inspect import status
+
+        async with self._store() as store:
+            return status.as_json(await status.read_status(store, SystemClock().now()))
+
+    async def why(self, url: str) -> dict[str, Any]:
+        """All that is known and decided about a URL: the object that ``crawler why URL --json`` prints."""
+        from crawler.inspect.why import explain
+
+        canonical = _canonical(url)
+        async with self._store() as store:
+            return await explain(store, canonical, now=SystemClock().now())
+
+    async def audit(self) -> AuditResult:
+        """Judge every request of the log by robots.txt and the pace; ``violation_count`` says how many broke a rule."""
+        from crawler.audit.run_audit import run_audit
+
+        async with self._store() as store:
+            return await run_audit(store, SystemClock().now())
+
+    async def hint(self, urls: Iterable[str], *, gone: bool = False, source: str = "user") -> HintsGiven:
+        """Tell the crawl that URLs have changed, or are ``gone``: a run with ``revisit.enabled`` visits them first.
+
+        ``source`` names where the hints come from; the crawl records how often each source is right. Raises
+        :class:`UsageError` for a bad URL; then no hint is stored.
+        """
+        from crawler.frontier.hints import HintKind
+        from crawler.run.hints import give_hints
+
+        texts = arguments.urls("urls", urls)
+        good = all_seeds(texts, "", source="hint(urls=…)", skip_bad=False, tell=_LOG.warning).urls
+        async with self._alone(), self._store(read_only=False) as store:
+            kind = HintKind.GONE if gone else HintKind.CHANGED
+            return await give_hints(store, good, kind, arguments.text("source", source))
 
     async def report(self, out: str | Path) -> None:
         """Write the crawl as one HTML page. Raises :class:`UsageError` if ``out`` cannot be written."""
