@@ -22,13 +22,15 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import brotli
+import msgspec
 from backports import zstd
+from msgspec.structs import replace
 
 from crawler.cli.shared import run_async
 from crawler.clock import SystemClock
@@ -388,7 +390,9 @@ class Judge:
 
 
 def _meaning(result: FetchResult) -> tuple[object, ...]:
-    body = result.body if isinstance(result, Fetched) else None
+    body = None
+    if isinstance(result, Fetched):
+        body = result.body if result.unchecked is None else result.gzipped
     error = result.kind if isinstance(result, Failed) else None  # its words depend on what the parser has seen
     return type(result), result.status, result.headers, error, body
 
@@ -401,17 +405,19 @@ def _check(outcome: Outcome, result: FetchResult) -> None:
     for offer in outcome.offers:
         assert canonicalise(offer.url) == offer.url, offer.url
     if outcome.page is not None and isinstance(result, Fetched):
-        facts, body = outcome.page.facts, result.body
-        assert (facts.body_sha256, facts.body_bytes) == (sha256(body).digest(), len(body))
-        assert outcome.page.body is None or outcome.page.body.decoded() == body
+        facts = outcome.page.facts
+        kept = None if outcome.page.body is None else outcome.page.body.decoded()
+        for body in (kept, None if result.unchecked is not None else result.body):
+            assert body is None or (facts.body_sha256, facts.body_bytes) == (sha256(body).digest(), len(body))
 
 
 def _require_storable(value: object) -> None:
     if isinstance(value, str):
         value.encode()
+    elif isinstance(value, msgspec.Struct):
+        _require_storable(msgspec.structs.astuple(value))
     elif is_dataclass(value):
-        for field in fields(value):
-            _require_storable(getattr(value, field.name))
+        _require_storable([getattr(value, field.name) for field in fields(value)])
     elif isinstance(value, tuple | list | dict):
         for item in value.items() if isinstance(value, dict) else value:
             _require_storable(item)
@@ -450,7 +456,7 @@ async def judged(seed: int, numbers: Sequence[int], folder: Path) -> list[str]:
                     except Exception as error:
                         wrong.append(f"case {number}: {error!r} for a {case.kind or 'robots.txt'} with {case.sent!r}")
                 released = [claim.group_id for claim in claims]
-                await store.commit(CommitBatch(time.time(), ClaimLimits(0, 0), outcomes, released=released))
+                await store.commit(CommitBatch(time.time(), ClaimLimits(0, 0), outcomes=outcomes, released=released))
     finally:
         await store.close()
     return wrong
