@@ -381,6 +381,8 @@ class Judge:
     async def _sent(self, request: Request, sent: Sent) -> FetchResult:
         self._connector.sent = sent
         result = await self._fetcher.fetch(request)
+        if isinstance(result, Failed) and result.kind is ErrorKind.TIMEOUT:  # or the machine has slept
+            result = await self._fetcher.fetch(request)
         assert not (isinstance(result, Failed) and result.kind is ErrorKind.FAULT), result.detail
         assert not (isinstance(result, Failed) and result.kind is ErrorKind.TIMEOUT), (
             "the request outlived its connection"
