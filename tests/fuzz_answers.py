@@ -42,13 +42,12 @@ from crawler.engine.parser_pool import ReadingOptions, question_about
 from crawler.engine.parser_process import read_document
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.connection import Connection, current_transfer
-from crawler.fetch.decoding import decode_gzip
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import Failed, Fetched, FetchResult, Kind, PageFacts, Purpose, Reading, Request
-from crawler.reasons import ErrorKind, RequestError
+from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings, interpret
 from crawler.store.rows import ClaimLimits, CommitBatch
 from crawler.store.sqlite.store import SqliteStore
@@ -382,6 +381,8 @@ class Judge:
     async def _sent(self, request: Request, sent: Sent) -> FetchResult:
         self._connector.sent = sent
         result = await self._fetcher.fetch(request)
+        if isinstance(result, Failed) and result.kind is ErrorKind.TIMEOUT:  # or the machine has slept
+            result = await self._fetcher.fetch(request)
         assert not (isinstance(result, Failed) and result.kind is ErrorKind.FAULT), result.detail
         assert not (isinstance(result, Failed) and result.kind is ErrorKind.TIMEOUT), (
             "the request outlived its connection"
@@ -391,7 +392,9 @@ class Judge:
 
 
 def _meaning(result: FetchResult) -> tuple[object, ...]:
-    body = result.body if isinstance(result, Fetched) else None
+    body = None
+    if isinstance(result, Fetched):
+        body = result.body if result.unchecked is None else result.gzipped
     error = result.kind if isinstance(result, Failed) else None  # its words depend on what the parser has seen
     return type(result), result.status, result.headers, error, body
 
@@ -404,29 +407,19 @@ def _check(outcome: Outcome, result: FetchResult) -> None:
     for offer in outcome.offers:
         assert canonicalise(offer.url) == offer.url, offer.url
     if outcome.page is not None and isinstance(result, Fetched):
-        facts, body = outcome.page.facts, _decoded(result)
-        assert (facts.body_sha256, facts.body_bytes) == (sha256(body).digest(), len(body))
-        assert outcome.page.body is None or outcome.page.body.decoded() == body
-
-
-def _decoded(answer: Fetched) -> bytes:
-    """The body of an answer that was read."""
-    if answer.gzipped is None or answer.unchecked is None:
-        return answer.body
-    decoded = decode_gzip(answer.gzipped, answer.unchecked)
-    assert not isinstance(decoded, RequestError), "it was read"
-    return decoded[0]
+        facts = outcome.page.facts
+        kept = None if outcome.page.body is None else outcome.page.body.decoded()
+        for body in (kept, None if result.unchecked is not None else result.body):
+            assert body is None or (facts.body_sha256, facts.body_bytes) == (sha256(body).digest(), len(body))
 
 
 def _require_storable(value: object) -> None:
     if isinstance(value, str):
         value.encode()
     elif isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
-            _require_storable(getattr(value, name))
+        _require_storable(msgspec.structs.astuple(value))
     elif is_dataclass(value):
-        for field in fields(value):
-            _require_storable(getattr(value, field.name))
+        _require_storable([getattr(value, field.name) for field in fields(value)])
     elif isinstance(value, tuple | list | dict):
         for item in value.items() if isinstance(value, dict) else value:
             _require_storable(item)

@@ -123,6 +123,7 @@ class _Commands(LazyGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and flush the output: an error of writing can still be reported here."""
+        code = 0
         try:
             code = super().invoke(ctx)
             if sys.stdout is not None:
@@ -130,7 +131,7 @@ class _Commands(LazyGroup):
             return code
         except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
             _abandon_output()
-            return 0
+            return code
         except OSError as error:
             _abandon_output()
             raise UsageError(f"{error.filename or 'standard output'}: {error.strerror or error}") from None

@@ -16,9 +16,9 @@ from crawler.model import Headers, PageFacts
 MAX_CPU_S = 0.7
 #: Processor time after which the reading of a page is broken off, to be repeated where no other page waits for it.
 FAST_CPU_S = 0.2
-#: Address space of a parser process. About 40 MB are taken before the first page, and 224 MB by one of 10 MB that has
-#: 100,000 links with some words each.
-MAX_MEMORY_BYTES = 288 << 20
+#: Address space of a parser process. About 40 MB are taken before the first page. One of 10 MB with 100,000 links and
+#: some words at each takes up to 240 MB, and nearly all of :data:`MAX_CPU_S`.
+MAX_MEMORY_BYTES = 256 << 20
 #: Exit code of a parser process whose page exceeded the memory limit.
 OUT_OF_MEMORY = 12
 

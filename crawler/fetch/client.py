@@ -349,7 +349,7 @@ class HttpFetcher:
 
     async def _beginning(self, request: Request, response: Response, headers: Headers, transfer: Transfer) -> bytes:
         """The body of an error, if it is as short as a wall. One that is longer, or cannot be had, says nothing."""
-        short = replace(request, max_bytes=MAX_WALL_BYTES, truncate=True)
+        short = replace(request, max_bytes=MAX_WALL_BYTES, truncate=True, keep_gzip=False)
         body = await self._body(short, response, headers, transfer)
         if isinstance(body, RequestError) or body.overflowed:
             return b""

@@ -88,18 +88,19 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
         if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
             tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
         if refresh:
-            return await _notified(settings, _refresh(settings, seeds, changes, forced_end))
-        return await _notified(settings, _run(settings, named_seeds(settings, seeds), changes, forced_end))
+            return await _notified(settings, _refresh(settings, seeds, changes, forced_end), forced_end)
+        return await _notified(settings, _run(settings, named_seeds(settings, seeds), changes, forced_end), forced_end)
 
     def work() -> int:
         with ForcedEnd() as forced_end:  # also while the loop waits for its threads
             forced_end.is_quiet = output.quiet
             try:
                 return run_async(run_crawl(forced_end))
-            except Exception as error:
+            except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
                 if forced_end.code is None:
                     raise
-                _tell_failure(error)
+                if isinstance(error, Exception):
+                    _tell_failure(error)
                 return forced_end.code
 
     open_files.raise_limit()
@@ -241,25 +242,28 @@ async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: Force
             draw = await store.samples.drawn() if settings.sample.size is not None else None
             survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
         result = found.result if survey is None else found.result | {"sample": survey.as_json()}
-        _tell_end(settings, found.nothing, found.unreached, result)
-        if not settings.output.json:
-            if survey is not None:
-                console.print()
-                load("rendering").render(survey, console)
-            elif settings.sample.size is not None:
-                console.print(
-                    "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
-                )
+        with _failures_shown():
+            _tell_end(settings, found.nothing, found.unreached, result)
+            if not settings.output.json:
+                if survey is not None:
+                    console.print()
+                    load("rendering").render(survey, console)
+                elif settings.sample.size is not None:
+                    console.print(
+                        "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
+                    )
         forced_end.code = _exit_code(crawl.progress, settings.store.db, found.nothing, stopped=stopped)
     await _notify_of_end(settings, result, signals, forced_end)
     return forced_end.code
 
 
-async def _notified(settings: Settings, run: Coroutine[Any, Any, int]) -> int:
-    """The exit code of ``run``. A failure goes to ``output.notify`` as the summary of a run would."""
+async def _notified(settings: Settings, run: Coroutine[Any, Any, int], forced_end: ForcedEnd) -> int:
+    """The exit code of ``run``. A failure before its end goes to ``output.notify`` as the summary of a run would."""
     try:
         return await run
     except CrawlerError as error:
+        if forced_end.code is not None:
+            raise
         db = shown(settings.store.db)
         await _notify(settings, {"db": db, "ended_by": error.message(terminal_name), "ended_code": "error"})
         raise
@@ -297,7 +301,8 @@ async def _run_team(settings: Settings, seeds: Seeds, messages: _RunMessages, fo
         found = _Found(summary(team, None, end, shown(settings.store.db), clock.now(), store.parts))
         with _failures_shown():
             found = await _found(settings, team, store, end, clock, stopped=stopped)
-        _tell_end(settings, found.nothing, found.unreached, found.result)
+        with _failures_shown():
+            _tell_end(settings, found.nothing, found.unreached, found.result)
         forced_end.code = _exit_code(team.progress, settings.store.db, found.nothing, stopped=stopped)
     await _notify_of_end(settings, found.result, signals, forced_end)
     return forced_end.code
@@ -387,10 +392,18 @@ async def _shown(
 ) -> AsyncIterator[None]:
     """Show a running crawl: the live display on a terminal, otherwise notes on standard error. Log it, too.
 
-    ``awaited`` is the store, or the team whose workers wait for it.
+    ``awaited`` is the store, or the team whose workers wait for it. If the display fails when the crawl has ended, that
+    is printed.
     """
-    async with MinuteLog(crawl, store, clock), _display(settings, crawl, awaited, store, clock, signals):
-        yield
+    has_ended = False
+    try:
+        async with MinuteLog(crawl, store, clock), _display(settings, crawl, awaited, store, clock, signals):
+            yield
+            has_ended = True
+    except Exception as error:
+        if not has_ended:
+            raise
+        _tell_failure(error)
 
 
 def _display(

@@ -22,6 +22,11 @@ async def test_an_empty_body_may_have_any_coding(coding: str) -> None:
     assert await _ends_by(answer.encode(), ()) is ReasonCode.FETCHED
 
 
+async def test_the_broken_gzip_of_an_error_says_nothing() -> None:
+    head = b"HTTP/1.1 403 No\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\nContent-Length: 18\r\n\r\n"
+    assert await _ends_by(head + b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + b"\xff" * 8, ()) is ReasonCode.CLIENT_ERROR
+
+
 async def test_a_garbled_chunk_behind_the_end_of_another_ends_the_request() -> None:
     """The library wakes the reader at the end of a chunk, and then does not tell it of the exception."""
     answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n<\r\ngarbled\r\n"

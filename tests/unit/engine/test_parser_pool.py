@@ -189,7 +189,7 @@ async def test_a_process_that_a_page_has_ended_does_not_keep_the_page(pool: Pars
 async def test_a_page_that_takes_too_much_memory_is_unread(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parser_pool, "MAX_CPU_S", 3600)
     facts = await pool.read(document("wide", b"<p>x" * 2_000_000))
-    assert facts.note == "not parsed: the parser needed more than 288 MB of memory"
+    assert facts.note == "not parsed: the parser needed more than 256 MB of memory"
     assert (await pool.read(document("next"))).title == "next"
 
 

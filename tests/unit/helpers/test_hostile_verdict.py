@@ -114,6 +114,9 @@ def test_what_depends_on_the_machine(crawled: Crawled) -> None:
         return found.whole["time and memory"]
 
     assert faults(crawled) == []
+    assert "ten pages after 16 s" in faults(replace(crawled, started_at=-15.6))[0]
+    assert "ten pages after inf s" in faults(replace(crawled, log=LOG[:1]))[0]
+    assert faults(replace(crawled, started_at=-15.6, slowness=1.1)) == []
     slow = [LOG[0], replace(LOG[1], started_at=0.5)]
     assert "took 5.0 times its pauses, and 1.5 times alone" in faults(replace(crawled, log=slow))[0]
     assert faults(replace(crawled, log=slow, slowness=2.0)) == []
