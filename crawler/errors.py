@@ -164,6 +164,10 @@ class StoreFull(StoreError):
     """The disk has no room for what was to be written. A crawl that pauses for the disk tries it again."""
 
 
+class SystemFull(StoreFull):
+    """The system has no file or memory for any program. Others may give some back, so a crawl tries it again."""
+
+
 class ConnectionLost(StoreError):
     """The connection to the database broke, or the database refuses new ones for now."""
 

@@ -39,8 +39,8 @@ gc.set_threshold(100_000, 50, 50)
 
 #: How much memory a process of pytest needs, with the commands that its tests start, in bytes.
 _PROCESS_BYTES = 700 << 20
-#: The files with the longest tests, and the folders of long ones. They come first, so that no process begins a long test
-#: when the others end.
+#: The files with the longest tests, and the folders of long ones. They come first, so that no process begins a long
+#: test when the others end.
 _LONG_FIRST = (
     *("e2e/test_hostile_web.py", "e2e/test_workers.py", "e2e/test_sample.py", "e2e/test_cli.py"),
     *("world", "simulation/test_shares.py"),

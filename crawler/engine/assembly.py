@@ -30,6 +30,7 @@ from crawler.engine.sampling_frame import Sample
 from crawler.engine.shutdown import Shutdown
 from crawler.engine.tdmrep_cache import TdmrepCache
 from crawler.engine.workbench import Workbench
+from crawler.errors import StoreFull, SystemFull
 from crawler.frontier.decide import Outcome
 from crawler.frontier.scope import Scope
 
@@ -92,9 +93,10 @@ class Engine(RunInputs):
     tdmrep: TdmrepCache | None  # None: it is not wanted
     answers: Answers
 
-    def waits_for_room(self) -> bool:
-        """Whether work that a full disk does not take is tried again: the crawl pauses for the disk, and goes on."""
-        return self.progress.low_disk is not None and not self.shutdown.requested
+    def waits_for_room(self, error: StoreFull) -> bool:
+        """Whether work that had no room is tried again: the crawl pauses for the disk, or others may make room."""
+        may_pass = self.progress.low_disk is not None or isinstance(error, SystemFull)
+        return may_pass and not self.shutdown.requested
 
 
 def assemble(run: RunInputs) -> Engine:

@@ -445,7 +445,7 @@ class CrawlLoop:
         contents.now = engine.clock.now()
         contents.limits = self._limits(groups=0, new_pages=0, now=contents.now)
         try:
-            await record_all(engine.recorder, contents.recorded, lambda: False)
+            await record_all(engine.recorder, contents.recorded, lambda _: False)
         finally:  # an archive whose disk is full is no reason to lose what the store has room for
             await engine.store.commit_late(contents)
             engine.progress.committed(contents.requests, [])

@@ -16,13 +16,14 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from crawler.engine import operator_log
 from crawler.engine.body_memory import BodyMemory
@@ -48,6 +49,7 @@ from crawler.page.headers import HTML_TYPES, PDF, unread_page
 from crawler.page.texts import Block, MainText
 from crawler.reasons import RequestError
 from crawler.robots.readings import SiteRules, unread_rules
+from crawler.shortages import SYSTEM_IS_FULL
 from crawler.url import host_of, registered_domain
 
 _PROCESS = "crawler.engine.parser_process"
@@ -71,7 +73,7 @@ _CHECK_EVERY_S = 10.0
 _CHECKS_WITHOUT_PROGRESS = 2
 _MAX_FAILED_STARTS = 3
 # The errors of a system that has no file, no memory or no process left; then a process is started again in a while.
-_SYSTEM_IS_FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+_NO_PROCESS = SYSTEM_IS_FULL | {errno.EMFILE, errno.EAGAIN}
 _START_AGAIN_S = 1.0
 # Of processes that read the document and no other, and that exceeded no limit: then the document is answered as unread.
 _MAX_DEATHS_ALONE = 2
@@ -335,7 +337,7 @@ class ParserPool:
             try:
                 await parser.start()
             except OSError as error:
-                if error.errno in _SYSTEM_IS_FULL:  # other programs may give some back
+                if error.errno in _NO_PROCESS:  # other programs may give some back
                     operator_log.parser_waits(f"{error.strerror}")
                     await asyncio.sleep(_START_AGAIN_S)
                 else:

@@ -24,10 +24,10 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+from msgspec.structs import replace
 from selectolax.lexbor import SelectolaxError
 
 from crawler.engine.messages import MAX_ANSWER_BYTES, receive, send

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import msgspec
+
 from crawler.clock import Clock
 from crawler.engine import operator_log
 from crawler.engine.crawl_policy import RobotsPolicy
@@ -380,8 +382,8 @@ class RobotsCache:
             return obtained
         await self._store.keep_robots_text(copy.sha256, copy.body)
         if isinstance(answer, Fetched):
-            answer = replace(answer, plain=b"", gzipped=None, exchange=None)
-        return obtained._replace(copy=replace(copy, body=None), answer=answer)
+            answer = msgspec.structs.replace(answer, plain=b"", gzipped=None, exchange=None)
+        return obtained._replace(copy=msgspec.structs.replace(copy, body=None), answer=answer)
 
     async def _read(self, inquiry: _Inquiry, obtained: ObtainedCopy) -> tuple[ObtainedCopy, SiteRules | None]:
         """The rules of a new copy. A bug in reading them defers the site."""
@@ -393,7 +395,7 @@ class RobotsCache:
             return self._faulty(inquiry, error), None
         if rules is not None and rules.unread:
             note = f"{rules.unread}: the whole site is closed"
-            obtained = obtained._replace(copy=replace(obtained.copy, note=note))
+            obtained = obtained._replace(copy=msgspec.structs.replace(obtained.copy, note=note))
         return obtained, rules
 
     async def _put_in_force(self, inquiry: _Inquiry, obtained: ObtainedCopy) -> RobotsCopy | RobotsTarget:
@@ -425,7 +427,7 @@ class RobotsCache:
         if is_new and copy.action is not RobotsAction.DEFER and copy.expires_at <= not_before:
             # Otherwise no page could ever be requested under it. A copy that another site has had for a while is not
             # prolonged: that site is asked again after the pause.
-            copy = replace(copy, expires_at=not_before + self._settings.min_fresh_s)
+            copy = msgspec.structs.replace(copy, expires_at=not_before + self._settings.min_fresh_s)
         said = answer.headers if answered_by == answer.url else ()
         with self._main_sites.declared(site.name, copy, rules) as (main_site, refuted):
             news = RobotsNews(

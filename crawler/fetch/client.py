@@ -6,7 +6,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self, TypedDict
@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 from aiohttp.streams import StreamReader
+from msgspec.structs import replace
 
 from crawler.clock import Clock
 from crawler.errors import CrawlerError, fault
@@ -175,9 +176,11 @@ class HttpFetcher:
         )
 
     async def __aenter__(self) -> Self:
-        self._resolver = Resolver(self._settings.resolve, self._settings.total_timeout_s)
         files = share(available(), self._settings.concurrency + self._memory.most_waiting, MOST_IDLE)
         self._idle = IdleConnections(asyncio.get_running_loop(), files.idle)
+        self._resolver = Resolver(
+            self._settings.resolve, self._settings.total_timeout_s, make_room=self._idle.close_least_useful
+        )
         connector = Connector(
             RecordedConnection if self._settings.keep_exchanges else Connection,
             self._before_connecting,

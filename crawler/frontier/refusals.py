@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from crawler.model import FetchResult, Kind, State
 from crawler.reasons import Reason, ReasonCode
 from crawler.url import split
@@ -117,4 +119,4 @@ def _again(outcome: Outcome, until: float) -> Outcome:
     if outcome.revisit is not None:
         return outcome
     reason = Reason(ReasonCode.RETRY, f"{outcome.reason.sentence}; asked again when its site has rested")
-    return replace(outcome, state=State.QUEUED, reason=reason, retry_at=until)
+    return msgspec.structs.replace(outcome, state=State.QUEUED, reason=reason, retry_at=until)

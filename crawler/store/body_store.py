@@ -7,7 +7,6 @@ once. This module knows names and octets; :mod:`crawler.store.outside_bodies` sa
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -17,8 +16,9 @@ from pathlib import Path
 from typing import Protocol
 
 from crawler.atomic_files import sync_folder
-from crawler.errors import StoreError, StoreFull, requiring
+from crawler.errors import StoreError, StoreFull, SystemFull, requiring
 from crawler.private_files import private
+from crawler.shortages import NO_SPACE, SYSTEM_IS_FULL
 from crawler.store.location import is_url
 
 _PRIVATE_FOLDER = 0o700
@@ -129,7 +129,8 @@ class FolderBodies:
         try:
             yield
         except OSError as error:
-            kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else StoreError
+            full = SystemFull if error.errno in SYSTEM_IS_FULL else StoreFull
+            kind = full if error.errno in NO_SPACE | SYSTEM_IS_FULL else StoreError
             raise kind(
                 f"{self._folder}: the folder of the bodies cannot be used: {error.strerror}; "
                 "what was committed is kept, mend it and run the same command again"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from tests.contract.locks import until_it_waits
 from tests.contract.test_revisits import changed, queue
 from tests.contract.visits import NOW, Harness, fetched, link, redirected
 from tests.postgres import Cluster
+from tests.records import replace
 
 A, B, C = "http://a.test/", "http://b.test/", "http://c.test/"
 LOOKS = (

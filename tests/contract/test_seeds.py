@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from crawler.reasons import Reason, ReasonCode
 from tests.contract.test_control import give
 from tests.contract.visits import Harness, deferred, excluded, failed, fetched, redirected
 from tests.reasons import reason
+from tests.records import replace
 
 A, B, C, D, E, F = (f"http://{name}.test/" for name in "abcdef")
 

@@ -11,7 +11,6 @@ import sys
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import brotli
@@ -24,6 +23,7 @@ from crawler.fetch.client import LARGE_OCTETS, FetchSettings, HttpFetcher
 from crawler.fetch.connection import Connection, Transfer
 from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
 from crawler.reasons import ErrorKind
+from tests.records import replace
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass
 
+import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -104,6 +105,8 @@ def texts(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for part in value:
             yield from texts(part)
+    elif isinstance(value, msgspec.Struct):
+        yield from texts(msgspec.structs.asdict(value))
     elif is_dataclass(value) and not isinstance(value, type):
         yield from texts(asdict(value))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from crawler.robots.rules import Verdict
 from crawler.store.rows import CommitBatch
 from crawler.store.sql.commit import Committer
 from crawler.store.sql.workers import Workers
+from tests.records import replace
 from tests.world.plan import draw_plan
 from tests.world.worlds import run_world, shrink
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from math import inf
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
@@ -131,7 +133,7 @@ class Committer:
         latest = {each.site_id: each for each in news.robots}
         robots = [each for site, each in latest.items() if in_force.get(site, -inf) <= each.copy.fetched_at]
         refusals = [each for each in news.refusals if not each.is_open]
-        touched, _, moved = await self._store_news(replace(news, robots=robots, refusals=refusals))
+        touched, _, moved = await self._store_news(dataclasses.replace(news, robots=robots, refusals=refusals))
         touched |= await self._groups_of(set(latest))
         if moved:
             touched |= await self._requeue_behind_mirrors(moved)

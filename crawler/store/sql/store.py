@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crawler.errors import Setting, StoreError, UsageError
+from crawler.errors import Setting, StoreError, StoreFull, UsageError
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.parts import Parts, PartState, PartTraffic
@@ -104,7 +104,7 @@ class Store(ABC):
 
     def _make_sections(self) -> None:
         """Make the sections that are the same for both databases."""
-        self._waits_for_room: Callable[[], bool] = lambda: False
+        self._waits_for_room: Callable[[StoreFull], bool] = lambda _: False
         access, offers, readiness = self._access, self._offers, self._readiness
         self.revisits = Revisits(access, offers, readiness, self._revisits)
         self.samples = Samples(access, offers, readiness)
@@ -189,8 +189,8 @@ class Store(ABC):
         """Retry an attempt as long as it may succeed. An error of a file is final, but for a disk that gets room."""
         return await while_full(attempt, self._waits_for_room)
 
-    def wait_for_room(self, waits: Callable[[], bool]) -> None:
-        """Try again what the disk has no room for, as long as ``waits`` returns true."""
+    def wait_for_room(self, waits: Callable[[StoreFull], bool]) -> None:
+        """Try again what the disk or the system has no room for, as long as ``waits`` returns true for the error."""
         self._waits_for_room = waits
 
     async def _count(self, statement: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -15,6 +14,7 @@ from crawler.engine.workbench import FREE_LOOP_S, WAIT_PER_LOOP_SECOND
 from crawler.frontier.politeness import Pace
 from crawler.model import FetchResult, Purpose, Request
 from crawler.reasons import WaitCode, WaitReason
+from tests.records import replace
 from tests.simulation.crawls import gate_on
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual

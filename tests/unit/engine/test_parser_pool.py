@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,6 +34,7 @@ from crawler.model import Fetched, Reading
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
 from tests.command import ROOT
+from tests.records import replace
 
 OPTIONS = ReadingOptions("figtree", Reading.STRICT)
 NESTED = b"<div>" * 100_000

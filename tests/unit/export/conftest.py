@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, link, request, robots
+from tests.records import replace
 
 A, B = "http://a.test/", "http://b.test:8080/"
 

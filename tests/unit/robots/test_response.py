@@ -1,7 +1,6 @@
 """The meaning and lifetime of an answer to /robots.txt: docs/protocols.md, section 1; 1996 draft, 3.1 and 3.4."""
 
 import gzip
-from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -20,6 +19,7 @@ from crawler.reasons import ErrorKind
 from crawler.robots.http_dates import http_date, retry_after_s
 from crawler.robots.response import Follow, RobotsSettings, freshness, interpret, out_of_reach, shared
 from crawler.robots.text import parse
+from tests.records import replace
 
 NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110, 5.6.7
 DAY = 86_400.0
