@@ -112,6 +112,7 @@ EXTRAS = {
     "postgres": ("asyncpg",),
     "export": ("jinja2", "pyarrow"),
     "language": ("py3langid",),
+    "figure": ("matplotlib", "numpy", "scipy"),
     "rank": ("numpy", "scipy"),
     "sample": ("numpy", "scipy"),
     "report": ("jinja2",),

@@ -202,6 +202,21 @@ db_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
+_MAX_BECAUSE = 1000
+
+
+def _because(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not (value.strip() and value.isprintable() and len(value) <= _MAX_BECAUSE):
+        raise UsageError(f"--because takes one line of at most {_MAX_BECAUSE:,} characters")
+    return None if value is None else value.strip()
+
+
+#: Why the operator does something to a site, for the commands that keep a crawl from it.
+because_option = click.option(
+    "--because", callback=_because, metavar="TEXT", help="Why, for example who asked for it. Reports show it."
+)
+
+
 def canonical(url: str) -> str:
     """The canonical form of a URL that the user gave. Raises :class:`UsageError` if there is none."""
     try:

@@ -114,9 +114,10 @@ def export(
         raise UsageError("--title, --author and --variable are for `crawler export appendix`")
     tally = ExportProgress(is_watched=sys.stderr.isatty())
     clock, needed, unit = SystemClock(), _COMPUTED.get(options.table or ""), FORMATS[format].counts
-    began, target = clock.now(), _standard_output(format) if str(out) == "-" else out
+    began = clock.now()
 
     async def write(store: Store) -> bool | None:
+        target = _standard_output(format) if str(out) == "-" else out
         async with _progress(tally, unit):
             await export_to(store, format, target, options, now=began, tally=tally)
         return None if needed is None else (await store.computed()).get(needed)

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crawler.cli.console import PrintableConsole
-from crawler.cli.layout import STATE_STYLES, Fact, facts
+from crawler.cli.layout import STATE_STYLES, Align, Fact, facts, table
 from crawler.clock import brief_time, iso
 from crawler.engine.sandbox import Confinement, available
 from crawler.formatting import counted, duration, many
@@ -283,22 +283,20 @@ def _end(run: Mapping[str, Any]) -> str:
 
 
 def _workers_table(status: Status) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("Worker", no_wrap=True)
-    for name in ("sites held", "pages", "pages/s", "requests"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("lease", no_wrap=True)
-    for row in status.workers:
-        seconds = max(row["seen_at"] - row["started_at"], 1.0)
-        table.add_row(
-            Text(f"{row['worker']} ({row['host']}, process {row['pid']})"),
+    numbers = ("sites held", "pages", "pages/s", "requests")
+    columns: dict[str, Align] = {"Worker": "left", **dict.fromkeys(numbers, "right"), "lease": "left"}
+    rows = (
+        (
+            f"{row['worker']} ({row['host']}, process {row['pid']})",
             f"{row['groups_held']:,}" if row["ended_at"] is None else "",
             f"{row['pages']:,}",
-            f"{row['pages'] / seconds:,.1f}",
+            f"{row['pages'] / max(row['seen_at'] - row['started_at'], 1.0):,.1f}",
             f"{row['requests']:,}",
-            Text(_lease(row, status.at)),
+            _lease(row, status.at),
         )
-    return table
+        for row in status.workers
+    )
+    return table(columns, rows)
 
 
 def _ends(workers: list[dict[str, Any]]) -> dict[str, list[int]]:
@@ -327,23 +325,23 @@ def _lease(row: Mapping[str, Any], now: float) -> str:
 
 
 def _sites_table(status: Status) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("Site", overflow="fold")
-    for name in ("queued", "pages"):
-        table.add_column(name, justify="right", no_wrap=True)
     nexts = [_next(row, status) for row in status.sites]
-    for name in ("robots", "pause", *(["next"] if any(nexts) else [])):  # sites need the room
-        table.add_column(name, no_wrap=True)
-    for row, then in zip(status.sites, nexts, strict=True):
-        table.add_row(
-            Text(row["site"]),
+    last: dict[str, Align] = {"next": "left"} if any(nexts) else {}  # sites need the room
+    columns: dict[str, Align] = {
+        "Site": "fold", "queued": "right", "pages": "right", "robots": "left", "pause": "left", **last
+    }  # fmt: skip
+    rows = [
+        (
+            row["site"],
             f"{row['queued']:,}",
             f"{row['fetched']:,}",
-            Text(row["robots_status"] or "not requested"),
+            row["robots_status"] or "not requested",
             duration(row["delay_s"]),
-            *([then] if any(nexts) else []),
+            *([then] if last else []),
         )
-    return table
+        for row, then in zip(status.sites, nexts, strict=True)
+    ]
+    return table(columns, rows)
 
 
 def _next(row: Mapping[str, Any], status: Status) -> str:

@@ -16,7 +16,7 @@ from crawler.cli.layout import Align, table
 from crawler.cli.on_store import on_store, show
 from crawler.cli.output import print_json, tell
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
+from crawler.cli.shared import because_option, cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock, iso
 from crawler.errors import StoreInUse, UsageError
 from crawler.fields.kinds import SECONDS
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from crawler.store.copy import Copied
     from crawler.store.sections import Store
 
-_MAX_BECAUSE = 1000
 _NEVER = -1e300  # before every time
 _ALL = 1 << 31  # more versions than a page has
 
@@ -151,14 +150,21 @@ async def _idle_store(db: str) -> AsyncIterator[Store]:
 @store.command("forget")
 @click.argument("target", required=False, metavar="[SITE|URL]")
 @click.option("--regex", metavar="R", help="Every URL in which this regular expression is found.")
-@click.option("--because", metavar="TEXT", default="", help="Why, for example who asked for it. Reports show it.")
+@because_option
 @click.option("--redact", is_flag=True, help="Also reduce the addresses in the request log to their sites.")
 @click.option("--undo", is_flag=True, help="Let the next crawl fetch again what was forgotten.")
 @click.option("--dry-run", is_flag=True, help="Show what would be taken out, and change nothing.")
 @db_option
 @json_option
 def forget_command(
-    target: str | None, regex: str | None, because: str, redact: bool, undo: bool, dry_run: bool, db: str, as_json: bool
+    target: str | None,
+    regex: str | None,
+    because: str | None,
+    redact: bool,
+    undo: bool,
+    dry_run: bool,
+    db: str,
+    as_json: bool,
 ) -> int:
     """Take a SITE or a URL out of the store, for good, and keep it out.
 
@@ -171,15 +177,13 @@ def forget_command(
     asked = wanted(target, regex)
     if undo and (redact or because):
         raise UsageError("--undo takes neither --redact nor --because")
-    if len(because) > _MAX_BECAUSE or not because.isprintable():
-        raise UsageError(f"--because takes one line of at most {_MAX_BECAUSE:,} characters")
     said = f" --because {quote(because)}" if because else ""
     flags = {"redact": redact, "undo": undo, "dry-run": dry_run}
     command = f"crawler store forget {_target(asked)}{said}{''.join(f' --{name}' for name in flags if flags[name])}"
 
     async def run() -> int:
         others = await _other_parts(asked, db, command)
-        work = _undo(asked, db, dry_run) if undo else _forget(asked, db, because.strip(), redact, dry_run)
+        work = _undo(asked, db, dry_run) if undo else _forget(asked, db, because or "", redact, dry_run)
         result, sentence = await work
         commands = [f"`{command}{db_argument(other)}`" for other in others]
         if as_json:
