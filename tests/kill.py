@@ -101,6 +101,8 @@ allow_private = true
 resolve = {resolve}
 [discovery]
 sitemaps = true
+[limits]
+max_pages_per_site = 60
 """
 
 
