@@ -67,7 +67,7 @@ def test_a_signal_ends_a_child(server: ForkServer, environment: dict[str, str], 
         with pytest.raises(subprocess.TimeoutExpired):
             waits.communicate(0.01)
         waits.send_signal(number)
-        assert waits.wait() == (1 if number == signal.SIGINT else -number)
+        assert waits.wait(60) == (1 if number == signal.SIGINT else -number)
 
 
 def test_the_stand_in_for_the_interpreter_forks_one_module(

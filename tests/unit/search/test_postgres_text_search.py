@@ -101,7 +101,7 @@ class Both:
 
 @pytest.fixture
 async def both(postgres: Cluster) -> AsyncIterator[Both]:
-    async with on(postgres.make_store()) as made:
+    async with on(postgres.make_database()) as made:
         yield made
 
 
