@@ -10,9 +10,12 @@ Any other exception is a bug (:func:`fault`). A failure of a *site* is never an 
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from itertools import chain
+from typing import Any
 
 from crawler.terminal_text import shown
 
@@ -92,28 +95,56 @@ class UsageError(CrawlerError):
     exit_code = 2
 
 
+def joined(errors: Sequence[UsageError]) -> UsageError:
+    """One error that tells all of ``errors``, a line each."""
+    if len(errors) == 1:
+        return errors[0]
+    parts = (("\n  ", *error.args) for error in errors)
+    return UsageError(f"{len(errors)} mistakes:", *chain.from_iterable(parts))
+
+
 class ConfigError(UsageError):
     """A configuration file is invalid. The sentence lists every wrong key."""
 
 
-def missing_extra(need: str, extra: str) -> UsageError:
-    """The error for a package that is not installed; ``need`` says what needs it.
-
-    The project is on no package index, so the remedy installs the extra from a clone.
-    """
-    return UsageError(f"{need}; install the extra {extra!r} from the clone: pip install '.[{extra}]'")
+#: The packages of each extra of ``pyproject.toml``, as they are imported.
+EXTRAS = {
+    "postgres": ("asyncpg",),
+    "export": ("jinja2", "pyarrow"),
+    "language": ("py3langid",),
+    "figure": ("matplotlib", "numpy", "scipy"),
+    "rank": ("numpy", "scipy"),
+    "sample": ("numpy", "scipy"),
+    "report": ("jinja2",),
+    "search": ("jinja2",),
+    "text": ("resiliparse",),
+    "documents": ("pypdfium2",),
+    "s3": ("obstore",),
+    "identity": ("cryptography", "jinja2"),
+    "updates": ("aioimaplib", "aiosmtplib", "re2"),
+}
 
 
 @contextmanager
-def requiring(extra: str, what: str, *modules: str) -> Iterator[None]:
-    """Import modules of an extra inside. If one of ``modules`` is missing, the error says so; ``what`` needs it."""
+def requiring(extra: str, what: str) -> Iterator[None]:
+    """Import inside. If a package of ``extra`` is missing, the error says that ``what`` needs it.
+
+    The project is on no package index, so the remedy installs the extra from a clone.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
-        module = (error.name or "").partition(".")[0]
-        if module not in modules:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS[extra]:
             raise
-        raise missing_extra(f"{what} needs {module}", extra) from None
+        remedy = f"install the extra {extra!r} from the clone: pip install '.[{extra}]'"
+        raise UsageError(f"{what} needs {package}; {remedy}") from None
+
+
+def require(extra: str, what: str, module: str) -> Any:
+    """Import ``module``, which a package of ``extra`` is or needs; raises as :func:`requiring` does."""
+    with requiring(extra, what):
+        return import_module(module)
 
 
 class SeedError(UsageError):
@@ -132,6 +163,10 @@ class StoreError(CrawlerError):
 
 class StoreFull(StoreError):
     """The disk has no room for what was to be written. A crawl that pauses for the disk tries it again."""
+
+
+class SystemFull(StoreFull):
+    """The system has no file or memory for any program. Others may give some back, so a crawl tries it again."""
 
 
 class ConnectionLost(StoreError):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import NamedTuple
+
+import msgspec
 
 from crawler.gunzip import gunzip
 from crawler.reasons import Code, ErrorKind, RequestError
@@ -63,8 +64,7 @@ class Reading(StrEnum):
     RFC9309 = "rfc9309"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """A GET to send, or a POST if there is a ``form``. ``max_bytes`` bounds the decoded body.
 
     ``shown_url`` replaces ``url`` in the log if ``url`` contains a secret. The request goes to ``address``, in text;
@@ -77,13 +77,14 @@ class Request:
     max_bytes: int
     truncate: bool = False  # beyond max_bytes: keep the first part (True) or fail (False)
     any_type: bool = False  # read the body whatever its Content-Type, as for robots.txt
+    keep_gzip: bool = False  # leave a body in gzip as it was received: the caller has it decoded and checked
     etag: str | None = None
     last_modified: str | None = None
     form: tuple[tuple[str, str], ...] | None = None
     shown_url: str | None = None
-    address: str | None = field(default=None, compare=False, repr=False)
-    group: str = field(default="", compare=False, repr=False)
-    fresh: bool = field(default=False, compare=False, repr=False)
+    address: str | None = None
+    group: str = ""
+    fresh: bool = False
 
     def sent_to(self, address: str | None, group: str, *, fresh: bool) -> Request:
         """This request as the gate sends it."""
@@ -93,6 +94,7 @@ class Request:
             self.max_bytes,
             self.truncate,
             self.any_type,
+            self.keep_gzip,
             self.etag,
             self.last_modified,
             self.form,
@@ -103,8 +105,7 @@ class Request:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True):
     """The octets that went over the connection for one request.
 
     ``response`` begins with the status line of the final answer; informational answers are left out. ``complete`` says
@@ -125,8 +126,16 @@ class TlsFacts(NamedTuple):
     certificate_until: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class _OfConnection(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of a connection in an answer."""
+
+    exchange: Exchange | None = None  # if the fetcher keeps exchanges
+    tls: TlsFacts | None = None  # of the connection, if there was one with TLS
+    address: str = ""  # the server's; "": no connection, or only a proxy knows it
+    loop_s: float = 0.0  # of the event loop, for the octets of the answer
+
+
+class Answer(_OfConnection, frozen=True):
     """The fields that all results of a request have. Times in seconds since the epoch."""
 
     url: str
@@ -134,22 +143,18 @@ class Answer:
     finished_at: float
     headers: Headers = ()
     wire_bytes: int = 0
-    exchange: Exchange | None = field(default=None, kw_only=True)  # if the fetcher keeps exchanges
-    tls: TlsFacts | None = field(default=None, kw_only=True)  # of the connection, if there was one with TLS
-    address: str = field(default="", kw_only=True)  # the server's; "": no connection, or only a proxy knows it
-    loop_s: float = field(default=0.0, kw_only=True, compare=False)  # of the event loop, for the octets of the answer
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched(Answer):
+class Fetched(Answer, frozen=True):
     """A 2xx answer with a document. ``content_type`` is the bare lower-case type, or ``""``."""
 
     status: int = 200
     content_type: str = ""
     charset: str | None = None  # from the header only
     plain: bytes | None = b""  # the decoded body; None if ``gzipped`` holds it
-    gzipped: bytes | None = None  # the body as received, if that is one gzip member and shorter than the decoded body
+    gzipped: bytes | None = None  # the body as received, if that is one gzip member
     truncated: bool = False
+    unchecked: int | None = None  # the bound of the decoded body, if ``gzipped`` was not decoded yet
 
     @property
     def body(self) -> bytes:
@@ -157,8 +162,7 @@ class Fetched(Answer):
         return _decoded(self.plain, self.gzipped)
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(msgspec.Struct, frozen=True):
     """A document to be stored, which may be empty: its digest, and its bytes, either plain or as one gzip member."""
 
     sha256: bytes
@@ -182,15 +186,13 @@ def _decoded(plain: bytes | None, gzipped: bytes | None) -> bytes:
     return gunzip(gzipped)
 
 
-@dataclass(frozen=True, slots=True)
-class NotModified(Answer):
+class NotModified(Answer, frozen=True):
     """A 304 to a conditional request."""
 
     status: int = 304
 
 
-@dataclass(frozen=True, slots=True)
-class Redirected(Answer):
+class Redirected(Answer, frozen=True):
     """A 301, 302, 303, 307 or 308 with a ``Location``.
 
     ``location`` is as received, but with octets above 0x7f as %xx, and with ``***`` for a user name and password.
@@ -200,8 +202,7 @@ class Redirected(Answer):
     location: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed(Answer):
+class Failed(Answer, frozen=True):
     """Any other result. ``kind`` and ``detail`` are those of :attr:`error`.
 
     ``unsent``: there was no connection to send the request on.
@@ -247,8 +248,7 @@ class Preference(NamedTuple):
     text: str  # the statement as written, printable and bounded
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(msgspec.Struct, frozen=True):
     """An answer for the archive. ``left_out`` says why the body must not be kept; it is empty if the body is kept."""
 
     answer: FetchResult
@@ -300,8 +300,7 @@ class RobotsAction(Code):
     ELSEWHERE = "elsewhere", "", "a redirect to a domain of another part of the crawl: nothing is fetched"
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsCopy:
+class RobotsCopy(msgspec.Struct, frozen=True):
     """The robots.txt in force at a site, after the last answer."""
 
     action: RobotsAction
@@ -335,8 +334,7 @@ class Resource(NamedTuple):
     times: int
 
 
-@dataclass(frozen=True, slots=True)
-class PageFacts:
+class PageFacts(msgspec.Struct, frozen=True):
     """The facts in an HTML page and its headers (``docs/protocols.md``, section 3)."""
 
     index: bool = True
@@ -354,13 +352,15 @@ class PageFacts:
     base_url: str = ""
     charset: str | None = None
     links: tuple[Link, ...] = ()
-    other_schemes: dict[str, int] = field(default_factory=dict)  # mailto: 3, javascript: 12 …
+    other_schemes: dict[str, int] = msgspec.field(default_factory=dict)  # mailto: 3, javascript: 12 …
     directives: tuple[str, ...] = ()  # each with its source, for ``crawler why``
     wall: str = ""  # the bot defence that answered in place of the page, with the evidence; empty if none did
     note: str = ""  # the parts of the page that were left out, or why the page could not be read
     is_read: bool = True  # False: the page could not be parsed; ``note`` says why
     body_sha256: bytes = b""  # of the decoded body
     body_bytes: int = 0  # length of the decoded body
+    is_one_gzip: bool = True  # False: the body is in gzip, but not one member, so it must be kept in another form
+    broken: RequestError | None = None  # why there is no document: the body cannot be decoded, or is too large
     text_sha256: bytes | None = None  # of the text without mark-up and blanks; None for what is no HTML
     language: str | None = None  # the tag that the page declares, else its headers
     resources: tuple[Resource, ...] = ()  # if requested

@@ -184,7 +184,10 @@ def host_matches(pattern: str, host: str) -> bool:
 def address_for(host: str, overrides: Sequence[tuple[str, str]]) -> str | None:
     """The address in the first (pattern, address) pair that matches a name; ``None`` if no pair does."""
     name = host.lower().rstrip(".")
-    return next((address for pattern, address in overrides if host_matches(pattern, name)), None)
+    for pattern, address in overrides:
+        if host_matches(pattern, name):
+            return address
+    return None
 
 
 def literal_address(host: str) -> IPv4Address | IPv6Address | None:

@@ -64,7 +64,8 @@ def _helps(word: str, command: click.Command, parent: click.Context | None) -> I
         for inner_word in command.list_commands(context):
             inner = command.get_command(context, inner_word)
             assert inner is not None
-            yield from _helps(inner_word, inner, context)
+            if not inner.hidden:
+                yield from _helps(inner_word, inner, context)
 
 
 def decisions() -> str:

@@ -10,7 +10,6 @@ pause. The crawl's log must contain every served request, except requests of kil
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import random
 import signal
@@ -20,10 +19,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from crawler.store.keys import render_keys
-from crawler.store.postgres.store import PostgresStore
 from tests import judge, kill
 from tests.command import HASTY, LOOPBACK
 from tests.fork_server import Forked
@@ -144,7 +140,7 @@ def disturbed_crawl(kind: str, seed: int, web: LoopbackWeb, server: Cluster, fol
         wrong += [f"ended with {worker.returncode}" for worker in scene.workers if worker.returncode not in (0, -9)]
         for worker in scene.workers:
             worker.kill()
-    wrong += asyncio.run(_differences(whole, url))
+    wrong += kill.differences(whole, url)
     wrong += kill.finish(kill.start(["audit", "--db", url], folder / "said-audit"), folder / "said-audit")
     manners = judge.Manners(kill.DELAY_S, forbidden=lambda _, path: path.startswith("/closed/"), agent="PoliteCrawler/")
     wrong += map(str, judge.violations(web.log, manners))
@@ -176,37 +172,6 @@ def wait_for_requests(web: LoopbackWeb, count: int, scene: Scene) -> None:
     while len(web.web.log) < enough and time.monotonic() < deadline and not scene.is_over():
         time.sleep(0.002)
     time.sleep(scene.chance.uniform(0, kill.DELAY_S))
-
-
-async def _differences(whole: Path, url: str) -> list[str]:
-    wrong = []
-    store = await PostgresStore.open(url, read_only=True)
-    try:
-        for query in kill.CONTENT:
-            expected = kill.rows(whole, query)
-            found: list[tuple[Any, ...]] = [tuple(row.values()) for row in await store.query(query)]
-            if len(found) != len(set(found)):
-                wrong.append(f"rows twice: {query}")
-            wrong += [f"lost: {row}" for row in set(expected) - set(found)]
-            wrong += [f"new: {row}" for row in set(found) - set(expected)]
-        for check in _CONSISTENT:
-            wrong += [f"inconsistent: {row}" for row in await store.query(render_keys(check))]
-    finally:
-        await store.close()
-    return wrong
-
-
-#: Queries that must give no row.
-_CONSISTENT = (
-    "SELECT id FROM url WHERE (state = 'queued') <> EXISTS (SELECT 1 FROM frontier WHERE url_id = id)",
-    "SELECT s.name, s.fetched, n FROM site s, LATERAL (SELECT count(*) AS n FROM page WHERE site_of(url_id) = s.id)"
-    " AS p WHERE s.fetched <> n",
-    "SELECT id FROM offer",
-    "SELECT name FROM site GROUP BY name HAVING count(*) > 1",
-    "SELECT url_id FROM page WHERE body_id NOT IN (SELECT id FROM body)",
-    "SELECT name FROM politeness_group WHERE claimed_by IS NOT NULL",
-    "SELECT max(id) AS last, count(*) AS n FROM request HAVING max(id) <> count(*)",
-)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,6 +2,7 @@
 
 Each check judges one generated case. The test suite runs each check some hundred times;
 ``python -m tests.fuzz NAME --minutes 60`` runs one for an hour. A failing case is shrunk and printed.
+``python -m tests.fuzz answers --number 1000000`` judges so many answers of :mod:`tests.fuzz_answers`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 import time
 from base64 import b64decode
 from collections.abc import Callable
@@ -38,6 +40,7 @@ from crawler.robots.http_dates import MAX_SECONDS, http_date, retry_after_s
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.response import Follow, RobotsSettings, freshness, interpret
 from crawler.robots.text import parse
+from tests import fuzz_answers
 
 SITE = "http://a.ru"
 NOW = 1_700_000_000.0
@@ -348,12 +351,16 @@ TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
 }
 
 
-def main() -> None:
-    """Run one check until its time is over. Returns if it finds nothing."""
+def main() -> int:
+    """Run one check until its time is over, or answers by number. The exit code is 1 if an answer is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", choices=sorted(TARGETS))
+    parser.add_argument("name", choices=["answers", *sorted(TARGETS)])
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--number", type=int, default=20_000, help="of answers")
+    parser.add_argument("--seed", type=int, default=1, help="of answers")
     chosen = parser.parse_args()
+    if chosen.name == "answers":
+        return fuzz_answers.fuzz(chosen.seed, chosen.number)
     strategy, check = TARGETS[chosen.name]
     run = 0
 
@@ -370,7 +377,8 @@ def main() -> None:
         batch(given(strategy)(counted))()
         print(f"\r{chosen.name}: {run:,} examples, nothing found", end="", flush=True)
     print()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,13 +3,21 @@
 A mutation is one small change of one module. It is killed if a test fails, and it survives if none does. A survivor is
 a rule that no test holds, code that does nothing, or a change that nobody can observe.
 
+Not drawn is what finds little: changes that mypy refuses; a reversed condition, because each test of the condition
+fails with it, while a condition that is always true or always false needs two tests; and a neighbour of a figure above
+10, which is a choice: it becomes ten times or a tenth of itself.
+
 1. The map: the tests run once on a copy of the tree in which each block of code notes that it was executed, also in
-   the processes that a test starts. The map is kept for later runs, until the mutated folders change.
-2. Each mutation alone: the tests that execute its block, the cheapest files first, up to a limit of their time.
+   the processes that a test starts. The map is kept for later runs. For a module that has changed since, it tells
+   which tests execute anything of it; delete the file to have it made anew.
+2. Each mutation alone: the tests that execute its block, the unit tests of its room first and then the cheapest files,
+   up to a limit of their time.
 3. The survivors together, in one tree: all tests. Each test that fails is repeated on each survivor alone, and on the
    tree as it is. This is repeated without the killed ones until no test fails.
 
-``cosmic-ray`` runs one command for all mutations, which here takes 24 minutes of processor time for each. ``mutmut``
+``--at FILE:LINE`` makes all mutations of one line or file instead: does a test hold what was just written?
+
+``cosmic-ray`` runs one command for all mutations, which here takes minutes of processor time for each. ``mutmut``
 selects tests, but it sees only the functions that pytest's own process calls, and passes over functions with
 decorators.
 """
@@ -19,6 +27,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import hashlib
 import json
 import mmap
 import os
@@ -33,18 +42,18 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("robots", "frontier", "engine", "store", "page", "sampling")
-QUICK = ("tests/unit", "tests/property", "tests/contract", "tests/simulation")
+QUICK = tuple(f"tests/{each}" for each in ("unit", "conformance", "property", "contract", "simulation"))
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", ".*_cache", "*.egg-info", "build")
 
 _PROCESSES = 2
@@ -64,11 +73,15 @@ _SHARED = "MUTATE_SHARED"  # the file that all processes of a test have in memor
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """The change of the octets ``start`` to ``end`` of a file. ``block`` is the line of the first statement there."""
+    """The change of the octets ``start`` to ``end`` of a file.
+
+    ``blocks`` are the blocks of code in which it has an effect, each as the line of its first statement; empty: the
+    whole module. A constant of a module has an effect in the blocks that read it.
+    """
 
     path: str
     line: int
-    block: int | None
+    blocks: tuple[int, ...]
     start: int
     end: int
     new: str
@@ -84,17 +97,11 @@ class Mutation:
         return source[: self.start] + self.new.encode() + source[self.end :]
 
 
-_COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
-    ast.Lt: (ast.LtE, ast.GtE),
-    ast.LtE: (ast.Lt, ast.Gt),
-    ast.Gt: (ast.GtE, ast.LtE),
-    ast.GtE: (ast.Gt, ast.Lt),
-    ast.Eq: (ast.NotEq,),
-    ast.NotEq: (ast.Eq,),
-    ast.Is: (ast.IsNot,),
-    ast.IsNot: (ast.Is,),
-    ast.In: (ast.NotIn,),
-    ast.NotIn: (ast.In,),
+_BOUNDS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
 }
 _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
@@ -102,10 +109,9 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Mult: ast.Div,
     ast.Div: ast.Mult,
     ast.FloorDiv: ast.Mult,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
 }
-_NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
+_NAMES = {"any": "all", "all": "any"}
+_FEW = 10  # a larger figure is a choice, and its neighbour is as good: it is changed tenfold
 _RETURNED = {"bool": ("True", "False"), "int": ("0", "1"), "float": ("0.0",), "str": ("''",), "bytes": ("b''",)}
 _EMPTY = {"list": "[]", "dict": "{}", "set": "set()", "tuple": "()"}
 _NOT_CODE = ("annotation", "returns", "decorator_list", "type_params", "bases", "keywords_of_class", "pattern")
@@ -116,21 +122,30 @@ def mutations(path: str, source: bytes) -> list[Mutation]:
     starts = [0]
     for line in source.split(b"\n"):
         starts.append(starts[-1] + len(line) + 1)
+    statements = ast.parse(source).body
+    readers: dict[str, set[int]] = defaultdict(set)
+    for node, block, _ in (each for statement in statements for each in _nodes(statement, None, None)):
+        if isinstance(node, ast.Name) and block is not None:
+            readers[node.id].add(block)
     found = []
-    for node, block, function in _nodes(ast.parse(source), None, None):
-        for old, new, what in _changes(node, function):
-            start = starts[old.lineno - 1] + old.col_offset
-            end = starts[(old.end_lineno or old.lineno) - 1] + (old.end_col_offset or 0)
-            found.append(Mutation(path, old.lineno, block, start, end, new, what))
+    for statement in statements:
+        reading = sorted(block for name in _assigned(statement) for block in readers[name])
+        for node, block, function in _nodes(statement, None, None):
+            blocks = tuple(reading) if block is None else (block,)
+            for old, new, what in _changes(node, function):
+                start = starts[old.lineno - 1] + old.col_offset
+                end = starts[(old.end_lineno or old.lineno) - 1] + (old.end_col_offset or 0)
+                found.append(Mutation(path, old.lineno, blocks, start, end, new, what))
     return found
 
 
-def _compiles(source: bytes) -> bool:
-    try:
-        compile(source, "", "exec", dont_inherit=True)
-    except SyntaxError:
-        return False
-    return True
+def _assigned(statement: ast.stmt) -> list[str]:
+    match statement:
+        case ast.Assign(targets=targets):
+            return [target.id for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+    return []
 
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -172,30 +187,35 @@ def _changes(node: ast.AST, function: Function | None) -> Iterator[tuple[ast.stm
     match node:
         case ast.Compare():
             for n, operator in enumerate(node.ops):
-                for other in _COMPARISONS[type(operator)]:
-                    yield _replaced(node, ops=[*node.ops[:n], other(), *node.ops[n + 1 :]])
+                if type(operator) in _BOUNDS:
+                    yield _replaced(node, ops=[*node.ops[:n], _BOUNDS[type(operator)](), *node.ops[n + 1 :]])
         case ast.BoolOp():
-            yield _replaced(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
             for n in range(len(node.values)):
                 rest = [*node.values[:n], *node.values[n + 1 :]]
                 yield _replaced(node, values=rest) if len(rest) > 1 else _instead(node, rest[0])
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
+            yield _instead(node, node.left)
+            yield _instead(node, node.right)
         case ast.BinOp() if type(node.op) in _OPERATORS:
             yield _replaced(node, op=_OPERATORS[type(node.op)]())
-        case ast.UnaryOp(op=ast.Not() | ast.USub()):
+        case ast.UnaryOp(op=ast.USub()):
             yield _instead(node, node.operand)
         case ast.Constant(value=bool()):
             yield _instead(node, ast.Constant(not node.value))
         case ast.Constant(value=int() | float() as number):
-            for step in (1, -1):
-                yield _instead(node, ast.Constant(number + step))
+            for other in _figures(number):
+                yield _instead(node, ast.Constant(other))
         case ast.Name(ctx=ast.Load()) if node.id in _NAMES:
             yield _instead(node, ast.Name(_NAMES[node.id]))
+        case ast.Call(func=ast.Name(id="min" | "max"), args=[_, _, *_]) if not _has_stars(node):
+            for n in range(len(node.args)):
+                rest = [*node.args[:n], *node.args[n + 1 :]]
+                yield _replaced(node, args=rest) if len(rest) > 1 else _instead(node, rest[0])
         case ast.Call():
-            plain = not any(isinstance(each, ast.Starred) for each in node.args[:2])
-            if len(node.args) > 1 and plain and not (isinstance(node.func, ast.Name) and node.func.id in _NAMES):
+            if len(node.args) > 1 and not _has_stars(node) and _differ(*node.args[:2]):
                 yield _replaced(node, args=[node.args[1], node.args[0], *node.args[2:]])
             for n, keyword in enumerate(node.keywords):
-                if keyword.arg is not None:
+                if keyword.arg not in (None, "strict"):  # zip() and sum types are strict to find errors of ours
                     old, new, _ = _replaced(node, keywords=[*node.keywords[:n], *node.keywords[n + 1 :]])
                     yield old, new, f"{_short(node.func)}(…) without {_short(keyword)}"
         case ast.If() | ast.IfExp() | ast.While() if not isinstance(node.test, ast.Constant):
@@ -203,6 +223,11 @@ def _changes(node: ast.AST, function: Function | None) -> Iterator[tuple[ast.stm
         case ast.comprehension():
             for test in node.ifs:
                 yield from _conditions(test)
+        case ast.Assign() | ast.AnnAssign() | ast.NamedExpr() | ast.keyword() if _is_truth(node.value):
+            assert node.value is not None
+            yield from _conditions(node.value)
+        case ast.Return(value=ast.Constant(value=bool())):
+            return
         case ast.Return(value=ast.expr() as returned):
             for value in _returned(returned, function):
                 yield returned, value, f"return {_short(returned)} → return {value}"
@@ -223,8 +248,28 @@ def _instead(node: ast.expr, other: ast.expr) -> tuple[ast.expr, str, str]:
     return node, f"({ast.unparse(other)})", f"{_short(node)} → {_short(other)}"
 
 
+def _differ(one: ast.expr, other: ast.expr) -> bool:
+    return ast.dump(one) != ast.dump(other)
+
+
+def _has_stars(call: ast.Call) -> bool:
+    return any(isinstance(each, ast.Starred) for each in call.args)
+
+
+def _is_truth(value: ast.expr | None) -> bool:
+    is_negation = isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not)
+    return is_negation or isinstance(value, ast.Compare | ast.BoolOp)
+
+
+def _figures(number: float) -> tuple[float, ...]:
+    if isinstance(number, int) and abs(number) <= _FEW:
+        return (number + 1, number - 1) if number > 0 else (number + 1,)
+    return (number * 10, number // 10 if isinstance(number, int) else number / 10) if number else (1.0,)
+
+
 def _conditions(test: ast.expr, *, endless: bool = False) -> Iterator[tuple[ast.expr, str, str]]:
-    yield _instead(test, ast.UnaryOp(ast.Not(), test))
+    if isinstance(test, ast.Name) and test.id == "TYPE_CHECKING":
+        return
     for value in (False,) if endless else (True, False):
         yield _instead(test, ast.Constant(value))
 
@@ -296,26 +341,37 @@ def modules(tree: Path, folders: Collection[str]) -> list[str]:
 
 @dataclass
 class Map:
-    """What the tests execute: the seconds of each test, and the numbers of its ``blocks``."""
+    """What the tests execute: the seconds of each test, and the numbers of its ``blocks``.
+
+    ``hashes`` are those of the modules for which it was made.
+    """
 
     blocks: list[str]
+    hashes: dict[str, str]
     files: list[str] = field(default_factory=list)
     took_s: dict[str, float] = field(default_factory=dict)
     executed: dict[str, list[int]] = field(default_factory=dict)
 
     def covering(self, mutation: Mutation) -> list[str]:
-        """The tests that execute the block of a mutation, or its module; the cheapest files first."""
-        wanted = {number for number, block in enumerate(self.blocks) if _is_there(block, mutation)}
+        """The tests that execute the blocks of a mutation, or its module: those of its room, then the cheapest files.
+
+        For a module that has changed since, these are the tests that executed anything of it.
+        """
+        is_same = self.hashes.get(mutation.path) == _hash(ROOT / mutation.path)
+        places = {f"{mutation.path}:{line}" for line in mutation.blocks}
+        if not is_same or places.isdisjoint(self.blocks):
+            places = {block for block in self.blocks if block.partition(":")[0] == mutation.path}
+        wanted = {number for number, block in enumerate(self.blocks) if block in places}
         tests = [test for test, executed in self.executed.items() if not wanted.isdisjoint(executed)]
         files: dict[str, float] = defaultdict(float)
         for test in tests:
             files[_file(test)] += self.took_s[test]
-        return sorted(tests, key=lambda test: (files[_file(test)], _file(test)))
+        room = f"tests/unit/{mutation.path.split('/')[1]}/"
+        return sorted(tests, key=lambda test: (not test.startswith(room), files[_file(test)], _file(test)))
 
 
-def _is_there(block: str, mutation: Mutation) -> bool:
-    path, _, line = block.partition(":")
-    return path == mutation.path and (mutation.block is None or int(line) == mutation.block)
+def _hash(module: Path) -> str:
+    return hashlib.sha256(module.read_bytes()).hexdigest() if module.exists() else ""
 
 
 def _file(test: str) -> str:
@@ -324,13 +380,14 @@ def _file(test: str) -> str:
 
 def load_map(place: Path, files: Collection[str], scratch: Path) -> Map:
     """The map at ``place``, made or completed if tests are missing there."""
-    tree = copied(scratch / "map")
-    blocks = note_blocks(tree, FOLDERS)
-    known = Map(**json.loads(place.read_text())) if place.exists() else Map(blocks)
-    if known.blocks != blocks:
-        known = Map(blocks)
-    missing = [file for file in files if file not in known.files]
-    if missing:
+    known = Map(**json.loads(place.read_text())) if place.exists() else Map([], {})
+    if not known.files or set(files) - set(known.files):
+        tree = copied(scratch / "map")
+        hashes = {path: _hash(tree / path) for path in modules(tree, FOLDERS)}
+        blocks = note_blocks(tree, FOLDERS)
+        if known.hashes != hashes:
+            known = Map(blocks, hashes)
+        missing = [file for file in files if file not in known.files]
         hits = scratch / "hits"
         hits.mkdir()
         print(f"making the map of {' '.join(missing)}", flush=True)
@@ -348,6 +405,47 @@ def load_map(place: Path, files: Collection[str], scratch: Path) -> Map:
         place.parent.mkdir(exist_ok=True)
         place.write_text(json.dumps(vars(known)))
     return known
+
+
+# ---- Types
+
+
+class Types:
+    """The type check of a copied tree, by mypy's daemon, which looks again only at what depends on a change."""
+
+    def __init__(self, place: Path) -> None:
+        self._tree = Tree(place)
+        self._status = place.parent / "mypy.json"
+
+    def __enter__(self) -> Self:
+        self._start()
+        return self
+
+    def _start(self) -> None:
+        print("checking the types", flush=True)
+        if self._mypy("run", "--", "crawler") != 0:
+            sys.exit("mypy refuses the code as it is")
+
+    def accept(self, mutation: Mutation) -> bool:
+        """Whether mypy finds nothing wrong with a mutation."""
+        with self._tree.changed([mutation]):
+            if self._mypy("recheck") == 0:
+                return True
+        if self._mypy("recheck") == 0:
+            return False
+        self._mypy("stop")  # it did not notice that an earlier error is gone
+        self._start()
+        return self.accept(mutation)
+
+    def __exit__(self, *_: object) -> None:
+        self._mypy("stop")
+
+    def _mypy(self, *arguments: str) -> int:
+        command = [sys.executable, "-m", "mypy.dmypy", "--status-file", str(self._status), *arguments]
+        environment = os.environ | {"PYTHONPATH": ""}
+        return subprocess.run(
+            command, cwd=self._tree.place, env=environment, capture_output=True, check=False
+        ).returncode
 
 
 # ---- Trees and runs of pytest
@@ -429,16 +527,22 @@ class Tree:
         files: Sequence[str] = (),
     ) -> Ran:
         """Run these tests, or all of ``files``, with some mutations."""
-        originals = {path: (self.place / path).read_bytes() for path in {mutation.path for mutation in changes}}
-        for path, source in originals.items():
-            self._write(path, _mutated(source, [mutation for mutation in changes if mutation.path == path]))
-        try:
+        with self.changed(changes):
             if not tests:
                 return run_tests(self.place, files, {}, options, limit_s)
             chosen = self.place / "chosen.json"
             chosen.write_text(json.dumps(list(tests)))
             involved = list(dict.fromkeys(map(_file, tests)))
             return run_tests(self.place, involved, {_CHOSEN: str(chosen)}, options, limit_s)
+
+    @contextmanager
+    def changed(self, changes: Sequence[Mutation]) -> Iterator[None]:
+        """Apply mutations inside the context."""
+        originals = {path: (self.place / path).read_bytes() for path in {mutation.path for mutation in changes}}
+        for path, source in originals.items():
+            self._write(path, _mutated(source, [mutation for mutation in changes if mutation.path == path]))
+        try:
+            yield
         finally:
             for path, source in originals.items():
                 self._write(path, source)
@@ -461,6 +565,9 @@ def _mutated(source: bytes, changes: Sequence[Mutation]) -> bytes:
 if _HITS in os.environ:  # before the first module of the crawler is imported, by tests/conftest.py
     os.environ[_SHARED] = str(Path(os.environ[_HITS]) / f"{os.getpid()}.blocks")
     Path(os.environ[_SHARED]).write_bytes(bytes(1 << 16))
+
+
+_EXIT_CODE = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -494,6 +601,20 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
     """Note a module that cannot be imported."""
     if report.failed:
         _note("failed", report.nodeid)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End at once: the threads of a store that a failed test has left open would keep the process for ever."""
+    if _FAILED in os.environ and _HITS not in os.environ and "PYTEST_XDIST_WORKER" not in os.environ:
+        sys.stdout.flush()
+        os._exit(config.stash.get(_EXIT_CODE, 1))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Remember the exit code."""
+    session.config.stash[_EXIT_CODE] = int(exitstatus)
 
 
 def _note(word: str, test: str) -> None:
@@ -573,7 +694,8 @@ def alone(mutation: Mutation, known: Map, trees: SimpleQueue[Tree], budget_s: fl
                 break
     finally:
         trees.put(tree)
-    print(f"{mutation.place} {mutation.what}: {result.killer or 'not killed yet'}", flush=True)
+    outcome = result.killer or f"passed {len(affordable)} of {len(tests)} tests that execute it"
+    print(f"{mutation.place} {mutation.what}: {outcome}", flush=True)
     return result
 
 
@@ -637,13 +759,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--mapped", nargs="+", default=QUICK, help="tests that a mutation alone must pass")
     parser.add_argument("--alone-s", type=float, default=_ALONE_S, help="at most so many seconds of them")
     parser.add_argument("--rest", nargs="*", default=["tests"], help="tests that the survivors together must pass")
+    parser.add_argument("--at", metavar="FILE[:LINE]", help="mutate only this file or line, at all its places")
     options = parser.parse_args(arguments)
     every = [found for path in modules(ROOT, options.folder) for found in mutations(path, (ROOT / path).read_bytes())]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would tests
+    if options.at is not None:
+        every = [each for each in every if options.at in (each.path, each.place)]
+        options.count = len(every)
     random.Random(options.seed).shuffle(every)
-    compiled = (each for each in every if _compiles(each.applied((ROOT / each.path).read_bytes())))
-    drawn = list(islice(compiled, options.count))
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
         scratch = Path(folder)
+        with Types(scratch / "types") as types:
+            drawn = list(islice(filter(types.accept, every), options.count))
+        print(f"seed {options.seed}: {len(drawn)} of {len(every)} possible mutations", flush=True)
         known = load_map(options.map, options.mapped, scratch)
         trees: SimpleQueue[Tree] = SimpleQueue()
         for n in range(_PROCESSES):
@@ -654,7 +782,7 @@ def main(arguments: list[str] | None = None) -> int:
             together([result for result in results if not result.killer], options.rest, trees.get())
     print(table(results))
     survived = sum(not result.killer for result in results)
-    print(f"{len(results)} of {len(every)} possible mutations, {survived} survived")
+    print(f"{len(results)} mutations of seed {options.seed}, {survived} survived")
     return int(survived > 0)
 
 

@@ -55,7 +55,7 @@ class Cluster:
         """Make the files of the server, and start it. It listens on TCP only if it has a port."""
         if os.getuid() == 0:
             shutil.chown(self.folder, _USER)
-        self._run("initdb", "-D", str(self.folder / "data"), "-U", "crawler", "-A", "trust", "-E", "UTF8", "-N")
+        self.run("initdb", "-D", str(self.folder / "data"), "-U", "crawler", "-A", "trust", "-E", "UTF8", "-N")
         own = (
             f"listen_addresses = '{'' if self._port is None else '127.0.0.1'}'",
             f"port = {self._port or 5432}",
@@ -67,11 +67,11 @@ class Cluster:
         self.start()
 
     def start(self) -> None:
-        self._run("pg_ctl", "start", "-w", "-D", str(self.folder / "data"), "-l", str(self.folder / "log"))
+        self.run("pg_ctl", "start", "-w", "-D", str(self.folder / "data"), "-l", str(self.folder / "log"))
 
     def stop(self, how: str = "fast") -> None:
         """``how`` is "smart", "fast" or "immediate", which is a crash."""
-        self._run("pg_ctl", "stop", "-w", "-D", str(self.folder / "data"), "-m", how)
+        self.run("pg_ctl", "stop", "-w", "-D", str(self.folder / "data"), "-m", how)
 
     def kill(self) -> None:
         """Kill all processes of the server with -9, and wait until they are gone."""
@@ -118,12 +118,13 @@ class Cluster:
         return url.partition("@/")[2].partition("?")[0]
 
     def psql(self, sql: str, database: str = "postgres") -> str:
-        return self._run(
+        return self.run(
             "psql", "-X", "-q", "-A", "-t", "-h", str(self.folder), "-p", str(self._port or 5432), "-U", "crawler",
             "-c", sql, database,
         )  # fmt: skip
 
-    def _run(self, program: str, *arguments: str) -> str:
+    def run(self, program: str, *arguments: str) -> str:
+        """The output of a program of PostgreSQL, run on this server as its owner."""
         command = [str(self._binaries / program), *arguments]
         if os.getuid() == 0:
             command = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--init-groups", *command]

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from crawler.audit.appendix import check_appendix, digest_of
-from crawler.audit.run_audit import run_audit
+from crawler.audit.rendering import render
+from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.sites_file import write_sites
 from crawler.audit.study import StudyFacts
-from crawler.audit.terminal import render, render_appendix
 from crawler.cli.console import console
-from crawler.cli.output import print_json
+from crawler.cli.on_store import on_store, show
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
+from crawler.cli.shared import cli, db_option, json_option
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
-from crawler.settings.stores import existing_store
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
 def _digest(context: click.Context, option: click.Parameter, value: str) -> str:
@@ -63,43 +65,34 @@ def audit(
     if appendix is not None:
         if report is not None or sites is not None or registered:
             raise UsageError("--report, --sites and --registered need a store; leave them out with --appendix")
-        return _check_appendix(appendix, as_json)
+        from crawler.appendix.commands import check
+
+        return check(appendix, as_json=as_json)
 
     if report is not None:
-        with requiring("report", "--report", "jinja2"):
+        with requiring("report", "--report"):
             from crawler.audit.document import write_report
 
-    async def run() -> int:
-        async with existing_store(store_at(db)) as store:
-            with progress_line("reading the log") as say:
-                result = await run_audit(
-                    store, SystemClock().now(), lambda done, total: say("requests judged", done, total)
-                )
-            if sites is not None:
-                await write_sites(sites, store)
-        if report is not None:
-            write_report(report, result)
-        if as_json:
-            print_json(result.as_json() | _registration(result.study, registered))
-        else:
-            render(result, console, registered)
-        return 1 if result.violation_count or (registered and not result.study.is_registered(registered)) else 0
+    async def judge(store: Store) -> AuditResult:
+        with progress_line("reading the log") as say:
+            result = await run_audit(store, SystemClock().now(), partial(say, "requests judged"))
+        if sites is not None:
+            await write_sites(sites, store)
+        return result
 
-    return run_async(run())
+    result = on_store(db, judge)
+    if report is not None:
+        write_report(report, result)
+    show(
+        as_json,
+        lambda: result.as_json() | _registration(result.study, registered),
+        lambda: render(result, console, registered),
+    )
+    return 1 if result.violation_count or (registered and not result.study.is_registered(registered)) else 0
 
 
 def _registration(study: StudyFacts, registered: str) -> dict[str, Any]:
     if not registered:
         return {}
-    told = study.told_of_registration(registered)
-    return {"registered": {"sha256": registered, "is_kept": study.is_registered(registered), "told": told}}
-
-
-def _check_appendix(folder: Path, as_json: bool) -> int:
-    checks = check_appendix(folder)
-    if as_json:
-        rows = [{"check": check.title, "judged": check.judged, "faults": check.faults} for check in checks]
-        print_json({"checks": rows, "sha256": digest_of(folder)})
-    else:
-        render_appendix(checks, digest_of(folder), console)
-    return 1 if any(check.faults for check in checks) else 0
+    text = study.describe_registration(registered)
+    return {"registered": {"sha256": registered, "is_kept": study.is_registered(registered), "text": text}}

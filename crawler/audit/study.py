@@ -88,7 +88,7 @@ class StudyFacts:
         """Whether the sample in the store was drawn by the design with this digest."""
         return self.draw is not None and self.draw.is_registered_as(digest)
 
-    def told_of_registration(self, digest: str) -> str:
+    def describe_registration(self, digest: str) -> str:
         """Whether the sample in the store was drawn by the design with this digest, in a sentence."""
         if self.draw is None:
             return "The store holds no sample, so none was drawn by the registered design"

@@ -20,7 +20,7 @@ class Walls:
 
     run: int = 0
     paths: set[str] = field(default_factory=set)
-    rests: int = 0
+    rest_count: int = 0
     robots: int = 0  # in place of robots.txt
     rests_until: float = 0.0  # infinite: the site is closed
     last: LoggedRequest | None = None
@@ -39,16 +39,16 @@ class Walls:
             if is_robots:
                 self.robots = 0
             else:
-                self.paths, self.rests = set(), 0
+                self.paths, self.rest_count = set(), 0
             return
         if is_robots:
             self.robots += 1
             self._rest(request, self.robots, rests_s)
             return
         self.paths.add(request.path)
-        if self.rests or len(self.paths) >= WALLS:
-            self.rests += 1
-            self._rest(request, self.rests, rests_s)
+        if self.rest_count or len(self.paths) >= WALLS:
+            self.rest_count += 1
+            self._rest(request, self.rest_count, rests_s)
 
     def _rest(self, request: LoggedRequest, number: int, rests_s: tuple[float, ...]) -> None:
         self.last = request

@@ -1,13 +1,16 @@
-"""The layout of reports on the terminal: labels in one column, values wrapped in a second one."""
+"""The layout of results on the terminal: facts with their labels, and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from rich.table import Table
 from rich.text import Text
 
 Fact = tuple[str, str | Text]
+#: Where the cells of a column stand: to the left, to the right, or to the left and folded if the terminal is narrow.
+Align = Literal["left", "right", "fold"]
 
 STATE_STYLES = {"queued": "cyan", "fetched": "green", "redirected": "blue", "excluded": "yellow", "failed": "red"}
 
@@ -24,3 +27,16 @@ def facts(rows: Iterable[Fact], *, indent: int = 0) -> Table:
         )
         before = label
     return table
+
+
+def table(columns: Mapping[str, Align], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """A table with a heading for each of ``columns``, by their names. No text in a cell is read as mark-up."""
+    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for name, align in columns.items():
+        if align == "fold":
+            made.add_column(name, overflow="fold")
+        else:
+            made.add_column(name, justify=align, no_wrap=True)
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    return made

@@ -29,10 +29,10 @@ def set_up_logging(level: LogLevel, form: LogFormat) -> None:
     """
     handler = _StandardError()
     show_by(handler, level, form)
-    output.tell_by((lambda message: handler.handle(_told(message))) if form is LogFormat.JSON else None)
+    output.tell_by((lambda message: handler.handle(_record(message))) if form is LogFormat.JSON else None)
 
 
-def _told(message: str) -> logging.LogRecord:
+def _record(message: str) -> logging.LogRecord:
     return logging.makeLogRecord(
         {"name": "crawler.cli", "levelno": logging.INFO, "levelname": "INFO", "msg": message.replace("%", "%%")}
     )

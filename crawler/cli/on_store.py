@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from crawler.cli.output import print_json
 from crawler.cli.shared import run_async, store_at
+from crawler.cli.signals import Signals
 from crawler.settings.stores import existing_store
 
 if TYPE_CHECKING:
@@ -18,10 +19,12 @@ Result = TypeVar("Result")
 def on_store(db: str, work: Callable[[Store], Awaitable[Result]], *, writes: bool = False) -> Result:
     """The result of ``work`` on the store ``db``, which is open meanwhile; for writing if ``writes``.
 
-    Raises what :func:`existing_store` raises.
+    SIGINT and SIGTERM cancel ``work``, so that it leaves no half-written file. Raises what :func:`existing_store`
+    raises.
     """
 
     async def run() -> Result:
+        Signals()
         async with existing_store(store_at(db), read_only=not writes) as store:
             return await work(store)
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from crawler.cli.output import tell
+from crawler.errors import ConfigError, UsageError, joined
 from crawler.fields.kinds import Form
 from crawler.settings.keys import KEYS, Key
 from crawler.settings.loading import apply, load_file
@@ -49,15 +50,33 @@ def _given(options: Mapping[str, Any]) -> dict[Key, Any]:
     return {_key_of[name]: value for name, value in options.items() if name in _key_of and value not in (None, ())}
 
 
-config_option = click.option(
-    "--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings; options win over it."
-)
+_CONFIG: dict[str, Any] = {
+    "metavar": "FILE",
+    "type": click.Path(path_type=Path),
+    "help": "A TOML file of settings; options win over it.",
+}
+config_option = click.option("--config", **_CONFIG)
+#: The same for a command whose settings are those of the crawl in the store, which a file seldom changes.
+rare_config_option = click.option("--config", hidden=True, **_CONFIG)
 
 
 def configured(settings: Settings, config: Path | None, options: Mapping[str, Any]) -> Settings:
-    """``settings`` with those of a configuration file, and then of the options, in place of theirs."""
-    settings = load_file(settings, config) if config else settings
-    return apply(settings, given_settings(options), source="command line")
+    """``settings`` with those of a configuration file, and then of the options, in place of theirs.
+
+    Raises :class:`UsageError` that names every mistake of both.
+    """
+    mistakes: list[UsageError] = []
+    try:
+        settings = load_file(settings, config) if config else settings
+    except ConfigError as error:
+        mistakes.append(error)
+    try:
+        settings = apply(settings, given_settings(options), source="command line")
+    except ConfigError as error:
+        mistakes.append(error)
+    if mistakes:
+        raise joined(mistakes)
+    return settings
 
 
 def named_seeds(settings: Settings, texts: tuple[str, ...]) -> Seeds:

@@ -11,7 +11,8 @@ import codecs
 import io
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from contextlib import redirect_stdout
 from typing import Any, BinaryIO
 
 from crawler.terminal_text import escaped_json, printable_lines
@@ -37,6 +38,28 @@ _writers: list[Callable[[str], object]] = [_print]  # the last is in use
 def tell_by(write: Callable[[str], object] | None) -> None:
     """Have :func:`tell` call ``write`` from now on; with ``None`` it prints."""
     _writers[:] = [_print] if write is None else [_print, write]
+
+
+def quietly(work: Callable[[], int], quiet_codes: Container[int]) -> int:
+    """The exit code of ``work``. What it prints and tells is shown only if the code is none of ``quiet_codes``.
+
+    An error counts as such a code. Log records are written as they come.
+    """
+    printed, messages, before = io.StringIO(), list[str](), _writers[-1]
+    if before is _print:
+        tell_by(messages.append)
+    code: int | None = None
+    try:
+        with redirect_stdout(printed):
+            code = work()
+            return code
+    finally:
+        if _writers[-1] == messages.append:
+            tell_by(None)
+        if code is None or code not in quiet_codes:
+            print(printed.getvalue(), end="")  # noqa: T201  what is in it was printed by this module
+            for message in messages:
+                tell(message)
 
 
 def print_json(document: object, *, indent: int | None = None) -> None:

@@ -11,7 +11,6 @@ import gc
 import io
 import logging
 import os
-import socket
 import sys
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
@@ -54,13 +53,13 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "rup": CommandEntry("rup.commands", "Send and receive updates by the Remote Update Protocol."),
     },
     "Inspect": {
-        "status": CommandEntry("inspect.status_command", "Show what the store holds and what the crawl waits for."),
-        "seeds": CommandEntry("inspect.seeds_command", "Show what became of each seed, and the command that mends it."),
-        "why": CommandEntry("inspect.why_command", "Show what was decided about a URL, with the evidence."),
+        "status": CommandEntry("inspect.commands", "Show what the store holds and what the crawl waits for."),
+        "seeds": CommandEntry("inspect.commands", "Show what became of each seed, and the command that mends it."),
+        "why": CommandEntry("inspect.commands", "Show what was decided about a URL, with the evidence."),
         "audit": CommandEntry("audit.commands", "Prove that no request broke robots.txt or the pace."),
         "dashboard": CommandEntry("dashboard.commands", "Watch and control a crawl in a browser."),
-        "settings": CommandEntry("inspect.settings_commands", "Show the settings that a store remembers of its crawl."),
-        "store": CommandEntry("maintenance.store_commands", "Take content out of a store, copy it, or share it."),
+        "settings": CommandEntry("inspect.commands", "Show the settings that a store remembers of its crawl."),
+        "store": CommandEntry("maintenance.commands", "Take content out of a store, copy it, or share it."),
     },
     "Use the results": {
         "export": CommandEntry("export.commands", "Write the results to a file in one of several formats."),
@@ -68,7 +67,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "refresh-search": CommandEntry("maintenance.refresh", "Update near-duplicates, ranks and the search index."),
         "index": CommandEntry("search.commands", "Build or update the search index."),
         "search": CommandEntry("search.commands", "Search the pages."),
-        "serve-search": CommandEntry("search.serve_command", "Serve a search page for browsers and programs."),
+        "serve-search": CommandEntry("search.commands", "Serve a search page for browsers and programs."),
         "rank": CommandEntry("rank.commands", "Rank pages and sites by the links between them."),
         "duplicates": CommandEntry("duplicates.commands", "Find pages with nearly the same text."),
         "sample": CommandEntry("sampling.commands", "Estimate the whole from a random sample."),
@@ -124,6 +123,7 @@ class _Commands(LazyGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and flush the output: an error of writing can still be reported here."""
+        code = 0
         try:
             code = super().invoke(ctx)
             if sys.stdout is not None:
@@ -131,7 +131,7 @@ class _Commands(LazyGroup):
             return code
         except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
             _abandon_output()
-            return 0
+            return code
         except OSError as error:
             _abandon_output()
             raise UsageError(f"{error.filename or 'standard output'}: {error.strerror or error}") from None
@@ -202,6 +202,21 @@ db_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
+_MAX_BECAUSE = 1000
+
+
+def _because(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not (value.strip() and value.isprintable() and len(value) <= _MAX_BECAUSE):
+        raise UsageError(f"--because takes one line of at most {_MAX_BECAUSE:,} characters")
+    return None if value is None else value.strip()
+
+
+#: Why the operator does something to a site, for the commands that keep a crawl from it.
+because_option = click.option(
+    "--because", callback=_because, metavar="TEXT", help="Why, for example who asked for it. Reports show it."
+)
+
+
 def canonical(url: str) -> str:
     """The canonical form of a URL that the user gave. Raises :class:`UsageError` if there is none."""
     try:
@@ -212,32 +227,6 @@ def canonical(url: str) -> str:
             if "://" not in url:
                 hint = f"; did you mean {canonicalise(f'http://{url}')}?"
         raise UsageError(f"{error}{hint}") from None
-
-
-def host_and_port(text: str) -> tuple[str, int] | None:
-    """The host and the port in ``HOST:PORT``; ``None`` for any other text. An IPv6 address stands in brackets."""
-    host, colon, port = text.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    if not colon or not bare or (":" in bare) is (bare == host):
-        return None
-    if not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        return None
-    return bare, int(port)
-
-
-def listen_address(listen: str) -> tuple[str, int]:
-    """The host and the port in the value of ``--listen``. Raises :class:`UsageError` for any other text."""
-    address = host_and_port(listen)
-    if address is None:
-        raise UsageError(f"--listen {listen[:200]}: write HOST:PORT, like 127.0.0.1:8787 or [::1]:8787")
-    return address
-
-
-def browsable(host: str) -> str:
-    """``host`` as it is written in an address that a browser can open."""
-    if host in ("0.0.0.0", "::"):
-        return socket.gethostname()
-    return f"[{host}]" if ":" in host else host
 
 
 def store_at(db: str) -> Settings:

@@ -56,6 +56,8 @@ class ForcedEnd:
         self._timers: list[threading.Timer] = []
         #: The exit code of a command that has printed its end, and has nothing to do but to clean up.
         self.code: int | None = None
+        #: Whether a forced end prints nothing.
+        self.is_quiet = False
         #: Whether the end is put off, because the crawl waits for its database.
         self.is_postponed: Callable[[], bool] = lambda: False
         #: Prints the summary of a run that is ended by force. It has a second: its store may not answer.
@@ -84,7 +86,7 @@ class ForcedEnd:
         if self.is_postponed():
             self.after(_LOOK_AGAIN_S)
             return
-        if self.code is None:
+        if self.code is None and not self.is_quiet:
             if os.isatty(1):
                 os.write(1, _SHOW_CURSOR)  # the live display hides it
             os.write(2, _TOO_LATE)

@@ -24,20 +24,20 @@ _HEARTBEAT_S = 15.0
 class Feed:
     """Takes snapshots and sends each to every viewer. A slow viewer misses snapshots, and gets the newest."""
 
-    def __init__(self, looker: SnapshotReader, clock: Clock) -> None:
-        self._looker = looker
+    def __init__(self, reader: SnapshotReader, clock: Clock) -> None:
+        self._reader = reader
         self._clock = clock
-        self._looking = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._fresh = asyncio.Condition()
         self._frame = b""
         self._number = 0
         self._closed = False
         self.viewers = 0
 
-    async def look(self, *, whole: bool = False) -> dict[str, Any]:
-        """One snapshot; never two at a time. Raises what :meth:`SnapshotReader.look` raises."""
-        async with self._looking:
-            return await self._looker.look(self._clock.now(), whole=whole)
+    async def snapshot(self, *, whole: bool = False) -> dict[str, Any]:
+        """One snapshot; never two at a time. Raises what :meth:`SnapshotReader.snapshot` raises."""
+        async with self._lock:
+            return await self._reader.snapshot(self._clock.now(), whole=whole)
 
     def _has_more(self, seen: int) -> bool:
         return self._closed or self._number > seen
@@ -60,7 +60,7 @@ class Feed:
 
     async def _run(self) -> None:
         with suppress(CrawlerError):  # _publish() reports it to the viewers
-            while not (await self.look())["log_read"]:
+            while not (await self.snapshot())["log_read"]:
                 pass  # a long log is read once, before a viewer waits for its sums
         while True:
             if self.viewers:
@@ -72,7 +72,7 @@ class Feed:
 
     async def _publish(self) -> None:
         try:
-            seen = await self.look()
+            seen = await self.snapshot()
         except CrawlerError as error:
             seen = {"error": str(error)}
         seen["at"] = self._clock.now()

@@ -29,7 +29,7 @@ Sample = tuple[dict[str, str], float]
 
 
 def exposition(seen: Mapping[str, Any], tally: RequestTotals) -> str:
-    """``seen`` is a whole look (:meth:`crawler.dashboard.snapshot.SnapshotReader.look`). Counters cover all runs."""
+    """``seen`` is a whole :meth:`crawler.dashboard.snapshot.SnapshotReader.snapshot`. Counters cover all runs."""
     return "".join(_lines(seen, tally))
 
 
@@ -87,6 +87,8 @@ def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
     what = "Look-ups of names in this run, by outcome (cached: the answer was known)."
     yield from _metric("name_lookups_total", "counter", what, counts)
     yield from _metric("name_lookup_seconds_total", "counter", "The seconds that they took.", seconds)
+    what = "Claims of this run that were given back and brought neither a request nor the address of a host."
+    yield from _metric("claims_in_vain_total", "counter", what, [({}, run.get("vain_claims", 0))])
     if alive:
         lag = "The worst lag of the event loop in the last five seconds."
         yield from _metric("event_loop_lag_seconds", "gauge", lag, [({}, run["lag_s"])])

@@ -31,10 +31,10 @@ FROM groups_by_id
 -- name: sites
 -- Sites with queued URLs, in the politeness groups that {groups} selects. queued is counted up to :most_queued.
 SELECT s.site, g.politeness_group, g.claimed_by IS NOT NULL AS worked_on, g.pause_s, s.fetched, r.status AS robots,
-  CASE WHEN s.wait_until > :now AND s.rests = 0 THEN coalesce(nullif(r.note, ''), r.status) END AS robots_problem,
-  CASE WHEN s.wait_until > :now AND s.rests > 0 THEN 'rest after walls or refusals'
+  CASE WHEN s.robots_until > :now THEN coalesce(nullif(r.note, ''), r.status) END AS robots_problem,
+  CASE WHEN s.rests_until > :now THEN 'rest after walls or refusals'
     WHEN g.claimed_by IS NULL AND g.ready_at > g.next_at THEN '' ELSE g.waits_for END AS waits_for,
-  g.next_at, s.wait_until, coalesce(g.ready_at, 0) AS ready_at,
+  g.next_at, s.robots_until, s.rests_until, coalesce(g.ready_at, 0) AS ready_at,
   (g.ready_at IS NULL AND g.claimed_by IS NULL) AS at_limit,
   (SELECT count(*) FROM (SELECT 1 FROM frontier_by_id f WHERE f.site_id = s.site_id LIMIT :most_queued) AS q) AS queued
 FROM ({groups}) g JOIN sites_by_id s ON s.group_id = g.group_id LEFT JOIN robots_by_id r ON r.robots_copy = s.robots_copy

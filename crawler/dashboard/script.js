@@ -57,15 +57,15 @@ const ask = async (path, options) => {
   if (!answer.ok) throw new Error(said.error ?? `the dashboard answered ${answer.status}`);
   return said;
 };
-let told = 0; // the time until which the answer to an order is shown, in milliseconds
+let noticeUntil = 0; // the time until which the answer to an order is shown, in milliseconds
 const command = async (name, site) => {
   try {
     const body = JSON.stringify({ command: name, site });
     const said = await ask("/control", { method: "POST", headers: { "Content-Type": "application/json" }, body });
-    told = 0;
+    noticeUntil = 0;
     return said;
   } catch (error) {
-    told = Date.now() + 8000;
+    noticeUntil = Date.now() + 8000;
     notice(error.message, true);
     return null;
   }
@@ -103,12 +103,12 @@ const show = (seen) => {
   $("resume").hidden = seen.paused_since == null;
   $("stop").hidden = !live;
   $("stop").disabled = run?.state === "stopping";
-  if (Date.now() > told) notice(remark(seen, run));
+  if (Date.now() > noticeUntil) notice(remark(seen, run));
   tiles(seen, run, live);
   $("time-left").hidden = seen.time_left == null;
-  $("time-left").textContent = fit(seen.time_left?.told ?? "");
+  $("time-left").textContent = fit(seen.time_left?.text ?? "");
   $("part").hidden = seen.part == null;
-  fill("part", ...(seen.part?.told ?? []).map((line) => el("li", {}, fit(line))));
+  fill("part", ...(seen.part?.text ?? []).map((line) => el("li", {}, fit(line))));
   chart(seen);
   bars("states", [["pages", seen.pages, "c2"], ["queued", seen.urls.queued, "c5"], ["redirected", seen.urls.redirected, "c1"], ["excluded", seen.urls.excluded, "c6"], ["failed", seen.urls.failed, "c4"]]);
   const colour = (status) => ({ 2: "c2", 3: "c1", 4: "c3", 5: "c4" })[status[0]] ?? "c6";
@@ -250,7 +250,7 @@ const question = (form, place, path, render) => {
     }
   });
 };
-question("why", "told", "/why", ({ url, told: facts }) => {
+question("why", "answer", "/why", ({ url, rows: facts }) => {
   let before = "";
   const parts = facts.flatMap(([label, text]) => {
     const parts = [el("dt", {}, label === before ? "" : label), el("dd", {}, text)];

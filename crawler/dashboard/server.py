@@ -22,7 +22,7 @@ from crawler.dashboard.event_stream import MOST_VIEWERS, MOST_VIEWS_EACH, Feed
 from crawler.dashboard.snapshot import SnapshotReader
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.frontier.operator import Command, blockable
-from crawler.inspect.why import explain, told
+from crawler.inspect.why import explain, explanation_rows
 from crawler.search.results import search
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
@@ -45,10 +45,12 @@ async def serving(settings: Settings, host: str, port: int, token: str, clock: C
     Raises :class:`UsageError` if the address cannot be used, or if there is no such store.
     """
     async with existing_store(settings) as live, existing_store(settings) as asked:
-        looker = SnapshotReader(live, settings.store.db)
-        feed = Feed(looker, clock)
-        pages = _Pages(settings, asked, feed, looker, clock)
-        app = web.Application(middlewares=[AccessGuard(token).check, _told], client_max_size=_MAX_REQUEST_BYTES)
+        reader = SnapshotReader(live, settings.store.db)
+        feed = Feed(reader, clock)
+        pages = _Pages(settings, asked, feed, reader, clock)
+        app = web.Application(
+            middlewares=[AccessGuard(token).check, _errors_as_json], client_max_size=_MAX_REQUEST_BYTES
+        )
         BrowserGuard(POLICY).protect(app)
         app.on_shutdown.append(lambda app: feed.close())
         app.add_routes(pages.routes())
@@ -57,7 +59,7 @@ async def serving(settings: Settings, host: str, port: int, token: str, clock: C
 
 
 @web.middleware
-async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer an error with its message: 503 if the store fails, 400 for a mistake of the user."""
     try:
         return await handler(request)
@@ -82,8 +84,8 @@ def _static(body: bytes, content_type: str) -> Handler:
 
 
 class _Pages:
-    def __init__(self, settings: Settings, store: Store, feed: Feed, looker: SnapshotReader, clock: Clock) -> None:
-        self._settings, self._store, self._feed, self._looker, self._clock = settings, store, feed, looker, clock
+    def __init__(self, settings: Settings, store: Store, feed: Feed, reader: SnapshotReader, clock: Clock) -> None:
+        self._settings, self._store, self._feed, self._reader, self._clock = settings, store, feed, reader, clock
         self._viewers: Counter[str] = Counter()  # of the live stream, by address
         self._asking = asyncio.Lock()  # one query of a user at a time, to limit the load on a large store
 
@@ -120,7 +122,7 @@ class _Pages:
         return response
 
     async def metrics(self, request: web.Request) -> web.Response:
-        text = metrics.exposition(await self._feed.look(whole=True), self._looker.tally)
+        text = metrics.exposition(await self._feed.snapshot(whole=True), self._reader.tally)
         return web.Response(body=text.encode(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
     async def why(self, request: web.Request) -> web.Response:
@@ -128,8 +130,8 @@ class _Pages:
         url = canonicalise(text if "://" in text else f"http://{text}")
         async with self._asking:
             known = await explain(self._store, url, now=self._clock.now())
-        rows = told(known, self._settings.store.db)
-        return web.json_response({"url": url, "told": [[label, str(value)] for label, value in rows]})
+        rows = explanation_rows(known, self._settings.store.db)
+        return web.json_response({"url": url, "rows": [[label, str(value)] for label, value in rows]})
 
     async def search(self, request: web.Request) -> web.Response:
         async with self._asking:

@@ -47,13 +47,13 @@ class SnapshotReader:
         self._groups = CachedFigure(self._count_groups)
         self._excluded = CachedFigure(lambda now: reasons(store, State.EXCLUDED))
         self._failed = CachedFigure(lambda now: reasons(store, State.FAILED))
-        self._sites = CachedFigure(self._look_at_sites)
+        self._sites = CachedFigure(self._site_rows)
         self._workers = CachedFigure(lambda now: workers(store))
         self._succeeded = CachedFigure(lambda now: self._last_success())
         self._part = CachedFigure(lambda now: part_status(store))
         self._time_left = CachedFigure(lambda now: time_left.read_time_left(store, now))
 
-    async def look(self, now: float, *, whole: bool = False) -> dict[str, Any]:
+    async def snapshot(self, now: float, *, whole: bool = False) -> dict[str, Any]:
         """Everything that the dashboard shows, as one JSON object; times in seconds since the epoch.
 
         ``whole`` reads the whole request log, however long that takes. Raises :class:`StoreError` if the store fails,
@@ -82,21 +82,21 @@ class SnapshotReader:
             "excluded_for": await self._excluded.at(now),
             "failed_for": await self._failed.at(now),
             "sites": await self._sites.at(now),
-            "part": await self._look_at_part(now),
+            "part": await self._part_text(now),
             "workers": await self._several_workers(now),
-            "time_left": await self._look_ahead(now),
+            "time_left": await self._time_left_text(now),
         }
 
-    async def _look_ahead(self, now: float) -> dict[str, Any] | None:
+    async def _time_left_text(self, now: float) -> dict[str, Any] | None:
         """How long the crawl will take, with the sentence that says so; ``None`` if nothing is left."""
         left = await self._time_left.at(now)
         seen = time_left.as_json(left)
-        return None if left is None or seen is None else seen | {"told": time_left.told(left)}
+        return None if left is None or seen is None else seen | {"text": time_left.describe_time_left(left)}
 
-    async def _look_at_part(self, now: float) -> dict[str, Any] | None:
+    async def _part_text(self, now: float) -> dict[str, Any] | None:
         """The part of a crawl that the store has, with the lines that describe it; ``None`` for a whole crawl."""
         part = await self._part.at(now)
-        return None if part is None else part.as_json() | {"told": [f"{name}: {line}" for name, line in part.told()]}
+        return None if part is None else part.as_json() | {"text": [f"{name}: {line}" for name, line in part.rows()]}
 
     async def _several_workers(self, now: float) -> list[dict[str, Any]]:
         seen = await self._workers.at(now)
@@ -135,6 +135,7 @@ class SnapshotReader:
             "lag_s": max((beat.lag_s for beat in beats), default=0.0),
             "worst_lag_s": run["worst_lag_s"],
             "look_ups": _look_ups(beats),
+            "vain_claims": sum(beat.vain_claims for beat in beats),
         }
 
     def _answers(self) -> list[tuple[str, int]]:
@@ -162,7 +163,7 @@ class SnapshotReader:
     async def _count_groups(self, now: float) -> dict[str, int]:
         return await self._row("group_totals", now=now)
 
-    async def _look_at_sites(self, now: float) -> list[dict[str, Any]]:
+    async def _site_rows(self, now: float) -> list[dict[str, Any]]:
         """Sites with queued URLs: those worked on, the next ones, those that wait longest, and those at a limit."""
         found: dict[str, dict[str, Any]] = {}
         selections = {"claimed": _SITES, "next": _SITES, "last": _LAST_SITES, "held": _LAST_SITES}
@@ -172,7 +173,9 @@ class SnapshotReader:
                 sql = _SQL["sites"].format(groups=_SQL[groups])
                 for row in await self._store.query(sql, {"now": now, "limit": limit, "most_queued": _MAX_QUEUED}):
                     row["waits_for"] = group_waits_for(row.pop("robots_problem"), row["waits_for"])
-                    row["until"] = max(row.pop("next_at"), row.pop("wait_until"), row.pop("ready_at"))
+                    row["until"] = max(
+                        row.pop("next_at"), row.pop("robots_until"), row.pop("rests_until"), row.pop("ready_at")
+                    )
                     found.setdefault(row["site"], row)
         return sorted(found.values(), key=lambda row: (not row["worked_on"], row["at_limit"], row["until"]))
 

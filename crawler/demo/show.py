@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crawler.cli.console import PrintableConsole
-from crawler.cli.output import print_json
+from crawler.cli.output import print_json, tell
 from crawler.clock import SystemClock
 from crawler.demo.town import COUNCIL
 from crawler.demo.web import DemoWeb
@@ -126,6 +126,7 @@ async def _begin_anew(db: Path) -> None:
     if not all(host_of(seed).endswith(".demo.test") for seed in seeds):
         raise UsageError(f"{db} holds a crawl that is not a demonstration; choose another ", Setting("store.db"))
     await (await open_store(settings)).close()  # fails while another demonstration runs
+    tell(f"replaces the earlier demonstration in {db}")
     for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
             Path(f"{db}{suffix}").unlink()

@@ -33,8 +33,8 @@ def duplicates(db: str, as_json: bool) -> None:
                 return await find_duplicates(store, reader, say)
 
     found = on_store(db, find, writes=True)
-    told = (
+    text = (
         f"{many(found.pages, 'page')} compared, {found.read:,} read: "
         f"{many(found.duplicates, 'near-duplicate')} in {many(found.clusters, 'cluster')}"
     )
-    show(as_json, lambda: asdict(found), lambda: console.print(told))
+    show(as_json, lambda: asdict(found), lambda: console.print(text))

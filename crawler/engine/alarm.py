@@ -20,17 +20,17 @@ class Alarm:
         """End the wait of the loop."""
         self._rung.set()
 
-    def hurry(self) -> None:
+    def request_commit(self) -> None:
         """End the wait of the loop, and ask for a commit at once."""
         self.is_urgent = True
         self._rung.set()
 
-    def hurry_alone(self) -> None:
-        """As :meth:`hurry`, for a commit that is not to wait for further work."""
+    def request_commit_now(self) -> None:
+        """As :meth:`request_commit`, for a commit that is not to wait for further work."""
         self.is_awaited = True
-        self.hurry()
+        self.request_commit()
 
-    def calm(self) -> None:
+    def begin_commit(self) -> None:
         """A commit begins: it serves every request for a commit so far."""
         self.is_urgent = self.is_awaited = False
 

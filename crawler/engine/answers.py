@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
 
 from crawler.engine import sitemaps
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.hooks import Hooks
 from crawler.engine.outbox import Outbox
 from crawler.engine.parser_pool import PageReader
-from crawler.engine.recording import of_document
+from crawler.engine.recording import of_broken, of_document
 from crawler.engine.rules_cache import RulesCache
 from crawler.errors import Fault
+from crawler.fetch.decoding import decode_gzip
 from crawler.frontier.decide import Outcome, Queued, after_fetch, withheld
 from crawler.frontier.revisit_outcome import after_revisit, feeds_of, same_sitemap
 from crawler.frontier.rup_offer import RUPINFO_BYTES, after_rupinfo
@@ -33,7 +36,7 @@ from crawler.model import (
 )
 from crawler.page.directives import SITE_TAG
 from crawler.page.headers import direct, header_facts, kept_headers
-from crawler.reasons import ErrorKind, Reason, ReasonCode
+from crawler.reasons import ErrorKind, Reason, ReasonCode, RequestError
 from crawler.robots.readings import SiteRules
 from crawler.robots.tdmrep import supplemented
 
@@ -66,7 +69,7 @@ class Answers:
 
     def request(self, queued: Queued) -> Request:
         """The request for a URL; conditional if the URL was fetched before."""
-        request = Request(queued.url, Purpose.PAGE, max_bytes=self._policy.fetch.max_body_bytes)
+        request = Request(queued.url, Purpose.PAGE, max_bytes=self._policy.fetch.max_body_bytes, keep_gzip=True)
         if queued.kind is Kind.SITEMAP:
             request = sitemaps.request_for(queued.url)
         elif queued.kind is Kind.RUP:
@@ -117,10 +120,12 @@ class Answers:
             outcome = await self._sitemap(queued, result)
         else:
             if isinstance(result, Fetched):
-                facts = withheld(
-                    _supplemented(await self._reader.read(result, is_alone=queued.is_answered), filed),
-                    self._policy.purposes,
-                )
+                read = await self._reader.read(result, is_alone=queued.is_answered)
+                result = await _as_read(result, read)
+                if isinstance(result, Failed) and self._archive is not None:
+                    self._archive.add_record(of_broken(result))
+            if isinstance(result, Fetched):
+                facts = withheld(_supplemented(read, filed), self._policy.purposes)
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = withheld(_supplemented(self._header_facts(result), filed), self._policy.purposes)
             answer = NO_ANSWER if facts is None else self._answer_facts(result)
@@ -172,6 +177,29 @@ def _tagged(result: R, rules: SiteRules | None) -> R:
     if rules is None or not rules.robots_tag or not isinstance(result, Fetched | NotModified):
         return result
     return replace(result, headers=(*result.headers, (SITE_TAG, rules.robots_tag)))
+
+
+async def _as_read(answer: Fetched, facts: PageFacts) -> Fetched | Failed:
+    """An answer whose body a parser process has decoded: the failure if there is none, the plain body if it is kept."""
+    if facts.broken is not None:
+        return Failed(
+            answer.url,
+            answer.started_at,
+            answer.finished_at,
+            answer.headers,
+            answer.wire_bytes,
+            exchange=answer.exchange,
+            tls=answer.tls,
+            address=answer.address,
+            kind=facts.broken.kind,
+            status=answer.status,
+            detail=facts.broken.detail,
+        )
+    if facts.is_one_gzip or answer.gzipped is None:
+        return answer
+    decoded = await asyncio.to_thread(decode_gzip, answer.gzipped, facts.body_bytes)
+    assert not isinstance(decoded, RequestError), "the parser process has decoded it"
+    return replace(answer, plain=decoded[0], gzipped=None)
 
 
 def _supplemented(facts: PageFacts, filed: tuple[Preference, ...]) -> PageFacts:

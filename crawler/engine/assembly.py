@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.engine.answers import Answers
-from crawler.engine.body_memory import BodyMemory
-from crawler.engine.claim_capacity import ClaimCapacity
 from crawler.engine.crawl_policy import CrawlPolicy
 from crawler.engine.disk_reserve import DiskReserve
-from crawler.engine.gate import AddressBook, Connections, Fetcher, Gate
+from crawler.engine.gate import Gate, Transport
 from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
@@ -31,6 +29,8 @@ from crawler.engine.rules_cache import RulesCache
 from crawler.engine.sampling_frame import Sample
 from crawler.engine.shutdown import Shutdown
 from crawler.engine.tdmrep_cache import TdmrepCache
+from crawler.engine.workbench import Workbench
+from crawler.errors import StoreFull, SystemFull
 from crawler.frontier.decide import Outcome
 from crawler.frontier.scope import Scope
 
@@ -44,21 +44,12 @@ AllConsumed = Callable[[], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetcherSide:
-    """The part of a run that sends requests and reads the answers.
+class FetcherSide(Transport):
+    """The part of a run that sends requests and reads the answers: ``reader`` reads pages, and is the ``room``."""
 
-    ``lease`` permits requests, ``lag`` is taken out of the times of answers, and ``reader`` reads pages. ``book`` knows
-    the addresses of hosts, ``connections`` keeps idle connections, and ``memory`` bounds large bodies; a fetcher
-    without them leaves them out.
-    """
-
-    fetcher: Fetcher
     reader: PageReader
     lease: Lease
     lag: LoopLag
-    book: AddressBook | None = None
-    connections: Connections | None = None
-    memory: BodyMemory | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +84,8 @@ class Engine(RunInputs):
     shutdown: Shutdown
     progress: Progress
     pages: PageCounter
-    capacity: ClaimCapacity
     outbox: Outbox
+    bench: Workbench
     gate: Gate
     main_sites: MainSites
     rules_cache: RulesCache
@@ -102,9 +93,10 @@ class Engine(RunInputs):
     tdmrep: TdmrepCache | None  # None: it is not wanted
     answers: Answers
 
-    def waits_for_room(self) -> bool:
-        """Whether work that a full disk does not take is tried again: the crawl pauses for the disk, and goes on."""
-        return self.progress.low_disk is not None and not self.shutdown.requested
+    def waits_for_room(self, error: StoreFull) -> bool:
+        """Whether work that had no room is tried again: the crawl pauses for the disk, or others may make room."""
+        may_pass = self.progress.low_disk is not None or isinstance(error, SystemFull)
+        return may_pass and not self.shutdown.requested
 
 
 def assemble(run: RunInputs) -> Engine:
@@ -112,7 +104,8 @@ def assemble(run: RunInputs) -> Engine:
     store, clock, policy, scope, reader = run.store, run.clock, run.policy, run.scope, run.side.reader
     alarm, progress = Alarm(), Progress(clock.now())
     outbox = Outbox(clock, alarm)
-    gate = _gate(run, outbox)
+    bench = Workbench(policy.politeness, policy.limits.concurrency, reader.has_room, policy.limits.claimed_groups)
+    gate = Gate(_transport(run, outbox), clock, bench, outbox, scope.blocks)
     main_sites = MainSites(store, clock, outbox)
     rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader, run.exchange)
     return Engine(
@@ -121,8 +114,8 @@ def assemble(run: RunInputs) -> Engine:
         shutdown=Shutdown(gate, alarm),
         progress=progress,
         pages=PageCounter(policy.limits.max_pages),
-        capacity=ClaimCapacity(clock),
         outbox=outbox,
+        bench=bench,
         gate=gate,
         main_sites=main_sites,
         rules_cache=rules_cache,
@@ -143,20 +136,7 @@ def assemble(run: RunInputs) -> Engine:
     )
 
 
-def _gate(run: RunInputs, outbox: Outbox) -> Gate:
-    """The gate of one run. If there is a recorder, the outbox keeps the exchanges for it."""
-    side = run.side
-    return Gate(
-        side.fetcher if run.recorder is None else RecordingFetcher(side.fetcher, outbox),
-        run.clock,
-        run.policy.politeness,
-        run.policy.limits.concurrency,
-        outbox,
-        blocks=run.scope.blocks,
-        lease=side.lease,
-        room=side.reader,
-        lag=side.lag,
-        book=side.book,
-        connections=side.connections,
-        memory=side.memory,
-    )
+def _transport(run: RunInputs, outbox: Outbox) -> Transport:
+    """The means of one run to send requests. If there is a recorder, the outbox keeps the exchanges for it."""
+    side = replace(run.side, room=run.side.reader)
+    return side if run.recorder is None else replace(side, fetcher=RecordingFetcher(side.fetcher, outbox))

@@ -7,13 +7,12 @@ from typing import assert_never
 
 from crawler.engine import operator_log
 from crawler.engine.assembly import Engine
-from crawler.engine.claim_capacity import HOLD_S
 from crawler.engine.gate import Blocked, FetchPermit, GivenBack, Unsent
 from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
 from crawler.frontier.refusals import after_answer, without_request
 from crawler.frontier.revisit_outcome import after_refusal
-from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction
+from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction, State
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import Claim, ClaimedSite, RobotsTarget
 from crawler.url import path_of
@@ -47,7 +46,7 @@ class ClaimTask:
         Raises :class:`CrawlerError`. Any other exception is a bug outside the treatment of a single URL.
         """
         is_finished = await self._finish()
-        if not is_finished or self._context.capacity.others_wait:  # the next claim of the group comes after theirs
+        if not is_finished or self._context.bench.others_wait:  # the next claim of the group comes after theirs
             self._context.gate.close_connections(self._claim.group)
 
     async def _finish(self) -> bool:
@@ -62,8 +61,7 @@ class ClaimTask:
                 return False
             if queued.site_id in self._deferred:
                 continue
-            while queued.due_at and (early_s := queued.due_at - context.clock.now()) > 0:
-                await context.gate.wait_while_open(context.clock.sleep(early_s))
+            await self._wait_until(max(queued.due_at, self._claim.sites[queued.site_id].rests_until))
             try:
                 await self._process(queued)
             except Blocked:
@@ -72,6 +70,11 @@ class ClaimTask:
                 return False  # the pace of the group says when it is to be claimed again
         return True
 
+    async def _wait_until(self, at: float) -> None:
+        """Wait for the time of a URL or a site that was claimed a little early."""
+        while at and (early_s := at - self._context.clock.now()) > 0:
+            await self._context.gate.wait_while_open(self._context.clock.sleep(early_s))
+
     async def _answer_targets(self) -> bool:
         """Get the URLs that the robots.txt of other sites wait for. Returns false if the group should be given back.
 
@@ -79,11 +82,11 @@ class ClaimTask:
         """
         context, claim, sites = self._context, self._claim, self._sites
         for target in claim.targets:
-            is_long = context.gate.wait_s(claim.group) > context.capacity.hold_s()
-            if context.shutdown.requested or context.capacity.exceeds_share or is_long:
+            if context.shutdown.requested or context.gate.should_release(claim.group):
                 return False
             if target.site not in sites:
                 sites[target.site] = await context.robots_cache.store_site(target.site)
+            await self._wait_until(sites[target.site].rests_until)
             try:
                 await context.robots_cache.answer(target, sites[target.site], claim.group, sites.values())
             except GivenBack:
@@ -92,12 +95,7 @@ class ClaimTask:
 
     def _is_better_given_back(self) -> bool:
         context = self._context
-        return (
-            context.shutdown.requested
-            or context.pages.ends_work
-            or context.capacity.exceeds_share
-            or context.gate.wait_s(self._claim.group) > context.capacity.hold_s()
-        )
+        return context.shutdown.requested or context.pages.ends_work or context.gate.should_release(self._claim.group)
 
     async def _process(self, queued: Queued) -> None:
         """Bring the site's robots.txt up to date, and visit the URL unless that takes the group too long."""
@@ -112,12 +110,13 @@ class ClaimTask:
             self._deferred.add(queued.site_id)
             return
         # A group with a new copy is kept longer: the copy might have expired when the group is claimed again.
-        hold_s = context.capacity.hold_s() if copy is known else HOLD_S
+        gate, group = context.gate, self._claim.group
+        waits_long = gate.should_release(group) if copy is known else gate.pauses_long(group)
         if (ended := without_answer(queued, copy, context.scope)) is not None:
             self._refuse(ended)
         elif copy.action is RobotsAction.DEFER:
             self._deferred.add(queued.site_id)
-        elif not context.shutdown.requested and context.gate.wait_s(self._claim.group) <= hold_s:
+        elif not context.shutdown.requested and not waits_long:
             await self._visit(queued, site)
 
     async def _visit(self, queued: Queued, site: ClaimedSite) -> None:
@@ -148,7 +147,7 @@ class ClaimTask:
                 filed: tuple[Preference, ...] = ()
                 if context.tdmrep is not None and queued.kind is Kind.PAGE:
                     tdm = await context.tdmrep.rules(site, self._claim.group, rules)
-                    if tdm is None or context.gate.wait_s(self._claim.group) > HOLD_S:
+                    if tdm is None or context.gate.pauses_long(self._claim.group):
                         return  # the robots copy has run out, or the pause is long: the URL is still queued
                     filed = tdm.of(path)
                 permit = FetchPermit.under(site, self._claim.group, site.copy, rules, decision)
@@ -176,6 +175,8 @@ class ClaimTask:
                 with context.gate.reading(permit.group):
                     outcome = await context.answers.outcome(queued, result, rules, stated, filed)
                     outcome = self._apply_refusals(outcome, result)
+                    if outcome.state is State.QUEUED:  # the operator may have blocked its site meanwhile
+                        outcome = before_robots(queued, context.scope) or outcome
                     context.outbox.add_outcome(outcome)
                     is_page = outcome.page is not None
                     context.main_sites.note_outcome(outcome)
@@ -249,7 +250,6 @@ class ClaimTasks:
             context.shutdown.fail(error)
 
     def _note_size(self) -> None:
-        self._context.capacity.note_held(len(self._tasks))
         self._context.progress.note_active(len(self._tasks))
 
     async def drain(self) -> None:

@@ -49,7 +49,7 @@ class Crawl:
 
     def slowest(self) -> tuple[str, Pace] | None:
         """The group with the latest next request among those worked on."""
-        return self._engine.gate.slowest()
+        return self._engine.bench.slowest()
 
     async def run(self) -> RunEnd:
         """Crawl until nothing is left, a limit is reached or a stop is requested; return why it ended.

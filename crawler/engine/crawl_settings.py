@@ -44,7 +44,7 @@ def _function(value: object) -> str:
     return text
 
 
-FUNCTION = ValueKind("MODULE:FUNCTION", Form.TEXT, _function, metavar="MODULE:FUNCTION")
+FUNCTION = ValueKind("MODULE:FUNCTION", Form.TEXT, _function)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ DEFAULT_SHARE = 0.05
 #: A crawl that pauses goes on with this much more than the reserve: it would pause again at once with less.
 GOES_ON_AT = 1.1
 
-_LOOK_EVERY_S = 1.0
+_CHECK_EVERY_S = 1.0
 _MEASURE_EVERY_S = 10.0
 _REST_FACTOR = 20  # times as long as a measurement has taken, until the next: a folder of many files takes a while
 
@@ -121,16 +121,16 @@ class DiskWatch:
         if not self._reserve.folders and self._reserve.max_used is None:
             yield
             return
-        await self._look()
-        async with background_task(self._keep_looking(), failed):
+        await self._check()
+        async with background_task(self._keep_checking(), failed):
             yield
 
-    async def _keep_looking(self) -> None:
+    async def _keep_checking(self) -> None:
         while True:
-            await self._clock.sleep(_LOOK_EVERY_S)
-            await self._look()
+            await self._clock.sleep(_CHECK_EVERY_S)
+            await self._check()
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         before = self._progress.low_disk
         # In a thread: the system call may hang, for example on a network disk whose server is gone.
         shortage = await asyncio.to_thread(self._reserve.shortage, is_paused=before is not None)

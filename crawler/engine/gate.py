@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, Protocol, TypeVar, assert_never
 
@@ -31,7 +31,7 @@ from crawler.engine.workbench import (
 from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch
 from crawler.frontier.operator import Blocks
-from crawler.frontier.politeness import Pace, PolitenessSettings, facts_of
+from crawler.frontier.politeness import Pace, facts_of
 from crawler.model import Answer, Failed, FetchResult, Redirected, Request, RobotsCopy
 from crawler.reasons import ErrorKind, WaitReason
 from crawler.robots.http_dates import retry_after_s
@@ -157,7 +157,7 @@ class _AlwaysRoom:
 
 
 class RequestLog(Protocol):
-    """Takes every request that was sent, with the pace of its group since."""
+    """Keeps every request that was sent, with the pace of its group since."""
 
     def add_request(self, row: RequestRow, group: str, pace: Pace) -> None: ...
 
@@ -199,6 +199,24 @@ class FetchPermit:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transport:
+    """The means by which a gate sends requests.
+
+    ``lease`` permits requests, ``room`` bounds the answers that wait to be read, and ``lag`` is taken out of the times
+    of answers. ``book`` knows the addresses of hosts, ``connections`` keeps idle connections, and ``memory`` bounds
+    large bodies. A fetcher leaves out what it does not have.
+    """
+
+    fetcher: Fetcher
+    lease: Lease | None = None
+    room: Room | None = None
+    lag: LoopLag | None = None
+    book: AddressBook | None = None
+    connections: Connections | None = None
+    memory: BodyMemory | None = None
+
+
 class Gate:
     """Sends requests, each when the :class:`~crawler.engine.workbench.Workbench` lets it go.
 
@@ -212,32 +230,19 @@ class Gate:
     """
 
     def __init__(
-        self,
-        fetcher: Fetcher,
-        clock: Clock,
-        settings: PolitenessSettings,
-        concurrency: int,
-        log: RequestLog,
-        *,
-        blocks: Blocks | None = None,
-        lease: Lease | None = None,
-        room: Room | None = None,
-        lag: LoopLag | None = None,
-        book: AddressBook | None = None,
-        connections: Connections | None = None,
-        memory: BodyMemory | None = None,
+        self, transport: Transport, clock: Clock, bench: Workbench, log: RequestLog, blocks: Blocks | None = None
     ) -> None:
-        self._connections: Connections = _NoConnections() if connections is None else connections
-        self._memory = BodyMemory() if memory is None else memory
-        self._blocks = blocks or Blocks()
-        self._lag = lag or LoopLag(clock)
-        self._lease = lease
-        self._fetcher = fetcher
+        self._fetcher = transport.fetcher
+        self._lease = transport.lease
+        self._book = transport.book or _NoAddresses()
+        self._room = transport.room or _AlwaysRoom()
+        self._lag = transport.lag or LoopLag(clock)
+        self._connections = transport.connections or _NoConnections()
+        self._memory = transport.memory or BodyMemory()
         self._clock = clock
-        self._book: AddressBook = book or _NoAddresses()
-        self._room: Room = room or _AlwaysRoom()
-        self._bench = Workbench(settings, concurrency, self._room.has_room)
+        self._bench = bench
         self._log = log
+        self._blocks = blocks or Blocks()
         self._closed = False
         self._idle: set[asyncio.Task[object]] = set()
         self._in_flight = 0
@@ -249,6 +254,11 @@ class Gate:
     def look_ups(self) -> str:
         """The number of look-ups of names, with their seconds, by outcome, as JSON."""
         return self._book.look_ups()
+
+    @property
+    def vain_claims(self) -> int:
+        """See :class:`Workbench`."""
+        return self._bench.vain_claims
 
     @property
     def requests_in_flight(self) -> int:
@@ -290,30 +300,14 @@ class Gate:
         """See :meth:`Workbench.enter`."""
         self._bench.enter(group, pace)
 
-    def keep(self, group: str, pace: Pace) -> None:
-        """See :meth:`Workbench.keep`."""
-        self._bench.keep(group, pace)
-
-    def is_entered(self, group: str) -> bool:
-        """See :meth:`Workbench.is_entered`."""
-        return self._bench.is_entered(group)
-
     def leave(self, group: str) -> Pace:
         """See :meth:`Workbench.leave`."""
         self._memory.release(group)
         return self._bench.leave(group)
 
-    def stored(self, paces: Mapping[str, Pace]) -> None:
-        """See :meth:`Workbench.stored`."""
-        self._bench.stored(paces)
-
     def pace(self, group: str) -> Pace:
         """See :meth:`Workbench.pace`."""
         return self._bench.pace(group)
-
-    def slowest(self) -> tuple[str, Pace] | None:
-        """See :meth:`Workbench.slowest`."""
-        return self._bench.slowest()
 
     def forget(self) -> None:
         """Forget all groups: the lease was lost, no task works on them, and the store knows their paces."""
@@ -325,22 +319,29 @@ class Gate:
         """Close the idle connections of a group that is given back: another worker may send its next request."""
         self._connections.close(group)
 
-    def wait_s(self, group: str) -> float:
-        """How long the pause of this group lasts from now on, in seconds; negative if it is over."""
-        return self._bench.pace(group).next_at - self._clock.now()
+    def should_release(self, group: str) -> bool:
+        """See :meth:`Workbench.should_release`."""
+        return self._bench.should_release(group, self._clock.now())
+
+    def pauses_long(self, group: str) -> bool:
+        """See :meth:`Workbench.pauses_long`."""
+        return self._bench.pauses_long(group, self._clock.now())
 
     async def pause(self, group: str) -> None:
         """Wait until the pause of this group is over."""
-        while (wait_s := self.wait_s(group)) > 0:
-            await self.wait_while_open(self._clock.sleep(wait_s))
+        while (until := self._bench.pace(group).next_at) > self._clock.now():
+            await self._sleep(until)
 
-    def groups_in_pause(self) -> int:
-        """How many of the groups that tasks work on may not be asked yet."""
-        return self._bench.in_pause(self._clock.now())
+    async def _sleep(self, until: float) -> None:
+        self._bench.fall_asleep()
+        try:
+            await self.wait_while_open(self._clock.sleep(until - self._clock.now()))
+        finally:
+            self._bench.wake_up()
 
-    def heed_crawl_delay(self, group: str, site_id: int, answer: Answer, crawl_delay_s: float | None) -> None:
-        """See :meth:`Workbench.heed_crawl_delay`."""
-        self._bench.heed_crawl_delay(group, site_id, answer.finished_at, crawl_delay_s)
+    def apply_crawl_delay(self, group: str, site_id: int, answer: Answer, crawl_delay_s: float | None) -> None:
+        """See :meth:`Workbench.apply_crawl_delay`."""
+        self._bench.apply_crawl_delay(group, site_id, answer.finished_at, crawl_delay_s)
 
     def give_way_to_readings(self, group: str) -> NoReturn:
         """See :meth:`Workbench.behind_readings`. Raises :class:`GivenBack`."""
@@ -401,7 +402,7 @@ class Gate:
                     self._wake(now)
                     continue
                 answer = _most_telling(refusals)
-            self._settle(request, permit, ticket, answer)
+            self._log_answer(request, permit, ticket, answer)
             return answer
 
     async def _fetch(self, request: Request, permit: FetchPermit, ticket: Ticket, now: float) -> FetchResult:
@@ -410,7 +411,7 @@ class Gate:
         try:
             return await self._fetcher.fetch(request)
         except BaseException as error:
-            self._settle(request, permit, ticket, _no_answer(request, now, self._clock.now(), error))
+            self._log_answer(request, permit, ticket, _no_answer(request, now, self._clock.now(), error))
             raise
         finally:
             self._in_flight -= 1
@@ -440,14 +441,14 @@ class Gate:
                 case LookUp():
                     await self._look_up(ticket)
                 case GiveBack(until, why):
-                    operator_log.rests(ticket.group, until, why)
+                    operator_log.given_back(ticket.group, until, why)
                     raise GivenBack(why, until)
                 case _:
                     assert_never(reply)
 
     async def _wait(self, ticket: Ticket, until: float) -> None:
         if until < math.inf:
-            await self.wait_while_open(self._clock.sleep(until - self._clock.now()))
+            await self._sleep(until)
             return
         waiter = ticket.waiter = asyncio.get_running_loop().create_future()
         try:
@@ -504,7 +505,7 @@ class Gate:
         self._bench.end_reading(domain, now)
         self._wake(now)
 
-    def _settle(self, request: Request, permit: FetchPermit, ticket: Ticket, answer: FetchResult) -> None:
+    def _log_answer(self, request: Request, permit: FetchPermit, ticket: Ticket, answer: FetchResult) -> None:
         """Set the pace that follows from an answer, and log the request.
 
         The lag of the own event loop is no slowness of the server: the pause does not count it, and the log says it.
@@ -512,7 +513,7 @@ class Gate:
         """
         lag_s, now = self._lag.in_answer(answer.started_at, answer.finished_at), self._clock.now()
         if (waits_s := self._bench.charge(ticket.domain, answer.loop_s, now)) > 0:
-            operator_log.loop_taken(ticket.domain, answer.loop_s, waits_s)
+            operator_log.loop_used(ticket.domain, answer.loop_s, waits_s)
         before = self._bench.pace(permit.group)
         pace = self._bench.done(ticket, now, facts_of(answer, lag_s), permit.site_id, permit.crawl_delay_s)
         if isinstance(answer, Failed):

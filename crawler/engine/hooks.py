@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from inspect import isawaitable
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from crawler.errors import HookError
 from crawler.frontier.decide import Outcome, unkept
@@ -34,7 +34,7 @@ class FoundLink(NamedTuple):
 class Hooks:
     """``follow`` says whether to follow a link, ``keep`` whether to keep the page of an outcome.
 
-    Both may be ``async``. ``headers`` are sent with every request. An exception of one of the functions is told as a
+    Both may be ``async``. ``headers`` are sent with every request. An exception of one of the functions is shown as a
     :class:`HookError`.
     """
 
@@ -68,7 +68,7 @@ class Hooks:
         name = name_of(follow)
         if await _asked("follow", name, lambda: follow(found), source):
             return offer
-        return msgspec.structs.replace(offer, refusal=Reason(ReasonCode.NOT_FOLLOWED, f"follow ({name})"))
+        return replace(offer, refusal=Reason(ReasonCode.NOT_FOLLOWED, f"follow ({name})"))
 
 
 def name_of(function: Callable[..., object]) -> str:

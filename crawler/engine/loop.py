@@ -3,7 +3,7 @@
 The loop is :meth:`CrawlLoop._crawl`. Two pure functions decide for it:
 
 * :func:`next_commit`, while there is work: commit now, and claim how many groups, or wait?
-* :func:`when_idle`, when nothing is claimed: wait, look, make work, or conclude?
+* :func:`when_idle`, when nothing is claimed: wait, poll, make work, or conclude?
 
 Invariants of the decisions, each held by ``tests/unit/engine/test_loop.py``:
 
@@ -55,16 +55,16 @@ class Work:
     """The facts that decide when to commit. Times in seconds since the epoch."""
 
     now: float
-    is_due: bool = False  # the wait for this commit is over
-    groups_wanted: int = 0  # that this worker could work on beside those it holds
-    more_ready: bool = False  # the last commit claimed as many groups as it asked for
-    requests_in_flight: int = 0
-    uncommitted_since: float | None = None  # when the oldest finished work that is not committed was finished
-    commit_urgent: bool = False  # a batch is full, or a task waits for its commit
-    commit_awaited: bool = False  # the task that waits holds others up: the commit does not wait for further work
-    last_commit_at: float = -math.inf  # when the last commit was over
-    pages_need_commit: bool = False  # tasks wait for pages, or this worker has spare ones
-    horizon_s: float = 1.0  # how long before its time a group may be claimed
+    is_due: bool  # the wait for this commit is over
+    groups_wanted: int  # that this worker could work on beside those it holds
+    more_ready: bool  # the last commit claimed as many groups as it asked for
+    requests_in_flight: int
+    uncommitted_since: float | None  # when the oldest finished work that is not committed was finished
+    commit_urgent: bool  # a batch is full, or a task waits for its commit
+    commit_awaited: bool  # the task that waits holds others up: the commit does not wait for further work
+    last_commit_at: float  # when the last commit was over
+    pages_need_commit: bool  # tasks wait for pages, or this worker has spare ones
+    horizon_s: float  # how long before its time a group may be claimed
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +123,14 @@ class Idle:
     """The facts that decide what follows when nothing is claimed. Times in seconds since the epoch."""
 
     now: float
-    frontier: Frontier | None = None  # None: it was not read yet
-    page_limit_reached: bool = False
-    revisits_enabled: bool = False
-    revisits_only: bool = False
-    nothing_added: bool = False  # the step ADD_WORK has just been tried in vain
-    adds_work_at: float = math.inf  # when that step is due although groups wait
-    has_other_workers: bool = False  # other workers may take part in this crawl
-    horizon_s: float = 1.0  # how long before its time a group may be claimed
+    frontier: Frontier | None  # None: it was not read yet
+    page_limit_reached: bool
+    revisits_enabled: bool
+    revisits_only: bool
+    nothing_added: bool  # the step ADD_WORK has just been tried in vain
+    adds_work_at: float  # when that step is due although groups wait
+    has_other_workers: bool  # other workers may take part in this crawl
+    horizon_s: float  # how long before its time a group may be claimed
 
 
 class Step(Enum):
@@ -178,8 +178,8 @@ class CrawlLoop:
     3. A crawl ends with a commit of all finished work, or without a lease with the part that holds without one.
     4. Whatever ends the crawl, all claim tasks have ended when :meth:`run` returns or raises.
 
-    Cancellation and each failure of the loop end the crawl at once. The requests that were sent and the pauses that
-    they ask for are then committed if the store accepts them. Other finished work is dropped: its URLs are queued.
+    Cancellation and each failure of the loop end the crawl at once. The requests that were sent and what their answers
+    forbid are then committed if the store accepts them. Other finished work is dropped: its URLs are queued.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -292,12 +292,11 @@ class CrawlLoop:
     # --- what the decisions see ---------------------------------------------------------------
 
     def _work(self, *, is_due: bool, more_ready: bool) -> Work:
-        engine, limits = self._engine, self._engine.policy.limits
-        room = engine.capacity.room(limits.claimed_groups, limits.concurrency, engine.gate.groups_in_pause())
+        engine, now = self._engine, self._engine.clock.now()
         return Work(
-            now=engine.clock.now(),
+            now=now,
             is_due=is_due,
-            groups_wanted=engine.pages.more_groups(room, len(self._claim_tasks)),
+            groups_wanted=engine.pages.more_groups(engine.bench.may_claim(), len(self._claim_tasks)),
             more_ready=more_ready,
             requests_in_flight=engine.gate.requests_in_flight,
             uncommitted_since=engine.outbox.uncommitted_since,
@@ -305,13 +304,13 @@ class CrawlLoop:
             commit_awaited=engine.alarm.is_awaited,
             last_commit_at=self._last_commit_at,
             pages_need_commit=engine.store.lease_s is not None and engine.pages.needs_commit,
-            horizon_s=engine.capacity.horizon_s(),
+            horizon_s=engine.bench.horizon_s(now),
         )
 
     def _idle(self, frontier: Frontier | None, *, nothing_added: bool) -> Idle:
-        engine = self._engine
+        engine, now = self._engine, self._engine.clock.now()
         return Idle(
-            now=engine.clock.now(),
+            now=now,
             frontier=frontier,
             page_limit_reached=engine.pages.is_reached,
             revisits_enabled=engine.policy.revisit.enabled,
@@ -319,7 +318,7 @@ class CrawlLoop:
             nothing_added=nothing_added,
             adds_work_at=engine.sample.adds_work_at,
             has_other_workers=engine.store.lease_s is not None,
-            horizon_s=engine.capacity.horizon_s(),
+            horizon_s=engine.bench.horizon_s(now),
         )
 
     # --- the steps ----------------------------------------------------------------------------
@@ -362,15 +361,15 @@ class CrawlLoop:
         """Commit what the outbox holds, claim ``groups`` at most, and start a task on each claim.
 
         Returns how many groups were claimed. The commit is one transaction: all of it lands or nothing. If it fails,
-        the requests and paces go back into the outbox. If the commit landed and only its answer was lost, the error
+        the news of sites goes back into the outbox. If the commit landed and only its answer was lost, the error
         says so (:class:`~crawler.errors.LeaseLost`: ``committed``).
         """
         engine = self._engine
-        contents = engine.outbox.take()
+        contents = engine.outbox.next_batch()
         pages = [outcome for outcome in contents.outcomes if outcome.page is not None]
         new_pages = sum(outcome.queued.seen is None for outcome in pages)
         contents.now = now = engine.clock.now()
-        contents.limits, contents.worst_lag_s = self._limits(groups, new_pages), engine.progress.worst_lag_s
+        contents.limits, contents.worst_lag_s = self._limits(groups, new_pages, now), engine.progress.worst_lag_s
         asked_at = boot_s()
         try:
             await record_all(engine.recorder, contents.recorded, engine.waits_for_room)
@@ -387,29 +386,28 @@ class CrawlLoop:
         engine.progress.committed(contents.requests, contents.outcomes)
         engine.sample.committed(contents.requests, now)
         engine.pages.learn(new_pages, result.grant)
-        engine.capacity.learn_share(result.share)
         adopt_mains(engine.scope, result.mirrors)
         engine.scope.take_hosts(result.hosts_taken)
         engine.main_sites.learn(result.mirrors)
         engine.main_sites.refute(result.refuted)
-        engine.gate.stored(contents.paces)
+        engine.bench.stored(contents.paces)
         engine.outbox.committed(result.robots_ids)
         for claim in result.claims:
             self._claim_tasks.start(claim)
-        engine.capacity.note_claims(len(result.claims), groups, engine.policy.limits.claimed_groups, now)
+        engine.bench.note_claims(len(result.claims), groups, result.share, now)
         if pages and engine.on_pages is not None:
             await engine.on_pages(pages)
         engine.outbox.finish(contents)
         self._last_commit_at = engine.clock.now()
         return len(result.claims)
 
-    def _limits(self, groups: int, new_pages: int) -> ClaimLimits:
+    def _limits(self, groups: int, new_pages: int, now: float) -> ClaimLimits:
         """The bounds of a commit that claims ``groups`` at most and takes in ``new_pages``."""
         engine = self._engine
         return ClaimLimits(
             groups=groups,
-            urls_per_group=engine.capacity.urls_per_group(engine.policy.politeness.delay_s),
-            horizon_s=engine.capacity.horizon_s(),
+            urls_per_group=engine.bench.urls_per_group(now),
+            horizon_s=engine.bench.horizon_s(now),
             pages_per_site=self._pages_per_site(),
             max_depth=engine.policy.limits.max_depth,
             below_depth=engine.sample.held_from,
@@ -436,16 +434,18 @@ class CrawlLoop:
         return engine.shutdown.end
 
     async def _hand_in_late(self) -> None:
-        """End all claim tasks, and commit the part that holds without a lease: requests sent and their pauses.
+        """End all claim tasks, and commit what holds without a lease: requests sent, and the news of their sites.
 
         All other finished work is dropped: its URLs are still queued, and another worker may have claimed them.
         """
         engine = self._engine
         await self._claim_tasks.cancel()
-        contents = engine.outbox.take()
+        contents = engine.outbox.next_batch()
         contents.unread |= contents.read  # their outcomes are dropped
+        contents.now = engine.clock.now()
+        contents.limits = self._limits(groups=0, new_pages=0, now=contents.now)
         try:
-            await record_all(engine.recorder, contents.recorded, lambda: False)
+            await record_all(engine.recorder, contents.recorded, lambda _: False)
         finally:  # an archive whose disk is full is no reason to lose what the store has room for
             await engine.store.commit_late(contents)
             engine.progress.committed(contents.requests, [])

@@ -20,7 +20,7 @@ from crawler.url import split
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-_LOOK_EVERY_S = 10.0
+_CHECK_EVERY_S = 10.0
 _UNREACHABLE_AFTER = 4  # failures of a main site's robots.txt, within some seven minutes: then its mirrors are crawled
 #: The meanings of a main site's robots.txt under which the site is not crawled, now or later.
 _GONE = frozenset({RobotsAction.GIVEN_UP, RobotsAction.UNREACHABLE, RobotsAction.UNTRUSTED, RobotsAction.ELSEWHERE})
@@ -43,7 +43,7 @@ class MainSites:
         self._mirrors: Counter[str] = Counter()  # how many each main site has
         self._refuted: dict[str, Refuted] = {}  # by mirror
         self._being_committed: set[str] = set()  # mirrors
-        self._looked_at = -math.inf
+        self._checked_at = -math.inf
 
     async def remember(self) -> None:
         """Load the mirrors that earlier runs have found."""
@@ -67,9 +67,9 @@ class MainSites:
         """If ``site`` is a mirror, drop the mirrors that other workers have found to be none; every ten seconds."""
         if site not in self._by_mirror or self._store.lease_s is None:
             return
-        if self._clock.now() < self._looked_at + _LOOK_EVERY_S:
+        if self._clock.now() < self._checked_at + _CHECK_EVERY_S:
             return
-        self._looked_at = self._clock.now()
+        self._checked_at = self._clock.now()
         known = {mirror: main for mirror, main in self._by_mirror.items() if mirror not in self._being_committed}
         there = {mirror for mirror, _ in await self._store.main_sites()}
         for mirror in known.keys() - there:

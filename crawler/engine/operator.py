@@ -102,7 +102,8 @@ class OperatorListener:
         while True:
             now, lag_s, disk = self._clock.now(), self._progress.pop_lag(), self._progress.low_disk
             with suppress(StoreError):  # others follow
-                beat = Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s, disk, self._gate.look_ups)
+                look_ups, vain_claims = self._gate.look_ups, self._gate.vain_claims
+                beat = Beat(self._store.run_id, os.getpid(), now, memory_bytes(), lag_s, disk, look_ups, vain_claims)
                 await self._store.control.beat(beat)
             await self._clock.sleep(_BEAT_EVERY_S)
 

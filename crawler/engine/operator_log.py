@@ -53,12 +53,12 @@ def robots_decided(
 def refuses(site: str, news: RefusalNews) -> None:
     """A site answers by walls or refusals: it rests, or is closed."""
     refusals = news.refusals
-    facts = {"site": site, "walls": refusals.walls, "refused": refusals.refused, "rests": refusals.rests}
+    facts = {"site": site, "walls": refusals.walls, "refused": refusals.refused, "rests": refusals.rest_count}
     if refusals.closed:
         _POLITENESS.warning("%s is closed: it answers by walls or refusals, also after its rests", site, extra=facts)
     else:
-        told = "%s rests until %s: it answers by walls or refusals"
-        _POLITENESS.warning(told, site, instant(news.rests_until), extra=facts)
+        message = "%s rests until %s: it answers by walls or refusals"
+        _POLITENESS.warning(message, site, instant(news.rests_until), extra=facts)
 
 
 def request_failed(url: str, failed: Failed) -> None:
@@ -74,18 +74,18 @@ def paced(group: str, before: Pace, pace: Pace) -> None:
         _POLITENESS.info("%s: a pause of %s, %s", group, duration(pace.pause_s), pace.waits_for, extra=facts)
 
 
-def rests(group: str, until: float, why: WaitReason) -> None:
+def given_back(group: str, until: float, why: WaitReason) -> None:
     """A group is given back until its hours begin."""
     if why.code is WaitCode.HOURS:
         facts = {"group": group, "until": instant(until)}
-        _POLITENESS.info("%s rests until %s: %s", group, instant(until), why.sentence, extra=facts)
+        _POLITENESS.info("%s waits until %s: %s", group, instant(until), why.sentence, extra=facts)
 
 
-def loop_taken(domain: str, loop_s: float, wait_s: float) -> None:
+def loop_used(domain: str, loop_s: float, wait_s: float) -> None:
     """The octets of an answer took much of the event loop, so its domain waits."""
     facts = {"domain": domain, "loop_s": round(loop_s, 3), "wait_s": round(wait_s, 3)}
-    told = "%s: an answer in many small pieces took %.3f s of the event loop; the domain waits %s"
-    _FETCH.info(told, domain, loop_s, duration(wait_s), extra=facts)
+    message = "%s: an answer in many small pieces took %.3f s of the event loop; the domain waits %s"
+    _FETCH.info(message, domain, loop_s, duration(wait_s), extra=facts)
 
 
 def lease_lost(error: Exception) -> None:

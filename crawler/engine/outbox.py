@@ -55,7 +55,7 @@ class Outbox:
 
     Invariants:
 
-    1. What is put in is taken out once, by one :meth:`take`; requests and paces again after :meth:`put_back`.
+    1. What is put in is taken out once, by one :meth:`next_batch`; the news of sites again after :meth:`put_back`.
     2. A group is ``released`` in the same contents as its last outcome, or in later ones.
     3. An answer that may be kept is put in with its request. If the request is taken out before the outcome of the
        answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers. An
@@ -83,13 +83,15 @@ class Outbox:
         contents.outcomes.append(outcome)
         contents.links += len(outcome.links)
         contents.bytes += 0 if outcome.page is None or outcome.page.body is None else outcome.page.body.held_bytes
-        self._hurry_if_full(contents)
+        self._request_commit_if_full(contents)
         if contents.reaches(OVERFULL):
             self._room.clear()
 
     def add_refusals(self, news: RefusalNews) -> None:
-        """New refusals of a site. The outcome that led to them is added before or after, in the same turn."""
+        """New refusals of a site, added in the same turn as the outcome. Urgent if the site rests or is closed."""
         self._opened().refusals.append(news)
+        if news.rests_until or news.refusals.closed:
+            self._alarm.request_commit_now()
 
     def add_request(self, row: RequestRow, group: str, pace: Pace) -> None:
         """A request that was sent, and the pace of its group since. Urgent if the server asks for a longer pause."""
@@ -97,7 +99,7 @@ class Outbox:
         contents.requests.append(row)
         contents.paces[group] = pace
         if pace.backoff_s > 0 or row.retry_after_s is not None:
-            self._alarm.hurry()
+            self._alarm.request_commit()
 
     def add_unread(self, url_id: int, answer: Fetched) -> None:
         """The answer to a request that was just added, until :meth:`add_outcome` of its URL. It may be stored."""
@@ -111,14 +113,14 @@ class Outbox:
         contents = self._opened()
         contents.robots.append(news)
         contents.paces[group] = pace
-        self._alarm.hurry()
+        self._alarm.request_commit()
         waiter = self._waiters[news.site_id] = asyncio.get_running_loop().create_future()
         return waiter
 
     def add_robots_elsewhere(self, news: RobotsNews) -> None:
         """A robots copy of a site that no task works on."""
         self._opened().robots.append(news)
-        self._alarm.hurry()
+        self._alarm.request_commit()
 
     def add_robots_wait(self, wait: RobotsWait) -> None:
         """A site that waits for a URL of another site."""
@@ -135,26 +137,26 @@ class Outbox:
     def refute(self, refuted: Refuted) -> None:
         """A ``Host`` line that an answer has contradicted. Its outcome is added before."""
         self._opened().refuted.append(refuted)
-        self._alarm.hurry()
+        self._alarm.request_commit()
 
     def suspect_main(self, main_site: str, why: Contradiction) -> None:
         """A main site that may be none: the store judges it once the outcomes so far are stored."""
         self._opened().suspected_mains[main_site] = why
-        self._alarm.hurry()
+        self._alarm.request_commit()
 
     def add_record(self, recorded: Recorded) -> None:
         """A request and its answer, for the archive."""
         contents = self._opened()
         contents.recorded.append(recorded)
         contents.bytes += 0 if recorded.answer.exchange is None else len(recorded.answer.exchange.response)
-        self._hurry_if_full(contents)
+        self._request_commit_if_full(contents)
 
     def release(self, group_id: int, group: str, pace: Pace) -> None:
         """Give a claimed group back. Urgent: another group may be claimed in its place."""
         contents = self._opened()
         contents.paces[group] = pace
         contents.released.append(group_id)
-        self._alarm.hurry()
+        self._alarm.request_commit()
 
     # --- waiting ------------------------------------------------------------------------------
 
@@ -169,7 +171,7 @@ class Outbox:
 
     async def flush(self) -> None:
         """Ask for a commit at once and wait until it is over: every decision so far is committed or dropped."""
-        self._alarm.hurry_alone()
+        self._alarm.request_commit_now()
         await self._contents.is_over.wait()
 
     # --- taking out ---------------------------------------------------------------------------
@@ -179,23 +181,23 @@ class Outbox:
         """When the oldest of the contents was put in, in seconds since the epoch; ``None`` if there is nothing."""
         return self._contents.since
 
-    def take(self) -> Contents:
+    def next_batch(self) -> Contents:
         """Take everything out. The caller ends with :meth:`committed`, or :meth:`put_back`."""
         contents, self._contents = self._contents, Contents()
-        contents.unread = self._take_unread()
-        self._alarm.calm()
+        contents.unread = self._storable_unread()
+        self._alarm.begin_commit()
         return contents
 
-    def _take_unread(self) -> dict[int, Fetched]:
-        taken = {}
+    def _storable_unread(self) -> dict[int, Fetched]:
+        storable = {}
         held = sum(self._stored_unread.values())
         for url_id, answer in self._unread.items():
             size = len(answer.plain or answer.gzipped or b"")
             if url_id not in self._stored_unread and held + size <= _MOST_UNREAD_BYTES:
-                taken[url_id] = answer
+                storable[url_id] = answer
                 self._stored_unread[url_id] = size
                 held += size
-        return taken
+        return storable
 
     def committed(self, robots_ids: Mapping[int, int]) -> None:
         """The store has ``contents``; ``robots_ids`` are the numbers of the robots copies among them, by site."""
@@ -210,12 +212,11 @@ class Outbox:
         contents.is_over.set()
 
     def put_back(self, contents: Contents) -> None:
-        """``contents`` were not committed. Keep the requests and paces; drop the rest, because its claims are lost."""
-        self._contents.requests[:0] = contents.requests
+        """``contents`` were not committed. Keep the news of sites; drop the rest, because its claims are lost."""
+        self._contents.prepend(contents)
         for url_id in contents.unread:
             self._stored_unread.pop(url_id, None)
         self._unread |= contents.read
-        self._contents.paces = contents.paces | self._contents.paces
         contents.is_over.set()
 
     def forget_tasks(self) -> None:
@@ -231,6 +232,6 @@ class Outbox:
             self._alarm.ring()
         return contents
 
-    def _hurry_if_full(self, contents: Contents) -> None:
+    def _request_commit_if_full(self, contents: Contents) -> None:
         if contents.reaches(FULL):
-            self._alarm.hurry()
+            self._alarm.request_commit()

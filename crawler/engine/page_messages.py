@@ -16,8 +16,9 @@ from crawler.model import Headers, PageFacts
 MAX_CPU_S = 0.7
 #: Processor time after which the reading of a page is broken off, to be repeated where no other page waits for it.
 FAST_CPU_S = 0.2
-#: Address space of a parser process. About 100 MB are taken before the first page.
-MAX_MEMORY_BYTES = 512 << 20
+#: Address space of a parser process. About 40 MB are taken before the first page. One of 10 MB with 100,000 links and
+#: some words at each takes up to 240 MB, and nearly all of :data:`MAX_CPU_S`.
+MAX_MEMORY_BYTES = 256 << 20
 #: Exit code of a parser process whose page exceeded the memory limit.
 OUT_OF_MEMORY = 12
 
@@ -39,7 +40,8 @@ class Question(NamedTuple):
     token: str
     reading: str
     now: float
-    body: bytes  # one gzip member if ``is_gzipped``
+    body: bytes  # in gzip if ``is_gzipped``; one member, unless ``unchecked`` bounds the decoded body
+    unchecked: int | None = None
 
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -16,13 +16,14 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from crawler.engine import operator_log
 from crawler.engine.body_memory import BodyMemory
@@ -42,10 +43,13 @@ from crawler.engine.robots_reading import unpack_rules
 from crawler.engine.sandbox import environment
 from crawler.engine.text_messages import TextQuestion, TextUnread, unpack_text
 from crawler.errors import CrawlerError, Fault
+from crawler.fetch.decoding import decode_gzip
 from crawler.model import Fetched, Headers, PageFacts, Reading
 from crawler.page.headers import HTML_TYPES, PDF, unread_page
 from crawler.page.texts import Block, MainText
+from crawler.reasons import RequestError
 from crawler.robots.readings import SiteRules, unread_rules
+from crawler.shortages import SYSTEM_IS_FULL
 from crawler.url import host_of, registered_domain
 
 _PROCESS = "crawler.engine.parser_process"
@@ -64,12 +68,12 @@ _WAKE_AGAIN_S = 0.02
 _NICENESS = 5
 
 # A process ends itself when a page takes too much processor time. One that does not work at all, or cannot start, makes
-# no progress between several looks in a row; then it is killed. A single look can be late, when the machine has slept.
-_LOOK_EVERY_S = 10.0
-_LOOKS_WITHOUT_PROGRESS = 2
+# no progress between several checks in a row; then it is killed. A single check can be late, if the machine slept.
+_CHECK_EVERY_S = 10.0
+_CHECKS_WITHOUT_PROGRESS = 2
 _MAX_FAILED_STARTS = 3
 # The errors of a system that has no file, no memory or no process left; then a process is started again in a while.
-_SYSTEM_IS_FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+_NO_PROCESS = SYSTEM_IS_FULL | {errno.EMFILE, errno.EAGAIN}
 _START_AGAIN_S = 1.0
 # Of processes that read the document and no other, and that exceeded no limit: then the document is answered as unread.
 _MAX_DEATHS_ALONE = 2
@@ -272,11 +276,11 @@ class ParserPool:
         """Send waiting documents to the processes that may take them; start a process if none may."""
         for is_apart in (False, True):
             while (document := self._queue.first(apart=is_apart)) is not None:
-                free = [parser for parser in self._parsers if parser.is_apart is is_apart and parser.can_take(document)]
+                free = [parser for parser in self._parsers if parser.is_apart is is_apart and parser.accepts(document)]
                 if not free:
                     self._start(is_apart=is_apart)
                     break
-                self._queue.take(document)
+                self._queue.dequeue(document)
                 min(free, key=_Parser.load).send(document)
 
     # --- room ---------------------------------------------------------------------------------
@@ -333,7 +337,7 @@ class ParserPool:
             try:
                 await parser.start()
             except OSError as error:
-                if error.errno in _SYSTEM_IS_FULL:  # other programs may give some back
+                if error.errno in _NO_PROCESS:  # other programs may give some back
                     operator_log.parser_waits(f"{error.strerror}")
                     await asyncio.sleep(_START_AGAIN_S)
                 else:
@@ -362,12 +366,12 @@ class ParserPool:
             error = ParserFailed(f"no process that reads pages can be started: {why}")
             for is_apart in (False, True):
                 while (document := self._queue.first(apart=is_apart)) is not None:
-                    self._queue.take(document)
+                    self._queue.dequeue(document)
                     if not document.answer.done():  # else its reader was cancelled
                         document.answer.set_exception(error)
 
     def _ended(self, parser: _Parser) -> None:
-        """A process has ended. What becomes of its documents is told in the description of the class."""
+        """A process has ended. The description of the class says what becomes of its documents."""
         self._parsers.remove(parser)
         documents = [document for document in parser.documents if document.state is not State.OVER]
         current = parser.documents[0] if parser.documents else None
@@ -408,7 +412,7 @@ class _Document(Document):
         """The processor time that a process may take for the document, in seconds."""
         return self.question.max_cpu_s if self.is_apart else FAST_CPU_S
 
-    def settle(self, message: bytes, took_s: float) -> None:
+    def resolve(self, message: bytes, took_s: float) -> None:
         """The document was read. Raises :class:`msgspec.DecodeError` if the message is no answer."""
         if self.answer.done():
             return  # its reader was cancelled
@@ -468,7 +472,7 @@ class _Parser(asyncio.SubprocessProtocol):
             start_new_session=True,  # Ctrl-C is sent to the crawler alone, which ends its children
         )
 
-    def can_take(self, document: _Document) -> bool:
+    def accepts(self, document: _Document) -> bool:
         """Whether a document may be sent, behind those sent before."""
         if self.stage is not Stage.READY:
             return False
@@ -522,7 +526,7 @@ class _Parser(asyncio.SubprocessProtocol):
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, self._transport.get_pid(), _NICENESS)
         # Not in start(): the process may end before start() returns.
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look, 0, 0)
+        self._timer = asyncio.get_running_loop().call_later(_CHECK_EVERY_S, self._check, 0, 0)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if not self._is_trusted:
@@ -544,7 +548,7 @@ class _Parser(asyncio.SubprocessProtocol):
     def _note_answer(self, message: bytes) -> None:
         now = asyncio.get_running_loop().time()
         document = self.documents[0]
-        document.settle(message, now - max(document.sent_at, self._answered_at))
+        document.resolve(message, now - max(document.sent_at, self._answered_at))
         self.documents.popleft()
         self._octets -= document.octets
         self._answered_at = now
@@ -561,14 +565,14 @@ class _Parser(asyncio.SubprocessProtocol):
         self._timer.cancel()
         self.ended.set_result(None)
 
-    def _look(self, progress: int, looks: int) -> None:
-        """Kill the process if it has owed an answer for several looks in a row."""
+    def _check(self, progress: int, checks: int) -> None:
+        """Kill the process if it has owed an answer for several checks in a row."""
         owes = bool(self.documents) or self.stage is Stage.STARTING
-        looks = looks + 1 if owes and self._progress == progress else 0
-        if looks > _LOOKS_WITHOUT_PROGRESS:
-            self._killed_because = f"the parser did not answer within {_LOOK_EVERY_S * _LOOKS_WITHOUT_PROGRESS:g} s"
+        checks = checks + 1 if owes and self._progress == progress else 0
+        if checks > _CHECKS_WITHOUT_PROGRESS:
+            self._killed_because = f"the parser did not answer within {_CHECK_EVERY_S * _CHECKS_WITHOUT_PROGRESS:g} s"
             self.kill()
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look, self._progress, looks)
+        self._timer = asyncio.get_running_loop().call_later(_CHECK_EVERY_S, self._check, self._progress, checks)
 
 
 def question_about(document: Fetched, options: ReadingOptions) -> Question:
@@ -589,6 +593,7 @@ def question_about(document: Fetched, options: ReadingOptions) -> Question:
         reading=reading.value,
         now=document.finished_at,
         body=body,
+        unchecked=document.unchecked,
     )
 
 
@@ -597,8 +602,14 @@ def _unread(document: Fetched, why: str, options: ReadingOptions) -> PageFacts:
     known = unread_page(
         why, url=document.url, headers=document.headers, token=token, reading=reading, now=document.finished_at
     )
-    body = document.body
-    return replace(known, body_sha256=sha256(body).digest(), body_bytes=len(body))
+    if document.unchecked is None or document.gzipped is None:
+        body, is_one_gzip = document.body, True
+    else:
+        decoded = decode_gzip(document.gzipped, document.unchecked)
+        if isinstance(decoded, RequestError):
+            return replace(known, broken=decoded)
+        body, is_one_gzip = decoded
+    return replace(known, body_sha256=sha256(body).digest(), body_bytes=len(body), is_one_gzip=is_one_gzip)
 
 
 class BlockingReader:

@@ -24,10 +24,10 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
+from msgspec.structs import replace
 from selectolax.lexbor import SelectolaxError
 
 from crawler.engine.messages import MAX_ANSWER_BYTES, receive, send
@@ -37,18 +37,31 @@ from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.sandbox import confine
 from crawler.engine.text_messages import TextQuestion, load_reader, pack_text, read_text
 from crawler.errors import fault
+from crawler.fetch.decoding import decode_gzip
 from crawler.gunzip import gunzip
 from crawler.model import PageFacts, Reading
 from crawler.page.charset import encoding_of
 from crawler.page.headers import header_facts
 from crawler.page.html import read_page
+from crawler.reasons import RequestError
 
 _READ_BYTES = 1 << 18
 
 
 def read_document(question: Question) -> PageFacts:
     """Read a document as it was received. Raises :class:`MemoryError` if the parser runs out of memory."""
-    body = gunzip(question.body) if question.is_gzipped else question.body
+    if question.unchecked is None:
+        return _read(question, gunzip(question.body) if question.is_gzipped else question.body)
+    decoded = decode_gzip(question.body, question.unchecked)
+    if isinstance(decoded, RequestError):
+        return PageFacts(broken=decoded)
+    body, is_one_gzip = decoded
+    facts = _read(question, body)
+    return facts if is_one_gzip else replace(facts, is_one_gzip=False)
+
+
+def _read(question: Question, body: bytes) -> PageFacts:
+    """Read a decoded document."""
     about: dict[str, Any] = {
         "url": question.url,
         "headers": question.headers,

@@ -134,10 +134,10 @@ class _Line(Generic[D]):
     def first(self) -> D | None:
         """The next document; those that nobody waits for any more are dropped."""
         while self.heap and self.heap[0][1].state is State.OVER:
-            self.take()
+            self.pop()
         return self.heap[0][1] if self.heap else None
 
-    def take(self) -> D:
+    def pop(self) -> D:
         (tag, _), document = heappop(self.heap)
         self._now = max(self._now, tag)
         domain = document.domain
@@ -234,13 +234,13 @@ class ParserQueue(Generic[D]):
         share = min(max(share, _LEAST_SHARE), _LARGEST_SHARE)
         return unknown if self._unknown_s <= share * (self._unknown_s + self._proven_s) else proven
 
-    def take(self, document: D) -> None:
-        """Take the document that :meth:`first` has named. It is sent to a process."""
+    def dequeue(self, document: D) -> None:
+        """Remove the document that :meth:`first` has named. It is sent to a process."""
         if not (self._proven.heap and self._unknown.heap):
             self._proven_s = self._unknown_s = 0.0
         document.expected_s = _READING_S + _OCTET_S * document.octets
         self._charge(document.kind, document.expected_s)
-        self._lines[document.kind].take()
+        self._lines[document.kind].pop()
         document.state = State.READING
 
     def put_back(self, document: D) -> None:

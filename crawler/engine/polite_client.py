@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.gate import AddressBook, Fetcher, FetchPermit, Gate
+from crawler.engine.gate import AddressBook, Fetcher, FetchPermit, Gate, Transport
 from crawler.engine.lease import Lease
 from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
@@ -23,6 +23,7 @@ from crawler.engine.permission import Closed, permission
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.rules_cache import RulesCache
+from crawler.engine.workbench import Workbench
 from crawler.errors import LeaseLost
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
 from crawler.model import FetchResult, Request
@@ -33,8 +34,8 @@ from crawler.url import split
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-_LOOK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
-_LOOKS = 30  # at a site that a robots.txt waits for
+_CHECK_EVERY_S = 1.0  # at a site that a worker of a crawl has claimed
+_CHECKS = 30  # at a site that a robots.txt waits for
 
 
 class PoliteClient:
@@ -65,16 +66,10 @@ class PoliteClient:
         outbox = Outbox(clock, Alarm())
         self._outbox = outbox
         # The operator starts an auxiliary run, at whatever hour.
-        self._gate = Gate(
-            fetcher,
-            clock,
-            replace(politeness, hours=(), sites=tuple(rule._replace(hours="") for rule in politeness.sites)),
-            1,
-            outbox,
-            lease=lease,
-            book=book,
-        )
-        self._commits = _Commits(store, clock, outbox, self._gate)
+        at_any_hour = replace(politeness, hours=(), sites=tuple(rule._replace(hours="") for rule in politeness.sites))
+        bench = Workbench(at_any_hour, slots=1)
+        self._gate = Gate(Transport(fetcher=fetcher, lease=lease, book=book), clock, bench, outbox)
+        self._commits = _Commits(store, clock, outbox, self._gate, bench)
         self._main_sites = MainSites(store, clock, outbox)
         self._rules_cache = RulesCache(robots, self._gate, store, self._main_sites, reader)
         self._robots_cache = RobotsCache(
@@ -99,7 +94,7 @@ class PoliteClient:
         while True:
             name = split(request.url).site
             while (number := await self._store.claim_group(name)) is None:
-                await self._clock.sleep(_LOOK_EVERY_S)
+                await self._clock.sleep(_CHECK_EVERY_S)
             async with self._claimed(number, name) as (site, group):
                 said = await self._sent(request, site, group)
             if not isinstance(said, RobotsTarget):
@@ -127,14 +122,14 @@ class PoliteClient:
 
         If a worker of a crawl has claimed the site for long, the robots.txt has waited in vain.
         """
-        for _ in range(_LOOKS):
+        for _ in range(_CHECKS):
             if (number := await self._store.claim_group(target.site)) is not None:
                 async with self._claimed(number, target.site) as (site, group):
                     further = await self._robots_cache.answer(target, site, group)
                 if further is None:
                     return
                 await self._answer(further)
-            await self._clock.sleep(_LOOK_EVERY_S)
+            await self._clock.sleep(_CHECK_EVERY_S)
 
     @asynccontextmanager
     async def _claimed(self, number: int, name: str) -> AsyncIterator[tuple[ClaimedSite, str]]:
@@ -151,11 +146,12 @@ class PoliteClient:
 class _Commits:
     """Commits the results of the requests of a :class:`PoliteClient` at once."""
 
-    def __init__(self, store: Store, clock: Clock, outbox: Outbox, gate: Gate) -> None:
+    def __init__(self, store: Store, clock: Clock, outbox: Outbox, gate: Gate, bench: Workbench) -> None:
         self._store = store
         self._clock = clock
         self._outbox = outbox
         self._gate = gate
+        self._bench = bench
 
     async def commit(self, news: RobotsNews, rules: SiteRules | None, group: str) -> int | None:
         """Commit a robots copy. The sitemaps that it names are left to the crawl."""
@@ -172,7 +168,7 @@ class _Commits:
 
         Returns the numbers of robots copies, by site.
         """
-        contents = self._outbox.take()
+        contents = self._outbox.next_batch()
         contents.paces |= paces
         contents.released += released
         contents.now = self._clock.now()
@@ -182,6 +178,6 @@ class _Commits:
             if not lost.committed:
                 await self._store.commit_late(contents)
             raise
-        self._gate.stored(contents.paces)
+        self._bench.stored(contents.paces)
         self._outbox.committed(result.robots_ids)
         return result.robots_ids

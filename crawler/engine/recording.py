@@ -11,6 +11,7 @@ from typing import Protocol
 
 from crawler.engine.gate import Fetcher
 from crawler.engine.outbox import Outbox
+from crawler.errors import StoreFull
 from crawler.frontier.decide import Queued
 from crawler.model import Failed, Fetched, FetchResult, Kind, PageFacts, Preference, Purpose, Recorded, Request
 from crawler.reasons import ErrorKind
@@ -29,7 +30,7 @@ class Recorder(Protocol):
     async def record(self, batch: Sequence[Recorded]) -> None: ...
 
 
-async def record_all(recorder: Recorder | None, batch: Sequence[Recorded], waits: Callable[[], bool]) -> None:
+async def record_all(recorder: Recorder | None, batch: Sequence[Recorded], waits: Callable[[StoreFull], bool]) -> None:
     """Record ``batch``; no-op without a recorder or without anything to record.
 
     If the disk is full, the batch is tried again while ``waits`` returns true.
@@ -69,6 +70,11 @@ def of_document(queued: Queued, answer: Fetched, facts: PageFacts, stated: tuple
     if facts.unkept:
         left_out = f"not kept by the caller: {facts.unkept}"
     return Recorded(answer, purpose, left_out, queued.depth, (*facts.preferences, *stated))
+
+
+def of_broken(answer: Failed) -> Recorded:
+    """The record of a page whose body could not be decoded: its headers alone."""
+    return Recorded(answer, Purpose.PAGE, _why_unread(answer))
 
 
 def _why_unread(answer: FetchResult) -> str:

@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import msgspec
+
 from crawler.clock import Clock
 from crawler.engine import operator_log
-from crawler.engine.claim_capacity import HOLD_S
 from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.gate import Blocked, FetchPermit, Gate, GivenBack, Unsent
 from crawler.engine.main_sites import MainSites
@@ -221,7 +222,7 @@ class RobotsCache:
             return allowed
         if (known := await self._known(url, ())) is not None:
             return known
-        if self._gate.wait_s(group) > HOLD_S:
+        if self._gate.pauses_long(group):
             return None
         permit = FetchPermit.under(site, group, site.copy, rules, allowed, for_site_id=waits[0].site_id)
         return await self._gate.send(self._request(url, None), permit)
@@ -289,7 +290,7 @@ class RobotsCache:
                 return ObtainedCopy(copy, answer, answer.url)
             if place.site == site.name and inquiry.group is not None:
                 pace = self._gate.pace(inquiry.group)
-                if pace.waits_for.code in _ASKED_FOR and self._gate.wait_s(inquiry.group) > HOLD_S:
+                if pace.waits_for.code in _ASKED_FOR and self._gate.pauses_long(inquiry.group):
                     why = f"{site.name} gets no request now: its pause lasts because of {pace.waits_for}"
                     return self._unanswered(inquiry, why, pace.next_at, answer)
                 answer = await self._send(inquiry)
@@ -381,8 +382,8 @@ class RobotsCache:
             return obtained
         await self._store.keep_robots_text(copy.sha256, copy.body)
         if isinstance(answer, Fetched):
-            answer = replace(answer, plain=b"", gzipped=None, exchange=None)
-        return obtained._replace(copy=replace(copy, body=None), answer=answer)
+            answer = msgspec.structs.replace(answer, plain=b"", gzipped=None, exchange=None)
+        return obtained._replace(copy=msgspec.structs.replace(copy, body=None), answer=answer)
 
     async def _read(self, inquiry: _Inquiry, obtained: ObtainedCopy) -> tuple[ObtainedCopy, SiteRules | None]:
         """The rules of a new copy. A bug in reading them defers the site."""
@@ -394,7 +395,7 @@ class RobotsCache:
             return self._faulty(inquiry, error), None
         if rules is not None and rules.unread:
             note = f"{rules.unread}: the whole site is closed"
-            obtained = obtained._replace(copy=replace(obtained.copy, note=note))
+            obtained = obtained._replace(copy=msgspec.structs.replace(obtained.copy, note=note))
         return obtained, rules
 
     async def _put_in_force(self, inquiry: _Inquiry, obtained: ObtainedCopy) -> RobotsCopy | RobotsTarget:
@@ -417,7 +418,7 @@ class RobotsCache:
             early_s = 2 * HORIZON_S  # a site may be claimed that long before its time
             not_before = 0.0 if crawl_delay_s is None else self._clock.now() + crawl_delay_s + early_s
         else:
-            self._gate.heed_crawl_delay(group, site.id, answer, crawl_delay_s)
+            self._gate.apply_crawl_delay(group, site.id, answer, crawl_delay_s)
             not_before = self._gate.pace(group).next_at
         if operator_log.tells_of_sites():
             before = None if site.copy is None else await self._rules_cache.rules(site.name, site.copy)
@@ -426,7 +427,7 @@ class RobotsCache:
         if is_new and copy.action is not RobotsAction.DEFER and copy.expires_at <= not_before:
             # Otherwise no page could ever be requested under it. A copy that another site has had for a while is not
             # prolonged: that site is asked again after the pause.
-            copy = replace(copy, expires_at=not_before + self._settings.min_fresh_s)
+            copy = msgspec.structs.replace(copy, expires_at=not_before + self._settings.min_fresh_s)
         said = answer.headers if answered_by == answer.url else ()
         with self._main_sites.declared(site.name, copy, rules) as (main_site, refuted):
             news = RobotsNews(

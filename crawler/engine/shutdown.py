@@ -10,7 +10,7 @@ from crawler.engine.alarm import Alarm
 from crawler.engine.gate import Gate
 from crawler.reasons import EndCode, RunEnd
 
-_LOOK_EVERY_S = 60.0  # a timer of the event loop stands still while the machine sleeps
+_CHECK_EVERY_S = 60.0  # a timer of the event loop stands still while the machine sleeps
 
 
 class Shutdown:
@@ -78,5 +78,5 @@ class Shutdown:
 async def stop_at(time: float, stop: Callable[[RunEnd], None], clock: Clock) -> None:
     """Call ``stop`` at ``time`` (seconds since the epoch): ``--max-time`` is over. To be run in the background."""
     while (left_s := time - clock.now()) > 0:
-        await clock.sleep(min(left_s, _LOOK_EVERY_S))
+        await clock.sleep(min(left_s, _CHECK_EVERY_S))
     stop(RunEnd(EndCode.MAX_TIME))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from crawler.engine.rules_cache import RulesCache
 from crawler.frontier.decide import Outcome, Queued, after_sitemap

@@ -26,6 +26,7 @@ from typing import TypeVar
 from crawler.frontier.hours import window, window_of
 from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings, after_answer, with_crawl_delay
 from crawler.reasons import WaitCode, WaitReason
+from crawler.store.rows import HORIZON_S
 from crawler.url import registered_domain
 
 #: A domain may take a slot while it holds fewer than the free slots divided by this number. If a domain is alone, that
@@ -55,7 +56,6 @@ _LOOK_UP_AGAIN_S = 4.0
 
 _SHORTEST_TURN_S, _LONGEST_TURN_S = 0.004, 1.0  # bounds on the measured time between turns
 _LONGEST_BOOKING_S = 60.0  # by turns that were measured: they may get shorter
-_LATE_S = 5.0  # so long after its time, a booking that was not used counts no longer
 _BOOKED_PER_TURN = 2  # groups, if turns were measured: so the queue does not run empty when they get shorter
 
 #: The event loop's time for the octets of one answer that is not charged to its domain, in seconds: a hundred ordinary
@@ -65,6 +65,16 @@ FREE_LOOP_S = 0.005
 WAIT_PER_LOOP_SECOND = 20.0
 
 _READING_S = 1.0  # how long the reading of a large robots.txt is taken to last
+
+#: How long a claimed group may wait for its next request, in seconds. One that must wait longer is given back.
+_HOLD_S = 10.0
+#: There is a backlog while more groups are ready than may be claimed. Groups are then held for a moment only: one that
+#: waits for its pause keeps another group from being claimed.
+_BACKLOG_HOLD_S = 0.1
+_BACKLOG_S = 60.0  # a backlog is assumed for so long after it was last seen
+#: How many URLs of a group are claimed with it: during a backlog it is hardly asked more often, and with short pauses
+#: it is asked often.
+_BACKLOG_URLS, _URLS, _MANY_URLS, _SHORT_PAUSE_S = 2, 10, 50, 0.5
 
 _KEPT = 10_000  # domains, and addresses
 _EVICTED_AT_ONCE = 1_000
@@ -84,6 +94,7 @@ class Ticket:
     target: str = ""  # the address in text, with which the request began to wait for a slot
     waits_in: Shares | None = None
     holds: Shares | None = None  # a slot of these, and of the address if these are the slots of requests
+    has_turn: bool = False  # its group has waited in the store for its turn at the address
     has_slot: bool = False  # False: it has given up the slot, and holds the place at its address
     since: float = 0.0  # when it began to wait, in seconds since the epoch
     waiter: object = None  # for the shell
@@ -137,7 +148,8 @@ class Hold(Enum):
 class _Limiter:
     """The requests to many groups that share a registered domain or an address: in flight, and in a bounded queue.
 
-    A group that finds the queue full is given back with the time at which its turn is likely to come (:meth:`book`).
+    A group that finds the queue full is given back with the time at which its turn is likely to come (:meth:`book`). It
+    has its turn then, in whatever process: the reason for its wait in the store says so.
     """
 
     name: str
@@ -149,7 +161,6 @@ class _Limiter:
     waited_s: float = 0.0  # by the request that was served last, if others wait since
     booked: dict[str, float] = field(default_factory=dict)  # by domain, when its last group that was given back is due
     bookings: list[tuple[float, str]] = field(default_factory=list)  # a heap of all that are due later
-    due: dict[str, float] = field(default_factory=dict)  # by domain, since when its booking is due; the first is first
 
     def begin(self, now: float, *, is_paced: bool) -> None:
         """A request starts."""
@@ -162,8 +173,8 @@ class _Limiter:
         del self.queue[ticket]
         self.waited_s = max(0.0, now - ticket.since) if self.queue else 0.0
 
-    def is_full(self, domain: str, now: float) -> bool:
-        """Whether no further request of ``domain`` may wait."""
+    def is_full(self, ticket: Ticket, now: float) -> bool:
+        """Whether ``ticket`` may not wait, because too many others do."""
         return len(self.queue) >= _MOST_WAITING
 
     def turn_s(self, now: float) -> float:
@@ -189,9 +200,10 @@ class _Limiter:
         pause apart cannot get shorter, so a booking is as far away as the sequence is long. Turns that were measured
         can: their bookings are laid in circles over a minute.
         """
-        self.note_due(now)
-        booked = self.booked.keys() | {domain}
-        sharing = len({ticket.domain for ticket in self.queue} | booked)
+        self.forget_past(now)
+        booked = len(self.booked) + (domain not in self.booked)
+        waiting = {ticket.domain for ticket in self.queue}  # few: the queue is bounded
+        sharing = booked + sum(name != domain and name not in self.booked for name in waiting)
         turn_s = self.turn_s(now)
         if turn_s > self.least_turn_s:
             turn_s, longest_s = turn_s / _BOOKED_PER_TURN, _LONGEST_BOOKING_S
@@ -199,27 +211,23 @@ class _Limiter:
             longest_s = math.inf
         first = now + len(self.queue) * turn_s
         last = self.booked.get(domain, 0.0)
-        at = last + sharing * turn_s if last > first else first + len(booked) * turn_s
+        at = last + sharing * turn_s if last > first else first + booked * turn_s
         if at - now > longest_s:
             at = now + (at - now) % longest_s
         self.booked[domain] = at
         heappush(self.bookings, (at, domain))
         return at
 
-    def note_due(self, now: float) -> None:
-        """Note the bookings whose time has come, and forget those that are not used."""
+    def forget_past(self, now: float) -> None:
+        """Forget the bookings whose time has come: the groups know that they have their turns."""
         while self.bookings and self.bookings[0][0] <= now:
             at, name = heappop(self.bookings)
             if self.booked.get(name) == at:
                 del self.booked[name]
-            self.due.pop(name, None)
-            self.due[name] = at
-        while self.due and next(iter(self.due.values())) < now - _LATE_S:  # the group does not come
-            del self.due[next(iter(self.due))]
 
     def is_idle(self, now: float) -> bool:
         """Whether nothing is lost if the limiter is forgotten."""
-        self.note_due(now)
+        self.forget_past(now)
         return not (self.in_flight or self.queue or self.bookings) and self.next_at <= now
 
 
@@ -235,24 +243,23 @@ class Address(_Limiter):
         """See :class:`_Limiter`."""
         return max(_SHORTEST_TURN_S, self.pause_s)
 
-    def is_behind_bookings(self, domain: str, now: float) -> bool:
-        """Whether groups of other domains have bookings, and ``domain`` has none that is due: they come first."""
-        if not self.pause_s or not self.is_paced:
+    def is_behind_bookings(self, ticket: Ticket, now: float) -> bool:
+        """Whether groups have bookings, and that of ``ticket`` has not waited for its turn: they come first."""
+        if ticket.has_turn or not self.pause_s or not self.is_paced:
             return False
-        self.note_due(now)
-        return domain not in self.due and bool(self.bookings or self.due)
+        self.forget_past(now)
+        return bool(self.bookings)
 
-    def is_full(self, domain: str, now: float) -> bool:
-        """Whether no further request of ``domain`` may wait: its turn does not come soon, or others come before it.
+    def is_full(self, ticket: Ticket, now: float) -> bool:
+        """Whether ``ticket`` may not wait: its turn does not come soon, or others come before it.
 
-        If the starts are paced, those wait whose turn comes within two seconds at a pause for each. A group whose
-        booking is due may find others before it.
+        If the starts are paced, those wait whose turn comes within two seconds at a pause for each. A group that has
+        waited for its turn may find others before it.
         """
         if not self.pause_s or not self.is_paced:
             return len(self.queue) >= _MOST_WAITING_AT_ADDRESS
         soon = min(max(_FEWEST_WAITING_AT_ADDRESS, math.ceil(_SOON_S / self.pause_s)), _MOST_WAITING_AT_ADDRESS)
-        most = 2 * soon if domain in self.due else soon
-        return len(self.queue) >= most or self.is_behind_bookings(domain, now)
+        return len(self.queue) >= (2 * soon if ticket.has_turn else soon) or self.is_behind_bookings(ticket, now)
 
     def is_open(self, now: float) -> bool:
         """Whether a request may start at ``now``."""
@@ -262,10 +269,6 @@ class Address(_Limiter):
     def is_paced(self) -> bool:
         """Whether so many groups share the address that the starts of requests are a pause apart."""
         return len(self.groups) > UNPACED_GROUPS
-
-    def take(self, now: float) -> None:
-        """A request takes a place."""
-        self.begin(now, is_paced=self.is_paced)
 
 
 class _Kind(IntEnum):
@@ -288,7 +291,7 @@ class _Domain(_Limiter):
     held: int = 0  # slots
     turn: int = 0  # while it waits: domains with lower numbers are served first
     is_candidate: bool = False  # it is in the heap of its kind
-    parked_at: int | None = None  # it waits for more free slots, with so many requests in flight
+    parked_at: tuple[int, int] | None = None  # it waits for more free slots: its kind, and its requests in flight
     by_address: dict[Address | None, deque[Ticket]] = field(default_factory=dict)  # in the order of their turns
 
     def is_idle(self, now: float) -> bool:
@@ -302,12 +305,12 @@ class _Domain(_Limiter):
 
 
 class Shares:
-    """A number of slots, shared by registered domain. A slot is taken together with a place at an address.
+    """A number of slots, shared by registered domain. A slot is acquired together with a place at an address.
 
-    Who waits is in one of three structures, and each event touches only those that it may serve. *Candidates* are
-    domains that may be served as far as is known: a heap by turn for each kind. *Parked* domains wait for more free
-    slots. All others wait for an address, or between two starts: the release of a place, or a timer, makes them
-    candidates. A candidate that cannot be served after all goes to one of the other two.
+    A domain that waits is in one of three structures, and each event touches only those that it may serve. *Candidates*
+    may be served as far as is known: a heap by turn for each kind. *Parked* domains need more free slots, so many as
+    the number of their requests in flight says. All others wait for an address, or between two starts: the release of
+    a place, or a timer, makes them candidates. A candidate that cannot be served goes to one of the other two.
     """
 
     def __init__(self, slots: int, pause_s: float = 0.0) -> None:
@@ -318,36 +321,33 @@ class Shares:
         self._pause_s = pause_s / max(1, slots // (_FREE_PER_HELD + 1))
         self._domains: dict[str, _Domain] = {}  # those of late
         self._candidates: tuple[list[tuple[int, int, _Domain]], ...] = ([], [], [], [])
-        self._parked: dict[int, dict[_Domain, None]] = {}  # by the number of requests in flight
+        self._parked: dict[tuple[int, int], dict[_Domain, None]] = {}  # by kind and the number of requests in flight
         self._timers: list[tuple[float, int, _Limiter]] = []
         self._numbers = count()
         self.next_at = math.inf  # when to call :meth:`serve` next, if nothing else happens before
         self.granted: list[Ticket] = []  # those that were served after they had waited
 
-    def take(self, ticket: Ticket, now: float) -> bool:
-        """Take a slot, and a place at the address of ``ticket``, if it may have them now; returns whether it did."""
-        domain = self._domain(ticket.domain, now)
-        address = ticket.address
-        if not self._may_take(domain, address, now) or (address and address.is_behind_bookings(domain.name, now)):
+    def acquire(self, ticket: Ticket, now: float) -> bool:
+        """Acquire a slot, and a place at the address of ``ticket``, if it may have them now; returns whether it did."""
+        domain, address = self._domain(ticket.domain, now), ticket.address
+        is_behind = address is not None and address.is_behind_bookings(ticket, now)
+        if is_behind or not self._has_share(domain) or not self._may_acquire(ticket, now):
             return False
-        self._take(domain, ticket, now)
-        for limiter in _limiters(domain, address):
-            limiter.due.pop(domain.name, None)
+        self._grant(domain, ticket, now)
         return True
 
     def full(self, ticket: Ticket, now: float) -> _Limiter | None:
         """The limiter whose queue is full, so no other request may wait: the address, the domain, or ``None``.
 
-        While no slot is free, one request waits for each address, beside those whose bookings are due. So the requests
-        that wait are of many addresses, and the names of a crowded one are soon known.
+        While no slot is free, one request waits for each address, beside those that have waited for their turns. So
+        the requests that wait are of many addresses, and the names of a crowded one are soon known.
         """
         domain, address = self._domain(ticket.domain, now), ticket.address
         if address is not None:
-            is_booked = not address.pause_s or domain.name in address.due
-            is_behind_another = bool(address.queue) and not is_booked and domain.kind >= self._open_kinds
-            if is_behind_another or address.is_full(domain.name, now):
+            may_be_second = ticket.has_turn or not address.pause_s or domain.kind < self._open_kinds
+            if (address.queue and not may_be_second) or address.is_full(ticket, now):
                 return address
-        return domain if domain.is_full(ticket.domain, now) else None
+        return domain if domain.is_full(ticket, now) else None
 
     def join(self, ticket: Ticket, now: float) -> None:
         """Let ``ticket`` wait for a slot, and for a place at its address."""
@@ -358,7 +358,6 @@ class Shares:
         ticket.waits_in, ticket.since = self, now
         for limiter in _limiters(domain, ticket.address):
             limiter.queue[ticket] = None
-            limiter.due.pop(ticket.domain, None)
         self._consider(domain)
         self.serve(now)
 
@@ -436,26 +435,24 @@ class Shares:
                 self._consider(limiter)
             else:
                 self._consider_waiting(limiter)
-        self.next_at = self._timers[0][0] if self._timers else math.inf
-        while any(self._candidates) and (domain := self._next_candidate()) is not None:
+        while (domain := self._next_domain()) is not None:
             if not self._has_share(domain):
-                domain.parked_at = domain.in_flight
-                self._parked.setdefault(domain.in_flight, {})[domain] = None
+                domain.parked_at = domain.kind, domain.in_flight
+                self._parked.setdefault(domain.parked_at, {})[domain] = None
                 continue
-            address = next((each for each in domain.by_address if self._may_take(domain, each, now)), _NOWHERE)
-            if address is _NOWHERE:
+            ticket = next((line[0] for line in domain.by_address.values() if self._may_acquire(line[0], now)), None)
+            if ticket is None:
                 self._wake_when_over(domain, now)
                 for closed in domain.by_address:
                     self._wake_when_over(closed, now)
                 continue
-            ticket = domain.by_address[address][0]
             self.leave(ticket, now)
-            self._take(domain, ticket, now)
+            self._grant(domain, ticket, now)
             self.granted.append(ticket)
             if domain.by_address:
                 domain.turn = next(self._numbers)
-                if address in domain.by_address:
-                    domain.by_address[address] = domain.by_address.pop(address)
+                if ticket.address in domain.by_address:  # its other addresses come first
+                    domain.by_address[ticket.address] = domain.by_address.pop(ticket.address)
                 self._consider(domain)
 
     # --- inside -------------------------------------------------------------------------------
@@ -467,9 +464,6 @@ class Shares:
         self._free += 1
         self._count(domain.kind, -1)
         domain.held -= 1
-        for in_flight in [held for held in self._parked if held < self._free // _FREE_PER_HELD]:
-            for parked in tuple(self._parked[in_flight]):
-                self._consider(parked)
 
     def _domain(self, name: str, now: float) -> _Domain:
         if (domain := self._domains.get(name)) is None:
@@ -479,11 +473,18 @@ class Shares:
             self._sort(domain, domain.kind_if_not_slow)
         return domain
 
-    def _may_take(self, domain: _Domain, address: Address | None, now: float) -> bool:
-        return self._has_share(domain) and (address is None or (now >= domain.next_at and address.is_open(now)))
+    def _may_acquire(self, ticket: Ticket, now: float) -> bool:
+        """Whether nothing but its share keeps the domain of ``ticket`` from a slot for it."""
+        address = ticket.address
+        return address is None or (now >= self._domains[ticket.domain].next_at and address.is_open(now))
 
     def _has_share(self, domain: _Domain) -> bool:
-        return domain.kind < self._open_kinds and domain.in_flight < max(1, self._free // _FREE_PER_HELD)
+        return domain.kind < self._open_kinds and domain.in_flight < self._share
+
+    @property
+    def _share(self) -> int:
+        """A domain with fewer requests in flight may acquire a further slot."""
+        return max(1, self._free // _FREE_PER_HELD)
 
     def _count(self, kind: int, slots: int) -> None:
         """Domains of this kind hold so many more slots."""
@@ -492,14 +493,14 @@ class Shares:
         full = (upper for upper, most in enumerate(self._most) if self._held[upper] >= most)
         self._open_kinds = next(full, len(_Kind))
 
-    def _take(self, domain: _Domain, ticket: Ticket, now: float) -> None:
+    def _grant(self, domain: _Domain, ticket: Ticket, now: float) -> None:
         ticket.holds, ticket.has_slot = self, True
         self._free -= 1
         self._count(domain.kind, 1)
         domain.held += 1
         domain.begin(now, is_paced=ticket.address is not None)
         if ticket.address is not None:
-            ticket.address.take(now)
+            ticket.address.begin(now, is_paced=ticket.address.is_paced)
 
     def _end(self, domain: _Domain, now: float) -> None:
         domain.in_flight -= 1
@@ -536,19 +537,25 @@ class Shares:
                 del self._parked[domain.parked_at]
             domain.parked_at = None
 
-    def _next_candidate(self) -> _Domain | None:
-        """Take the candidate out of its heap whose turn is first, of the kinds that slots are free for."""
-        first: list[tuple[int, int, _Domain]] | None = None
-        for kind, heap in enumerate(self._candidates):
+    def _next_domain(self) -> _Domain | None:
+        """Remove the domain whose turn is first, of those that may be served as far as is known."""
+        first: _Domain | None = None
+        for kind in range(self._open_kinds):
+            heap = self._candidates[kind]
             while heap and not _is_current(heap[0], kind):
                 heappop(heap)
-            if heap and kind < self._open_kinds and (first is None or heap[0] < first[0]):
-                first = heap
-        if first is None:
-            return None
-        domain = heappop(first)[2]
-        domain.is_candidate = False
-        return domain
+            if heap and (first is None or heap[0][0] < first.turn):
+                first = heap[0][2]
+        for (kind, in_flight), parked in self._parked.items():
+            if kind < self._open_kinds and in_flight < self._share:
+                domain = next(iter(parked))
+                first = domain if first is None or domain.turn < first.turn else first
+        if first is not None and first.is_candidate:
+            heappop(self._candidates[first.kind])
+            first.is_candidate = False
+        elif first is not None:
+            self._unpark(first)
+        return first
 
     def _wake_when_over(self, limiter: _Limiter | None, now: float) -> None:
         """Consider the requests that wait for ``limiter`` when its pause is over."""
@@ -556,9 +563,6 @@ class Shares:
             limiter.has_timer = True
             heappush(self._timers, (limiter.next_at, next(self._numbers), limiter))
             self.next_at = self._timers[0][0]
-
-
-_NOWHERE = Address("", 0.0)
 
 
 def _limiters(domain: _Domain, address: Address | None) -> Iterable[_Limiter]:
@@ -594,43 +598,55 @@ class _Group:
     domain: str
     users: int = 0
     unsaved: bool = False
+    in_vain: bool = True  # since it was entered, no request was answered and no address was found
     tickets: deque[Ticket] = field(default_factory=deque)  # the first is sent, or is the next to be sent
     crawl_delays: dict[int, float | None] = field(default_factory=dict)  # by site, if read during this run
 
 
 class Workbench:
-    """Decides when each request may be sent.
+    """Decides when each request may be sent, and how many groups may be claimed.
 
     Invariants, for every request that it lets go:
 
-    1. Its group has no other request in flight, and the pause of the group is over.
-    2. Nothing holds the crawl, the hours of the host permit the request, and the domain has waited for the time of the
-       event loop that its answers took.
-    3. No more requests are in flight than there are slots; a look-up holds a slot of its own kind. A request whose body
-       waits for memory goes on without its slot.
-    4. A registered domain takes a further slot only while it holds fewer than a third of the free ones, answers that
-       are being read included, and it starts requests to limited addresses no faster than a quarter of the slots could.
-    5. Slow domains hold at most half of the slots, slow and new ones together three quarters, and all that are not
-       proven seven eighths.
-    6. No address has more than ``per_address`` requests in flight, and if more than four groups share it, the starts of
-       requests to it are a pause apart.
-    7. A slot and a place at an address are taken at once, so no request holds the one while it waits for the other.
-    8. Domains that wait take turns, for slots and for each address, and the requests of one domain to one address go in
-       the order in which they came.
-    9. A group whose request would wait behind too many others of its domain or address, for a place or for room for
-       its answer, is given back with the time at which its turn is likely to come. While no slot is free, one request
-       waits for each address.
+    1. Its group has no other request in flight, and the group's pause and the loop time charged to its domain are over.
+    2. Nothing holds the crawl, the hours of its host permit it, and there is room for its answer.
+    3. It acquires its slot and a place at its address together, and a look-up has a slot of its own kind.
+    4. A registered domain acquires a slot only while it holds fewer than a third of the free ones, answers that are
+       being read included, and it starts requests to limited addresses no faster than a quarter of the slots could.
+    5. Slow domains hold at most half of the slots, slow and new ones three quarters, and all that are not proven seven
+       eighths.
+    6. An address has at most ``per_address`` requests in flight, and if more than four groups share it, requests to it
+       start a pause apart.
+    7. Domains that wait take turns, and the requests of one domain to one address go in the order in which they came.
+    8. A group whose request would wait behind too many others is given back with the time at which its turn is likely
+       to come.
+    9. Of the groups that may be claimed, at most half, or as many as there are slots, do not wait for their pauses.
     10. Whatever waits is woken by the event that ends its wait, or at :meth:`next_at`.
 
     An event costs O(log n) in what waits, times the bounded number of requests that wait for one address or domain.
     """
 
     def __init__(
-        self, settings: PolitenessSettings, slots: int, has_room: Callable[[str], bool] = lambda domain: True
+        self,
+        settings: PolitenessSettings,
+        slots: int,
+        has_room: Callable[[str], bool] = lambda domain: True,
+        most_groups: int = 1,
     ) -> None:
-        """``has_room`` says whether another answer of a registered domain may be fetched, by what waits to be read."""
+        """At most ``most_groups`` are claimed.
+
+        ``has_room`` says whether another answer of a registered domain may be fetched, by what waits to be read.
+        """
         self._settings = settings
         self._has_room = has_room
+        self._most_groups = most_groups
+        self._most_awake = max((most_groups + 1) // 2, slots)
+        self._held = 0  # groups that tasks work on
+        self._asleep = 0  # of these, those whose tasks wait for a time
+        self._own_share: int | None = None  # groups of this process; None: no other process takes part
+        self._backlog_until = 0.0
+        self.vain_claims = 0  # claims that were given back with neither a request nor the address of a host
+        self.others_wait = False  # groups that are ready, and were when this process last claimed some
         self._slots = Shares(slots, settings.delay_s)
         self._look_ups = Shares(_LOOK_UPS)
         self._readings = _Limiter("readings", _READING_S)
@@ -680,6 +696,7 @@ class Workbench:
         self.put_back(ticket, now)  # a slot for a look-up that another request has made
         ticket.target, ticket.address = address, self.address(address, ticket.group, now)
         known = ticket.address
+        ticket.has_turn = group.pace.waits_for.code is WaitCode.ADDRESS
         if known is not None and known.next_at > group.pace.next_at:
             self._wait_in_store(group, known.next_at, WaitReason(WaitCode.ADDRESS, known.name))
         return self._share(self._slots, ticket, group, now, _GO)
@@ -715,7 +732,7 @@ class Workbench:
     def _share(self, shares: Shares, ticket: Ticket, group: _Group, now: float, granted: Reply) -> Reply:
         """Take a slot of ``shares``, or wait for it, or give the group back if too many wait."""
         shares.serve(now)
-        if shares.take(ticket, now):
+        if shares.acquire(ticket, now):
             return granted
         if (full := shares.full(ticket, now)) is not None:
             wait, address = WaitReason(WaitCode.DOMAIN, group.domain), ticket.address
@@ -728,11 +745,13 @@ class Workbench:
     def looked_up(self, ticket: Ticket, now: float, *, in_time: bool) -> GiveBack | None:
         """The look-up of the host is over, or takes long and goes on; then the group is to be given back."""
         self._look_ups.release(ticket, now)
+        self._groups[ticket.group].in_vain = False
         if in_time:
             return None
-        return self._give_back(
-            self._groups[ticket.group], now + _LOOK_UP_AGAIN_S, WaitReason(WaitCode.LOOK_UP, ticket.host)
-        )
+        group = self._groups[ticket.group]
+        had_turn = group.pace.waits_for.code is WaitCode.ADDRESS  # and it keeps it
+        why = group.pace.waits_for if had_turn else WaitReason(WaitCode.LOOK_UP, ticket.host)
+        return self._give_back(group, now + _LOOK_UP_AGAIN_S, why)
 
     def put_back(self, ticket: Ticket, now: float) -> None:
         """Nothing was sent: the request gives back the slot that it holds, and may ask again."""
@@ -754,7 +773,7 @@ class Workbench:
         self._slots.learn(group.domain, answer.took_s, now)
         crawl_delay_s = group.crawl_delays.get(site_id, crawl_delay_s)
         group.pace = after_answer(group.pace, answer, crawl_delay_s, self._settings.of(ticket.host))
-        group.unsaved = True
+        group.unsaved, group.in_vain = True, False
         return group.pace
 
     def close(self, ticket: Ticket, now: float) -> None:
@@ -817,30 +836,76 @@ class Workbench:
             self._woken += self._held_back
             self._held_back.clear()
 
+    # --- claims -------------------------------------------------------------------------------
+
+    def may_claim(self) -> int:
+        """How many more groups may be claimed.
+
+        More groups that do not wait for their pauses would wait for the same slots, answers and processor, and each of
+        them needs memory and an idle connection.
+        """
+        awake = self._held - self._asleep
+        return max(0, min(self._most_groups - self._held, self._most_awake - awake))
+
+    def note_claims(self, claimed: int, asked: int, share: int | None, now: float) -> None:
+        """A commit has ``claimed`` groups of the ``asked`` for. The tasks have entered them.
+
+        ``share`` is the number of groups that are this process's share; ``None``: no other process takes part. If a
+        commit has claimed all that it asked for, others are ready, and a group whose claim ends has its next turn after
+        theirs.
+        """
+        self._own_share = share
+        if asked:
+            self.others_wait = claimed == asked
+            if self.others_wait and self._held >= self._most_groups:
+                self._backlog_until = now + _BACKLOG_S
+
+    def horizon_s(self, now: float) -> float:
+        """How long before its time a group may be claimed, in seconds."""
+        return min(HORIZON_S, self._hold_s(now))
+
+    def urls_per_group(self, now: float) -> int:
+        """How many URLs of a group are claimed with it."""
+        if now < self._backlog_until:
+            return _BACKLOG_URLS
+        return _MANY_URLS if self._settings.delay_s < _SHORT_PAUSE_S else _URLS
+
+    def should_release(self, group: str, now: float) -> bool:
+        """Whether a group is better given back: this process holds more than its share, or the pause lasts long."""
+        exceeds_share = self._own_share is not None and self._held > self._own_share
+        return exceeds_share or self._groups[group].pace.next_at - now > self._hold_s(now)
+
+    def pauses_long(self, group: str, now: float) -> bool:
+        """Whether the pause of a group lasts longer than any group is held."""
+        return self._groups[group].pace.next_at - now > _HOLD_S
+
+    def fall_asleep(self) -> None:
+        """The task of a group waits for a time, until :meth:`wake_up`. Another group may be claimed meanwhile."""
+        self._asleep += 1
+
+    def wake_up(self) -> None:
+        """See :meth:`fall_asleep`."""
+        self._asleep -= 1
+
+    def _hold_s(self, now: float) -> float:
+        return _BACKLOG_HOLD_S if now < self._backlog_until else _HOLD_S
+
     # --- groups -------------------------------------------------------------------------------
 
     def enter(self, group: str, pace: Pace) -> None:
         """Begin to work on a group whose stored pace is ``pace``. Every ``enter`` needs a ``leave``."""
-        if group not in self._groups:
-            self._groups[group] = _Group(pace, registered_domain(group))
-        self._groups[group].users += 1
-        self.keep(group, pace)
-
-    def keep(self, group: str, pace: Pace) -> None:
-        """Keep ``pace`` in a group that was entered, if it is longer than the group's own."""
-        known = self._groups[group]
+        known = self._groups.setdefault(group, _Group(pace, registered_domain(group)))
+        known.users += 1
+        known.in_vain = True
+        self._held += 1
         if pace.next_at > known.pace.next_at:
             known.pace = pace
-
-    def is_entered(self, group: str) -> bool:
-        """Whether a task of this process works on the group."""
-        known = self._groups.get(group)
-        return known is not None and known.users > 0
 
     def leave(self, group: str) -> Pace:
         """End the work on a group. Returns its pace, which is remembered here until it is :meth:`stored`."""
         known = self._groups[group]
         known.users -= 1
+        self._held -= 1
         self._forget_if_idle(group, known)
         return known.pace
 
@@ -874,11 +939,7 @@ class Workbench:
         paces = ((name, known.pace) for name, known in self._groups.items() if known.users)
         return max(paces, key=lambda item: item[1].next_at, default=None)
 
-    def in_pause(self, now: float) -> int:
-        """How many of the groups that tasks work on may not be asked yet."""
-        return sum(known.pace.next_at > now for known in self._groups.values() if known.users)
-
-    def heed_crawl_delay(self, group: str, site_id: int, ended_at: float, crawl_delay_s: float | None) -> None:
+    def apply_crawl_delay(self, group: str, site_id: int, ended_at: float, crawl_delay_s: float | None) -> None:
         """Apply the ``Crawl-delay`` of a robots.txt that was just read, in seconds.
 
         It counts from the end of that answer on, also for requests that wait here already.
@@ -894,6 +955,8 @@ class Workbench:
         return self._give_back(known, self._readings.book(known.domain, now), WaitReason(WaitCode.READING))
 
     def _give_back(self, group: _Group, until: float, why: WaitReason) -> GiveBack:
+        self.vain_claims += group.in_vain
+        group.in_vain = False
         self._wait_in_store(group, max(until, group.pace.next_at), why)
         return GiveBack(until, why)
 

@@ -1,7 +1,8 @@
 """Exports the results of a crawl to files for other tools, streamed from the store in bounded memory.
 
-``views`` lists the views with their columns, and ``job`` selects the rows. One module writes each family of formats:
-``tables``, ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This module maps the names of formats to them.
+``views`` lists the views with their columns, ``options`` says what may be asked for, and ``job`` selects the rows. One
+module writes each family of formats: ``tables``, ``text_files`` (with ``main_text``), ``link_graph``, ``sitemap``,
+``warc`` and ``wacz``. This module maps the names of formats to them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from crawler.atomic_files import AtomicFiles
 from crawler.errors import Argument, UsageError
 from crawler.export.job import ExportProgress, Job
 from crawler.export.link_graph import write_edges, write_graphml
+from crawler.export.options import ExportOptions
 from crawler.export.sitemap import write_sitemap
 from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.text_files import write_markdown, write_text
@@ -28,7 +30,7 @@ from crawler.texts.reader import TextReader
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-__all__ = ["FORMATS", "VIEWS", "ExportProgress", "Format", "export"]
+__all__ = ["FORMATS", "VIEWS", "ExportOptions", "ExportProgress", "Format", "export"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Format:
     takes_base_url: bool = False
     is_text: bool = True  # in UTF-8
     is_folder: bool = False  # OUT is a folder
+    counts_rows: bool = True  # each unit is a row of the view
 
 
 _ANY = ("pages", *(view for view in VIEWS if view != "pages"))
@@ -71,7 +74,7 @@ FORMATS = {
     "text": Format(write_text, ("pages",), "page", _TEXT, is_folder=True),
     "warc": Format(write_warc, ("pages",), "page", _ARCHIVE, is_text=False),
     "wacz": Format(write_wacz, ("pages",), "page", _ARCHIVE, is_text=False),
-    "graphml": Format(write_graphml, ("links",), "graph element", _GRAPH),
+    "graphml": Format(write_graphml, ("links",), "graph element", _GRAPH, counts_rows=False),
     "edges": Format(write_edges, ("links", "links_glued"), "link", _GRAPH),
     "sitemap": Format(write_sitemap, ("pages",), "URL", _SITEMAP, takes_base_url=True),
 }
@@ -81,82 +84,62 @@ async def export(
     store: Store,
     format: str,
     out: Path | BinaryIO,
+    options: ExportOptions = ExportOptions(),  # noqa: B008  it is frozen
     *,
     now: float,
-    table: str | None = None,
-    where: str | None = None,
-    bodies: bool = False,
-    base_url: str | None = None,
-    allowed_for: Iterable[str] = (),
-    detect_language: bool = False,
-    main_text: bool = False,
-    chunk: int | None = None,
     tally: ExportProgress | None = None,
 ) -> ExportProgress:
     """Write an export of ``store`` to ``out``, whole or not at all. An earlier export at ``out`` is replaced.
 
-    The store must be opened read-only and for this call alone; the export shows one moment of it. ``where`` is an
-    SQL condition on the columns of the view. ``bodies`` adds the bodies of pages. ``base_url`` is the address at
-    which the folder of a sitemap in several files will be served. ``allowed_for`` leaves out pages, and links of
-    pages, that refuse one of these uses (:class:`~crawler.preferences.purposes.UsePurpose`); an unknown preference
-    allows. ``detect_language`` adds to the table of pages the languages that a classifier sees in them, ``main_text``
-    their texts without navigation and the like. ``chunk`` writes that text in chunks of at most this many characters
-    instead of the table, one a line (JSON Lines). ``now`` is in seconds since the epoch. ``tally`` may be read while
-    the export runs. Raises :class:`UsageError` for options that do not fit together, an invalid condition, a missing
-    library, or a file that cannot be written; and :class:`crawler.errors.StoreError` if the store fails.
+    The store must be opened read-only and for this call alone; the export shows one moment of it. ``now`` is in seconds
+    since the epoch. ``tally`` may be read while the export runs. Raises :class:`UsageError` for options that do not fit
+    together, an invalid condition, a missing library, or a file that cannot be written; and
+    :class:`crawler.errors.StoreError` if the store fails.
     """
     chosen = _format(format)
-    view = table or chosen.views[0]
+    view = options.table or chosen.views[0]
+    _require_fit(format, chosen, view, options)
+    uses, tally = _uses(options.allowed_for), tally or ExportProgress()
+    if uses and not _ABOUT_PAGES & VIEWS[view].keys():
+        raise UsageError(Argument("allowed_for"), f": the rows of the table {view} are about no page")
+    with AtomicFiles() as files:
+        async with AsyncExitStack() as readers, TextReader() as texts:
+            job = Job(store, view, options, uses, files, readers, texts, out, tally, now)
+            with job.blaming_condition():
+                await store.begin_snapshot()
+                await job.require_condition()
+                await job.count_refused()
+                if tally.is_watched and chosen.counts_rows:
+                    await job.count_rows(with_body=chosen.is_folder or options.chunk is not None)
+                await chosen.write(job)
+    return tally
+
+
+def _require_fit(format: str, chosen: Format, view: str, options: ExportOptions) -> None:
+    """Raise :class:`UsageError` for options that do not fit the format and the view."""
+    is_of_pages = view == "pages"
     if view not in chosen.views:
         raise UsageError(Argument("table", view), f": {format} is made of {' or '.join(chosen.views)}")
-    if bodies and not (chosen.takes_bodies and view == "pages"):
+    if options.bodies and not (chosen.takes_bodies and is_of_pages):
         takers = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
         raise UsageError(
             Argument("bodies"),
             f": only the table pages has bodies, in the formats {takers} (warc and wacz always have them)",
         )
     for option, is_given, what in (
-        ("detect_language", detect_language, "languages"),
-        ("main_text", main_text, "main texts"),
+        ("detect_language", options.detect_language, "languages"),
+        ("main_text", options.main_text, "main texts"),
     ):
-        if is_given and not (chosen.is_table and view == "pages"):
+        if is_given and not (chosen.is_table and is_of_pages):
             takers = ", ".join(name for name, each in FORMATS.items() if each.is_table)
             raise UsageError(Argument(option), f": only the table pages has {what}, in the formats {takers}")
-    if chunk is not None and (format != "jsonl" or view != "pages" or bodies or detect_language or main_text):
-        raise UsageError(Argument("chunk"), ": chunks are the main texts of pages alone, in the format jsonl")
-    if chunk is not None and chunk < MIN_CHUNK:
-        raise UsageError(Argument("chunk"), f": a chunk has {MIN_CHUNK} characters at least")
-    if base_url is not None and not chosen.takes_base_url:
+    if options.chunk is not None:
+        if format != "jsonl" or not is_of_pages or options.bodies or options.detect_language or options.main_text:
+            raise UsageError(Argument("chunk"), ": chunks are the main texts of pages alone, in the format jsonl")
+        if options.chunk < MIN_CHUNK:
+            raise UsageError(Argument("chunk"), f": a chunk has {MIN_CHUNK} characters at least")
+    if options.base_url is not None and not chosen.takes_base_url:
         raise UsageError(Argument("base_url"), f" is for a sitemap, not for {format}")
-    uses = _uses(allowed_for)
-    if uses and not _ABOUT_PAGES & VIEWS[view].keys():
-        raise UsageError(Argument("allowed_for"), f": the rows of the table {view} are about no page")
-    tally = tally or ExportProgress()
-    with AtomicFiles() as files:
-        async with AsyncExitStack() as readers, TextReader() as texts:
-            job = Job(
-                store,
-                view,
-                where,
-                files,
-                readers,
-                texts,
-                out,
-                tally,
-                now,
-                bodies,
-                base_url,
-                uses,
-                detect_language,
-                main_text,
-                chunk,
-            )
-            with job.blaming_condition():
-                await store.begin_snapshot()
-                await job.require_condition()
-                await job.count_refused()
-                await chosen.write(job)
-    return tally
 
 
 def _uses(names: Iterable[str]) -> tuple[UsePurpose, ...]:

@@ -9,26 +9,26 @@ from contextlib import asynccontextmanager
 from itertools import groupby
 from pathlib import Path
 from textwrap import indent
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
+from crawler.cli.on_store import on_store
 from crawler.cli.output import PrintableBytes, tell
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, run_async, store_at
-from crawler.cli.signals import Signals
+from crawler.cli.shared import cli, db_option
 from crawler.clock import SystemClock
 from crawler.engine.tasks import background_task
 from crawler.errors import UsageError
-from crawler.export import FORMATS, MIN_CHUNK, VIEWS, ExportProgress
+from crawler.export import FORMATS, MIN_CHUNK, VIEWS, ExportOptions, ExportProgress
 from crawler.export import export as export_to
-from crawler.export.appendix import write_appendix
 from crawler.formatting import counted, duration, many
 from crawler.preferences.purposes import UsePurpose
-from crawler.sampling import load as load_sampling
-from crawler.settings.stores import existing_store
 from crawler.store.computed import Computed, behind_sentence
 from crawler.store.location import db_argument
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 _REFRESH_S = 0.2
 _BODIES = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
@@ -99,81 +99,42 @@ def _help() -> str:
     help="jsonl: the main texts of pages in chunks of at most N characters, with their headings and preferences.",
 )
 def export(
-    format: str,
-    out: Path,
-    db: str,
-    table: str | None,
-    where: str | None,
-    bodies: bool,
-    base_url: str | None,
-    allowed_for: tuple[str, ...],
-    detect_language: bool,
-    title: str,
-    author: tuple[str, ...],
-    texts: tuple[str, ...],
-    main_text: bool,
-    chunk: int | None,
-) -> int:
-    """Run the command; its help is made from the table of formats."""
+    format: str, out: Path, db: str, title: str, author: tuple[str, ...], texts: tuple[str, ...], **given: Any
+) -> None:
+    """Run the command; its help is made from the table of formats. ``given`` are fields of :class:`ExportOptions`."""
+    options = ExportOptions(**given)
     if format == APPENDIX:
-        if table or where or bodies or base_url or allowed_for or detect_language or main_text or chunk:
+        from crawler.appendix import commands as appendix
+
+        if options != ExportOptions():
             raise UsageError("an appendix is of the whole crawl; leave the options of tables out")
-        return run_async(_appendix(out, db, title, author, texts))
+        appendix.write(out, db, title, author, texts)
+        return
     if title or author or texts:
         raise UsageError("--title, --author and --variable are for `crawler export appendix`")
-
-    async def write() -> int:
-        Signals()  # so that a SIGTERM also leaves no half-written file
-        clock, tally = SystemClock(), ExportProgress()
-        began = clock.now()
-        async with existing_store(store_at(db)) as store, _progress(tally, FORMATS[format].counts):
-            await export_to(
-                store,
-                format,
-                _standard_output(format) if str(out) == "-" else out,
-                now=began,
-                table=table,
-                where=where,
-                bodies=bodies,
-                base_url=base_url,
-                allowed_for=allowed_for,
-                detect_language=detect_language,
-                main_text=main_text,
-                chunk=chunk,
-                tally=tally,
-            )
-            needed = _COMPUTED.get(table or "")
-            is_behind = None if needed is None else (await store.computed()).get(needed)
-        why = counted((reason, n) for reason, n in tally.left_out_for.items() if n)
-        left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
-        in_chunks = "" if chunk is None else f" in {many(tally.chunks, 'chunk')}"
-        written = many(tally.written, "page" if in_chunks else FORMATS[format].counts)
-        tell(f"{out}: {written}{in_chunks} in {duration(clock.now() - began)}{left_out}")
-        if tally.unread:
-            reasons = counted((reason, n) for reason, n in tally.unread.items())
-            tell(f"{out}: {many(tally.unread.total(), 'page')} without a main text: {reasons}")
-        if needed is not None and is_behind is None:
-            tell(f"the view {table} is empty: run `{needed.command}{db_argument(db)}` first")
-        elif needed is not None and is_behind:
-            tell(behind_sentence({needed: True}, db))
-        return 0
-
-    return run_async(write())
-
-
-async def _appendix(folder: Path, db: str, title: str, authors: tuple[str, ...], texts: tuple[str, ...]) -> int:
-    Signals()  # so that a SIGTERM also leaves no half-written folder
-    variables = dict(load_sampling("variables").variable_of(text) for text in texts)
-    clock = SystemClock()
+    tally = ExportProgress(is_watched=sys.stderr.isatty())
+    clock, needed, unit = SystemClock(), _COMPUTED.get(options.table or ""), FORMATS[format].counts
     began = clock.now()
-    async with existing_store(store_at(db)) as store:
-        with progress_line("writing the appendix"):
-            digest = await write_appendix(store, folder, now=began, title=title, authors=authors, variables=variables)
-    tell(
-        f"{folder}: a data appendix, in {duration(clock.now() - began)}; `crawler audit --appendix {folder}` checks it"
-    )
-    tell(f"SHA-256 of {folder}/SHA256SUMS: {digest}")
-    return 0
+
+    async def write(store: Store) -> bool | None:
+        target = _standard_output(format) if str(out) == "-" else out
+        async with _progress(tally, unit):
+            await export_to(store, format, target, options, now=began, tally=tally)
+        return None if needed is None else (await store.computed()).get(needed)
+
+    is_behind = on_store(db, write)
+    why = counted((reason, n) for reason, n in tally.left_out_for.items() if n)
+    left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
+    in_chunks = "" if options.chunk is None else f" in {many(tally.chunks, 'chunk')}"
+    written = many(tally.written, "page" if in_chunks else unit)
+    tell(f"{out}: {written}{in_chunks} in {duration(clock.now() - began)}{left_out}")
+    if tally.unread:
+        reasons = counted((reason, n) for reason, n in tally.unread.items())
+        tell(f"{out}: {many(tally.unread.total(), 'page')} without a main text: {reasons}")
+    if needed is not None and is_behind is None:
+        tell(f"the view {options.table} is empty: run `{needed.command}{db_argument(db)}` first")
+    elif needed is not None and is_behind:
+        tell(behind_sentence({needed: True}, db))
 
 
 def _standard_output(format: str) -> BinaryIO:
@@ -192,7 +153,8 @@ async def _progress(tally: ExportProgress, unit: str) -> AsyncIterator[None]:
 
         async def follow() -> None:
             while True:
-                say(many(tally.written, unit))
+                done = tally.written + tally.left_out
+                say(f"{unit}s" if tally.total else many(tally.written, unit), done, tally.total)
                 await asyncio.sleep(_REFRESH_S)
 
         async with background_task(follow()):

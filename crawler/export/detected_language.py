@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from crawler.export.optional_libraries import load
+from crawler.errors import require
 
 #: Characters of the main text that are classified. More characters hardly change a result.
 CLASSIFIED_CHARS = 3_000
@@ -26,7 +26,7 @@ class LanguageDetector:
     """Classifies texts. Raises :class:`crawler.errors.UsageError` if py3langid is not installed."""
 
     def __init__(self) -> None:
-        langid = load("py3langid.langid", "language")
+        langid = require("language", "this export", "py3langid.langid")
         self._classifier: Any = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
 
     def detect(self, text: str) -> DetectedLanguage:

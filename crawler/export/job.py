@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
 from crawler.export.main_text import require_library
+from crawler.export.options import ExportOptions
 from crawler.export.views import VIEWS
 from crawler.page.directives import asked_of
 from crawler.page.texts import Block
@@ -46,6 +47,9 @@ class ExportProgress:
     """The progress of an export: ``written`` counts the units of the format (rows, pages, links, URLs)."""
 
     written: int = 0
+    #: Whether somebody watches the progress, so that the rows are counted beforehand; and how many they are, if so.
+    is_watched: bool = False
+    total: int | None = None
     chunks: int = 0  # of the pages that count as written, if their texts are exported in chunks
     #: How many pages, or rows about pages, are left out for each reason.
     left_out_for: Counter[str] = field(default_factory=Counter)
@@ -63,28 +67,27 @@ class Job:
 
     store: Store
     view: str
-    where: str | None
+    options: ExportOptions
+    allowed_for: tuple[UsePurpose, ...]
     files: AtomicFiles
     readers: AsyncExitStack  # closes the readers of the store when the export ends
     texts: TextReader
     out: Path | BinaryIO
     tally: ExportProgress
     now: float
-    bodies: bool = False
-    base_url: str | None = None
-    allowed_for: tuple[UsePurpose, ...] = ()
-    detect_language: bool = False
-    main_text: bool = False
-    chunk: int | None = None  # characters
 
     def __post_init__(self) -> None:
-        if self.where is not None:
-            require_one_expression(self.where)
+        if self.options.where is not None:
+            require_one_expression(self.options.where)
+
+    @property
+    def _where(self) -> str:
+        return self.options.where or "TRUE"
 
     @property
     def kept(self) -> str:
         """The rows to export, as a subquery."""
-        return SQL["kept"].format(view=self.view, where=self.where or "TRUE", allowed=self._allowed)
+        return SQL["kept"].format(view=self.view, where=self._where, allowed=self._allowed)
 
     @property
     def _allowed(self) -> str:
@@ -108,9 +111,14 @@ class Job:
     async def count_refused(self) -> None:
         """Count the rows that are left out because of their preferences."""
         if self.allowed_for:
-            parts = {"view": self.view, "where": self.where or "TRUE", "allowed": self._allowed}
+            parts = {"view": self.view, "where": self._where, "allowed": self._allowed}
             (row,) = await self.store.query(UserSql(SQL["refused"].format(**parts)))
             self.tally.left_out_for[_USE_REFUSED] += row["rows_left_out"]
+
+    async def count_rows(self, *, with_body: bool) -> None:
+        """Count the rows that the export goes through; ``with_body``: only those of pages that have a body."""
+        (row,) = await self.store.query(self.sql("count", condition="body_sha256 IS NOT NULL" if with_body else "TRUE"))
+        self.tally.total = row["rows_in_all"]
 
     def sql(self, name: str, **parts: str) -> UserSql:
         """A statement of ``queries.sql`` about the rows to export, with the condition in it."""
@@ -155,7 +163,7 @@ class Job:
             text = await self.texts.main_text(page.url, body, page.charset, page.content_type)
             return text.text[:most_chars]
         except TextUnread as unread:
-            if not self.main_text:  # else main_text_of counts the page
+            if not self.options.main_text:  # else main_text_of counts the page
                 self.tally.unread[str(unread)] += 1
             return None
 
@@ -181,11 +189,11 @@ class Job:
         try:
             yield
         except StatementError as error:
-            if not self.where:
+            if not self.options.where:
                 raise
             columns = ", ".join(VIEWS[self.view])
             raise UsageError(
-                Argument("where", self.where), f": {error.__cause__} (the columns of {self.view} are {columns})"
+                Argument("where", self.options.where), f": {error.__cause__} (the columns of {self.view} are {columns})"
             ) from None
 
 

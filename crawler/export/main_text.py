@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from crawler.export.optional_libraries import load
+from crawler.errors import require
 from crawler.page.blocks import EXTRACTOR
 from crawler.page.headers import HTML_TYPES, PDF
 from crawler.page.texts import Block
@@ -27,9 +27,9 @@ class Chunk:
 def require_library(content_type: str) -> None:
     """Raise :class:`crawler.errors.UsageError` if the library that reads such documents is missing."""
     if content_type == PDF:
-        load("pypdfium2", "documents")
+        require("documents", "this export", "pypdfium2")
     elif content_type in HTML_TYPES:
-        load(EXTRACTOR, "text")
+        require("text", "this export", EXTRACTOR)
 
 
 def as_text(page: Sequence[Block]) -> str:

@@ -31,6 +31,10 @@ SELECT count(*) AS rows_left_out FROM {view} WHERE (
 -- No row. The database rejects the statement if it rejects the condition.
 SELECT 1 FROM {kept} AS kept LIMIT 0
 
+-- name: count
+-- How many rows meet {condition}.
+SELECT count(*) AS rows_in_all FROM {kept} AS kept WHERE {condition}
+
 -- name: texts
 -- The pages with a body, and what is written beside their texts.
 SELECT url, title, description, fetched_at, preferences, robots_preferences, charset, content_type,

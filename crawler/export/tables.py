@@ -9,12 +9,12 @@ import math
 from collections.abc import AsyncIterator, Callable
 from typing import Any, BinaryIO
 
-from crawler.cli.csv_cells import protected
 from crawler.clock import exact_time
+from crawler.errors import require
+from crawler.export.csv_cells import protected
 from crawler.export.detected_language import CLASSIFIED_CHARS, LanguageDetector
 from crawler.export.job import SQL, Job
 from crawler.export.main_text import as_text, chunks
-from crawler.export.optional_libraries import load
 from crawler.export.views import VIEWS, ColumnType
 
 #: The expression that gives the directives of the page of a row, by view: ``unavailable_after`` hides the row.
@@ -34,14 +34,14 @@ async def write_jsonl(job: Job) -> None:
 
     The lines are the rows of the view, or the chunks of the main texts of pages.
     """
-    if job.chunk is not None:
-        await _write_chunks(job, job.chunk)
+    if job.options.chunk is not None:
+        await _write_chunks(job, job.options.chunk)
         return
     file, columns = job.open(), _columns(job)
     async for values in _values(job):
         record: dict[str, Any] = {}
         for (name, kind), value in zip(columns.items(), values, strict=True):
-            if job.bodies and name == "body":
+            if job.options.bodies and name == "body":
                 record |= _text_or_base64("body", value, record["charset"] or "utf-8")
                 continue
             if kind is ColumnType.BYTES:
@@ -86,7 +86,7 @@ async def write_csv(job: Job) -> None:
 
 async def write_parquet(job: Job) -> None:
     """Typed columns, zstd; row groups of 100,000 rows, or of 32 MiB if they contain bodies. Times are UTC, in µs."""
-    pa, pq = load("pyarrow"), load("pyarrow.parquet")
+    pa, pq = load_arrow()
     columns = _columns(job)
     schema = pa.schema([(name, arrow_type(pa, kind)) for name, kind in columns.items()])
     with pq.ParquetWriter(job.open(), schema, compression="zstd") as writer:
@@ -97,26 +97,26 @@ async def write_parquet(job: Job) -> None:
 def _columns(job: Job) -> dict[str, ColumnType]:
     """The columns of the table: those of the view, and those that the export adds."""
     detected = {"detected_language": ColumnType.TEXT, "detection_confidence": ColumnType.NUMBER}
-    text = {"main_text": ColumnType.TEXT} if job.main_text else {}
+    text = {"main_text": ColumnType.TEXT} if job.options.main_text else {}
     body = {"body": ColumnType.BYTES}
     view = {name: column.type for name, column in VIEWS[job.view].items()}
-    return view | (detected if job.detect_language else {}) | text | (body if job.bodies else {})
+    return view | (detected if job.options.detect_language else {}) | text | (body if job.options.bodies else {})
 
 
 async def _values(job: Job) -> AsyncIterator[list[Any]]:
     """The values of each row, in the order of :func:`_columns`."""
-    detector = LanguageDetector() if job.detect_language else None
+    detector = LanguageDetector() if job.options.detect_language else None
     async for row in _rows(job):
         values = list(row[:-1])
         if detector is not None:
             body = None if row.body_sha256 is None else await job.store.bodies.of_page(row.url)
             text = None if body is None else await job.beginning_of(row, body, CLASSIFIED_CHARS)
             values += (None, None) if text is None else detector.detect(text)
-        copied = await _body(job, row) if job.main_text or job.bodies else None
-        if job.main_text:
+        copied = await _body(job, row) if job.options.main_text or job.options.bodies else None
+        if job.options.main_text:
             found = None if copied is None else await job.main_text_of(row, copied)
             values.append(None if found is None else as_text(found))
-        if job.bodies:
+        if job.options.bodies:
             values.append(copied)
         yield values
 
@@ -175,13 +175,18 @@ def cell(value: Any, kind: ColumnType) -> Any:
     """A cell of CSV.
 
     A time is written in ISO 8601, and left out if it has no date (a site may state any time). Other numbers stay
-    numbers. A text that a spreadsheet would execute is :func:`~crawler.cli.csv_cells.protected`.
+    numbers. A text that a spreadsheet would execute is :func:`~crawler.export.csv_cells.protected`.
     """
     if kind is ColumnType.TIME and value is not None:
         return exact_time(value)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return protected(value) if isinstance(value, str) else value
+
+
+def load_arrow() -> tuple[Any, Any]:
+    """``pyarrow`` and ``pyarrow.parquet``. Raises :class:`UsageError` if they are not installed."""
+    return require("export", "this export", "pyarrow"), require("export", "this export", "pyarrow.parquet")
 
 
 def arrow_type(pa: Any, kind: ColumnType) -> Any:
@@ -226,7 +231,7 @@ async def _batches(job: Job, width: int) -> AsyncIterator[list[list[Any]]]:
     batch: list[list[Any]] = [[] for _ in range(width)]
     size = 0
     async for values in _values(job):
-        size += len(values[-1] or b"") if job.bodies else 0
+        size += len(values[-1] or b"") if job.options.bodies else 0
         for column, value in zip(batch, values, strict=True):
             column.append(value)
         if len(batch[0]) >= _ROWS_PER_BATCH or size >= _BYTES_PER_BATCH:

@@ -241,6 +241,8 @@ reason_code text: why that URL is in this state, as a code (docs/reasons.md)
 reason text: why that URL is in this state, as a sentence
 pages integer: pages of the site at the end
 failing_since time: since when its robots.txt or page has not answered
+robots_problem text: what came in place of its robots.txt, while that is waited for
+robots_attempts integer: how often that was requested in vain
 next_at time: when it is requested again
 registered_domain text
 leads_to_domain text: the registered domain at the end
@@ -320,7 +322,8 @@ wait_code text: what the group waits for, as a code (docs/reasons.md)
 waits_for text: what the group waits for, as a sentence
 host text
 registered_domain text
-rests integer: how often the crawl has let the site rest because it refused
+rest_count integer: how often the crawl has let the site rest because it refused, since it last answered otherwise
+rests_until time: the end of the last of these rests
 closed_at time: when the crawl closed the site for good because it refused; empty: it is not closed""",
     "workers": """\
 every process that took part in a run

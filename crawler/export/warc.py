@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
-from crawler.audit.records import RunRecord
-from crawler.errors import UsageError
 from crawler.export.job import NO_BODY, SQL, Job
 from crawler.fetch.decoding import ACCEPT_ENCODING
 from crawler.model import Preference
+from crawler.settings.stored import recorded
 from crawler.url import split
 from crawler.warc.records import (
     REQUEST,
@@ -110,17 +109,18 @@ async def agents_of(job: Job) -> dict[int | None, Agent]:
     agents: dict[int | None, Agent] = {}
     for run in await job.store.query(SQL["runs"]):
         try:
-            record = RunRecord.from_row(run)
-        except UsageError:
+            settings = recorded(json.loads(run["settings"]))
+        except (TypeError, ValueError):
             continue
-        email = record.settings.identity.contact_email
+        identity = settings.identity
+        email, user_agent = identity.contact_email, identity.user_agent(run["crawler_version"])
         headers = [
-            ("User-Agent", record.user_agent),
-            ("Accept", ", ".join(record.settings.fetch.types)),
+            ("User-Agent", user_agent),
+            ("Accept", ", ".join(settings.fetch.types)),
             ("Accept-Encoding", ACCEPT_ENCODING),
             *([("From", email)] if email else []),
         ]
-        agents[run["run_id"]] = Agent(tuple(headers), record.user_agent, record.contact)
+        agents[run["run_id"]] = Agent(tuple(headers), user_agent, identity.contact)
     return agents
 
 

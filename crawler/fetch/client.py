@@ -6,7 +6,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self, TypedDict
@@ -14,13 +14,14 @@ from urllib.parse import urlencode
 
 import aiohttp
 from aiohttp.streams import StreamReader
+from msgspec.structs import replace
 
 from crawler.clock import Clock
 from crawler.errors import CrawlerError, fault
 from crawler.fetch.address_guard import refusal, refusal_behind_proxy, refusal_of_port
 from crawler.fetch.connection import Connection, Transfer, current_transfer
 from crawler.fetch.connector import Connector
-from crawler.fetch.decoding import ACCEPT_ENCODING, Decoder, decoder_for
+from crawler.fetch.decoding import ACCEPT_ENCODING, ENDS_EARLY, Decoder, decoder_for, is_gzip, too_large
 from crawler.fetch.failures import (
     BODY_ERRORS,
     BROKEN_OFF,
@@ -94,7 +95,7 @@ class FetchSettings:
     unverified: tuple[str, ...] = ()  # patterns of hosts whose certificates are not verified
     loopback_only: bool = False
     concurrency: int = 64  # requests in flight in all
-    headers: tuple[tuple[str, str], ...] = ()  # sent with every request; see :func:`crawler.validation.headers`
+    headers: tuple[tuple[str, str], ...] = ()  # sent with every request; see :func:`crawler.api.arguments.headers`
     keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
 
 
@@ -175,9 +176,11 @@ class HttpFetcher:
         )
 
     async def __aenter__(self) -> Self:
-        self._resolver = Resolver(self._settings.resolve, self._settings.total_timeout_s)
         files = share(available(), self._settings.concurrency + self._memory.most_waiting, MOST_IDLE)
         self._idle = IdleConnections(asyncio.get_running_loop(), files.idle)
+        self._resolver = Resolver(
+            self._settings.resolve, self._settings.total_timeout_s, make_room=self._idle.close_least_useful
+        )
         connector = Connector(
             RecordedConnection if self._settings.keep_exchanges else Connection,
             self._before_connecting,
@@ -346,7 +349,7 @@ class HttpFetcher:
 
     async def _beginning(self, request: Request, response: Response, headers: Headers, transfer: Transfer) -> bytes:
         """The body of an error, if it is as short as a wall. One that is longer, or cannot be had, says nothing."""
-        short = replace(request, max_bytes=MAX_WALL_BYTES, truncate=True)
+        short = replace(request, max_bytes=MAX_WALL_BYTES, truncate=True, keep_gzip=False)
         body = await self._body(short, response, headers, transfer)
         if isinstance(body, RequestError) or body.overflowed:
             return b""
@@ -376,6 +379,7 @@ class HttpFetcher:
             plain=body.plain,
             gzipped=body.gzipped,
             truncated=body.overflowed,
+            unchecked=request.max_bytes if body.is_unchecked else None,
             **self._about(transfer),
         )
         if request.purpose is not Purpose.PAGE and content_type in _HTML_TYPES:  # a parser process judges pages
@@ -390,7 +394,7 @@ class HttpFetcher:
             return RequestError(ErrorKind.UNWANTED_TYPE, content_type[:100])
         length = response.fields.get("Content-Length")
         if length is not None and not request.truncate and int(length) > request.max_bytes:
-            return _too_large(request, f"is announced with {int(length):,} bytes")
+            return too_large(f"is announced with {int(length):,} bytes", request.max_bytes)
         return None
 
     async def _body(
@@ -398,11 +402,14 @@ class HttpFetcher:
     ) -> _Body | RequestError:
         try:
             decoder = _decoder_for(response)
-            expected = _expected_bytes(request, response, is_coded=decoder is not None)
+            is_kept = decoder is not None and request.keep_gzip and _is_gzip(response)
+            expected = _expected_bytes(request, response, is_coded=decoder is not None and not is_kept)
             pieces, size = await self._receive(response.content, request, transfer, expected)
             received_at = self._clock.now()
-            if decoder is None:
+            if decoder is None or (is_kept and not 0 < size <= request.max_bytes):
                 body = _Body(b"".join(pieces)[: request.max_bytes], None, size > request.max_bytes, received_at)
+            elif is_kept:
+                body = _Body(None, b"".join(pieces), False, received_at, is_unchecked=True)
             else:
                 # A small body may decode to a large one. It is decoded again when it has the memory.
                 most = request.max_bytes if size > LARGE_OCTETS else min(LARGE_OCTETS, request.max_bytes)
@@ -416,9 +423,9 @@ class HttpFetcher:
             return in_body(error, host_of(request.url), self._timeouts)
         self._memory.shrink(request.group, body.held_bytes + (transfer.received if transfer.is_kept else 0))
         if body.overflowed:
-            return body if request.truncate else _too_large(request, "is longer")
-        if decoder is not None and response.content.total_bytes and not decoder.complete():
-            return RequestError(ErrorKind.TRUNCATED, "the encoded data of the body ends early")
+            return body if request.truncate else too_large("is longer", request.max_bytes)
+        if decoder is not None and not is_kept and response.content.total_bytes and not decoder.complete():
+            return ENDS_EARLY
         if _was_reset(response, headers):
             return BROKEN_OFF
         return body
@@ -433,7 +440,7 @@ class HttpFetcher:
         """
         if content.is_eof() and content.total_bytes <= LARGE_OCTETS:  # nothing to wait for
             body = content.read_nowait()
-            return [body], len(body)
+            return [body] if body else [], len(body)
         pieces: list[bytes] = []
         size, holds = 0, False
         async with transfer.in_time():
@@ -518,6 +525,7 @@ class _Body(NamedTuple):
     gzipped: bytes | None  # the body as received, if that is one gzip member and shorter than the decoded body
     overflowed: bool  # the body was longer than allowed
     received_at: float  # the end of its transfer, in seconds since the epoch
+    is_unchecked: bool = False  # ``gzipped`` was not decoded
 
     @property
     def held_bytes(self) -> int:
@@ -528,6 +536,10 @@ class _Body(NamedTuple):
 def _decoder_for(response: Response) -> Decoder | None:
     fields = response.fields
     return decoder_for(fields.getall("Content-Encoding", ()), fields.getall("Transfer-Encoding", ()))
+
+
+def _is_gzip(response: Response) -> bool:
+    return is_gzip(response.fields.getall("Content-Encoding", ()))
 
 
 def _expected_bytes(request: Request, response: Response, *, is_coded: bool) -> int:
@@ -565,10 +577,6 @@ def _was_reset(response: Response, headers: Headers) -> bool:
     if connection is None or not isinstance(connection.exception(), OSError):
         return False
     return header(headers, "Content-Length") is None and header(headers, "Transfer-Encoding") is None
-
-
-def _too_large(request: Request, what: str) -> RequestError:
-    return RequestError(ErrorKind.TOO_LARGE, f"the body {what}; the limit is {request.max_bytes:,} bytes")
 
 
 def _content_type(value: str) -> tuple[str, str | None]:

@@ -19,7 +19,7 @@ connection and do not change the answer (RFC 9112, 9.2).
 
 The class overrides private parts of the library: ``_drain_tail`` calls ``data_received``, which calls
 ``_reschedule_timeout`` and, for each message, ``feed_data``, and ``resume_reading`` calls
-``_resume_transport_reading``. Tests fail if the library changes this.
+``_resume_transport_reading``. ``_drop_timeout`` ends the wait for data. Tests fail if the library changes this.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class Connection(ResponseHandler):
         self.keep_alive_s: float | None = None
         self._lag_now_s = lag_now_s
         self._poll: select.poll | None = None
-        self._waits_since = 0.0  # for data, by the clock of the loop
+        self._waits_since = math.inf  # for data, by the clock of the loop
         self._waits_longer = False  # for data, because the loop was late
         self._transfer: Transfer | None = None
         self._answer: StreamReader | None = None  # the body of the final answer
@@ -281,8 +281,15 @@ class Connection(ResponseHandler):
         if self._read_timeout_handle is None and self._read_timeout:
             self._read_timeout_handle = self._loop.call_later(self._read_timeout, self._on_read_timeout)
 
+    def _drop_timeout(self) -> None:
+        """Wait for no data. The timer stays for the next request of the connection, which is likely to come soon."""
+        self._waits_since = math.inf
+
     def _on_read_timeout(self) -> None:
         """End the wait for data, or continue it once for as long as the own loop is late, as :class:`PatientTimer`."""
+        if self._waits_since == math.inf:
+            self._read_timeout_handle = None
+            return
         left_s = self._waits_since + (self._read_timeout or 0.0) - self._loop.time()
         if left_s > 0 and not self._waits_longer:  # data have come meanwhile
             self._read_timeout_handle = self._loop.call_later(left_s, self._on_read_timeout)
@@ -295,11 +302,16 @@ class Connection(ResponseHandler):
             super()._on_read_timeout()
 
     def set_exception(self, exc: BaseException, exc_cause: BaseException = aiohttp.helpers._EXC_SENTINEL) -> None:
-        """End the request with ``exc``, in its body too: the library would let the reader of the body wait."""
+        """End the request with ``exc``, in its body too: the library would let the reader of the body wait.
+
+        The library wakes the reader at the end of a chunk. The reader then waits again without a look at the exception,
+        so it is told once more when it does.
+        """
         super().set_exception(exc, exc_cause)
         body, self._payload = self._answer, None  # so ``connection_lost`` does not replace the exception
         if body is not None and not body.is_eof() and body.exception() is None:
             body.set_exception(exc, exc_cause)
+            self._loop.call_soon(body.set_exception, exc, exc_cause)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End the request if its answer is not complete, and break the cycles of references.
@@ -308,8 +320,10 @@ class Connection(ResponseHandler):
         later.
         """
         self._stop_head_timer()
-        if self._rest is not None:
-            self._rest.cancel()
+        for timer in (self._rest, self._read_timeout_handle):
+            if timer is not None:
+                timer.cancel()
+        self._rest = self._read_timeout_handle = None
         if exc is None:  # the server has closed the connection, and is likely to be asked again
             self.end_tls(resumable=True)
         super().connection_lost(exc)

@@ -16,15 +16,13 @@ from aiohttp.client_proto import ResponseHandler
 from crawler.fetch.connection import Connection, Transfer, current_transfer
 from crawler.fetch.failures import AddressUnknown
 from crawler.fetch.idle_connections import IdleConnections
-from crawler.fetch.open_files import no_connections
+from crawler.fetch.open_files import LOOK_AGAIN_S, no_connections
 from crawler.fetch.resolver import numeric
 from crawler.fetch.time_limit import LagNow, time_limit
+from crawler.shortages import SYSTEM_IS_FULL
 
 _LOG = logging.getLogger("crawler.fetch")
 
-#: The errors of a system that has no file or no memory for a connection: other programs may give some back.
-_SYSTEM_IS_FULL = frozenset({errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
-_LOOK_AGAIN_S = 0.1
 #: Seconds in which a server may answer the end of TLS on a connection that is closed.
 _TLS_END_S = 1.0
 
@@ -111,14 +109,14 @@ class Connector(aiohttp.TCPConnector):
             try:
                 return await self._connect_in_time(*args, timeout=timeout, **options)
             except aiohttp.ClientConnectorError as error:
-                if error.os_error.errno not in _SYSTEM_IS_FULL:
+                if error.os_error.errno not in SYSTEM_IS_FULL:
                     raise
                 if not is_waiting:
                     _LOG.warning("waits: the system permits no further connection (%s)", error.os_error.strerror)
                 is_waiting = True
             self.idle.close_least_useful()
             with current_transfer().own_wait():
-                await asyncio.sleep(_LOOK_AGAIN_S)
+                await asyncio.sleep(LOOK_AGAIN_S)
 
     async def _connect_in_time(self, *args: Any, timeout: aiohttp.ClientTimeout, **options: Any) -> Any:
         refused: OSError | None = None  # this process may not open another file
@@ -133,7 +131,7 @@ class Connector(aiohttp.TCPConnector):
                             raise
                         refused = error.os_error
                     self.idle.close_least_useful()
-                    await asyncio.sleep(_LOOK_AGAIN_S)
+                    await asyncio.sleep(LOOK_AGAIN_S)
         except TimeoutError:
             if refused is None:
                 raise

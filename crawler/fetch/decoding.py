@@ -1,7 +1,8 @@
 """Content codings (RFC 9110, 8.4.1): bounded, incremental decoders. Pure.
 
 The HTTP library could decode too, but it accepts a gzip stream that stops half-way and does not decode ``gzip, gzip``.
-Both are failures here.
+Both are failures here. Other codings are decoded as a body arrives, but a page in gzip is decoded by the parser process
+(:func:`decode_gzip`), which needs it in the form in which it is stored.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Protocol
 import brotli
 
 from crawler import gunzip
+from crawler.reasons import ErrorKind, RequestError
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -176,6 +178,32 @@ if not _decodes_brotli():
 
 #: The value of ``Accept-Encoding``: exactly the codings that can be decoded.
 ACCEPT_ENCODING = ", ".join(_DECODERS)
+
+
+#: A body whose coded stream stops before its end.
+ENDS_EARLY = RequestError(ErrorKind.TRUNCATED, "the encoded data of the body ends early")
+
+
+def too_large(what: str, max_bytes: int) -> RequestError:
+    """The error of a body beyond its bound."""
+    return RequestError(ErrorKind.TOO_LARGE, f"the body {what}; the limit is {max_bytes:,} bytes")
+
+
+def decode_gzip(body: bytes, max_bytes: int) -> tuple[bytes, bool] | RequestError:
+    """A whole body in gzip decoded, and whether it is one member; or why it cannot be decoded to ``max_bytes``."""
+    decoder = _gzip()
+    try:
+        decoded = decoder.feed(body, max_bytes + 1)
+    except BadCoding as error:
+        return RequestError(ErrorKind.ENCODING, str(error))
+    if len(decoded) > max_bytes:
+        return too_large("is longer", max_bytes)
+    return (decoded, decoder.is_one_gzip()) if decoder.complete() else ENDS_EARLY
+
+
+def is_gzip(content_encoding: Iterable[str]) -> bool:
+    """Whether gzip is the only coding of the values of ``Content-Encoding``."""
+    return [coding.removeprefix("x-") for coding in _codings(content_encoding)] == ["gzip"]
 
 
 def decoder_for(content_encoding: Iterable[str], transfer_encoding: Iterable[str] = ()) -> Decoder | None:

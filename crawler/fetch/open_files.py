@@ -18,6 +18,8 @@ except ImportError:  # Windows, which has no such limit
 MOST_FILES = 65_536
 #: Left for the store, parsers, logs, archives and look-ups of names.
 _RESERVED = 96
+#: Seconds until a connection or a look-up that the system had no file for is tried again.
+LOOK_AGAIN_S = 0.1
 _OPEN_BY_GUESS = 32  # if the system does not say it
 
 

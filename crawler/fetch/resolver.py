@@ -6,18 +6,23 @@ It keeps the answers, and counts the look-ups.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import IPv6Network
 from typing import NamedTuple
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.fetch.look_ups import CACHED, FOUND, LookUps
-from crawler.fetch.name_servers import LookUpFailed, NameServers
+from crawler.fetch.name_servers import HostAddresses, LookUpFailed, NameServers
+from crawler.fetch.open_files import LOOK_AGAIN_S
 from crawler.fetch.own_network import NAT64_NAME, nat64_prefixes
 from crawler.reasons import ErrorKind
+from crawler.shortages import refused_file
 from crawler.url import address_for, literal_address
+
+_LOG = logging.getLogger("crawler.fetch")
 
 #: Addresses are used for as long as their TTL says, within these bounds in seconds.
 LEAST_TTL_S = 60.0
@@ -25,8 +30,9 @@ MOST_TTL_S = 3600.0
 #: Names without an address are asked again after this many seconds. :mod:`crawler.fetch.name_servers` answers by itself
 #: as long as the SOA record of the zone permits.
 FAILURE_S = 30.0
-#: The number of names that are kept. Each takes about 0.4 kB.
-CACHE_NAMES = 20_000
+#: The number of names that are kept. Each takes about 0.33 kB. A crawl that works on more of them within the TTL of
+#: their addresses looks a name up again.
+CACHE_NAMES = 50_000
 _NAT64_LOOKUP_S = 3.0
 _NAT64_EVERY_S = 300.0
 
@@ -52,14 +58,20 @@ class Resolver(AbstractResolver):
     The order of a name's addresses stays the same meanwhile, so the first of them is the one that requests go to
     (:meth:`cached`), as long as connections to it succeed. :attr:`nat64` has the prefixes of the network's NAT64, as
     far as they are known. A look-up that takes longer than ``timeout_s`` has failed. :attr:`counts` has their numbers.
+    If the system permits no file for a look-up, ``make_room`` is called to close one: the name has not failed.
     """
 
     def __init__(
-        self, overrides: Sequence[tuple[str, str]], timeout_s: float = 120.0, system: NameServers | None = None
+        self,
+        overrides: Sequence[tuple[str, str]],
+        timeout_s: float = 120.0,
+        system: NameServers | None = None,
+        make_room: Callable[[], object] = lambda: None,
     ) -> None:
         self._overrides = tuple(overrides)
         self._timeout_s = timeout_s
         self._system = system or NameServers()
+        self._make_room = make_room
         self._found: dict[str, _Found] = {}  # by host
         self._looking: dict[str, asyncio.Task[_Found]] = {}
         self.counts = LookUps()
@@ -136,8 +148,7 @@ class Resolver(AbstractResolver):
         now = asyncio.get_running_loop().time
         began_at = now()
         try:
-            async with asyncio.timeout(self._timeout_s):
-                answer = await self._system.addresses(host)
+            answer = await self._answer(host)
             found = _Found(now() + min(max(answer.ttl_s, LEAST_TTL_S), MOST_TTL_S), answer.texts)
         except TimeoutError:
             silent = f"no name server answered for {host} within {self._timeout_s:g} s"
@@ -152,6 +163,27 @@ class Resolver(AbstractResolver):
         if len(self._found) > CACHE_NAMES:
             del self._found[next(iter(self._found))]
         return found
+
+    async def _answer(self, host: str) -> HostAddresses:
+        """The answer of the system. A look-up that had no file for its socket is made again until it has one.
+
+        Raises :class:`LookUpFailed` and :class:`TimeoutError`.
+        """
+        is_waiting = False
+        while True:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    return await self._system.addresses(host)
+            except (LookUpFailed, TimeoutError) as failed:
+                is_answer = isinstance(failed, LookUpFailed) and failed.kind in (ErrorKind.DNS, ErrorKind.DNS_NO_NAME)
+                refused = None if is_answer else refused_file()
+                if refused is None:
+                    raise
+            if not is_waiting:
+                _LOG.warning("waits: the system permits no look-up of a name (%s)", refused.strerror)
+            is_waiting = True
+            self._make_room()
+            await asyncio.sleep(LOOK_AGAIN_S)
 
     async def learn_nat64(self) -> None:
         """Look :attr:`nat64` up, at most every five minutes. If the look-up fails, there are no prefixes.

@@ -200,6 +200,14 @@ def one_of(kind: type[StrEnum]) -> ValueKind:
     return ValueKind("one of " + ", ".join(f'"{choice}"' for choice in choices), Form.CHOICE, read, choices=choices)
 
 
+class WrongPart(ValueError):
+    """A part of a value is wrong. ``part`` is its dotted key in TOML, by which a message finds the line."""
+
+    def __init__(self, part: str, reason: str) -> None:
+        super().__init__(reason)
+        self.part = part
+
+
 SECONDS = ValueKind(_A_DURATION, Form.DURATION, read_seconds, _written_seconds, "TIME")
 MORE_THAN_0_SECONDS = ValueKind(
     "a duration of more than 0 seconds", Form.DURATION, _more_than_0_seconds, _written_seconds, "TIME"
@@ -223,12 +231,10 @@ DEPTH = ValueKind(
     "N",
 )
 FACTOR = ValueKind(
-    "a number from 0 to 1000", Form.NUMBER, _factor, lambda value: int(value) if value % 1 == 0 else value, "X"
+    "a number from 0 to 1000", Form.NUMBER, _factor, lambda value: int(value) if value % 1 == 0 else value
 )
 #: ``None`` is "auto": the crawler chooses.
-SIZE_OR_AUTO = ValueKind(
-    f'"{_AUTO}", or a size such as "500 MB"; 0 is none', Form.TEXT, _size, _written_size, metavar="SIZE"
-)
+SIZE_OR_AUTO = ValueKind(f'"{_AUTO}", or a size such as "500 MB"; 0 is none', Form.TEXT, _size, _written_size)
 SIZE_OR_NO_LIMIT = ValueKind(
     'a size such as "50 GB"; 0 is no limit',
     Form.TEXT,
@@ -246,4 +252,4 @@ DURATIONS = ValueKind(
 FLAG = ValueKind("true or false", Form.FLAG, _flag)
 TEXT = ValueKind("a text", Form.TEXT, read_text, metavar="TEXT")
 REGEXES = ValueKind("a list of regular expressions", Form.LIST, _regexes, metavar="REGEX")
-NETWORKS = ValueKind("a list of IP addresses and networks", Form.LIST, _networks, metavar="ADDRESS")
+NETWORKS = ValueKind("a list of IP addresses and networks", Form.LIST, _networks)

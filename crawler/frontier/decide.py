@@ -6,10 +6,10 @@ Every URL is in exactly one state. ARCHITECTURE.md, "The states of a URL", has t
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from crawler.frontier.domain_addresses import ROUNDS, addresses_around, is_silent
 from crawler.frontier.offers import Offer
@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 _INDEX_DEPTH = 3  # the levels of sitemap indexes that are followed; deeper ones are a trap
 
 
-@dataclass(frozen=True, slots=True)
-class Queued:
+class Queued(msgspec.Struct, frozen=True):
     """A URL that a worker has claimed. ``attempts`` counts its failed attempts, ``hops`` the redirects that led to it.
 
     ``due_at`` is the time of its next attempt in seconds since the epoch. A worker may claim it shortly before.
@@ -78,16 +77,14 @@ class Queued:
         return self.seed or self.kind is not Kind.PAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Fetch:
+class Fetch(msgspec.Struct, frozen=True):
     """The decision to fetch a URL: no rule forbids it. ``preferences`` are those of robots.txt about its use."""
 
     verdict: Verdict | None
     preferences: tuple[Preference, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedPage:
+class FetchedPage(msgspec.Struct, frozen=True):
     """A page row: the facts of a fetched page. ``body`` is ``None`` if the page forbids to keep it."""
 
     status: int
@@ -101,8 +98,7 @@ class FetchedPage:
     answer: AnswerFacts = NO_ANSWER
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """The result of one visit of a URL. The store commits it as a whole, or not at all.
 
     Only the offers to other politeness groups may be applied shortly after that commit.
@@ -150,7 +146,7 @@ def without_answer(queued: Queued, copy: RobotsCopy, scope: Scope) -> Outcome | 
         return None
     is_last = offer is offers[0]
     if is_last and (copy.action is not RobotsAction.DEFER or copy.failures >= ROUNDS):
-        offer = msgspec.structs.replace(offer, by_domain=False)
+        offer = replace(offer, by_domain=False)
     evidence = f"{copy.note or copy.status}; {offer.url} is tried {'again' if is_last else 'instead'}"
     reason = Reason(ReasonCode.OTHER_ADDRESS, evidence)
     return Outcome(queued, State.EXCLUDED, reason, offers=(offer,), target=offer.url)

@@ -85,4 +85,4 @@ def _hours(value: object) -> tuple[str, ...]:
     return hours
 
 
-HOURS = ValueKind("a list of hours with time zones", Form.LIST, _hours, metavar="[HOST=]HH-HH ZONE")
+HOURS = ValueKind("a list of hours with time zones", Form.LIST, _hours)

@@ -55,6 +55,10 @@ class Standing:
     blocked: Mapping[str, float] = field(default_factory=dict)  # name -> the time of the order
     because: Mapping[str, str] = field(default_factory=dict)  # name -> why it is blocked, if the operator said so
 
+    def names_of(self, url: str) -> list[str]:
+        """The names under which the site of a canonical URL is blocked."""
+        return [name for name in _names_of(url) if name in self.blocked]
+
     def why_blocked(self, url: str) -> str:
         """Why the site of a canonical URL is blocked; empty if it is not, or if the operator has not said why."""
         return "; ".join(self.because[name] for name in _names_of(url) if name in self.because)

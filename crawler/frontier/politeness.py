@@ -117,6 +117,14 @@ class PolitenessSettings:
         delay_s = self.delay_s if rule.delay_s is None else rule.delay_s
         return replace(self, delay_s=delay_s, hours=(rule.hours,) if rule.hours else self.hours)
 
+    def of_group(self, name: str) -> PolitenessSettings:
+        """The settings of a politeness group of which the host is not known: the longest pause of its hosts holds."""
+        settings = self.of(name)
+        if self.group is GroupBy.HOST:
+            return settings
+        delays = [rule.delay_s for rule in self.sites if rule.delay_s and rule.name.endswith(f".{name}")]
+        return replace(settings, delay_s=max([settings.delay_s, *delays]))
+
 
 #: The statuses, and the failures below HTTP, of a server in trouble: they lengthen the back-off.
 _BUSY = frozenset({429, 503})

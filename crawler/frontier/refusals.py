@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from crawler.model import FetchResult, Kind, State
 from crawler.reasons import Reason, ReasonCode
 from crawler.url import split
@@ -36,14 +38,14 @@ class Refusals:
     walls: int = 0
     refused: int = 0
     front_refused: bool = False
-    rests: int = 0  # since the site last answered otherwise
+    rest_count: int = 0  # since the site last answered otherwise
     probe: int | None = None  # the number of the URL that is requested after the rest
     closed: bool = False
 
     @property
     def is_probed(self) -> bool:
         """Whether only one URL of the site may be requested."""
-        return self.rests > 0 and not self.closed
+        return self.rest_count > 0 and not self.closed
 
 
 NO_REFUSALS = Refusals()
@@ -59,6 +61,11 @@ class RefusalNews(NamedTuple):
     refusals: Refusals
     rests_until: float = 0.0
     queues_again: frozenset[ReasonCode] = frozenset()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the site has answered otherwise. Other news only add to the refusals that are known."""
+        return self.refusals == NO_REFUSALS
 
 
 def after_answer(
@@ -85,10 +92,10 @@ def after_answer(
     is_enough = before.is_probed or now.walls >= WALLS or (now.refused >= REFUSED and now.front_refused)
     if not is_enough or (is_refused and has_pages and not before.is_probed):
         return outcome, None if has_pages and is_refused else RefusalNews(queued.site_id, now)
-    if before.rests >= len(rests_s):
+    if before.rest_count >= len(rests_s):
         return outcome, RefusalNews(queued.site_id, replace(now, closed=True, probe=None))
-    until = result.finished_at + rests_s[before.rests]
-    now = replace(now, rests=before.rests + 1, probe=queued.id)
+    until = result.finished_at + rests_s[before.rest_count]
+    now = replace(now, rest_count=before.rest_count + 1, probe=queued.id)
     return _again(outcome, until), RefusalNews(queued.site_id, now, until)
 
 
@@ -98,7 +105,7 @@ def without_request(queued: Queued, refusals: Refusals) -> Outcome | None:
         return None
     from crawler.frontier.decide import Outcome  # the rows of the store need the rest of this module only
 
-    evidence = f"it answered by walls or refusals, also after {refusals.rests} rests"
+    evidence = f"it answered by walls or refusals, also after {refusals.rest_count} rests"
     return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.REFUSED_AT_THE_EDGE, evidence))
 
 
@@ -112,4 +119,4 @@ def _again(outcome: Outcome, until: float) -> Outcome:
     if outcome.revisit is not None:
         return outcome
     reason = Reason(ReasonCode.RETRY, f"{outcome.reason.sentence}; asked again when its site has rested")
-    return replace(outcome, state=State.QUEUED, reason=reason, retry_at=until)
+    return msgspec.structs.replace(outcome, state=State.QUEUED, reason=reason, retry_at=until)

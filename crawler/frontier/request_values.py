@@ -81,8 +81,8 @@ def _proxy(value: object) -> str:
     return url
 
 
-PROXY = ValueKind("the URL of an HTTP proxy", Form.TEXT, _proxy, metavar="http://HOST:PORT")
-TYPES = ValueKind("a list of content types", Form.LIST, _types, metavar="TYPE")
+PROXY = ValueKind("the URL of an HTTP proxy", Form.TEXT, _proxy)
+TYPES = ValueKind("a list of content types", Form.LIST, _types)
 RESOLVE = ValueKind(
     "a list of PATTERN=ADDRESS",
     Form.LIST,
@@ -91,5 +91,5 @@ RESOLVE = ValueKind(
     "PATTERN=ADDRESS",
 )
 VERIFY = ValueKind(
-    "a list of HOST=off", Form.LIST, _verify, lambda patterns: [f"{pattern}=off" for pattern in patterns], "HOST=off"
+    "a list of HOST=off", Form.LIST, _verify, lambda patterns: [f"{pattern}=off" for pattern in patterns]
 )

@@ -33,6 +33,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+import msgspec
+
 from crawler.fields.declaration import setting
 from crawler.fields.kinds import COUNT_OR_NO_LIMIT, FLAG, MORE_THAN_0_SECONDS
 from crawler.model import State
@@ -217,8 +219,7 @@ class Seen:
         return (self.etag, self.last_modified) if self.until == math.inf else (None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class RevisitRecord:
+class RevisitRecord(msgspec.Struct, frozen=True):
     """The results of a revisit that the store keeps for the next one, beside the page.
 
     ``checked_at`` is ``None`` if the revisit gave no information.

@@ -18,8 +18,9 @@ in its mark-up only gets a new version, but is not visited more often.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from hashlib import sha256
+
+from msgspec.structs import replace
 
 from crawler.frontier.decide import Outcome, is_temporary
 from crawler.frontier.offers import Offer

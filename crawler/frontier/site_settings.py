@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from crawler.fields.kinds import SECONDS, Form, ValueKind, read_text, whole
+from crawler.fields.kinds import SECONDS, Form, ValueKind, WrongPart, read_text, whole
 from crawler.frontier.hours import window
 
 _NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
@@ -54,21 +54,31 @@ def _sites(value: object) -> tuple[SiteRule, ...]:
 def _read(sites: Mapping[object, object]) -> Iterator[SiteRule]:
     for name, stated in sites.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise ValueError(f'{name!r} is no host or domain; write its name in quotes: [site."shop.example"]')
+            reason = f'{name!r} is no host or domain; write its name in quotes: [site."shop.example"]'
+            raise WrongPart(f"site.{name}", reason)
         if not isinstance(stated, Mapping) or not stated:
-            raise ValueError(f'[site."{name}"] needs one of {", ".join(_WORDS)}')
+            raise WrongPart(f'site."{name}"', f'[site."{name}"] needs one of {", ".join(_WORDS)}')
         if unknown := set(stated).difference(_WORDS):
             wrong = min(map(str, unknown))
-            raise ValueError(f'[site."{name}"]: unknown key {wrong!r}; the keys are {", ".join(_WORDS)}')
-        try:
-            delay_s = SECONDS.read(stated["delay"]) if "delay" in stated else None
-            hours = read_text(stated.get("hours", ""))
-            if hours and (window(hours).pattern != "*" or "=" in hours):
-                raise ValueError("hours are for this site already: write HH-HH ZONE")
-            depth = whole(0).read(stated["depth"]) if "depth" in stated else None
-        except ValueError as error:
-            raise ValueError(f'[site."{name}"]: {error}') from None
-        yield SiteRule(name, delay_s, hours, depth)
+            reason = f'[site."{name}"]: unknown key {wrong!r}; the keys are {", ".join(_WORDS)}'
+            raise WrongPart(f'site."{name}".{wrong}', reason)
+        read: dict[str, Any] = {}
+        for word, value in stated.items():
+            try:
+                read[word] = _READ[word](value)
+            except ValueError as error:
+                raise WrongPart(f'site."{name}".{word}', f'[site."{name}"]: {error}') from None
+        yield SiteRule(name, read.get("delay"), read.get("hours", ""), read.get("depth"))
+
+
+def _hours(value: object) -> str:
+    hours = read_text(value)
+    if hours and (window(hours).pattern != "*" or "=" in hours):
+        raise ValueError("hours are for this site already: write HH-HH ZONE")
+    return hours
+
+
+_READ: Mapping[str, Callable[[object], Any]] = {"delay": SECONDS.read, "hours": _hours, "depth": whole(0).read}
 
 
 SITES = ValueKind(

@@ -1,7 +1,7 @@
 """How long a crawl will take: a range, from the URLs that are queued and from how many new ones each page brings.
 
-Times are in seconds. The range holds for a crawl that goes on as it does now: servers answer as they answered so far,
-and pages bring as many new URLs as pages of their depth have brought.
+Times are in seconds. The range is for a crawl that goes on as it does now: servers answer as they answered so far,
+pages bring as many new URLs as pages of their depth have brought, and as many URLs end without a request.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class TimeLeft(NamedTuple):
             case End.BOUNDED:
                 return ""
             case End.TOO_EARLY:
-                return "too early for an upper bound"
+                return "too early for an upper end"
             case End.NO_END_IN_SIGHT:
                 return f"no end in sight: each page still brings at least one new ({self.new_per_page:.1f})"
 

@@ -77,10 +77,10 @@ class TrapSettings:
         FLAG,
         "Leave out URLs that look like traps.",
         "Traps are: a URL of more than 2,048 characters; a path of more than 20 segments, or with the same "
-        "segments three times in a row; a query of more than 1,024 characters or 30 parameters, with more than 12 "
-        "of one name, or with the same parameter three times; a session id; a calendar before 1990 or more than 3 "
-        "years ahead. Turn this off for sites whose real pages look like traps. `crawler why URL` names the rule "
-        "that left a URL out.",
+        "segments three times in a row; a session id; a calendar before 1990 or more than 3 years ahead. So is a "
+        "query of more than 1,024 characters or 30 parameters, with more than 12 of one name, or with the same "
+        "parameter three times. Turn this off for sites whose real pages look like traps. `crawler why URL` names the "
+        "rule that left a URL out.",
     )
 
 

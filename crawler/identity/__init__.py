@@ -3,13 +3,11 @@
 Needs the extra ``identity``.
 """
 
-from importlib import import_module
-from types import ModuleType
+from typing import Any
 
-from crawler.errors import requiring
+from crawler.errors import require
 
 
-def load(name: str) -> ModuleType:
+def load(name: str) -> Any:
     """A module of this package, by name. Raises :class:`UsageError` if the extra that it needs is not installed."""
-    with requiring("identity", "the identity of a crawler", "cryptography", "jinja2"):
-        return import_module(f"crawler.identity.{name}")
+    return require("identity", "the identity of a crawler", f"crawler.identity.{name}")

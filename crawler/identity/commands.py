@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
 from crawler.cli.console import console
+from crawler.cli.layout import table
+from crawler.cli.on_store import show as show_result
 from crawler.cli.options import configured, setting_options
-from crawler.cli.output import print_json, tell
+from crawler.cli.output import tell
 from crawler.cli.shared import cli, json_option
 from crawler.clock import SystemClock, iso
 from crawler.identity import load
@@ -63,22 +64,19 @@ def rotate(file: Path, compromised: bool) -> int:
 @identity.command()
 @_file
 @json_option
-def show(file: Path, as_json: bool) -> int:
+def show(file: Path, as_json: bool) -> None:
     """Show the public keys in FILE, with the times from which they sign and until which they are published."""
     module = load("keys")
     keys = module.read(file)
     now = SystemClock().now()
-    if as_json:
-        print_json({"keys": [key.public_jwk() for key in module.published(keys, now)]})
-    else:
-        _show(keys, now)
-    return 0
+    published = module.published(keys, now)
+    show_result(as_json, lambda: {"keys": [key.public_jwk() for key in published]}, lambda: _show(keys, now))
 
 
 @identity.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
 @click.option("--config", metavar="FILE", type=click.Path(path_type=Path), help="A TOML file of settings.")
-@setting_options("identity.agent", "identity.contact")
+@setting_options("identity.agent", "identity.contact", hidden=True)
 def page(folder: Path, config: Path | None, **options: Any) -> int:
     """Write the page about the crawler, its address ranges and its key directory into DIR, to be served.
 
@@ -97,11 +95,14 @@ def page(folder: Path, config: Path | None, **options: Any) -> int:
 
 def _show(keys: Sequence[SigningKey], now: float) -> None:
     module = load("keys")
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for name in ("key", "state", "signs from", "published until"):
-        table.add_column(name)
     current = module.signing(keys, now)
-    for key in module.published(keys, now):
-        state = "signs" if key is current else "signs later" if key.not_before > now else "no longer signs"
-        table.add_row(key.keyid, state, iso(key.not_before), "" if key.expires_at is None else iso(key.expires_at))
-    console.print(table)
+    rows = [
+        (
+            key.keyid,
+            "signs" if key is current else "signs later" if key.not_before > now else "no longer signs",
+            iso(key.not_before),
+            "" if key.expires_at is None else iso(key.expires_at),
+        )
+        for key in module.published(keys, now)
+    ]
+    console.print(table(dict.fromkeys(("key", "state", "signs from", "published until"), "left"), rows))

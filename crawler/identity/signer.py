@@ -19,7 +19,7 @@ _LABEL = "sig1"
 _TAG = "web-bot-auth"
 _NONCE_BYTES = 32
 #: How often the key file is looked at, in seconds: a rotation reaches a running crawl within this time.
-_LOOK_EVERY_S = 60
+_CHECK_EVERY_S = 60
 
 
 class KeyFile:
@@ -30,12 +30,12 @@ class KeyFile:
         self._path = path
         self._keys = read(path)
         self._changed_at = path.stat().st_mtime_ns
-        self._looked_at = 0.0
+        self._checked_at = 0.0
 
     def at(self, now: float) -> Sequence[SigningKey]:
         """The keys. If the file has become unreadable, the ones before: signatures by them are still valid."""
-        if abs(now - self._looked_at) >= _LOOK_EVERY_S:
-            self._looked_at = now
+        if abs(now - self._checked_at) >= _CHECK_EVERY_S:
+            self._checked_at = now
             try:
                 changed_at = self._path.stat().st_mtime_ns
                 if changed_at != self._changed_at:

@@ -21,7 +21,7 @@ _MOST_OCTETS = 1 << 20  # of robots.txt, which take less than a second
 _SHOWN = 5
 
 
-async def told_of_first_matches(store: Store, settings: Settings) -> list[str]:
+async def describe_first_matches(store: Store, settings: Settings) -> list[str]:
     """One sentence for each of the first such URLs, with its remedy, and one for the rest.
 
     Only ``strict`` has such URLs. At most a thousand refused URLs are judged, by a megabyte of robots.txt in all,

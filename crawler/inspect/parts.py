@@ -39,9 +39,9 @@ class PartStatus(NamedTuple):
             "others": others,
         }
 
-    def told(self) -> list[Fact]:
+    def rows(self) -> list[Fact]:
         """As labelled lines."""
-        rows: list[Fact] = [("Part", told_merge(self.parts))]
+        rows: list[Fact] = [("Part", describe_merge(self.parts))]
         for other in self.others:
             counts = f"{many(other.waiting, 'offer')} to it not received yet"
             if other.part in self.unbegun:
@@ -65,25 +65,25 @@ async def part_status(store: Store) -> PartStatus | None:
     return PartStatus(store.parts, tuple(await store.part_traffic()), is_waiting, unbegun)
 
 
-async def told_unfinished(stores: Mapping[int, Store], parts: Parts) -> str:
+async def describe_unfinished(stores: Mapping[int, Store], parts: Parts) -> str:
     """Which parts of a crawl are not over, and why; "" if all are. ``stores`` are those of the parts that exist."""
     states = {number: await store.part_state() for number, store in stores.items()}
-    told = []
+    unfinished = []
     for number, db in enumerate(parts.dbs):
         if number not in states or not states[number].has_begun:
-            told.append(f"{shown(db)} has not begun")
+            unfinished.append(f"{shown(db)} has not begun")
             continue
         queued = (await stores[number].counts()).states[State.QUEUED]
         if not states[number].has_ended and stores[number].is_held():
-            told.append(f"{shown(db)} is at work")
+            unfinished.append(f"{shown(db)} is at work")
         elif queued:
-            told.append(f"{shown(db)} has {many(queued, 'queued URL')}")
+            unfinished.append(f"{shown(db)} has {many(queued, 'queued URL')}")
         elif any(number in state.offers_to for state in states.values()):
-            told.append(f"{shown(db)} has offers of other parts to receive")
-    return ", ".join(told)
+            unfinished.append(f"{shown(db)} has offers of other parts to receive")
+    return ", ".join(unfinished)
 
 
-def told_merge(parts: Parts) -> str:
+def describe_merge(parts: Parts) -> str:
     """Which part a store has, and the command that makes one store of all."""
     merge = f"crawler store merge {quote(shown(parts.dbs[parts.own]))} whole.db"
     return f"{parts.own + 1} of {len(parts.dbs)} of the crawl; `{merge}` makes one store of all"

@@ -2,20 +2,22 @@
 
 -- name: largest_sites
 -- The sites that were asked for their robots.txt or have URLs queued, those with the most queued URLs first. at_limit: a
--- limit keeps all queued URLs of the site from being claimed.
-SELECT v.*, (v.queued > 0 AND g.ready_at IS NULL) AS at_limit
-FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group
+-- limit keeps all queued URLs of the site from being claimed. pages_per_site is that of the last run.
+SELECT v.*, v.queued > 0 AND (g.ready_at IS NULL OR (v.fetched >= :pages_per_site AND NOT EXISTS (SELECT 1 FROM frontier_by_id f
+  WHERE f.site_id = i.site_id AND f.is_revisit = 1))) AS at_limit
+FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group JOIN sites_by_id i ON i.site = v.site
 WHERE v.robots_status IS NOT NULL OR v.queued > 0
 ORDER BY v.queued DESC, v.fetched DESC, v.site LIMIT :limit
 
 -- name: refusing_sites
 -- The sites that answer by walls or refusals: those that are closed, then those that rest.
-SELECT site, rests, closed_at, next_at, robots_status, robots_action FROM sites WHERE rests > 0 OR robots_status = 'wall'
-ORDER BY CASE WHEN closed_at IS NULL AND robots_action <> 'given_up' THEN 1 ELSE 0 END, site LIMIT :limit
+SELECT site, rest_count, rests_until, closed_at, next_at, robots_status, robots_action FROM sites WHERE rest_count > 0 OR robots_status = 'wall'
+ORDER BY CASE WHEN closed_at IS NOT NULL OR robots_action = 'given_up' THEN 0 ELSE 1 END, site LIMIT :limit
 
 -- name: site
-SELECT v.*, (v.queued > 0 AND g.ready_at IS NULL) AS at_limit
-FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group
+SELECT v.*, v.queued > 0 AND (g.ready_at IS NULL OR (v.fetched >= :pages_per_site AND NOT EXISTS (SELECT 1 FROM frontier_by_id f
+  WHERE f.site_id = i.site_id AND f.is_revisit = 1))) AS at_limit
+FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group JOIN sites_by_id i ON i.site = v.site
 WHERE v.site = :site
 
 -- name: count_asked_sites
@@ -123,15 +125,15 @@ WHERE started_at > coalesce((SELECT max(drawn_at) FROM sample_draws), 0) ORDER B
 -- The politeness groups with queued URLs that no limit holds back, those that need longest first. queued is the sum over
 -- the group's sites, at most :per_site pages each, those fetched included; revisits are not limited, and count in full.
 -- room is the number of pages that the limit still lets through on these sites, with URLs that are not known yet.
--- wait_until is that of the first site, failing_since and robots_status those of a site whose robots.txt is awaited.
+-- waits_until is that of the first site, failing_since and robots_status those of a site whose robots.txt is awaited.
 SELECT g.politeness_group AS name, g.next_at, g.pause_s, g.usual_s, max(s.crawl_delay_s) AS crawl_delay_s,
   sum(CASE WHEN f.queued - f.revisits <= :per_site - s.fetched THEN f.queued
     WHEN s.fetched < :per_site THEN :per_site - s.fetched + f.revisits ELSE f.revisits END) AS queued,
   sum(1.0 * (CASE WHEN s.fetched < :per_site THEN :per_site - s.fetched ELSE 0 END + f.revisits)) AS room,
   count(*) AS sites, max(f.last_due_at) AS last_due_at, min(f.first_due_at) AS first_due_at,
-  min(s.wait_until) AS wait_until,
-  min(CASE WHEN s.wait_until > :now AND s.rests = 0 THEN coalesce(r.failing_since, r.fetched_at) END) AS failing_since,
-  max(CASE WHEN s.wait_until > :now AND s.rests = 0 THEN r.status END) AS robots_status
+  min(CASE WHEN s.robots_until > s.rests_until THEN s.robots_until ELSE s.rests_until END) AS waits_until,
+  min(CASE WHEN s.robots_until > :now THEN coalesce(r.failing_since, r.fetched_at) END) AS failing_since,
+  max(CASE WHEN s.robots_until > :now THEN r.status END) AS robots_status
 FROM (SELECT site_id, count(*) AS queued, sum(is_revisit) AS revisits, max(due_at) AS last_due_at,
     min(due_at) AS first_due_at
   FROM frontier_by_id GROUP BY site_id) f

@@ -60,7 +60,7 @@ async def count_revisits(store: Store, now: float) -> dict[str, Any]:
     return row
 
 
-def told(counts: Mapping[str, Any], now: float, db: str) -> list[Fact]:
+def revisit_rows(counts: Mapping[str, Any], now: float, db: str) -> list[Fact]:
     """The result of :func:`count_revisits` of the store ``db`` as labelled lines; empty if no run had ``--revisit``."""
     if not counts["known"]:
         return []

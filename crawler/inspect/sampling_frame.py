@@ -34,7 +34,7 @@ class OpenFrame(NamedTuple):
     sites: tuple[str, ...]
     site_count: int
 
-    def told(self, now: float) -> str:
+    def describe(self, now: float) -> str:
         """The sites that hold up the draw, and until when, in a sentence."""
         latest = f"and is drawn {brief_time(self.closes_at, now)} at the latest if none of them answers"
         if not self.sites:

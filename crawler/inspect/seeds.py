@@ -14,12 +14,13 @@ from crawler.cli.console import PrintableConsole
 from crawler.clock import brief_time, iso
 from crawler.errors import Setting
 from crawler.formatting import counted, many
+from crawler.frontier.operator import standing
 from crawler.inspect.unknown_hosts import known_hosts, nearest
 from crawler.reasons import ReasonCode
 from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
-from crawler.url import host_of
+from crawler.url import host_of, split
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -29,7 +30,7 @@ _MOST_AT_THE_END = 50_000  # seeds, which the store counts within a second
 _NAMED = 20  # in the summary of a run
 _SPELLED = 20  # hosts that are compared with all others, some 50 ms each
 _LISTED = 10  # of each outcome, without --all
-_TOLD = 5  # at the end of a run
+_MOST_SHOWN = 5  # at the end of a run
 
 
 class Outcome(StrEnum):
@@ -49,10 +50,10 @@ class Outcome(StrEnum):
         """The code in words."""
         return self.value.replace("_", " ")
 
-    NO_SUCH_HOST = "no_such_host", "the host has no address: correct the name, or try it again"
+    NO_SUCH_HOST = "no_such_host", "the host has no address: correct the name (`crawler run URL`), or try it again"
     LEFT_SCOPE = "left_scope", "redirected out of the scope: add the address that it leads to"
     NOT_FOUND = "not_found", "there is no page: give the address of another page"
-    SILENT = "silent", "no answer: try it again when the server answers"
+    SILENT = "silent", "no answer: correct the port (`crawler run URL`), or try it again when the server answers"
     CERTIFICATE = "certificate", "no secure connection: trust its certificate authority, or try it again"
     BAD_ANSWER = "bad_answer", "the server refused it or sent no usable answer"
     REDIRECTS = "redirects", "its redirects or main sites lead to no page"
@@ -83,6 +84,14 @@ class Seed(NamedTuple):
     failing_since: float | None
     next_at: float | None
     leads_to_domain: str | None  # the registered domain of leads_to, if it is not that of the seed
+    robots_problem: str | None = None  # what came in place of the robots.txt that it waits for
+    robots_attempts: int | None = None
+    blocked_as: str | None = None  # the name under which the operator has blocked its site
+
+    @property
+    def site(self) -> str:
+        """The site of the URL at the end."""
+        return split(self.leads_to or self.url).site
 
     @property
     def host(self) -> str:
@@ -94,12 +103,16 @@ class Seed(NamedTuple):
         make = _REMEDIES.get(self.outcome)
         return None if make is None else f"crawler {make(self)}{db_argument(db)}"
 
-    def told(self, now: float) -> str:
+    def describe(self, now: float) -> str:
         """What became of it, as a sentence."""
         leads = "" if self.leads_to is None else f"leads to {self.leads_to}: "
         if self.outcome is Outcome.LEFT_SCOPE and self.leads_to_domain is not None:
             leads = f"leads to {self.leads_to}, of another registered domain ({self.leads_to_domain}): "
         said = self.reason_code.message(self.reason, terminal_name) or self.reason_code.meaning
+        if self.robots_problem is not None and self.robots_attempts and self.failing_since is not None:
+            since = f"{many(self.robots_attempts, 'attempt')} since {iso(self.failing_since)}"
+            again = "now" if self.next_at is None or self.next_at <= now else f"at {brief_time(self.next_at, now)}"
+            return f"{leads}robots.txt: {self.robots_problem} ({since}, next {again})"
         since = "" if self.failing_since is None else f", no answer since {iso(self.failing_since)}"
         until = f", until {brief_time(self.next_at, now)}" if self.next_at is not None and self.next_at > now else ""
         return f"{leads}{said}{since}{until}"
@@ -110,7 +123,8 @@ class Seed(NamedTuple):
 
 
 def _again(seed: Seed) -> str:
-    return f"run --refresh {quote(seed.url)}"
+    """Another request for a seed that was given up. One that is still tried is left out: it may be spelled wrong."""
+    return f"run --refresh {quote(seed.url)}" if seed.robots_problem is None else f"control block {quote(seed.site)}"
 
 
 def _explained(seed: Seed) -> str:
@@ -140,7 +154,7 @@ _REMEDIES: Mapping[Outcome, Callable[[Seed], str]] = {
     Outcome.OUT_OF_SCOPE: _explained,
     Outcome.WALLED: _explained,
     Outcome.CLOSED: _explained,
-    Outcome.BLOCKED: lambda seed: f"control unblock {quote(seed.host)}",
+    Outcome.BLOCKED: lambda seed: f"control unblock {quote(seed.blocked_as or seed.site)}",
     Outcome.FORGOTTEN: lambda seed: f"store forget {quote(seed.leads_to or seed.url)} --undo",
     Outcome.HELD_BACK: _explained,
     Outcome.WAITS: _explained,
@@ -166,9 +180,9 @@ class Ledger(NamedTuple):
         """The seeds that need a person."""
         return [seed for seed in self.seeds if seed.outcome.needs_person]
 
-    def told(self, seed: Seed) -> str:
+    def describe(self, seed: Seed) -> str:
         """What became of ``seed``, with the host that was perhaps meant."""
-        said = seed.told(self.at)
+        said = seed.describe(self.at)
         near = self.spelled.get(seed.host)
         return said if near is None else f"{said}; the crawl knows {near}"
 
@@ -186,16 +200,18 @@ class Ledger(NamedTuple):
         }
 
     def _line(self, seed: Seed) -> dict[str, Any]:
-        return seed.as_json(self.db) | {"told": self.told(seed)}
+        return seed.as_json(self.db) | {"text": self.describe(seed)}
 
-    def told_at_end(self, *, has_causes: bool) -> list[str]:
+    def lines_at_end(self, *, has_causes: bool) -> list[str]:
         """Sentences for the end of a run about the first seeds that need a person.
 
         ``has_causes`` says that the causes of a run without a page were told: then only hosts that do not exist are
         left to tell of.
         """
         open_seeds = [seed for seed in self.open if not has_causes or seed.outcome is Outcome.NO_SUCH_HOST]
-        said = [f"seed {seed.url}: {self.told(seed)}; `{seed.remedy(self.db)}`" for seed in open_seeds[:_TOLD]]
+        said = [
+            f"seed {seed.url}: {self.describe(seed)}; `{seed.remedy(self.db)}`" for seed in open_seeds[:_MOST_SHOWN]
+        ]
         if len(self.open) > max(len(said), 1):
             listed = f"`crawler seeds{db_argument(self.db)}` lists them with what mends each"
             said.append(f"{many(len(self.open), 'seed')} {need_a_person(len(self.open))}: {listed}")
@@ -207,7 +223,7 @@ def need_a_person(count: int) -> str:
     return "needs a person" if count == 1 else "need a person"
 
 
-def told_in_short(outcomes: Mapping[str, int]) -> str:
+def describe_outcomes(outcomes: Mapping[str, int]) -> str:
     """The counts of the outcomes in one line."""
     return counted((Outcome(code).label, n) for code, n in outcomes.items())
 
@@ -216,6 +232,11 @@ async def read_ledger(store: Store, db: str, now: float) -> Ledger:
     """The ledger of a store that ``--db`` calls ``db``: one statement for all seeds."""
     order = {outcome: place for place, outcome in enumerate(Outcome)}
     seeds = sorted(map(_seed, await store.query(_SQL["ledger"])), key=lambda seed: order[seed.outcome])
+    if any(seed.outcome is Outcome.BLOCKED for seed in seeds):
+        stands = standing(await store.control.orders())
+        seeds = [
+            seed._replace(blocked_as=next(iter(stands.names_of(seed.leads_to or seed.url)), None)) for seed in seeds
+        ]
     unknown = [seed.host for seed in seeds if seed.outcome is Outcome.NO_SUCH_HOST][:_SPELLED]
     hosts = await known_hosts(store) if unknown else frozenset[str]()
     spelled = {host: near for host in unknown if (near := nearest(host, hosts)) is not None}
@@ -228,7 +249,7 @@ async def ledger_at_end(store: Store, db: str, now: float) -> Ledger | None:
     return None if found["seeds"] > _MOST_AT_THE_END else await read_ledger(store, db, now)
 
 
-async def told_of_patterns(store: Store, include: Sequence[str]) -> list[str]:
+async def describe_patterns(store: Store, include: Sequence[str]) -> list[str]:
     """A sentence if ``include``, the patterns of the user, leaves out every URL that links led to."""
     if not include:
         return []
@@ -254,6 +275,8 @@ def _seed(row: Mapping[str, Any]) -> Seed:
         failing_since=row["failing_since"],
         next_at=row["next_at"],
         leads_to_domain=row["leads_to_domain"] if elsewhere else None,
+        robots_problem=row["robots_problem"],
+        robots_attempts=row["robots_attempts"],
     )
 
 
@@ -281,6 +304,6 @@ def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> Non
 def _print_seeds(seeds: Iterable[Seed], ledger: Ledger, console: PrintableConsole) -> None:
     for seed in seeds:
         pages = f" ({many(seed.pages, 'page')} on its site)" if seed.pages else ""
-        console.print(Text(f"  {seed.url}  {ledger.told(seed)}{pages}", overflow="fold"))
+        console.print(Text(f"  {seed.url}  {ledger.describe(seed)}{pages}", overflow="fold"))
         if seed.outcome.needs_person and (remedy := seed.remedy(ledger.db)):
             console.print(Text(f"    {remedy}", style="cyan"), soft_wrap=True)  # a line that can be pasted

@@ -2,7 +2,8 @@
 
 -- name: ledger
 -- Every seed with what became of it.
-SELECT url, site, outcome, leads_to, state, reason_code, reason, pages, failing_since, next_at, registered_domain,
+SELECT url, site, outcome, leads_to, state, reason_code, reason, pages, failing_since, robots_problem,
+  robots_attempts, next_at, registered_domain,
   leads_to_domain
 FROM seeds ORDER BY outcome, url_id
 

@@ -9,22 +9,23 @@ from rich.table import Table
 from rich.text import Text
 
 from crawler.cli.console import PrintableConsole
-from crawler.cli.layout import STATE_STYLES, Fact, facts
+from crawler.cli.layout import STATE_STYLES, Align, Fact, facts, table
 from crawler.clock import brief_time, iso
 from crawler.engine.sandbox import Confinement, available
 from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
 from crawler.inspect.heartbeats import SILENT_S, last_seen, low_disk
+from crawler.inspect.page_limits import page_limit_reached, pages_per_site
 from crawler.inspect.parts import PartStatus, part_status
-from crawler.inspect.revisits import count_revisits, told
+from crawler.inspect.refusing import refusal_advice, refusal_sentence
+from crawler.inspect.revisits import count_revisits, revisit_rows
 from crawler.inspect.sampling_frame import OpenFrame, open_frame
 from crawler.inspect.time_left import as_json as time_left_json
-from crawler.inspect.time_left import read_time_left
-from crawler.inspect.time_left import told as time_left_told
-from crawler.inspect.unknown_hosts import told_wait
-from crawler.model import RobotsAction, State
-from crawler.reasons import EndCode, ErrorKind, ReasonCode
+from crawler.inspect.time_left import describe_time_left, read_time_left
+from crawler.inspect.unknown_hosts import describe_wait
+from crawler.model import State
+from crawler.reasons import EndCode, ReasonCode
 from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
 _SITES_SHOWN = 20
 _WORKERS_SHOWN = 50
 _NUMBERS_SHOWN = 5
-_LAG_TOLD_S = 1.0  # a pause of a second is as long: less changes nothing that a person sees
+#: Claims in vain are shown from this number and this part of the requests on: fewer cost less than a tenth of the time.
+_LEAST_VAIN_CLAIMS, _MOST_VAIN_PART = 1_000, 0.25
+_LAG_SHOWN_S = 1.0  # a pause of a second is as long: less changes nothing that a person sees
 
 _SQL = load_statements("crawler.inspect")
 
@@ -94,10 +97,14 @@ def are_several(workers: Sequence[Mapping[str, Any]]) -> bool:
     return len(workers) > 1 or any(worker["lease_until"] is not None for worker in workers)
 
 
-async def look(store: Store, now: float) -> Status:
+async def read_status(store: Store, now: float) -> Status:
     """Read the status of a store."""
     run = await store.last_run()
-    sites = await store.query(_SQL["largest_sites"], {"limit": _SITES_SHOWN})
+    settings = await stored_settings(store) or Settings()
+    per_site = pages_per_site(settings)
+    sites = await store.query(_SQL["largest_sites"], {"limit": _SITES_SHOWN, "pages_per_site": per_site})
+    if await page_limit_reached(store, settings):
+        sites = [row | {"at_limit": row["queued"] > 0} for row in sites]
     (asked,) = await store.query(_SQL["count_asked_sites"])
     return Status(
         at=now,
@@ -110,7 +117,7 @@ async def look(store: Store, now: float) -> Status:
         excluded_for=await reasons(store, State.EXCLUDED),
         failed_for=await reasons(store, State.FAILED),
         waiting=await store.waiting(now, 5),
-        robots=(await stored_settings(store) or Settings()).robots,
+        robots=settings.robots,
         workers=await workers(store),
         revisits=await count_revisits(store, now),
         standing=standing(await store.control.orders()),
@@ -176,16 +183,17 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
         ),
     ]
     if status.part is not None:
-        rows += status.part.told()
+        rows += status.part.rows()
     if status.time_left is not None:
-        rows.append(("Time", time_left_told(status.time_left)))
-    rows += told(status.revisits, status.at, db)
+        rows.append(("Time", describe_time_left(status.time_left)))
+    rows += revisit_rows(status.revisits, status.at, db)
     if status.last_run is not None:
         rows.append(("Last run", _last_run(status.last_run, status)))
-        if (status.last_run["worst_lag_s"] or 0.0) >= _LAG_TOLD_S:
+        if (status.last_run["worst_lag_s"] or 0.0) >= _LAG_SHOWN_S:
             rows.append(
                 ("Lag", f"the crawler was busy, and reacted up to {duration(status.last_run['worst_lag_s'])} late")
             )
+    rows += _vain_claims(status)
     if status.standing.paused_since is not None:
         rows.append(("Paused", f"since {brief_time(status.standing.paused_since, status.at)}; {resume_hint(db)}"))
     if (shortage := low_disk(status.last_run, status.beats, status.at)) is not None:
@@ -201,12 +209,12 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
     rows += [
         (
             "Waiting",
-            f"for {wait.group} {_until(wait, status)}, {told_wait(wait, status.robots, status.at)}",
+            f"for {wait.group} {_until(wait, status)}, {describe_wait(wait, status.robots, status.at)}",
         )
         for wait in status.waiting
     ]
     if status.frame is not None:
-        rows.append(("Sample", status.frame.told(status.at)))
+        rows.append(("Sample", status.frame.describe(status.at)))
     if missing := status.parsers.missing():
         rows.append(("Parsers", f"this machine reads pages without {' and '.join(missing)}"))
     if behind := behind_sentence(status.computed, db):
@@ -227,21 +235,19 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
 
 def _refusing(status: Status, db: str) -> list[Fact]:
     """The sites that answer by walls or refusals, and what an operator may do about them."""
-    rows: list[Fact] = []
-    for row in status.refusing:
-        what = "a wall in place of robots.txt" if row["robots_status"] == ErrorKind.WALL else "walls or refusals"
-        if row["closed_at"] is not None or row["robots_action"] == RobotsAction.GIVEN_UP:
-            fate = "closed: it is not asked any more"
-        else:
-            fate = f"it rests until {brief_time(row['next_at'], status.at)}, then one URL is asked for"
-        rows.append(("Refused", f"{row['site']} answers by {what}; {fate}"))
-    if rows:
-        advice = (
-            "write to its owner, sign requests and publish a page about the crawler (`crawler identity`); "
-            f"`crawler run --refresh SITE{db_argument(db)}` asks it again"
-        )
-        rows.append(("What to do", advice))
-    return rows
+    rows: list[Fact] = [("Refused", refusal_sentence(row, status.at)) for row in status.refusing]
+    return [*rows, ("What to do", refusal_advice(db))] if rows else []
+
+
+def _vain_claims(status: Status) -> list[Fact]:
+    """The claims that led to no request, if they are so many that they cost the crawl time."""
+    run_id = None if status.last_run is None else status.last_run["id"]
+    in_vain = sum(beat.vain_claims for beat in status.beats if beat.run_id == run_id)
+    requests = sum(worker["requests"] for worker in status.workers)
+    if in_vain < _LEAST_VAIN_CLAIMS or in_vain < _MOST_VAIN_PART * requests:
+        return []
+    part = f"{in_vain:,} brought no request, beside {many(requests, 'request')}"
+    return [("Claims", f"{part}: very many hosts share a domain or an address (`politeness.large_hosts`)")]
 
 
 def _until(wait: Waiting, status: Status) -> str:
@@ -277,22 +283,20 @@ def _end(run: Mapping[str, Any]) -> str:
 
 
 def _workers_table(status: Status) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("Worker", no_wrap=True)
-    for name in ("sites held", "pages", "pages/s", "requests"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("lease", no_wrap=True)
-    for row in status.workers:
-        seconds = max(row["seen_at"] - row["started_at"], 1.0)
-        table.add_row(
-            Text(f"{row['worker']} ({row['host']}, process {row['pid']})"),
+    numbers = ("sites held", "pages", "pages/s", "requests")
+    columns: dict[str, Align] = {"Worker": "left", **dict.fromkeys(numbers, "right"), "lease": "left"}
+    rows = (
+        (
+            f"{row['worker']} ({row['host']}, process {row['pid']})",
             f"{row['groups_held']:,}" if row["ended_at"] is None else "",
             f"{row['pages']:,}",
-            f"{row['pages'] / seconds:,.1f}",
+            f"{row['pages'] / max(row['seen_at'] - row['started_at'], 1.0):,.1f}",
             f"{row['requests']:,}",
-            Text(_lease(row, status.at)),
+            _lease(row, status.at),
         )
-    return table
+        for row in status.workers
+    )
+    return table(columns, rows)
 
 
 def _ends(workers: list[dict[str, Any]]) -> dict[str, list[int]]:
@@ -321,23 +325,23 @@ def _lease(row: Mapping[str, Any], now: float) -> str:
 
 
 def _sites_table(status: Status) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("Site", overflow="fold")
-    for name in ("queued", "pages"):
-        table.add_column(name, justify="right", no_wrap=True)
     nexts = [_next(row, status) for row in status.sites]
-    for name in ("robots", "pause", *(["next"] if any(nexts) else [])):  # sites need the room
-        table.add_column(name, no_wrap=True)
-    for row, then in zip(status.sites, nexts, strict=True):
-        table.add_row(
-            Text(row["site"]),
+    last: dict[str, Align] = {"next": "left"} if any(nexts) else {}  # sites need the room
+    columns: dict[str, Align] = {
+        "Site": "fold", "queued": "right", "pages": "right", "robots": "left", "pause": "left", **last
+    }  # fmt: skip
+    rows = [
+        (
+            row["site"],
             f"{row['queued']:,}",
             f"{row['fetched']:,}",
-            Text(row["robots_status"] or "not requested"),
+            row["robots_status"] or "not requested",
             duration(row["delay_s"]),
-            *([then] if any(nexts) else []),
+            *([then] if last else []),
         )
-    return table
+        for row, then in zip(status.sites, nexts, strict=True)
+    ]
+    return table(columns, rows)
 
 
 def _next(row: Mapping[str, Any], status: Status) -> str:

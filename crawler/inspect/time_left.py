@@ -73,7 +73,7 @@ def _backlog(row: dict[str, Any], settings: Settings, is_bounded: bool) -> Group
         queued=int(row["queued"]),  # a sum is a Decimal on PostgreSQL
         sites=row["sites"],
         room=float(row["room"]) if is_bounded else math.inf,
-        ready_at=max(row["next_at"], row["wait_until"], row["first_due_at"]),
+        ready_at=max(row["next_at"], row["waits_until"], row["first_due_at"]),
         last_due_at=row["last_due_at"],
         give_up_at=give_up_at,
         pause_s=row["pause_s"],
@@ -82,18 +82,21 @@ def _backlog(row: dict[str, Any], settings: Settings, is_bounded: bool) -> Group
     )
 
 
-def told(left: TimeLeft) -> str:
-    """The range in one sentence: ``12 min to 40 min to go``, and the group that needs longest."""
+def describe_time_left(left: TimeLeft) -> str:
+    """The range in one sentence: ``about 12 min to 40 min to go``, and the group that needs longest.
+
+    It is no bound: queued URLs may end without a request, and servers may answer slower.
+    """
     if left.most_s is not None:
-        span = f"{duration(left.least_s)} to {duration(left.most_s)} to go"
+        span = f"about {duration(left.least_s)} to {duration(left.most_s)} to go"
     else:
-        known = f"at least {duration(left.least_s)} to go, " if left.least_s >= 1 else ""
+        known = f"about {duration(left.least_s)} to go or more, " if left.least_s >= 1 else ""
         span = f"{known}{left.reason}"
     return f"{span}; {left.slowest} takes longest ({many(left.slowest_queued, 'URL')})"
 
 
 def as_json(left: TimeLeft | None) -> dict[str, Any] | None:
-    """The range as a JSON object; times in seconds. ``most_s`` is null without an upper bound, ``end`` says why."""
+    """The range as a JSON object; times in seconds. ``most_s`` is null without an upper end, ``end`` says why."""
     if left is None:
         return None
     return {

@@ -23,7 +23,7 @@ _COMPARED = 5000  # hosts, those with the most pages: some 50 ms
 _ALIKE = 0.75  # of difflib: two letters that changed places in a name of eight
 
 
-def told_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
+def describe_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
     """Why a group waits, and when the crawl gives up a robots.txt that the group waits for.
 
     It is given up by the first failure after the time limit, so the next try is the last if the wait ends after it.

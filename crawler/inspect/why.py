@@ -21,7 +21,9 @@ from crawler.frontier.operator import standing
 from crawler.frontier.scope import Scope
 from crawler.frontier.site_settings import rule_for
 from crawler.inspect.heartbeats import low_disk
+from crawler.inspect.page_limits import page_limit_reached, pages_per_site
 from crawler.inspect.parts import requesting_part
+from crawler.inspect.refusing import is_refusing, refusal_advice, refusal_sentence
 from crawler.inspect.revisits import about_revisits, revisits_of
 from crawler.inspect.sampling_frame import open_frame
 from crawler.inspect.unknown_hosts import advice
@@ -51,12 +53,12 @@ _DOUBTS_SHOWN = 3
 _SQL = load_statements("crawler.inspect")
 
 
-def remedy(db: str, path: str = "REGEX", host: str = "HOST") -> str:
+def remedy(db: str, path: str = "REGEX", site: str = "SITE") -> str:
     """How the operator of the crawl on ``db`` leaves out what the owner of a site may have meant to forbid."""
     argument = db_argument(db)
     return (
         f"`crawler run --exclude {quote(path)}{argument}` leaves out such paths, `crawler control block "
-        f"{quote(host)}{argument}` the site"
+        f"{quote(site)}{argument}` the site"
     )
 
 
@@ -80,7 +82,7 @@ async def explain(store: Store, url: str, *, now: float) -> dict[str, Any]:
         known["page"] = await _page(store, number, now)
         known["revisit"] = await revisits_of(store, number, now)
     known["requests"] = await store.query(_SQL["requests"], {"site": site, "url": url})
-    known["site"] = await _site(store, site)
+    known["site"] = await _site(store, site, settings)
     known["mirror"] = await _mirror(store, site)
     known["robots"] = await _robots(store, site, path, settings)
     refusal = await _scope(store, url, known, settings)
@@ -88,7 +90,8 @@ async def explain(store: Store, url: str, *, now: float) -> dict[str, Any]:
     known["scope_code"] = None if refusal is None else refusal.code.value
     rule = rule_for(host_of(url), settings.politeness.sites)
     known["site_settings"] = None if rule is None else {"name": rule.name} | rule.stated
-    known["blocked_because"] = standing(await store.control.orders()).why_blocked(url)
+    stands = standing(await store.control.orders())
+    known["blocked_as"], known["blocked_because"] = stands.names_of(url), stands.why_blocked(url)
     robots = known["robots"] or {}
     if known.get("reason_code") == ReasonCode.NO_NAME or robots.get("status") == ErrorKind.DNS_NO_NAME:
         known["no_such_host"] = await advice(store, host_of(url))
@@ -155,8 +158,8 @@ async def _page(store: Store, number: int, now: float) -> dict[str, Any] | None:
     return page
 
 
-async def _site(store: Store, site: str) -> dict[str, Any] | None:
-    rows = await store.query(_SQL["site"], {"site": site})
+async def _site(store: Store, site: str, settings: Settings) -> dict[str, Any] | None:
+    rows = await store.query(_SQL["site"], {"site": site, "pages_per_site": pages_per_site(settings)})
     return rows[0] if rows else None
 
 
@@ -209,7 +212,7 @@ async def _held_back(store: Store, known: dict[str, Any], now: float) -> str | N
     frame = await open_frame(store, now)
     if frame is None or frame.depth is None or known["depth"] < frame.depth or known["kind"] != Kind.PAGE:
         return None
-    return f"the draw: it is requested only if it is drawn; {frame.told(now)}"
+    return f"the draw: it is requested only if it is drawn; {frame.describe(now)}"
 
 
 async def _limit_reached(store: Store, known: dict[str, Any], settings: Settings) -> str | None:
@@ -219,7 +222,7 @@ async def _limit_reached(store: Store, known: dict[str, Any], settings: Settings
     """
     most = settings.limits.max_pages
     is_revisit = known["page"] is not None and settings.revisit.enabled
-    if most is not None and not is_revisit and await store.fetched_count() >= most:
+    if most is not None and not is_revisit and await page_limit_reached(store, settings):
         return f"a higher --max-pages: the crawl has the {many(most, 'page')} that the last run allowed"
     if known["site"]["at_limit"]:
         return "a higher --max-pages-per-site: its site has the pages that the last run allowed"
@@ -227,6 +230,8 @@ async def _limit_reached(store: Store, known: dict[str, Any], settings: Settings
 
 
 def _waits_for(known: dict[str, Any], now: float) -> str:
+    if is_refusing(known["site"]) and known["site"]["next_at"] > now:
+        return "the end of the rest of its site, which answers by walls or refusals"
     is_deferred = known["robots"] and known["robots"]["action"] == RobotsAction.DEFER
     deferred = is_deferred and f"robots.txt, which could not be fetched ({known['robots']['status']})"
     if known["next_at"] <= now and deferred:
@@ -242,10 +247,10 @@ def _waits_for(known: dict[str, Any], now: float) -> str:
 def render(known: dict[str, Any], db: str, console: PrintableConsole) -> None:
     """Print an explanation from the store ``db`` for people."""
     console.print(Text(known["url"], style="bold", overflow="fold"))
-    console.print(facts(told(known, db), indent=2))
+    console.print(facts(explanation_rows(known, db), indent=2))
 
 
-def told(known: dict[str, Any], db: str) -> list[Fact]:
+def explanation_rows(known: dict[str, Any], db: str) -> list[Fact]:
     """An explanation from the store ``db`` as labelled lines."""
     host = host_of(known["url"])
     rows = _fate(known) if known["known"] else [("state", "unknown: it is not a seed, and no fetched page links to it")]
@@ -255,13 +260,13 @@ def told(known: dict[str, Any], db: str) -> list[Fact]:
     if "no_such_host" in known:
         rows.append(("host", f"{host} does not exist: {known['no_such_host']}"))
     if known.get("reason_code") == ReasonCode.FORGOTTEN:
-        whole = host if known["scope_code"] == ReasonCode.BLOCKED else known["url"]
-        undo = f"`crawler store forget {quote(whole)} --undo{db_argument(db)}`"
+        whole = known["blocked_as"] or [known["url"]]
+        undo = f"`crawler store forget {quote(whole[0])} --undo{db_argument(db)}`"
         rows.append(("operator", f"has taken it out; {undo} lets it be fetched again"))
     elif known["scope"] is None:
         rows.append(("scope", "includes it"))
     elif known["scope_code"] == ReasonCode.BLOCKED and known.get("reason_code") != ReasonCode.BLOCKED:
-        unblock = f"`crawler control unblock {quote(host)}{db_argument(db)}`"
+        unblock = f"`crawler control unblock {quote(known['blocked_as'][0])}{db_argument(db)}`"
         rows.append(("operator", f"has blocked its site; {unblock} puts its URLs back"))
     elif known["scope"] != known.get("reason"):
         excluded = ReasonCode(known["scope_code"]).message(known["scope"], terminal_name)
@@ -274,7 +279,10 @@ def told(known: dict[str, Any], db: str) -> list[Fact]:
     if known["robots"] and known["robots"]["action"] == RobotsAction.ELSEWHERE:
         merge = f"`crawler store merge {quote(shown(db))} whole.db`"
         rows.append(("part", f"no part requests its site; after {merge}, `crawler run --db whole.db` does"))
-    rows += _about_robots(known["robots"], remedy(db, re.escape(split(known["url"])[1]), host))
+    if known["site"] and is_refusing(known["site"]):
+        rows.append(("site", refusal_sentence(known["site"], known["at"])))
+        rows.append(("site", refusal_advice(db, quote(known["site"]["site"]))))
+    rows += _about_robots(known["robots"], remedy(db, re.escape(split(known["url"])[1]), split(known["url"])[0]))
     if known["mirror"]:
         rows.append(("mirror", _about_mirror(known["mirror"])))
     for request in known["requests"]:

@@ -1,38 +1,135 @@
-"""The commands ``crawler store forget``, ``prune`` and ``compact``."""
+"""The commands ``crawler store …``: they take content out of a store, copy it, merge parts, or let a role read it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from crawler.cli.console import console
+from crawler.cli.layout import Align, table
+from crawler.cli.on_store import on_store, show
 from crawler.cli.output import print_json, tell
-from crawler.cli.shared import db_option, json_option, run_async, store_at
+from crawler.cli.progress import progress_line
+from crawler.cli.shared import because_option, cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock, iso
 from crawler.errors import StoreInUse, UsageError
 from crawler.fields.kinds import SECONDS
 from crawler.formatting import many, size
 from crawler.frontier.operator import Command, standing
+from crawler.inspect.parts import describe_unfinished
 from crawler.maintenance.forgetting import Selection, Wanted, content_of, forget, select, unknown_site, wanted
 from crawler.maintenance.forgetting import redact as reduce_addresses
-from crawler.maintenance.store_commands import store as group
 from crawler.reasons import Reason, ReasonCode
 from crawler.search.build_index import empty_index
-from crawler.settings.stores import existing_store, order
+from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
+from crawler.settings.stores import existing_store, open_store, order
 from crawler.store.computed import Computed, behind_sentence
+from crawler.store.copy import copy_store
 from crawler.store.location import db_argument, require_own_host, shown
+from crawler.store.merge import merge_parts
+from crawler.store.open import grant_reader_at, is_there
 from crawler.store.rows import Content
 
 if TYPE_CHECKING:
+    from crawler.store.copy import Copied
     from crawler.store.sections import Store
 
-_MAX_BECAUSE = 1000
 _NEVER = -1e300  # before every time
 _ALL = 1 << 31  # more versions than a page has
+
+
+@cli.group()
+def store() -> None:
+    """Take content out of a store, copy it, merge the parts of a crawl, or let a role read it."""
+
+
+@store.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@json_option
+def copy(source: str, target: str, as_json: bool) -> None:
+    """Copy the store FROM (a file, or postgresql://user@host/name) into TO, which is empty or an earlier copy of it.
+
+    The same command continues a copy that was cut off, and brings a complete one up to date. In the end the tables of
+    both are compared by checksums. The search index is not copied: `crawler index` builds it.
+    """
+
+    async def work(ours: Store) -> list[Copied]:
+        theirs = await open_store(store_at(target), to_copy_into=True)
+        try:
+            with progress_line("beginning") as say:
+                return await copy_store(
+                    ours, theirs, SystemClock().now(), lambda table, rows, what: say(f"{table}: {rows:,} rows {what}")
+                )
+        finally:
+            await theirs.close()
+
+    copied = on_store(source, work)
+    show(as_json, lambda: [asdict(each) for each in copied], lambda: _render_copied(copied, target))
+
+
+def _render_copied(copied: Sequence[Copied], target: str) -> None:
+    rows = ((each.table, f"{each.rows:,}", f"{each.new:,}", each.checksum) for each in copied if each.rows)
+    columns: dict[str, Align] = {"table": "left", "rows": "right", "copied now": "right", "checksum of both": "left"}
+    console.print(table(columns, rows))
+    name = shown(target)
+    console.print(
+        f"{name} is a complete copy; `crawler run --db {quote(name)}` with the options of the crawl continues it",
+        soft_wrap=True,
+    )
+
+
+@store.command()
+@click.argument("source", metavar="PART")
+@click.argument("target", metavar="TO")
+def merge(source: str, target: str) -> int:
+    """Merge a crawl on several databases into the store TO, which is new. PART is the store of one of its parts.
+
+    Every command that reads works on the merged store. `crawler index` builds its search index, and `crawler rank` its
+    ranks. The stores of the parts stay as they are. To repeat an interrupted merge,
+    run the same command.
+    """
+
+    async def work() -> int:
+        async with AsyncExitStack() as stack:
+            one = await stack.enter_async_context(existing_store(store_at(source)))
+            if one.parts is None:
+                raise UsageError(f"{one.name} has a whole crawl, and no part of one: there is nothing to merge")
+            dbs = one.parts.dbs
+            begun = [number for number, db in enumerate(dbs) if await is_there(db)]
+            stores = [await stack.enter_async_context(existing_store(store_at(dbs[number]))) for number in begun]
+            unfinished = await describe_unfinished(dict(zip(begun, stores, strict=True)), one.parts)
+            # Under the crawl's own pauses: the default would lengthen those that are shorter.
+            politeness = (await stored_settings(one) or Settings()).politeness
+            merged = await open_store(replace(store_at(target), politeness=politeness), to_copy_into=True)
+            stack.push_async_callback(merged.close)
+            with progress_line("beginning") as say:
+                await merge_parts(
+                    stores,
+                    merged,
+                    SystemClock().now(),
+                    lambda table, rows, what: say(f"{table}: {rows:,} rows {what}"),
+                )
+            counts = await merged.counts()
+        name = shown(target)
+        console.print(
+            f"{name} has the crawl of {many(len(stores), 'part')}: {many(counts.pages, 'page')}, "
+            f"{many(counts.links, 'link')}",
+            soft_wrap=True,
+        )
+        if unfinished:
+            again = f"the same command merges again later, with a new store in place of {name}"
+            console.print(f"the crawl is not over: {unfinished}; {again}", soft_wrap=True)
+        return 0
+
+    return run_async(work())
 
 
 @asynccontextmanager
@@ -50,17 +147,24 @@ async def _idle_store(db: str) -> AsyncIterator[Store]:
         yield store
 
 
-@group.command("forget")
+@store.command("forget")
 @click.argument("target", required=False, metavar="[SITE|URL]")
 @click.option("--regex", metavar="R", help="Every URL in which this regular expression is found.")
-@click.option("--because", metavar="TEXT", default="", help="Why, for example who asked for it. Reports show it.")
+@because_option
 @click.option("--redact", is_flag=True, help="Also reduce the addresses in the request log to their sites.")
 @click.option("--undo", is_flag=True, help="Let the next crawl fetch again what was forgotten.")
 @click.option("--dry-run", is_flag=True, help="Show what would be taken out, and change nothing.")
 @db_option
 @json_option
 def forget_command(
-    target: str | None, regex: str | None, because: str, redact: bool, undo: bool, dry_run: bool, db: str, as_json: bool
+    target: str | None,
+    regex: str | None,
+    because: str | None,
+    redact: bool,
+    undo: bool,
+    dry_run: bool,
+    db: str,
+    as_json: bool,
 ) -> int:
     """Take a SITE or a URL out of the store, for good, and keep it out.
 
@@ -73,15 +177,13 @@ def forget_command(
     asked = wanted(target, regex)
     if undo and (redact or because):
         raise UsageError("--undo takes neither --redact nor --because")
-    if len(because) > _MAX_BECAUSE or not because.isprintable():
-        raise UsageError(f"--because takes one line of at most {_MAX_BECAUSE:,} characters")
     said = f" --because {quote(because)}" if because else ""
     flags = {"redact": redact, "undo": undo, "dry-run": dry_run}
     command = f"crawler store forget {_target(asked)}{said}{''.join(f' --{name}' for name in flags if flags[name])}"
 
-    async def told() -> int:
+    async def run() -> int:
         others = await _other_parts(asked, db, command)
-        work = _undo(asked, db, dry_run) if undo else _forget(asked, db, because.strip(), redact, dry_run)
+        work = _undo(asked, db, dry_run) if undo else _forget(asked, db, because or "", redact, dry_run)
         result, sentence = await work
         commands = [f"`{command}{db_argument(other)}`" for other in others]
         if as_json:
@@ -92,7 +194,7 @@ def forget_command(
             tell(f"this was done in one part of the crawl; give the same order to the others: {', '.join(commands)}")
         return 0
 
-    return run_async(told())
+    return run_async(run())
 
 
 async def _other_parts(asked: Wanted, db: str, command: str) -> list[str]:
@@ -164,7 +266,7 @@ async def _empty_log(store: Store, db: str) -> None:
     if not await store.maintenance.empty_log():
         tell(
             "another command reads the store, so its log still holds what was deleted: end that command, then "
-            f"`crawler store compact{db_argument(db)}`"
+            f"`crawler store clean{db_argument(db)}`"
         )
 
 
@@ -209,49 +311,149 @@ def _target(asked: Wanted) -> str:
     return quote(asked.site or asked.url) if asked.regex is None else f"--regex {quote(asked.regex.pattern)}"
 
 
-@group.command("prune")
-@click.option("--older-than", metavar="TIME", help='Versions last seen longer ago, such as "90 days".')
-@click.option("--keep-versions", type=click.IntRange(1), metavar="N", help="All but the N newest versions of a page.")
-@db_option
-@json_option
-def prune_command(older_than: str | None, keep_versions: int | None, db: str, as_json: bool) -> int:
-    """Delete earlier versions of pages. The newest version of each page stays, whatever its age."""
-    if older_than is None and keep_versions is None:
-        raise UsageError("say which versions to delete: --older-than, --keep-versions, or both")
+def _age_s(context: click.Context, option: click.Parameter, value: str | None) -> float | None:
     try:
-        age_s = None if older_than is None else SECONDS.read(older_than)
+        return None if value is None else SECONDS.read(value)
     except ValueError as error:
         raise UsageError(f"--older-than {error}") from None
 
-    async def work() -> int:
-        async with _idle_store(db) as store:
-            before = _NEVER if age_s is None else SystemClock().now() - age_s
-            deleted = await store.maintenance.prune(before, keep_versions or _ALL)
-            await _empty_log(store, db)
-        if as_json:
-            print_json({"versions": deleted})
-        else:
-            compact = f"`crawler store compact{db_argument(db)}` returns their space to the disk"
-            console.print(f"deleted {many(deleted, 'earlier version')}; {compact}", soft_wrap=True)
-        return 0
 
-    return run_async(work())
+_older_than = click.option(
+    "--older-than",
+    callback=_age_s,
+    metavar="TIME",
+    help='Delete versions last seen longer ago, such as "90 days".',
+)
+_keep_versions = click.option(
+    "--keep-versions", type=click.IntRange(1), metavar="N", help="Delete all but the N newest versions of a page."
+)
 
 
-@group.command("compact")
+@store.command()
+@_older_than
+@_keep_versions
 @db_option
 @json_option
-def compact_command(db: str, as_json: bool) -> int:
-    """Return the space of what was deleted to the disk. SQLite needs room for a second copy of the store meanwhile."""
+def clean(older_than: float | None, keep_versions: int | None, db: str, as_json: bool) -> None:
+    """Delete what no page needs, and return the space of what was deleted to the disk.
+
+    Bodies outside the store that no page names are deleted; a crash may leave such bodies. With --older-than or
+    --keep-versions, earlier versions of pages are deleted, too; the newest version of each page stays, whatever its
+    age. SQLite needs room for a second copy of the store meanwhile. No crawl may be at work on the store.
+    """
+    with progress_line("deleting") as say:
+
+        async def work(store: Store) -> dict[str, int]:
+            done = {"versions": await _prune(store, older_than, keep_versions)}
+            say("returning the space to the disk")
+            done |= await _compact(store)
+            if store.bodies.are_outside:
+                say("comparing the bodies with the store")
+                done |= await _sweep(store)
+            return done
+
+        done = _on_idle_store(db, work)
+    show(as_json, lambda: done, lambda: console.print(_describe_clean(done), soft_wrap=True))
+
+
+@store.command(hidden=True)
+@_older_than
+@_keep_versions
+@db_option
+@json_option
+def prune(older_than: float | None, keep_versions: int | None, db: str, as_json: bool) -> None:
+    """Delete earlier versions of pages; part of `crawler store clean`."""
+    if older_than is None and keep_versions is None:
+        raise UsageError("say which versions to delete: --older-than, --keep-versions, or both")
+
+    async def work(store: Store) -> dict[str, int]:
+        return {"versions": await _prune(store, older_than, keep_versions)}
+
+    _show_part(_on_idle_store(db, work), as_json)
+
+
+@store.command(hidden=True)
+@db_option
+@json_option
+def sweep(db: str, as_json: bool) -> None:
+    """Delete the bodies outside the store that no page names; part of `crawler store clean`."""
+    _show_part(_on_idle_store(db, _sweep), as_json)
+
+
+@store.command(hidden=True)
+@db_option
+@json_option
+def compact(db: str, as_json: bool) -> None:
+    """Return the space of what was deleted to the disk; part of `crawler store clean`."""
+    _show_part(_on_idle_store(db, _compact), as_json)
+
+
+def _on_idle_store(db: str, work: Callable[[Store], Awaitable[dict[str, int]]]) -> dict[str, int]:
+    async def run() -> dict[str, int]:
+        async with _idle_store(db) as store:
+            done = await work(store)
+            await _empty_log(store, db)
+            return done
+
+    return run_async(run())
+
+
+async def _prune(store: Store, age_s: float | None, keep_versions: int | None) -> int:
+    if age_s is None and keep_versions is None:
+        return 0
+    before = _NEVER if age_s is None else SystemClock().now() - age_s
+    return await store.maintenance.prune(before, keep_versions or _ALL)
+
+
+async def _sweep(store: Store) -> dict[str, int]:
+    await store.recover(SystemClock().now())
+    return (await store.bodies.sweep())._asdict()
+
+
+async def _compact(store: Store) -> dict[str, int]:
+    before, after = await store.maintenance.compact()
+    return {"bytes_before": before, "bytes_after": after}
+
+
+def _show_part(done: dict[str, int], as_json: bool) -> None:
+    show(as_json, lambda: done, lambda: console.print(_describe_clean(done), soft_wrap=True))
+
+
+def _describe_clean(done: dict[str, int]) -> str:
+    """What was done, in a sentence."""
+    parts = []
+    if "versions" in done:
+        parts.append(f"deleted {many(done['versions'], 'earlier version')}")
+    if "deleted" in done:
+        bodies = "body" if done["deleted"] == 1 else "bodies"
+        unfinished = f" and {many(done['unfinished'], 'unfinished object')}" if done["unfinished"] else ""
+        parts.append(f"deleted {done['deleted']:,} {bodies} outside the store{unfinished}; {done['left']:,} left")
+    if "bytes_before" in done:
+        parts.append(f"{size(done['bytes_before'])} before, {size(done['bytes_after'])} now")
+    return "; ".join(parts)
+
+
+@store.command("grant-reader")
+@db_option
+@click.option("--role", default="crawl_reader", show_default=True, help="The role that may read the store.")
+@click.option(
+    "--password-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Set the role's password to the first line of this file.",
+)
+def grant_reader(db: str, role: str, password_file: Path | None) -> int:
+    """Make a role on PostgreSQL that may read the store and do nothing else.
+
+    If the role exists, everything else that it was granted on the store is revoked. --db names a role that owns the
+    store. Commands that only read can then use postgresql://crawl_reader@host/name.
+    """
 
     async def work() -> int:
-        async with _idle_store(db) as store:
-            before, after = await store.maintenance.compact()
-            await _empty_log(store, db)
-        if as_json:
-            print_json({"bytes_before": before, "bytes_after": after})
-        else:
-            console.print(f"{size(before)} before, {size(after)} now")
+        password = None if password_file is None else password_file.read_text("utf-8").partition("\n")[0]
+        is_new = await grant_reader_at(store_at(db).store.db, role, password)
+        console.print(f"{'made the role' if is_new else 'the role'} {role}, which may read {shown(db)}", soft_wrap=True)
+        if is_new and password is None:
+            console.print("it has no password; --password-file sets one")
         return 0
 
     return run_async(work())

@@ -7,14 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from crawler.cli.console import console
-from crawler.cli.output import print_json
+from crawler.cli.on_store import on_store, show
 from crawler.cli.progress import Say, progress_line
-from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
+from crawler.cli.shared import cli, db_option, json_option
 from crawler.duplicates.find import find_duplicates
 from crawler.formatting import many
 from crawler.rank import load_ranking
 from crawler.search.build_index import build_index, is_complete
-from crawler.settings.stores import existing_store
 from crawler.store.computed import Computed
 from crawler.texts.reader import ReadsTexts, TextReader
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 @cli.command("refresh-search")
 @db_option
 @json_option
-def refresh_search(db: str, as_json: bool) -> int:
+def refresh_search(db: str, as_json: bool) -> None:
     """Bring near-duplicates, ranks and the search index up to date with the crawl.
 
     Does what `crawler duplicates`, `crawler rank` and `crawler index` do, and leaves out those whose result is up to
@@ -33,17 +32,17 @@ def refresh_search(db: str, as_json: bool) -> int:
     """
     load_ranking()  # a missing extra is told before the work
 
-    async def run() -> int:
-        async with existing_store(store_at(db), read_only=False) as store, TextReader() as reader:
+    async def run(store: Store) -> dict[Computed, dict[str, Any]]:
+        async with TextReader() as reader:
             with progress_line("looking for changed pages") as say:
-                done = await refresh(db, store, reader, say)
-        if as_json:
-            print_json({each.value: done.get(each) for each in Computed})
-        else:
-            console.print("\n".join(map(_told, Computed, map(done.get, Computed))))
-        return 0
+                return await refresh(db, store, reader, say)
 
-    return run_async(run())
+    done = on_store(db, run, writes=True)
+    show(
+        as_json,
+        lambda: {each.value: done.get(each) for each in Computed},
+        lambda: console.print("\n".join(map(_line, Computed, map(done.get, Computed)))),
+    )
 
 
 async def refresh(
@@ -69,20 +68,19 @@ async def _compute(each: Computed, db: str, store: Store, reader: ReadsTexts, sa
         case Computed.NEAR_DUPLICATES:
             return asdict(await find_duplicates(store, reader, say))
         case Computed.RANKS:
-            say(each.label)
-            return asdict(await load_ranking().rank(store))
+            return asdict(await load_ranking().rank(store, say))
         case Computed.INDEX:
             return asdict(await build_index(db, store, reader, partial(say, "pages checked")))
 
 
-def _told(each: Computed, summary: dict[str, Any] | None) -> str:
+def _line(each: Computed, summary: dict[str, Any] | None) -> str:
     if summary is None:
         return f"{each.label}: up to date"
-    told = f"{each.label}: {many(summary['pages'], 'page')}"
+    text = f"{each.label}: {many(summary['pages'], 'page')}"
     match each:
         case Computed.NEAR_DUPLICATES:
-            return f"{told}, {summary['read']:,} read, {many(summary['duplicates'], 'near-duplicate')}"
+            return f"{text}, {summary['read']:,} read, {many(summary['duplicates'], 'near-duplicate')}"
         case Computed.RANKS:
-            return f"{told}, {many(summary['links'], 'link')}"
+            return f"{text}, {many(summary['links'], 'link')}"
         case Computed.INDEX:
-            return f"{told}, {summary['changed']:,} read, {summary['removed']:,} removed"
+            return f"{text}, {summary['changed']:,} read, {summary['removed']:,} removed"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from crawler.model import Headers, PageFacts, Reading, header, header_values
 from crawler.page.directives import SITE_TAG, directives, header_tags

@@ -174,7 +174,7 @@ _DATA_SCRIPT = re.compile(rb"\stype=[\"']?(?!module|text/javascript|application/
 
 def wall_in_headers(status: int, headers: Headers) -> Wall | None:
     """The wall that the header fields of an answer say it is."""
-    if not any(name.lower() in _FIELD_NAMES for name, _ in headers):
+    if _FIELD_NAMES.isdisjoint([name.lower() for name, _ in headers]):
         return None
     for name, values, by in _FIELDS:
         value = header(headers, name)

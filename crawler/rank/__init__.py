@@ -1,12 +1,13 @@
-"""Link popularity: PageRank over the link graph of the crawl. Needs the extra ``rank``."""
+"""Link popularity: PageRank over the link graph of the crawl (docs/search.md). Needs the extra ``rank``.
 
-from importlib import import_module
-from types import ModuleType
+``link_graph`` reads the graph, ``pagerank`` is the pure core, ``ranking`` stores the ranks and prints the highest.
+"""
 
-from crawler.errors import requiring
+from typing import Any
+
+from crawler.errors import require
 
 
-def load_ranking() -> ModuleType:
+def load_ranking() -> Any:
     """:mod:`crawler.rank.ranking`. Raises :class:`UsageError` if the extra is not installed."""
-    with requiring("rank", "`crawler rank`", "numpy", "scipy"):
-        return import_module("crawler.rank.ranking")
+    return require("rank", "`crawler rank`", "crawler.rank.ranking")

@@ -27,8 +27,8 @@ def rank(db: str, as_json: bool, top: int, sites: bool) -> None:
     ranking = load_ranking()
 
     async def run(store: Store) -> tuple[Any, Any]:
-        with progress_line("ranking"):
-            ranked = await ranking.rank(store)
+        with progress_line("ranking") as say:
+            ranked = await ranking.rank(store, say)
         return ranked, await ranking.top(store, top, sites=sites)
 
     ranked, rows = on_store(db, run, writes=True)

@@ -9,12 +9,14 @@ link. Memory: 20 bytes a URL and 8 a link while reading, 5 a link afterwards.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from crawler.cli.progress import Say
 from crawler.errors import StoreError
 from crawler.rank.pagerank import Counts, LinkGraph
 from crawler.store.statements import load_statements
@@ -39,14 +41,19 @@ class _Urls(NamedTuple):
     is_page: NDArray[np.bool_]
 
 
-async def read_graph(store: Store) -> LinkGraph:
-    """The link graph of a store. Raises :class:`crawler.errors.StoreError` if the store cannot be read."""
+async def read_graph(store: Store, say: Say = lambda what, done=0, total=None: None) -> LinkGraph:
+    """The link graph of a store; ``say`` gets the progress.
+
+    Raises :class:`crawler.errors.StoreError` if the store cannot be read.
+    """
+    counts = await store.counts()
+    say("URLs read")
     urls = await _read_urls(store)
     ids, sites = urls.ids, urls.sites
     node = _chain_ends(ids, urls.targets)
     await _map_mirrors(store, ids, node, sites)
     await _map_near_duplicates(store, ids, node)
-    source, target = await _read_links(store, ids)
+    source, target = await _read_links(store, ids, lambda done: say("links read", done, counts.links))
     is_page = np.bincount(node[urls.is_page], minlength=len(ids)) > 0
     for ends in (source, target):
         is_page[node[ends]] = True
@@ -115,10 +122,10 @@ async def _map_near_duplicates(store: Store, ids: Counts, node: Indices) -> None
     node[:] = stands_for[node]
 
 
-async def _read_links(store: Store, ids: Counts) -> tuple[Indices, Indices]:
-    """The indices in ``ids`` of the source and of the target of each link."""
+async def _read_links(store: Store, ids: Counts, on_links: Callable[[int], None]) -> tuple[Indices, Indices]:
+    """The indices in ``ids`` of the source and of the target of each link; ``on_links`` gets the links read so far."""
     sources, targets = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-    source_ids, counts, target_texts, waiting = array("q"), array("q"), list[str](), 0
+    source_ids, counts, target_texts, waiting, done = array("q"), array("q"), list[str](), 0, 0
 
     def convert() -> None:
         sources.append(np.repeat(_indices(ids, np.array(source_ids, np.int64)), np.array(counts, np.int64)))
@@ -132,7 +139,8 @@ async def _read_links(store: Store, ids: Counts) -> tuple[Indices, Indices]:
         waiting += row.links
         if waiting >= _LINKS_AT_ONCE:
             convert()
-            waiting = 0
+            done, waiting = done + waiting, 0
+            on_links(done)
     if waiting:
         convert()
     return np.concatenate(sources), np.concatenate(targets)

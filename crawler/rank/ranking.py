@@ -9,11 +9,11 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.table import Table
 from rich.text import Text
 
 from crawler.cli.console import PrintableConsole
-from crawler.cli.layout import STATE_STYLES
+from crawler.cli.layout import STATE_STYLES, Align, table
+from crawler.cli.progress import Say
 from crawler.formatting import many
 from crawler.rank.link_graph import read_graph
 from crawler.rank.pagerank import rank_pages, rank_sites
@@ -36,15 +36,18 @@ class RankingSummary:
     sites: int
 
 
-async def rank(store: Store) -> RankingSummary:
+async def rank(store: Store, say: Say = lambda what, done=0, total=None: None) -> RankingSummary:
     """Rank the pages and sites of a store that is open for writing, and replace the stored ranks in one transaction.
 
-    Raises :class:`crawler.errors.StoreError` if the store fails; it then keeps the old ranks.
+    ``say`` gets the progress. Raises :class:`crawler.errors.StoreError` if the store fails; it keeps the old ranks.
     """
     last_request = await store.last_request()
-    graph = await read_graph(store)
+    graph = await read_graph(store, say)
+    say("ranking pages")
     pages = await asyncio.to_thread(rank_pages, graph)
+    say("ranking sites")
     sites = await asyncio.to_thread(rank_sites, graph, pages.pagerank)
+    say("storing ranks")
     await store.results.replace_ranks(
         starmap(PageRank, _rows(graph.url_ids, graph.site_ids, pages.pagerank, pages.in_links, pages.in_sites)),
         starmap(SiteRank, _rows(sites.site_ids, sites.pagerank, sites.pages, sites.in_links, sites.in_sites)),
@@ -63,19 +66,20 @@ def render(ranked: RankingSummary, rows: Sequence[dict[str, Any]], console: Prin
     console.print(f"{many(ranked.pages, 'page')}, {many(ranked.links, 'link')}, {many(ranked.sites, 'site')} ranked")
     if not rows:
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     name, *rest = rows[0]
     numbers = [column for column in rest if column != "state"]
-    for column in ("", *numbers):
-        table.add_column(column, justify="right", no_wrap=True)
-    for column in (*rest[len(numbers) :], name):
-        table.add_column(column, overflow="fold")
-    for position, row in enumerate(rows, 1):
-        cells = [f"{row[column]:.6f}" if column == "pagerank" else f"{row[column]:,}" for column in numbers]
-        state = [Text(row["state"], style=STATE_STYLES[row["state"]])] if "state" in row else []
-        table.add_row(f"{position}.", *cells, *state, Text(row[name]))
+    texts = [*rest[len(numbers) :], name]
+    columns: dict[str, Align] = {**dict.fromkeys(("", *numbers), "right"), **dict.fromkeys(texts, "fold")}
+    cells: list[tuple[str | Text, ...]] = [
+        (
+            f"{position}.",
+            *(f"{row[column]:.6f}" if column == "pagerank" else f"{row[column]:,}" for column in numbers),
+            *(Text(row[column], style=STATE_STYLES.get(row[column], "")) for column in texts),
+        )
+        for position, row in enumerate(rows, 1)
+    ]
     console.print()
-    console.print(table)
+    console.print(table(columns, cells))
 
 
 def _rows(*columns: np.ndarray[Any, Any]) -> Iterator[tuple[Any, ...]]:

@@ -101,7 +101,7 @@ def _environment() -> Environment:
         VERSION=VERSION,
         charts=charts,
         evidence=evidence,
-        estimates=lambda: load("terminal"),
+        estimates=lambda: load("rendering"),
         db_argument=db_argument,
         many=many,
         remedy=remedy,

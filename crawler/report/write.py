@@ -15,7 +15,7 @@ def require_html(out: Path) -> Path:
 
     Raises :class:`UsageError`, also if the extra ``report`` is not installed.
     """
-    with requiring("report", "`crawler report`", "jinja2"):
+    with requiring("report", "`crawler report`"):
         import_module("jinja2")
     if out.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{out}: the report is an HTML file; name it like report.html")

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from crawler import url
 from crawler.fields.declaration import setting

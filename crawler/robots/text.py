@@ -9,6 +9,7 @@ import codecs
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -64,7 +65,12 @@ class Line(NamedTuple):
     @property
     def shown(self) -> str:
         """``text`` for display: printable and short. A reader finds the whole line by its number."""
-        return shown(self.text.replace("\t", " "))
+        return _shown(self.text)
+
+
+@lru_cache(4_096)  # each URL of a site has its verdict from one of a few lines
+def _shown(text: str) -> str:
+    return shown(text.replace("\t", " "))
 
 
 @dataclass(frozen=True, slots=True)

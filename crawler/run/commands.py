@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +36,37 @@ _COMMON = (
     "output.progress",
     "output.json",
 )
-_RARE = tuple(key.name for key in KEYS.values() if key.option and key.name not in ("store.db", *_COMMON))
 
 
-def _crawl_options(command: Command) -> Command:
-    """Add the options of the settings of a crawl."""
-    command = setting_options(*_COMMON)(setting_options(*_RARE, hidden=True)(command))
-    return setting_options("store.db")(config_option(command))
+#: Those of them that change what ``crawler plan`` tells.
+_PLANNED = (
+    "seeds.file",
+    "identity.contact",
+    "scope.mode",
+    "limits.max_pages",
+    "limits.max_pages_per_site",
+    "limits.max_depth",
+    "limits.max_time",
+    "politeness.delay",
+    "limits.concurrency",
+    "workers.count",
+    "output.json",
+)
+
+
+def _crawl_options(*listed: str) -> Callable[[Command], Command]:
+    """Add the options of the settings of a crawl, of which the help has the ``listed`` ones."""
+    rest = tuple(key.name for key in KEYS.values() if key.option and key.name not in listed)
+
+    def add(command: Command) -> Command:
+        return setting_options(*listed)(config_option(setting_options(*rest, hidden=True)(command)))
+
+    return add
 
 
 @cli.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@_crawl_options
+@_crawl_options("store.db", *_COMMON)
 @click.option("--refresh", is_flag=True, help="Visit SITEs or URLs again, named as SEEDs; or all.")
 def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: Any) -> int:
     """Start a crawl from SEEDs, or continue the crawl in the store.
@@ -61,9 +81,12 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: A
 
 @cli.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@_crawl_options
+@_crawl_options(*_PLANNED)
 def plan(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
-    """Tell what a crawl from SEEDs would send, and how long it would take. Nothing is requested or stored."""
+    """Tell what a crawl from SEEDs would send, and how long it would take. Nothing is requested or stored.
+
+    All options of `crawler run` are taken; those that change the answer are listed.
+    """
     from crawler.run import execution
 
     return execution.plan(seeds, config, options)

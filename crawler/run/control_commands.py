@@ -8,7 +8,7 @@ from shlex import quote
 import click
 
 from crawler.cli.console import console
-from crawler.cli.shared import cli, run_async, store_at
+from crawler.cli.shared import because_option, cli, db_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.frontier.operator import Command, blockable, standing, still_blocks, unmet
@@ -28,14 +28,12 @@ _SAID = {
     "except those that `crawler store forget` took out",
 }
 
-_MAX_BECAUSE = 1000
-
 
 @cli.command()
 @click.argument("command", type=click.Choice([command.value for command in Command]))
 @click.argument("site", required=False)
-@click.option("--because", metavar="TEXT", help="Of a block: why, for example who asked for it. Reports show it.")
-@click.option("--db", default="crawl.db", show_default=True, metavar="PATH|URL", help="The store of the crawl.")
+@because_option
+@db_option
 def control(command: str, site: str | None, because: str | None, db: str) -> int:
     """Pause, resume or stop a crawl, or block or unblock a SITE.
 
@@ -49,8 +47,6 @@ def control(command: str, site: str | None, because: str | None, db: str) -> int
         raise UsageError(f"control {command}: name the SITE" if about_site else f"control {command}: takes no SITE")
     if because is not None and asked is not Command.BLOCK:
         raise UsageError(f"control {command}: --because says why a site is blocked")
-    if because is not None and not (because.strip() and because.isprintable() and len(because) <= _MAX_BECAUSE):
-        raise UsageError(f"control {command}: --because takes one line of at most {_MAX_BECAUSE:,} characters")
     try:
         name = "" if site is None else blockable(site)
         if site is not None and "://" in site and split(canonicalise(site)).path != "/":
@@ -60,7 +56,7 @@ def control(command: str, site: str | None, because: str | None, db: str) -> int
             )
     except NotCrawlable as error:
         raise UsageError(f"control {command}: {error}") from None
-    return run_async(_ask(asked, name, db, (because or "").strip()))
+    return run_async(_ask(asked, name, db, because or ""))
 
 
 async def _ask(asked: Command, name: str, db: str, because: str) -> int:

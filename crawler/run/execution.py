@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any
 from crawler.cli.console import PrintableConsole, console
 from crawler.cli.logs import set_up_logging
 from crawler.cli.options import configured, given_settings, named_seeds
-from crawler.cli.output import print_json, tell, to_json
+from crawler.cli.output import print_json, quietly, tell, to_json
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
 from crawler.cli.signals import END_WITHIN_S, TEAM_ENDS_WITHIN_S, ForcedEnd, Reconnecting, Signals
 from crawler.clock import SystemClock
 from crawler.engine.progress import Progress
-from crawler.errors import CrawlerError, Setting, UsageError, fault
+from crawler.errors import CrawlerError, Setting, UsageError, fault, joined
 from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.frontier.parts import Parts
-from crawler.inspect.first_match import told_of_first_matches
-from crawler.inspect.seeds import Ledger, ledger_at_end, told_of_patterns
+from crawler.inspect.first_match import describe_first_matches
+from crawler.inspect.seeds import Ledger, describe_patterns, ledger_at_end
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
@@ -78,8 +78,7 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
     def with_given(settings: Settings) -> Settings:
         return configured(settings, config, options)
 
-    first = with_given(Settings())
-    output = first.output
+    output = with_given(Settings()).output
     set_up_logging(output.log_level, output.log_format)
 
     async def run_crawl(forced_end: ForcedEnd) -> int:
@@ -89,19 +88,24 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
         if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
             tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
         if refresh:
-            return await _notified(settings, _refresh(settings, seeds, changes, forced_end))
-        return await _notified(settings, _run(settings, named_seeds(settings, seeds), changes, forced_end))
+            return await _notified(settings, _refresh(settings, seeds, changes, forced_end), forced_end)
+        return await _notified(settings, _run(settings, named_seeds(settings, seeds), changes, forced_end), forced_end)
+
+    def work() -> int:
+        with ForcedEnd() as forced_end:  # also while the loop waits for its threads
+            forced_end.is_quiet = output.quiet
+            try:
+                return run_async(run_crawl(forced_end))
+            except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
+                if forced_end.code is None:
+                    raise
+                if isinstance(error, Exception):
+                    _tell_failure(error)
+                return forced_end.code
 
     open_files.raise_limit()
     open_files.require_room()  # before the event loop, which needs both
-    with ForcedEnd() as forced_end:  # also while the loop waits for its threads
-        try:
-            return run_async(run_crawl(forced_end))
-        except Exception as error:
-            if forced_end.code is None:
-                raise
-            _tell_failure(error)
-            return forced_end.code
+    return quietly(work, quiet_codes=(0, STOPPED)) if output.quiet else work()
 
 
 async def _as_begun(with_given: Callable[[Settings], Settings]) -> tuple[Settings, str]:
@@ -172,6 +176,8 @@ def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]
     named = named_seeds(settings, seeds)
     if not named.urls:
         raise UsageError("no seeds to plan for: name URLs, or a file with ", Setting("seeds.file"))
+    if settings.sample.size is not None:
+        raise UsageError(Setting("sample.size"), ": `crawler sample plan` plans a sample, with the same options")
     made = plan_of(settings, named.urls)
     refused = [error.message(terminal_name) for error in refusals(settings, named.urls, named.strata or {})]
     if settings.output.json:
@@ -207,6 +213,9 @@ def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
 
 
 async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: ForcedEnd) -> int:
+    mistakes = list(refusals(settings, seeds.urls, seeds.strata))
+    if len(mistakes) > 1:  # else what refuses the run says so
+        raise joined(mistakes)
     messages = _RunMessages(changes)
     if settings.workers.count > 1:
         require_alone(settings, "run one process, and start no other on this store")
@@ -233,25 +242,28 @@ async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: Force
             draw = await store.samples.drawn() if settings.sample.size is not None else None
             survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
         result = found.result if survey is None else found.result | {"sample": survey.as_json()}
-        _tell_end(settings, found.nothing, found.unreached, result)
-        if not settings.output.json:
-            if survey is not None:
-                console.print()
-                load("terminal").render(survey, console)
-            elif settings.sample.size is not None:
-                console.print(
-                    "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
-                )
+        with _failures_shown():
+            _tell_end(settings, found.nothing, found.unreached, result)
+            if not settings.output.json:
+                if survey is not None:
+                    console.print()
+                    load("rendering").render(survey, console)
+                elif settings.sample.size is not None:
+                    console.print(
+                        "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
+                    )
         forced_end.code = _exit_code(crawl.progress, settings.store.db, found.nothing, stopped=stopped)
     await _notify_of_end(settings, result, signals, forced_end)
     return forced_end.code
 
 
-async def _notified(settings: Settings, run: Coroutine[Any, Any, int]) -> int:
-    """The exit code of ``run``. A failure goes to ``output.notify`` as the summary of a run would."""
+async def _notified(settings: Settings, run: Coroutine[Any, Any, int], forced_end: ForcedEnd) -> int:
+    """The exit code of ``run``. A failure before its end goes to ``output.notify`` as the summary of a run would."""
     try:
         return await run
     except CrawlerError as error:
+        if forced_end.code is not None:
+            raise
         db = shown(settings.store.db)
         await _notify(settings, {"db": db, "ended_by": error.message(terminal_name), "ended_code": "error"})
         raise
@@ -289,7 +301,8 @@ async def _run_team(settings: Settings, seeds: Seeds, messages: _RunMessages, fo
         found = _Found(summary(team, None, end, shown(settings.store.db), clock.now(), store.parts))
         with _failures_shown():
             found = await _found(settings, team, store, end, clock, stopped=stopped)
-        _tell_end(settings, found.nothing, found.unreached, found.result)
+        with _failures_shown():
+            _tell_end(settings, found.nothing, found.unreached, found.result)
         forced_end.code = _exit_code(team.progress, settings.store.db, found.nothing, stopped=stopped)
     await _notify_of_end(settings, found.result, signals, forced_end)
     return forced_end.code
@@ -379,17 +392,25 @@ async def _shown(
 ) -> AsyncIterator[None]:
     """Show a running crawl: the live display on a terminal, otherwise notes on standard error. Log it, too.
 
-    ``awaited`` is the store, or the team whose workers wait for it.
+    ``awaited`` is the store, or the team whose workers wait for it. If the display fails when the crawl has ended, that
+    is printed.
     """
-    async with MinuteLog(crawl, store, clock), _display(settings, crawl, awaited, store, clock, signals):
-        yield
+    has_ended = False
+    try:
+        async with MinuteLog(crawl, store, clock), _display(settings, crawl, awaited, store, clock, signals):
+            yield
+            has_ended = True
+    except Exception as error:
+        if not has_ended:
+            raise
+        _tell_failure(error)
 
 
 def _display(
     settings: Settings, crawl: Watched, awaited: Reconnecting, store: Store, clock: SystemClock, signals: Signals
 ) -> AbstractAsyncContextManager[None]:
     db = settings.store.db
-    if settings.output.progress and console.is_terminal and not settings.output.json:
+    if settings.output.progress and not settings.output.quiet and console.is_terminal and not settings.output.json:
         workers = settings.workers.count
         return Watch(crawl, store, clock, console, lambda: signals.came, db, workers, robots=settings.robots)
     patience_s = settings.workers.patience_s
@@ -398,12 +419,12 @@ def _display(
 
 async def _left_out_sentences(store: Store, settings: Settings) -> list[str]:
     """Sentences about URLs that a robots.txt perhaps closes by mistake, and about patterns that leave nothing."""
-    return await told_of_patterns(store, settings.scope.include) + await told_of_first_matches(store, settings)
+    return await describe_patterns(store, settings.scope.include) + await describe_first_matches(store, settings)
 
 
 def _seed_sentences(ledger: Ledger | None, nothing: str | None) -> list[str]:
     """Sentences about seeds that need a person; ``nothing`` has counted the causes of a run that crawled nothing."""
-    return [] if ledger is None else ledger.told_at_end(has_causes=nothing is not None)
+    return [] if ledger is None else ledger.lines_at_end(has_causes=nothing is not None)
 
 
 def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str], result: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Group, RenderableType
@@ -22,11 +23,11 @@ from crawler.formatting import duration, many, size
 from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import Pace
 from crawler.frontier.time_left import TimeLeft
-from crawler.inspect.parts import told_merge
-from crawler.inspect.seeds import Ledger, Outcome, told_in_short
+from crawler.inspect.parts import describe_merge
+from crawler.inspect.seeds import Ledger, Outcome, describe_outcomes
 from crawler.inspect.status import resume_hint
-from crawler.inspect.time_left import read_time_left, told
-from crawler.inspect.unknown_hosts import told_wait
+from crawler.inspect.time_left import describe_time_left, read_time_left
+from crawler.inspect.unknown_hosts import describe_wait
 from crawler.model import State
 from crawler.reasons import ReasonCode, RunEnd
 from crawler.robots.response import RobotsSettings
@@ -160,7 +161,7 @@ class Watch:
             ),
         ]
         if seen.time_left is not None:
-            lines.append(Text(told(seen.time_left)))
+            lines.append(Text(describe_time_left(seen.time_left)))
         if progress.troubles:
             lines.append(Text("trouble: " + _troubles(progress.troubles.most_common(4)), style="yellow"))
         if (slowest := self._slowest(now)) is not None:
@@ -200,7 +201,7 @@ class Watch:
             longest = Waiting(live[0], live[1].next_at, live[1].waits_for.sentence)
         if longest is None:
             return None
-        reason = told_wait(longest, self._robots, now)
+        reason = describe_wait(longest, self._robots, now)
         return f"waiting for {longest.group} until {brief_time(longest.until, now)}, {reason}"
 
 
@@ -285,12 +286,12 @@ class WaitNotes:
 
 
 def _first_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
-    reason = f": {told_wait(wait, robots, now)}" if wait.reason else ""
+    reason = f": {describe_wait(wait, robots, now)}" if wait.reason else ""
     return f"waits, first for {wait.group} until {brief_time(wait.until, now)}{reason}"
 
 
 def _without(wait: Waiting, db: str) -> str:
-    return f"`crawler control block {wait.group}{db_argument(db)}` leaves it out"
+    return f"`crawler control block {quote(wait.site or wait.group)}{db_argument(db)}` leaves it out"
 
 
 def summary(
@@ -311,7 +312,7 @@ def summary(
         "ended_by": end.message(terminal_name),
         "ended_code": end.code,
         "db": db,
-        "part": None if parts is None else told_merge(parts),
+        "part": None if parts is None else describe_merge(parts),
         "seconds": round(now - progress.started_at, 3),
         "urls": None if counts is None else {state.value: n for state, n in counts.states.items()},
         "pages": None if counts is None else counts.pages,
@@ -366,7 +367,7 @@ def print_summary(result: dict[str, Any], console: PrintableConsole) -> None:
     if urls is not None:
         rows.append(("URLs", ", ".join(f"{n:,} {state}" for state, n in urls.items())))
     if (seeds := result["seeds"]) is not None and seeds["outcomes"].keys() - {Outcome.FETCHED}:
-        rows.append(("Seeds", told_in_short(seeds["outcomes"])))
+        rows.append(("Seeds", describe_outcomes(seeds["outcomes"])))
     console.print(facts(rows))
 
 

@@ -57,8 +57,8 @@ class MinuteLog:
             "waits": waits["n"],
             "worst_lag_s": round(progress.worst_lag_s, 3),
         }
-        told = f"{many(progress.pages, 'page')}, {many(progress.sent_requests, 'request')}, {facts['queued']:,} queued"
+        text = f"{many(progress.pages, 'page')}, {many(progress.sent_requests, 'request')}, {facts['queued']:,} queued"
         if longest is not None and longest.until > now:
             facts |= {"group": longest.group, "until": instant(longest.until), "reason": longest.reason}
-            told += f"; {longest.group} waits longest, for {duration(longest.until - now)}: {longest.reason}"
-        _LOG.info("%s", told, extra=facts)
+            text += f"; {longest.group} waits longest, for {duration(longest.until - now)}: {longest.reason}"
+        _LOG.info("%s", text, extra=facts)

@@ -27,7 +27,7 @@ from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parse
 from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.progress import Progress
 from crawler.engine.sampling_frame import Sample, SamplingFrame
-from crawler.errors import ConnectionLost, CrawlerError, HookError, Setting, StoreError, UsageError, missing_extra
+from crawler.errors import ConnectionLost, CrawlerError, HookError, Setting, StoreError, UsageError, requiring
 from crawler.fetch.address_guard import refusal as address_refusal
 from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
 from crawler.formatting import duration
@@ -363,8 +363,9 @@ def _require_allowed_addresses(settings: Settings, seeds: Sequence[str]) -> None
 
 def _require_extras(settings: Settings) -> None:
     """Raise :class:`UsageError` if a library that the crawl needs is not installed."""
-    if PDF in settings.fetch.types and find_spec("pypdfium2") is None:
-        raise missing_extra("PDF files need pypdfium2", "documents")
+    with requiring("documents", "a PDF file"):  # the parser processes import it
+        if PDF in settings.fetch.types and find_spec("pypdfium2") is None:
+            raise ModuleNotFoundError(name="pypdfium2")
 
 
 async def _require_drawn(store: Store, settings: Settings) -> None:

@@ -1,19 +1,43 @@
-"""The command ``crawler sample``."""
+"""The commands ``crawler sample``, ``sample design`` and ``sample plan``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from crawler.atomic_files import AtomicFiles
 from crawler.cli.console import console
-from crawler.cli.output import print_json
-from crawler.cli.shared import LazyGroup, cli, db_option, json_option, run_async, store_at
+from crawler.cli.on_store import on_store, show
+from crawler.cli.options import Command, config_option, configured, named_seeds, setting_options
+from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
-from crawler.errors import UsageError
-from crawler.sampling.loading import load
+from crawler.errors import Setting, UsageError
+from crawler.frontier.sample_design import Method
+from crawler.sampling import draw_seeds, load, require_drawable
+from crawler.sampling.design_file import design_of
+from crawler.sampling.registration import design_of_settings, is_of_design
+from crawler.settings.keys import KEYS
+from crawler.settings.seeds import Seeds
+from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store
+from crawler.store.location import shown
+
+if TYPE_CHECKING:
+    from crawler.sampling.survey import Survey
+    from crawler.store.sections import Store
+
+#: The settings that the commands about a design take as options; the help lists those of the section ``sample``.
+_OF_DESIGN = tuple(
+    key.name
+    for key in KEYS.values()
+    if key.option and (is_of_design(key) or key.section in ("seeds", "politeness") or key.name == "limits.concurrency")
+)
 
 variable_option = click.option(
     "--variable",
@@ -24,39 +48,160 @@ variable_option = click.option(
     "NAME?=SQL: its NULL is a missing value.",
 )
 
+by_option = click.option(
+    "--by", type=click.Choice(["stratum", "site"]), help="Estimate everything for each of these parts too."
+)
+since_option = click.option(
+    "--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes."
+)
 
-class _Commands(LazyGroup):
-    modules = dict.fromkeys(("design", "plan"), "sampling.design_commands")
 
-
-@cli.group(cls=_Commands, invoke_without_command=True)
+@cli.group(invoke_without_command=True)
 @db_option
 @variable_option
-@click.option("--by", type=click.Choice(["stratum", "site"]), help="Estimate everything for each of these parts too.")
-@click.option("--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes.")
+@by_option
+@since_option
 @json_option
 @click.pass_context
 def sample(
     context: click.Context, db: str, texts: tuple[str, ...], by: str | None, since: str | None, as_json: bool
-) -> int:
+) -> None:
     """Print estimates from the sample of `run --sample N`, with 95 % confidence intervals."""
     if command := context.invoked_subcommand:
         if any(context.get_parameter_source(name) is not ParameterSource.DEFAULT for name in context.params):
             raise UsageError(f"write the options behind the command: `crawler sample {command} …`")
-        return 0
-    surveys, terminal = load("survey"), load("terminal")
-    variables = dict(load("variables").variable_of(text) for text in texts)
-    parts = None if by is None else surveys.By(by)
+        return
+    survey = _estimates(db, texts, by, since)
+    show(as_json, survey.as_json, lambda: load("rendering").render(survey, console))
 
-    async def run() -> int:
+
+def _estimates(db: str, texts: tuple[str, ...], by: str | None, since: str | None) -> Survey:
+    surveys = load("survey")
+    variables, parts = _variables(texts), None if by is None else surveys.By(by)
+
+    async def estimate(store: Store) -> Survey:
         async with AsyncExitStack() as opened:
-            store = await opened.enter_async_context(existing_store(store_at(db)))
             earlier = None if since is None else await opened.enter_async_context(existing_store(store_at(since)))
-            survey = await surveys.survey(store, SystemClock().now(), variables, parts, earlier)
-        if as_json:
-            print_json(survey.as_json())
-        else:
-            terminal.render(survey, console)
-        return 0
+            made: Survey = await surveys.survey(store, SystemClock().now(), variables, parts, earlier)
+            return made
 
-    return run_async(run())
+    return on_store(db, estimate)
+
+
+@sample.command()
+@click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
+@db_option
+@variable_option
+@by_option
+@since_option
+def publish(out: Path, db: str, texts: tuple[str, ...], by: str | None, since: str | None) -> None:
+    """Write the estimates to OUT: a figure (.svg, .pdf) or a table (.csv, .tex).
+
+    A figure needs the extra `figure`.
+    """
+    made = load("publication").publish(_estimates(db, texts, by, since), out.suffix)
+    with AtomicFiles() as files:
+        files.open(out).file.write(made)
+    console.print(f"{out}: written", soft_wrap=True)
+
+
+def _design_options(*listed: str) -> Callable[[Command], Command]:
+    """The options of a design; the help has the ``listed`` ones. The others are keys of the configuration file."""
+
+    def add(command: Command) -> Command:
+        rest = setting_options(*(name for name in _OF_DESIGN if name not in listed), hidden=True)
+        return setting_options(*listed)(rest(command))
+
+    return add
+
+
+@sample.command()
+@_design_options("seeds.file", *(name for name in _OF_DESIGN if KEYS[name].section == "sample"))
+@config_option
+@click.option("--db", metavar="PATH|URL", help="Begin with the design of the crawl in this store.")
+def design(config: Path | None, db: str | None, **options: Any) -> None:
+    """Print the design of a sample as a TOML file, by which `crawler run --config FILE` draws.
+
+    The file has every setting that decides which URLs are drawn. Nothing is requested or stored.
+    """
+    settings, known = _begun(db)
+    settings = configured(settings, config, options)
+    seeds = named_seeds(settings, ())
+    _require_design(settings, seeds)
+    kept = [
+        (key, key.value(settings))
+        for key in KEYS.values()
+        if (is_of_design(key) and key.value(settings) != "")
+        or (key.is_remembered and key.value(settings) != key.default)
+    ]
+    registered = design_of_settings(settings, seeds.urls or known, seeds.strata)
+    console.print(design_of(settings, seeds, len(known), kept, registered), soft_wrap=True, end="")
+
+
+@sample.command()
+@click.argument("seeds", nargs=-1, metavar="[SEED]...")
+@_design_options("seeds.file", "sample.size")
+@config_option
+@click.option(
+    "--pilot",
+    metavar="PATH|URL",
+    help="A store with a sample: begin with its settings and seeds, and forecast from what it found.",
+)
+@variable_option
+@json_option
+def plan(
+    seeds: tuple[str, ...],
+    config: Path | None,
+    pilot: str | None,
+    texts: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Tell how many requests and how much time a sample needs, and which precision to expect.
+
+    Nothing is requested or stored.
+    """
+    variables = _variables(texts)
+    if variables and pilot is None:
+        raise UsageError("--variable is forecast from a pilot: give --pilot STORE, a store with a sample")
+    plans = load("plan")
+    settings, known = _begun(pilot)
+    settings = configured(settings, config, options)
+    listed = named_seeds(settings, seeds)
+    if not listed.urls and known and settings.sample.method is not Method.STRATIFIED:
+        listed = Seeds(known, {})
+    if not listed.urls:
+        raise UsageError("no seeds to plan for: name URLs, or a file with ", Setting("seeds.file"))
+    _require_design(settings, listed)
+    found = None
+    if pilot is not None:
+        found = on_store(pilot, lambda store: load("pilot").read_pilot(store, variables, SystemClock().now()))
+    made = plans.sample_plan(settings, listed, found)
+    show(as_json, lambda: plans.as_json(made, settings), lambda: plans.render(made, settings, console))
+
+
+def _variables(texts: tuple[str, ...]) -> dict[str, str]:
+    return dict(load("variables").variable_of(text) for text in texts)
+
+
+def _begun(db: str | None) -> tuple[Settings, list[str]]:
+    """The settings and the seeds of the crawl in the store ``db``; the defaults and no seeds without one."""
+    if db is None:
+        return Settings(), []
+
+    async def read(store: Store) -> tuple[Settings | None, list[str]]:
+        return await stored_settings(store), await store.seeds()
+
+    settings, seeds = on_store(db, read)
+    if settings is None:
+        raise UsageError(f"{shown(db)} holds no crawl, so it has no design")
+    return settings, seeds
+
+
+def _require_design(settings: Settings, seeds: Seeds) -> None:
+    """Raise :class:`UsageError` if no sample, or one that cannot be drawn, is asked for."""
+    if settings.sample.size is None:
+        raise UsageError("a design says how many URLs to draw: give ", Setting("sample.size", "N"))
+    require_drawable(settings, seeds.urls, seeds.strata)
+    if settings.sample.method is Method.STRATIFIED and seeds.strata:
+        draw_seeds(settings, seeds.strata)

@@ -35,8 +35,8 @@ def design_of(
 
     ``known`` is the number of seeds in the store that the design was taken from.
     """
-    told = (*_told(settings, seeds, known), *_registration(registered))
-    return commented_toml("\n".join((_USE, "", *told)), values)
+    comments = (*_comments(settings, seeds, known), *_registration(registered))
+    return commented_toml("\n".join((_USE, "", *comments)), values)
 
 
 def _registration(design: Design) -> Iterable[str]:
@@ -48,7 +48,7 @@ def _registration(design: Design) -> Iterable[str]:
     )
 
 
-def _told(settings: Settings, seeds: Seeds, known: int) -> Iterable[str]:
+def _comments(settings: Settings, seeds: Seeds, known: int) -> Iterable[str]:
     sample = settings.sample
     assert sample.size is not None
     yield f"Frame: {_frame(settings, seeds, known)}"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from crawler.errors import Setting, UsageError
+from crawler.errors import Setting, UsageError, require
 from crawler.frontier.sample_design import Drawn, Listed, Method, Per, SitesBy, draw_stratified
-from crawler.sampling.loading import load
 from crawler.settings.settings import Settings
 
 
 def require_drawable(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> None:
     """Raise :class:`UsageError` for a sample that cannot be drawn as asked."""
     sample = settings.sample
-    load("survey")  # before anything is asked for
+    require("sample", "a sample", "crawler.sampling.survey")  # before anything is asked for
     if settings.limits.max_pages is not None:
         raise UsageError(
             Setting("sample.size"),

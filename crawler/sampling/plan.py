@@ -11,10 +11,9 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from crawler.cli.console import PrintableConsole
-from crawler.cli.layout import Fact, facts
+from crawler.cli.layout import Align, Fact, facts, table
 from crawler.formatting import duration, many
 from crawler.frontier.domain_addresses import ROUNDS, addresses
 from crawler.frontier.politeness import group_name
@@ -32,8 +31,8 @@ from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits
 from crawler.sampling.drawable import draw_seeds
 from crawler.sampling.forecast import Precision, Stratum, precision_of, without_pilot
 from crawler.sampling.pilot import Pilot
+from crawler.sampling.rendering import shown
 from crawler.sampling.survey import DrawnUrls
-from crawler.sampling.terminal import shown
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.url import split
@@ -417,15 +416,19 @@ def render(plan: SamplePlan, settings: Settings, console: PrintableConsole) -> N
         ("Time", time),
     ]
     console.print(facts(rows))
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for name in ("", "in the pilot" if plan.has_pilot else "share", "95 % interval", "9 of 10 samples", "among"):
-        table.add_column(name, justify="right" if name not in ("", "among") else "left", no_wrap=name != "among")
+    rows_of_precision = []
     for line in plan.precision:
         doubt = " or wider" if line.may_be_too_narrow else ""
         usual = f"± {shown(line.usual, line.unit)}{doubt}" if isfinite(line.usual) else "too few to tell"
         at_most = f"± {shown(line.most, line.unit)} at most" if isfinite(line.most) else "too few to tell"
-        table.add_row(line.what, shown(line.value, line.unit), usual, at_most, line.among)
+        rows_of_precision.append((line.what, shown(line.value, line.unit), usual, at_most, line.among))
     console.print()
-    console.print(table)
+    share = "in the pilot" if plan.has_pilot else "share"
+    columns: dict[str, Align] = {
+        "": "left",
+        **dict.fromkeys((share, "95 % interval", "9 of 10 samples"), "right"),
+        "among": "fold",
+    }
+    console.print(table(columns, rows_of_precision))
     for note in plan.notes:
         console.print(note, soft_wrap=True)

@@ -81,7 +81,7 @@ def _place(became: str) -> int:
     return (AS_PLANNED, TAKEN_ALONG).index(became) if became in (AS_PLANNED, TAKEN_ALONG) else 2
 
 
-def told_of_seeds(groups: Sequence[SeedGroup]) -> list[str]:
+def describe_seed_groups(groups: Sequence[SeedGroup]) -> list[str]:
     """Where the seeds went, and what share of the URLs the frame may lack, in sentences."""
     if not groups:
         return []

@@ -243,7 +243,7 @@ async def survey(
     if draw is None:
         command = f"`crawler run --sample N{db_argument(store.name)}`"
         frame = await open_frame(store, now)
-        waits = "" if frame is None else f": {frame.told(now)}"
+        waits = "" if frame is None else f": {frame.describe(now)}"
         raise UsageError(f"the store holds no sample{waits}; {command} draws one when its sampling frame is known")
     rows = await store.query(_SQL["drawn"])
     own = {name: await _own_values(store, rows, name, variable, now) for name, variable in (variables or {}).items()}

@@ -1,49 +1,51 @@
-"""The commands ``crawler index`` and ``crawler search``."""
+"""The commands ``crawler index``, ``crawler search`` and ``serve-search``, each of which loads what it needs."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import click
-from rich.console import Group
-from rich.padding import Padding
-from rich.text import Text
 
-from crawler.cli.console import PrintableConsole, console
-from crawler.cli.output import print_json, tell
-from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
+from crawler.cli.console import console
+from crawler.cli.on_store import on_store, show
+from crawler.cli.output import tell
+from crawler.cli.serving import listen_option, serve
+from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
+from crawler.errors import UsageError, requiring
+from crawler.fields.kinds import SECONDS
 from crawler.formatting import many
-from crawler.search.build_index import build_index
-from crawler.search.excerpt import Marked
-from crawler.search.results import Filters, SearchResult, search
-from crawler.settings.stores import existing_store
 from crawler.store.location import db_argument
-from crawler.texts.reader import TextReader
+
+if TYPE_CHECKING:
+    from crawler.search.build_index import IndexSummary
+    from crawler.search.results import SearchResult
+    from crawler.store.sections import Store
 
 
 @cli.command("index")
 @db_option
 @json_option
-def index_command(db: str, as_json: bool) -> int:
+def index_command(db: str, as_json: bool) -> None:
     """Build or update the search index; only changed pages are read."""
+    from crawler.cli.progress import progress_line
+    from crawler.search.build_index import build_index
+    from crawler.texts.reader import TextReader
 
-    async def build() -> int:
-        async with existing_store(store_at(db), read_only=False) as store, TextReader() as reader:
+    async def build(store: Store) -> IndexSummary:
+        async with TextReader() as reader:
             with progress_line("looking for changed pages") as say:
-                built = await build_index(db, store, reader, lambda done, total: say("pages checked", done, total))
-        if as_json:
-            print_json(asdict(built))
-        else:
-            console.print(
-                f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} removed"
-                + (f"; the text of {many(built.unread, 'page')} was too costly to read" if built.unread else "")
-            )
-        return 0
+                return await build_index(db, store, reader, partial(say, "pages checked"))
 
-    return run_async(build())
+    built = on_store(db, build, writes=True)
+    text = f"{many(built.pages, 'page')} in the index: {built.changed:,} read, {built.removed:,} removed"
+    if built.unread:
+        text += f"; the text of {many(built.unread, 'page')} was too costly to read"
+    show(as_json, lambda: asdict(built), lambda: console.print(text))
 
 
 class _SearchCommand(click.Command):
@@ -57,9 +59,9 @@ class _SearchCommand(click.Command):
         try:
             return super().parse_args(ctx, [*read, *args[end:]])
         except click.NoSuchOption as error:
-            told = error.format_message().rstrip(".")
+            text = error.format_message().rstrip(".")
             raise click.UsageError(
-                f"{told}. Words to leave out come after `--` (search word -- -other), or in quotes with other words "
+                f"{text}. Words to leave out come after `--` (search word -- -other), or in quotes with other words "
                 "(search 'word -other').",
                 ctx,
             ) from None
@@ -74,10 +76,21 @@ _HAS_BLANK = re.compile(r"[^=\s]*\s")
 @json_option
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="Most results.")
 @click.option("--site", metavar="S", help="Only this host (example.org, with or without port) and its subdomains.")
+@click.option("--language", metavar="L", help="Only pages that state this language, as in en or de.")
+@click.option("--depth", type=click.IntRange(0), metavar="N", help="Only pages so many links from a seed.")
+@click.option("--since", metavar="TIME", help='Only pages fetched within this time, such as "7 days".')
 @click.option("--similar-to", metavar="URL", help="Only near-duplicates of this page, each that has the words.")
 def search_command(
-    words: tuple[str, ...], db: str, as_json: bool, limit: int, site: str | None, similar_to: str | None
-) -> int:
+    words: tuple[str, ...],
+    db: str,
+    as_json: bool,
+    limit: int,
+    site: str | None,
+    language: str | None,
+    depth: int | None,
+    since: str | None,
+    similar_to: str | None,
+) -> None:
     """Search the pages crawled, after `crawler index`.
 
     WORDS are the words to search for. 'wor*' matches any word that begins so, '"a phrase"' matches these words in this
@@ -87,52 +100,52 @@ def search_command(
     Pages with all the words come first. If there are few of them, pages with some of the words follow. Of
     near-duplicates that `crawler duplicates` has found, the best one is shown.
     """
-    query = " ".join(words).strip()
+    from crawler.search.rendering import render
+    from crawler.search.results import Filters, search
 
-    async def look() -> int:
-        async with existing_store(store_at(db)) as store:
-            found = await search(
-                store, query, now=SystemClock().now(), limit=limit, filters=Filters(site, similar_to=similar_to)
-            )
-        if found.note:
-            tell(found.note)
-        if as_json:
-            print_json({"query": query, **asdict(found)})
-        else:
-            _render(found, console, one_cluster=similar_to is not None)
-            if found.hits and all(hit.pagerank is None for hit in found.hits):
-                tell(f"none of these pages has a rank yet: run `crawler rank{db_argument(db)}` first for PageRank")
-        return 0
+    query, now = " ".join(words).strip(), SystemClock().now()
+    try:
+        from_s = None if since is None else now - SECONDS.read(since)
+    except ValueError as error:
+        raise UsageError(f"--since {error}") from None
+    filters = Filters(site, language, depth, from_s, similar_to)
 
-    return run_async(look())
+    async def run(store: Store) -> SearchResult:
+        return await search(store, query, now=now, limit=limit, filters=filters)
 
-
-def _render(found: SearchResult, console: PrintableConsole, *, one_cluster: bool) -> None:
-    """Print results for people: title, address and excerpt, with the matches in bold."""
-    console.print(f"{'more than ' if found.is_more else ''}{many(found.total, 'page')} with all the words")
-    if found.excluded:
-        console.print(f"without pages that have {' or '.join(found.excluded)}", markup=False)
-    if found.as_typed is not None:
-        console.print(f"Results for {found.suggestion} (to search as typed: {found.as_typed})", markup=False)
-    elif found.suggestion is not None:
-        console.print(f"Did you mean: {found.suggestion}", markup=False)
-    parted = False
-    for position, hit in enumerate(found.hits, 1):
-        if not hit.all_words and not parted:
-            parted = True
-            console.print("\nWith some of the words:")
-        console.print()
-        console.print(Text.assemble(f"{position}. ", _bold(hit.title) if hit.title.text else Text(hit.url)))
-        lines = [Text(hit.url, style="green", overflow="fold"), _bold(hit.excerpt)]
-        if hit.anchor is not None:
-            lines.insert(1, Text.assemble("a link to it says “", _bold(hit.anchor), "”"))
-        if hit.similar and not one_cluster:
-            lines.append(Text(f"and {many(hit.similar, 'similar page')} (--similar-to shows them)", style="dim"))
-        console.print(Padding(Group(*lines), (0, 0, 0, 3)))
+    found = on_store(db, run)
+    if found.note:
+        tell(found.note)
+    one_cluster = similar_to is not None
+    show(as_json, lambda: {"query": query, **asdict(found)}, lambda: render(found, console, one_cluster=one_cluster))
+    if not as_json and found.hits and all(hit.pagerank is None for hit in found.hits):
+        tell(f"none of these pages has a rank yet: run `crawler rank{db_argument(db)}` first for PageRank")
 
 
-def _bold(marked: Marked) -> Text:
-    text = Text(marked.text)
-    for start, end in marked.marks:
-        text.stylize("bold", start, end)
-    return text
+@cli.command("serve-search")
+@db_option
+@listen_option("127.0.0.1:8788")
+@click.option("--title", default="Search", show_default=True, metavar="TEXT", help="The name of the search page.")
+@click.option(
+    "--base-url",
+    metavar="URL",
+    help="The address at which users reach the page, if a proxy serves it; browsers need it to add the search.",
+)
+def serve_search(db: str, listen: str, title: str, base_url: str | None) -> None:
+    """Serve a search page over the index that `crawler index` built; it only reads.
+
+    The page needs no script. The same address answers programs in JSON (?q=WORDS&format=json). It has no password: on
+    other addresses than 127.0.0.1 everyone who reaches it can search.
+    """
+    with requiring("search", "`crawler serve-search`"):
+        from crawler.search.page_server import serving_search
+    address = None if base_url is None else _base_url(base_url)
+    page = partial(serving_search, store_at(db), clock=SystemClock(), name=title, base_url=address)
+    serve(listen, page, db, "the search page")
+
+
+def _base_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise UsageError(f"--base-url {text[:200]}: write an address like https://search.example.org/ without ? and #")
+    return text if parts.path else f"{text}/"

@@ -30,6 +30,9 @@ _ON, _OFF = "\x02", "\x03"
 _SQL = load_statements("crawler.search", "excerpt.sql")
 # snippet() takes quadratic time, so a long text is split, and the best piece is shown.
 _PIECE_CHARS = 10_000
+# SQLite asks whether it is late after so many steps of a statement.
+_STEPS = 1000
+_TOO_LATE = "the matches were not marked in time"
 
 T = TypeVar("T")
 
@@ -53,26 +56,35 @@ def mark(match: str, texts: Sequence[tuple[str, str]], until: float = math.inf) 
     Raises :class:`QueryInterrupted` soon after ``until``, in seconds of :func:`crawler.clock.monotonic_s`.
     """
 
+    def is_late() -> bool:
+        return monotonic_s() >= until
+
     def in_time(things: Iterable[T]) -> Iterator[T]:
         for thing in things:
-            if monotonic_s() >= until:
-                raise QueryInterrupted("the matches were not marked in time")
+            if is_late():
+                raise QueryInterrupted(_TOO_LATE)
             yield thing
 
     ready = [(for_tokenizer(clean(short)), for_tokenizer(clean(long))) for short, long in in_time(texts)]
     places = {n * len(ready) + k: (k, piece) for k, (_, long) in enumerate(ready) for n, piece in _pieces(long)}
     excerpts: dict[int, str] = {}
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.execute(_SQL["create_table"].format(tokenizer=TOKENIZER))
-        db.executemany(_SQL["insert"], ((k, short, "") for k, (short, _) in enumerate(ready)))
-        db.executemany(_SQL["insert"], ((row_id, "", piece) for row_id, (_, piece) in in_time(places.items())))
-        matching = {"match": match, "texts": len(ready)}
-        titles = dict(db.execute(_SQL["highlight"], matching))
-        snippet = _SQL["snippet"].format(words=EXCERPT_WORDS)
-        for (row_id,) in in_time(db.execute(_SQL["best_pieces"], matching).fetchall()):
-            text_number, _ = places[row_id]
-            if text_number not in excerpts:
-                (excerpts[text_number],) = db.execute(snippet, {"match": match, "row_id": row_id}).fetchone()
+    try:
+        with closing(sqlite3.connect(":memory:")) as db:
+            db.set_progress_handler(is_late, _STEPS)
+            db.execute(_SQL["create_table"].format(tokenizer=TOKENIZER))
+            db.executemany(_SQL["insert"], ((k, short, "") for k, (short, _) in enumerate(ready)))
+            db.executemany(_SQL["insert"], ((row_id, "", piece) for row_id, (_, piece) in in_time(places.items())))
+            matching = {"match": match, "texts": len(ready)}
+            titles = dict(db.execute(_SQL["highlight"], matching))
+            snippet = _SQL["snippet"].format(words=EXCERPT_WORDS)
+            for (row_id,) in in_time(db.execute(_SQL["best_pieces"], matching).fetchall()):
+                text_number, _ = places[row_id]
+                if text_number not in excerpts:
+                    (excerpts[text_number],) = db.execute(snippet, {"match": match, "row_id": row_id}).fetchone()
+    except sqlite3.OperationalError:
+        if is_late():
+            raise QueryInterrupted(_TOO_LATE) from None
+        raise
     return [
         (_marked(titles.get(k, short)), _bounded(_marked(excerpts.get(k, _beginning(long)))))
         for k, (short, long) in enumerate(ready)

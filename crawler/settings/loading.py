@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from crawler.errors import ConfigError, Reference, Setting
+from crawler.fields.kinds import WrongPart
 from crawler.settings.keys import KEYS, SECTIONS
 from crawler.settings.settings import Settings
 
@@ -86,6 +87,9 @@ def apply(
             continue
         try:
             sections.setdefault(key.section, {})[key.field] = key.kind.read(value)
+        except WrongPart as error:
+            table = error.part.rpartition(".")[0]
+            wrong.append((_at(lines, error.part) or _at(lines, table), str(error)))
         except ValueError as error:
             wrong.append((_at(lines, name), Setting(name, value), f": {error}"))
     if wrong:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -185,7 +186,9 @@ def _seed(text: str) -> str:
                 f"give a file of seeds as --seeds {text}" if Path(text).is_file() else f"did you mean https://{text} ?"
             )
             raise _BareHost(f"no http:// or https:// before it; {mend}") from None
-        raise NotCrawlable(str(error)) from None
+        scheme, colon, rest = text.partition("://")
+        near = get_close_matches(scheme.lower(), ("https", "http"), n=1, cutoff=0.7) if colon else []
+        raise NotCrawlable(f"{error}" + (f"; did you mean {near[0]}://{rest[:200]} ?" if near else "")) from None
     if not text.isprintable() or " " in text:
         raise NotCrawlable(f"white space within: {url[:200]}; give one URL a line, and write a blank in it as %20")
     return url

@@ -270,6 +270,16 @@ class OutputSettings:
         option_help="Show no live display.",
         of=Of.RUN,
     )
+    quiet: bool = setting(
+        "quiet",
+        False,
+        FLAG,
+        "Print nothing, unless the run fails or crawls nothing (exit codes 1, 2, 4 and 5).",
+        "For cron, which mails what a command prints.",
+        option="--quiet",
+        option_help="Print only what went wrong.",
+        of=Of.RUN,
+    )
     json: bool = setting(
         "json",
         False,

@@ -92,18 +92,16 @@ def _stores(value: object) -> tuple[str, ...]:
     return tuple(stores)
 
 
-NOTIFY = ValueKind("the address of a webhook or mailbox", Form.TEXT, _notify, metavar="URL")
+NOTIFY = ValueKind("the address of a webhook or mailbox", Form.TEXT, _notify)
 TOKEN = ValueKind("a product token", Form.TEXT, _token, metavar="TOKEN")
 CONTACT = ValueKind("a URL, an e-mail address, or both", Form.WORDS, _contact, metavar="URL|E-MAIL")
-AGENT_URL = ValueKind("an https URL", Form.TEXT, _agent_url, metavar="URL")
+AGENT_URL = ValueKind("an https URL", Form.TEXT, _agent_url)
 STORE = ValueKind(
     "a path or a database's URL", Form.TEXT, lambda value: require_store(read_text(value)), metavar="PATH|URL"
 )
 BODIES = ValueKind(
     "a folder or s3://bucket/prefix", Form.TEXT, lambda value: require_bodies(read_text(value)), metavar="DIR|URL"
 )
-STORES = ValueKind("a list of paths or databases' URLs", Form.LIST, _stores, list, metavar="PATH|URL")
-PURPOSES = ValueKind(
-    "a list of " + ", ".join(f'"{purpose}"' for purpose in UsePurpose), Form.LIST, _purposes, list, metavar="PURPOSE"
-)
-HEADERS = ValueKind("a list of names of headers", Form.LIST, _headers, metavar="HEADER")
+STORES = ValueKind("a list of paths or databases' URLs", Form.LIST, _stores, list)
+PURPOSES = ValueKind("a list of " + ", ".join(f'"{purpose}"' for purpose in UsePurpose), Form.LIST, _purposes, list)
+HEADERS = ValueKind("a list of names of headers", Form.LIST, _headers)

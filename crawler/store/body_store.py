@@ -7,7 +7,6 @@ once. This module knows names and octets; :mod:`crawler.store.outside_bodies` sa
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -17,8 +16,9 @@ from pathlib import Path
 from typing import Protocol
 
 from crawler.atomic_files import sync_folder
-from crawler.errors import StoreError, StoreFull, missing_extra
+from crawler.errors import StoreError, StoreFull, SystemFull, requiring
 from crawler.private_files import private
+from crawler.shortages import NO_SPACE, SYSTEM_IS_FULL
 from crawler.store.location import is_url
 
 _PRIVATE_FOLDER = 0o700
@@ -59,10 +59,8 @@ def open_body_store(location: str) -> BodyStore:
     """
     if not is_url(location):
         return FolderBodies(Path(location))
-    try:
+    with requiring("s3", "a folder of bodies in S3"):
         from crawler.store.s3_bodies import S3Bodies
-    except ImportError:
-        raise missing_extra("bodies in S3 need obstore", "s3") from None
     return S3Bodies(location)
 
 
@@ -131,7 +129,8 @@ class FolderBodies:
         try:
             yield
         except OSError as error:
-            kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else StoreError
+            full = SystemFull if error.errno in SYSTEM_IS_FULL else StoreFull
+            kind = full if error.errno in NO_SPACE | SYSTEM_IS_FULL else StoreError
             raise kind(
                 f"{self._folder}: the folder of the bodies cannot be used: {error.strerror}; "
                 "what was committed is kept, mend it and run the same command again"

@@ -35,7 +35,13 @@ def new_key() -> int:
 
 
 def url_number(site_id: int, path: str, key: int) -> int:
-    """The number of a URL in the store with this key, unless another path has it; see :func:`numbers_from`."""
+    """The number of a URL in the store with this key, unless another path has it; see :func:`numbers_from`.
+
+    The front page has the least number of its site, so of URLs at the same depth it is requested first: it says soonest
+    whether a site refuses all its pages.
+    """
+    if path == "/":
+        return first_url_of(site_id)
     return site_id << _HASH_BITS | xxh3_64_intdigest(path.encode(), key % (1 << _KEY_BITS)) >> (64 - _HASH_BITS)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock
-from crawler.errors import UsageError, missing_extra
+from crawler.errors import UsageError, requiring
 from crawler.frontier.operator import Command, Order
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.store.location import is_url, require_no_password, require_postgres
@@ -19,14 +17,6 @@ from crawler.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
-
-
-@contextmanager
-def _needing_asyncpg() -> Iterator[None]:
-    try:
-        yield
-    except ImportError:
-        raise missing_extra("a store on PostgreSQL needs asyncpg", "postgres") from None
 
 
 def _path(db: str) -> Path:
@@ -48,7 +38,7 @@ async def is_there(db: str) -> bool:
         return path.exists() and path.stat().st_size > 0
     require_postgres(db)
     require_no_password(db)
-    with _needing_asyncpg():
+    with requiring("postgres", "a store on PostgreSQL"):
         from crawler.store.postgres.connection import holds_store
     return await holds_store(db)
 
@@ -77,7 +67,7 @@ async def open_store_at(
     if is_url(db):
         require_postgres(db)
         require_no_password(db)
-        with _needing_asyncpg():
+        with requiring("postgres", "a store on PostgreSQL"):
             from crawler.store.postgres.store import PostgresStore
         store = await PostgresStore.open(
             db,
@@ -122,6 +112,6 @@ async def grant_reader_at(db: str, role: str, password: str | None) -> bool:
         raise UsageError(f"{db}: a file has no roles; the permissions of the file decide its readers")
     require_postgres(db)
     require_no_password(db)
-    with _needing_asyncpg():
+    with requiring("postgres", "a store on PostgreSQL"):
         from crawler.store.postgres.reader import grant_reader
     return await grant_reader(db, role, password)

@@ -31,13 +31,13 @@ class _Retries(Protocol):
     def _retry(self) -> Retry: ...
 
 
-async def while_full(attempt: Callable[[], Awaitable[T]], waits: Callable[[], bool]) -> T:
-    """Make an attempt, again and again while it raises :class:`StoreFull` and ``waits`` returns true."""
+async def while_full(attempt: Callable[[], Awaitable[T]], waits: Callable[[StoreFull], bool]) -> T:
+    """Make an attempt, again and again while it raises :class:`StoreFull` and ``waits`` returns true for the error."""
     while True:
         try:
             return await attempt()
-        except StoreFull:
-            if not waits():
+        except StoreFull as error:
+            if not waits(error):
                 raise
         await asyncio.sleep(LOOK_FOR_ROOM_S)
 

@@ -148,15 +148,36 @@ class ClaimLimits(NamedTuple):
 
 
 @dataclass(slots=True)
-class CommitBatch:
-    """The work that one commit stores, and the bounds of what it claims."""
+class SiteNews:
+    """What answers have told about sites and their groups, with the log of the requests.
+
+    It holds whether or not its worker still has a claim: a log row is stored whatever happens, and what the answer
+    forbids goes with the row.
+    """
 
     now: float = 0.0
     limits: ClaimLimits = field(default_factory=lambda: ClaimLimits(0))
-    outcomes: list[Outcome] = field(default_factory=list)
     requests: list[RequestRow] = field(default_factory=list)
-    robots: list[RobotsNews] = field(default_factory=list)
+    unread: dict[int, Fetched] = field(default_factory=dict)  # answers among the requests without an outcome, by URL
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
+    robots: list[RobotsNews] = field(default_factory=list)
+    tdmrep: dict[int, TdmrepFile] = field(default_factory=dict)  # the last answers, by site number
+    refusals: list[RefusalNews] = field(default_factory=list)
+
+    def prepend(self, earlier: SiteNews) -> None:
+        """Add news that came before these. The unread answers are left out: the caller knows which are still unread."""
+        self.requests[:0] = earlier.requests
+        self.robots[:0] = earlier.robots
+        self.refusals[:0] = earlier.refusals
+        self.paces = earlier.paces | self.paces
+        self.tdmrep = earlier.tdmrep | self.tdmrep
+
+
+@dataclass(slots=True)
+class CommitBatch(SiteNews):
+    """The work that one commit stores, and the bounds of what it claims. All but the news needs the claims."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
     released: list[int] = field(default_factory=list)  # group numbers
     robots_waits: list[RobotsWait] = field(default_factory=list)  # they begin after ``robots`` are stored
     targets_answered: list[RobotsTarget] = field(default_factory=list)  # after these; sites that still wait are woken
@@ -164,9 +185,6 @@ class CommitBatch:
     refuted: list[Refuted] = field(default_factory=list)  # Host lines that an answer has contradicted
     # Main sites that may be none: they are judged after the outcomes are stored.
     suspected_mains: dict[str, Contradiction] = field(default_factory=dict)
-    tdmrep: dict[int, TdmrepFile] = field(default_factory=dict)  # the last answers, by site number
-    refusals: list[RefusalNews] = field(default_factory=list)  # they begin after the outcomes are stored
-    unread: dict[int, Fetched] = field(default_factory=dict)  # answers among the requests without an outcome, by URL
 
 
 @dataclass(slots=True)
@@ -182,6 +200,7 @@ class ClaimedSite:
     target: RobotsTarget | None = None  # the URL that its robots.txt waits for since it was claimed
     fetched: int = 0  # number of pages fetched
     refusals: Refusals = NO_REFUSALS
+    rests_until: float = 0.0  # a site may be claimed a little before its rest is over
 
     def obey(self, copy: RobotsCopy, robots_id: int | None, crawl_delay_s: float | None) -> None:
         """``copy`` is committed as number ``robots_id``: from now on it is in force."""
@@ -223,6 +242,7 @@ class CommitResult:
 class Waiting(NamedTuple):
     """A group that gets no request before ``until``, and the constraint.
 
+    ``site`` is the site of the group that waits the shortest; it is empty if the group has no queued URL.
     If it waits for a robots.txt, ``robots_status`` is its last answer, as :class:`crawler.model.RobotsCopy` has it, and
     ``failing_since`` the time of the first failure.
     """
@@ -232,6 +252,7 @@ class Waiting(NamedTuple):
     reason: str
     robots_status: str | None = None
     failing_since: float | None = None
+    site: str = ""
 
 
 class Counts(NamedTuple):
@@ -249,7 +270,8 @@ class Beat(NamedTuple):
 
     ``lag_s`` is the longest delay of its event loop since the heartbeat before. ``low_disk`` says which disk has too
     little free space, for which the process pauses. ``look_ups`` has the number of its look-ups of names and their
-    seconds by outcome, as JSON: ``{"cached": [5, 0.0], "found": [2, 0.031]}``.
+    seconds by outcome, as JSON: ``{"cached": [5, 0.0], "found": [2, 0.031]}``. ``vain_claims`` is the number of its
+    claims that were given back and brought neither a request nor the address of a host.
     """
 
     run_id: int
@@ -259,6 +281,7 @@ class Beat(NamedTuple):
     lag_s: float
     low_disk: str | None = None
     look_ups: str = "{}"
+    vain_claims: int = 0
 
 
 class PageRank(NamedTuple):
@@ -346,7 +369,7 @@ class SampleDraw(NamedTuple):
     discarded_at: float | None = None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The draw in one line: its number and time, how it was drawn, and whether it was discarded."""
         gone = "" if self.discarded_at is None else f"; discarded on {instant(self.discarded_at)}"
         how = f"{self.method}, {amount_of(self)}, seed {self.seed}, from {many(self.frame, 'URL')}"

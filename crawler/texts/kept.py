@@ -8,14 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from crawler.engine.text_messages import TextUnread
 from crawler.page.texts import MainText, Section
 from crawler.store.bodies import compress, decompress
 from crawler.store.rows import KeptText
 from crawler.store.statements import load_statements
-from crawler.texts.reader import ReadsTexts, TextUnread
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a search, which reads no text, loads no parser pool
     from crawler.store.sections import Store
+    from crawler.texts.reader import ReadsTexts
 
 #: The version of the reading. Increase it when a document would get another text: it is then read again.
 VERSION = 1

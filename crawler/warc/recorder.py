@@ -9,7 +9,6 @@ folder lists the archived payloads, for revisit records. If it is deleted, repea
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import re
 import sqlite3
@@ -25,10 +24,11 @@ from filelock import FileLock, Timeout
 
 from crawler.atomic_files import sync_folder
 from crawler.clock import Clock
-from crawler.errors import StoreError, StoreFull, UsageError
+from crawler.errors import StoreError, StoreFull, SystemFull, UsageError
 from crawler.gunzip import BROKEN, member
 from crawler.model import Reading, Recorded
 from crawler.private_files import PRIVATE, make_private, private
+from crawler.shortages import NO_SPACE, SYSTEM_IS_FULL
 from crawler.store.statements import load_statements
 from crawler.warc.exchange import Payload, records_of
 from crawler.warc.records import gzip_member, warcinfo
@@ -142,7 +142,8 @@ class WarcFolder:
                 is_full = _is_full(error) and self._undo(kept)
                 self._failed = not is_full
                 reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-                raise (StoreFull if is_full else StoreError)(
+                is_system = is_full and isinstance(error, OSError) and error.errno in SYSTEM_IS_FULL
+                raise (SystemFull if is_system else StoreFull if is_full else StoreError)(
                     f"{reason}; what was committed is kept, make room and run the same command again",
                     key="output.warc",
                     value=str(self._folder),
@@ -282,7 +283,7 @@ class _Payloads:
 
 def _is_full(error: Exception) -> bool:
     if isinstance(error, OSError):
-        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return error.errno in NO_SPACE | SYSTEM_IS_FULL
     return getattr(error, "sqlite_errorcode", None) in _NO_ROOM
 
 

@@ -23,7 +23,6 @@ from rich.terminal_theme import MONOKAI
 from crawler.demo.show import run_demo
 
 OUT = Path(__file__).with_name("live.svg")
-COMMAND = "$ crawler demo"
 COLUMNS = 88
 CHAR_PX, LINE_PX, PAD_PX = 8.4, 20, 16
 FRAME_S = 0.9
@@ -68,9 +67,9 @@ def tspans(line: list[Segment]) -> Iterator[str]:
         yield f"<tspan{given}>{escape(text, quote=False)}</tspan>"
 
 
-def svg(frames: list[list[list[Segment]]]) -> str:
+def svg(frames: list[list[list[Segment]]], command: str, label: str, columns: int = COLUMNS) -> str:
     """An SVG that shows each frame for :data:`FRAME_S` seconds, in a loop. Without animation it shows the last one."""
-    width = round(COLUMNS * CHAR_PX + 2 * PAD_PX)
+    width = round(columns * CHAR_PX + 2 * PAD_PX)
     height = PAD_PX * 2 + LINE_PX * (1 + max(map(len, frames)))
     total_s, share = len(frames) * FRAME_S, 100 / len(frames)
     rules = [
@@ -78,7 +77,7 @@ def svg(frames: list[list[list[Segment]]]) -> str:
         f".f {{ opacity: 0; animation: {total_s:.1f}s step-end infinite }}",
         f"@media (prefers-reduced-motion: reduce) {{ .f {{ animation: none }} .f{len(frames) - 1} {{ opacity: 1 }} }}",
     ]
-    body = [f'<text x="{PAD_PX}" y="{PAD_PX + 14}">{COMMAND}</text>']
+    body = [f'<text x="{PAD_PX}" y="{PAD_PX + 14}">{escape(command, quote=False)}</text>']
     for number, lines in enumerate(frames):
         begin, end = number * share, (number + 1) * share
         steps = ["0% { opacity: 0 }"] if number else []
@@ -94,7 +93,7 @@ def svg(frames: list[list[list[Segment]]]) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-            ' role="img" aria-label="The live display of a crawl">',
+            f' role="img" aria-label="{label}">',
             f"<style>{' '.join(rules)}</style>",
             f'<rect width="{width}" height="{height}" rx="8" fill="#1e1e24"/>',
             *body,
@@ -104,4 +103,4 @@ def svg(frames: list[list[list[Segment]]]) -> str:
 
 
 if __name__ == "__main__":
-    OUT.write_text(svg([lines_of(frame) for frame in record()]))
+    OUT.write_text(svg([lines_of(frame) for frame in record()], "$ crawler demo", "The live display of a crawl"))

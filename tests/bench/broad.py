@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench.broad_web import BroadWeb, host, serving
-from tests.bench.peers import LOG, OURS, SCRAPY, STORE, Contestant, stored
+from tests.bench.peers import COMPILED, LOG, OURS, SCRAPY, STORE, Contestant, stored
 from tests.bench.table import Row, number
 from tests.spend import Spent, spend
 
@@ -136,7 +136,7 @@ def _ours(web: BroadWeb, scheme: str, pause_s: float, options: Namespace) -> Con
     module = ["-m", "crawler"] if web.in_namespace else ["-m", "tests.hostile.crawler_with_dns"]
     dns = [] if web.in_namespace else [f"HOSTILE_DNS={web.dns[0]}:{web.dns[1]}"]
     root = Path(__file__).parents[2]
-    command = ["env", f"SSL_CERT_FILE={web.ca_file}", f"PYTHONPATH={root}", *dns, sys.executable, *module, "run"]
+    command = [*COMPILED, f"SSL_CERT_FILE={web.ca_file}", f"PYTHONPATH={root}", *dns, sys.executable, *module, "run"]
     command += ["--seeds", str(web.seeds(scheme)), "--scope", "any", "--include", web.rule(scheme), "--allow-private"]
     command += ["--delay", str(pause_s), "--concurrency", str(options.concurrency), "--contact", "https://bench.test/"]
     # Without pauses, the crawl ends with the last page: names without an address are asked again for 30 days.

@@ -28,6 +28,7 @@ from tests.bench.peers import (
     Crawl,
     NotInstalled,
     before,
+    compile_modules,
     crawl,
     ours,
     scrapy,
@@ -84,6 +85,9 @@ def run(options: Namespace) -> list[Row]:
     sample = urls[: options.pages or None]
     rounds = []
     with realweb.served(web), tempfile.TemporaryDirectory(prefix="bench-cpu-") as folder:
+        for contestant in contestants:
+            if contestant.name in (OURS, BEFORE):
+                compile_modules(contestant, web, Path(folder, "crawl"))
         for number in range(1, max(1, options.rounds) + 1):
             steps = floors.measure(sample, Path(folder, "floor.db"))
             report(number, f"floors of {len(sample):,} pages", f"{sum(steps.values()):.2f} ms/page")

@@ -168,12 +168,14 @@ class _Load:
             urls = [queued for claim in claims for queued in claim.urls]
             self._chance.shuffle(urls)
             pages = [self._page(queued) for queued in urls[:PAGES_PER_TURN]]
-            _, took_s = await self._turn(CommitBatch(self._now, ClaimLimits(0), pages))
+            _, took_s = await self._turn(CommitBatch(self._now, ClaimLimits(0), outcomes=pages))
             offering_s += took_s
             ended = [Outcome(queued, State.FETCHED, _FETCHED) for queued in urls[PAGES_PER_TURN:]]
             pace = Pace(self._now + DELAY_S, DELAY_S, 0.0, WaitReason(WaitCode.DELAY))
             paces, released = {claim.group: pace for claim in claims}, [claim.group_id for claim in claims]
-            _, took_s = await self._turn(CommitBatch(self._now, ClaimLimits(0), ended, paces=paces, released=released))
+            _, took_s = await self._turn(
+                CommitBatch(self._now, ClaimLimits(0), outcomes=ended, paces=paces, released=released)
+            )
             claiming_s += took_s
             offered += sum(len(page.offers) for page in pages)
             claimed += len(urls)

@@ -20,6 +20,8 @@ WGET = "GNU wget"
 
 STORE = "store.db"
 LOG = "output.log"
+#: A version is measured with compiled modules, as if it were installed. :func:`compile_modules` makes them.
+COMPILED = ("env", "-u", "PYTHONDONTWRITEBYTECODE")
 WGET_SAVED = re.compile(r"URL:(\S+) \[")
 
 
@@ -96,11 +98,16 @@ def crawl(contestant: Contestant, web: Web, folder: Path) -> Crawl:
     return Crawl(spent, len(pages), requests, tuple(missing), tuple(extra))
 
 
+def compile_modules(version: Contestant, web: Web, folder: Path) -> None:
+    """Crawl one page with a version of this crawler, so that it compiles its modules."""
+    crawl(replace(version, command=[*version.command, "--max-pages", "1"]), web, folder)
+
+
 def ours(web: Web, python: str) -> Contestant:
     """`crawler run` without pauses. `python` is an interpreter that has the package."""
     options = ["--scope", "any", "--include", web.rule, "--allow-private", "--delay", "0", "--no-progress"]
     names = ["--resolve", "*.test=127.0.0.1"] if web.named else []
-    command = [python, "-m", "crawler", "run", *web.seeds, *options, *names, "--db", STORE]
+    command = [*COMPILED, python, "-m", "crawler", "run", *web.seeds, *options, *names, "--db", STORE]
     pages, requests = "SELECT url FROM pages WHERE status = 200", "SELECT count(*) FROM requests"
     return Contestant(OURS, command, lambda folder: stored(folder, pages, requests))
 

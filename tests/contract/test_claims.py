@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import pytest
 
 from crawler.frontier.decide import Outcome
 from crawler.frontier.domain_addresses import addresses
 from crawler.frontier.offers import Offer
-from crawler.frontier.politeness import AnswerTimes, Pace
+from crawler.frontier.politeness import AnswerTimes, GroupBy, Pace, PolitenessSettings
+from crawler.frontier.site_settings import SiteRule
 from crawler.model import Kind, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, StoredWaitReason, WaitCode, WaitReason
 from tests.contract.visits import NOW, Harness, deferred, failed, fetched, queued_urls, redirected, retried, robots
 from tests.reasons import reason
+from tests.records import replace
 
 A, B = "http://a.test/", "http://b.test/"
 
@@ -204,6 +206,19 @@ async def test_urls_in_flight_at_a_crash_stay_queued_and_keep_their_pause(harnes
     assert await harness.claim() == []
     harness.now = NOW + 30
     assert queued_urls(await harness.claim()) == [A]
+
+
+async def test_the_longest_pause_of_its_hosts_holds_for_a_group_after_a_crash(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = SiteRule("slow.site.example", delay_s=60.0)
+    settings = PolitenessSettings(delay_s=2.0, group=GroupBy.DOMAIN, sites=(slow,))
+    monkeypatch.setattr("tests.contract.conftest.POLITENESS", settings)
+    await harness.reopen()
+    await harness.seed("http://slow.site.example/", "http://quick.site.example/")
+    (claim,) = await harness.claim()
+    await harness.reopen()
+    assert (await harness.store.group_pace(claim.group)).next_at == NOW + 60
 
 
 async def test_a_group_that_was_released_before_the_crash_need_not_wait(harness: Harness) -> None:

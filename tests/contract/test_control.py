@@ -111,7 +111,7 @@ async def test_blocked_urls_are_read_in_successive_batches(harness: Harness) -> 
 async def test_signs_of_life_are_those_of_the_latest_run(harness: Harness) -> None:
     first = Beat(harness.store.run_id, 7, NOW, 1000, 0.5)
     await harness.store.control.beat(first)
-    await harness.store.control.beat(again := Beat(harness.store.run_id, 7, NOW + 5, 2000, 0.1))
+    await harness.store.control.beat(again := Beat(harness.store.run_id, 7, NOW + 5, 2000, 0.1, vain_claims=3))
     assert await harness.store.control.beats() == [again]
     await harness.reopen()
     await harness.store.control.beat(last := Beat(harness.store.run_id, 9, NOW + 9, 1, 0.0))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from crawler.frontier.decide import Outcome
@@ -12,6 +10,7 @@ from crawler.model import State
 from crawler.store.rows import AgentLine, RobotsNews
 from tests.contract.visits import NOW, Harness, deferred, fetched, robots
 from tests.reasons import reason
+from tests.records import replace
 
 A, B, C = "http://a.test", "http://b.test", "http://c.test"
 

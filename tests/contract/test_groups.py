@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from tests.contract.locks import until_it_waits
 from tests.contract.test_revisits import changed, queue
 from tests.contract.visits import NOW, Harness, fetched, link, redirected
 from tests.postgres import Cluster
+from tests.records import replace
 
 A, B, C = "http://a.test/", "http://b.test/", "http://c.test/"
 LOOKS = (
@@ -233,7 +233,9 @@ async def test_offers_go_into_the_groups_of_the_crawl_that_left_them(
     claim = next(claim for claim in claims if claim.group == "a.test")
     stop("_store_urls")
     with pytest.raises(StoreError):
-        await store.commit(CommitBatch(NOW, ClaimLimits(0), [fetched(claim.urls[0], ["http://b.site.example/"])]))
+        await store.commit(
+            CommitBatch(NOW, ClaimLimits(0), outcomes=[fetched(claim.urls[0], ["http://b.site.example/"])])
+        )
     stop("")
     other = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.HOST), read_only=how == "copied")
     if how == "joined":

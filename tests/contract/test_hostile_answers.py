@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -21,6 +20,7 @@ from crawler.model import Failed, Fetched, FetchResult, Headers, Reading, Redire
 from crawler.page.html import read_page
 from crawler.reasons import ErrorKind
 from tests.contract.visits import NOW, Harness, request
+from tests.records import replace
 
 _MOST_BYTES = 20_000  # of a body: the store keeps them all alike
 _STATUS = re.compile(rb"HTTP/\d\.\d (\d{3})")

@@ -53,8 +53,14 @@ async def test_a_crawl_with_the_last_site_numbers_keeps_its_urls_apart(harness: 
 
 def test_there_are_sites_for_a_thousand_million_pages() -> None:
     assert LAST_SITE * PAGES_A_SITE > 5e9
-    assert url_number(LAST_SITE, "/", 0) < 2**63, "a bigint"
+    assert url_number(LAST_SITE, "/x", 0) < 2**63, "a bigint"
     assert [site_of(url_number(site, "/x", -1)) for site in (1, LAST_SITE)] == [1, LAST_SITE]
+
+
+async def test_the_front_page_is_requested_first_of_its_depth(harness: Harness) -> None:
+    await harness.seed(*(f"{A}{n}" for n in range(20)), A)
+    (claim,) = await harness.claim(per_group=1)
+    assert [queued.url for queued in claim.urls] == [A]
 
 
 @pytest.mark.parametrize("site", [1, LAST_SITE])
@@ -95,16 +101,17 @@ def all_collide(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_path_is_left_out_if_others_have_all_its_numbers(
     harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await harness.seed(A)
+    start = f"{A}start"
+    await harness.seed(start)
     (claim,) = await harness.claim()
     found = [f"{A}{n}" for n in range(PROBES + 9)]
     with caplog.at_level(logging.WARNING, "crawler.store"):
         await harness.finish(claim, fetched(claim.urls[0], [*found, B]))
     assert "10 URLs were left out: 64 other paths" in caplog.text
     urls = await harness.urls()
-    assert urls == {A: "fetched", B: "queued"} | dict.fromkeys(found[: PROBES - 1], "queued")
+    assert urls == {start: "fetched", B: "queued"} | dict.fromkeys(found[: PROBES - 1], "queued")
     links = {row["target"] for row in await harness.store.query("SELECT target FROM links")}
-    assert links == set(urls) - {A}
+    assert links == set(urls) - {start}
     assert [await harness.store.find(url) is None for url in found] == [False] * (PROBES - 1) + [True] * 10
     await harness.seed(*found)  # found again
     assert await harness.urls() == urls

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import asyncpg
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from crawler.clock import SystemClock, monotonic_s
 from crawler.errors import ConnectionLost, LeaseLost, StatementError, StoreError, StoreVersionError, UsageError
@@ -170,7 +170,7 @@ async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgr
         assert row["claimed_by"] is None
         assert row["next_at"] == pytest.approx(ends_at["lease_until"] + 2.0, abs=0.001)
         with pytest.raises(LeaseLost):
-            await first.commit(CommitBatch(now, ClaimLimits(0), [fetched(claims[0].urls[0])]))
+            await first.commit(CommitBatch(now, ClaimLimits(0), outcomes=[fetched(claims[0].urls[0])]))
         assert await second.fetched_count() == 0
         await first.join_run(first.run_id, now)
         assert (await first.commit(CommitBatch(NOW * 2, ClaimLimits(groups=10)))).claims, "it is a worker again"
@@ -187,10 +187,10 @@ async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(p
             links = [f"http://c.test/{number}/{n}" for n in range(30)]
             deep = fetched(claims[0].urls[0], links)
             near = fetched(claims[1].urls[0], reversed(links))
-            object.__setattr__(deep, "offers", tuple(msgspec.structs.replace(offer, depth=7) for offer in deep.offers))
+            deep = replace(deep, offers=tuple(replace(offer, depth=7) for offer in deep.offers))
             await asyncio.gather(
-                first.commit(CommitBatch(now, ClaimLimits(0), [deep])),
-                second.commit(CommitBatch(now, ClaimLimits(0), [near])),
+                first.commit(CommitBatch(now, ClaimLimits(0), outcomes=[deep])),
+                second.commit(CommitBatch(now, ClaimLimits(0), outcomes=[near])),
             )
         rows = await first.query("SELECT depth, count(*) AS n FROM urls WHERE site = 'http://c.test' GROUP BY depth")
         assert rows == [{"depth": 1, "n": 600}]
@@ -215,7 +215,7 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
         "INSERT INTO frontier (site_id, due_at, depth, url_id) SELECT (SELECT id FROM site), due_at, depth, id FROM url"
     )
     turn = asyncio.create_task(
-        store.commit(CommitBatch(NOW, ClaimLimits(1), [fetched(claim.urls[0], [])], released=[claim.group_id]))
+        store.commit(CommitBatch(NOW, ClaimLimits(1), outcomes=[fetched(claim.urls[0], [])], released=[claim.group_id]))
     )
     await until_it_waits(turn, url)
     await begun.commit()
@@ -260,7 +260,7 @@ async def test_text_with_a_nul_is_kept_without_it(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_store())
     try:
         claim = (await first.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims[0]
-        await first.commit(CommitBatch(now, ClaimLimits(0), [fetched(claim.urls[0], title="a\0b")]))
+        await first.commit(CommitBatch(now, ClaimLimits(0), outcomes=[fetched(claim.urls[0], title="a\0b")]))
         assert await second.query("SELECT title FROM pages") == [{"title": "a\ufffdb"}]
     finally:
         await first.close()
@@ -294,10 +294,12 @@ async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_bac
         await first.commit(CommitBatch(now, ClaimLimits(0), released=[claim.group_id for claim in claims]))
         assert await second.others_at_work()
         visits = [fetched(queued) for claim in claims for queued in claim.urls]
-        await first.commit(CommitBatch(now, ClaimLimits(0), visits))
+        await first.commit(CommitBatch(now, ClaimLimits(0), outcomes=visits))
         if len(claims) < 2:
             (other,) = (await second.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
-            await second.commit(CommitBatch(now, ClaimLimits(0), [fetched(other.urls[0])], released=[other.group_id]))
+            await second.commit(
+                CommitBatch(now, ClaimLimits(0), outcomes=[fetched(other.urls[0])], released=[other.group_id])
+            )
         await first.commit(CommitBatch(now, ClaimLimits(0), released=[claim.group_id for claim in claims]))
         assert not await second.others_at_work()
         assert not await first.others_at_work()
@@ -383,7 +385,7 @@ async def test_a_worker_reconnects_to_a_server_that_closed_its_connections(
         await until_it_waits(waiting, url)
         await asyncio.to_thread(end, short_lived)
         other.terminate()  # if it is not the session that was ended
-        await first.commit(CommitBatch(now, ClaimLimits(0), [fetched(claim.urls[0])]))
+        await first.commit(CommitBatch(now, ClaimLimits(0), outcomes=[fetched(claim.urls[0])]))
         assert await waiting == [{"one": 1}]
         assert await second.fetched_count() == 1
     finally:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from crawler.frontier.decide import Outcome
 from crawler.model import Preference
 from tests.contract.visits import Harness, fetched
+from tests.records import replace
 
 A = "http://a.test/"
 ROBOTS = (Preference("content-signal", "train-ai", "n", "robots.txt", 2, "Content-Signal: ai-train=no"),)

@@ -25,7 +25,7 @@ async def rest(harness: Harness) -> tuple[Claim, Refusals]:
     await harness.seed(*URLS)
     (claim,) = await harness.claim()
     probe = claim.urls[2]
-    refusals = Refusals(walls=3, rests=1, probe=probe.id)
+    refusals = Refusals(walls=3, rest_count=1, probe=probe.id)
     news = [RefusalNews(probe.site_id, Refusals(walls=1)), RefusalNews(probe.site_id, refusals, UNTIL)]
     outcomes = [walled(claim, 0), walled(claim, 1), retried(probe, UNTIL)]
     await harness.commit(*outcomes, refusals=news, released=[claim.group_id])
@@ -35,12 +35,15 @@ async def rest(harness: Harness) -> tuple[Claim, Refusals]:
 async def test_a_resting_site_is_asked_for_one_url_when_it_has_rested(harness: Harness) -> None:
     claim, refusals = await rest(harness)
     assert await harness.claim() == []
-    (row,) = await harness.store.query("SELECT wait_code, waits_for, next_at, rests, closed_at FROM sites")
+    (row,) = await harness.store.query(
+        "SELECT wait_code, waits_for, next_at, rest_count, rests_until, closed_at FROM sites"
+    )
     assert row == {
         "wait_code": "wall",
         "waits_for": "rest after walls or refusals",
         "next_at": UNTIL,
-        "rests": 1,
+        "rest_count": 1,
+        "rests_until": UNTIL,
         "closed_at": None,
     }
     assert [wait.reason for wait in await harness.store.waiting(NOW, 5)] == ["rest after walls or refusals"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.hints import Hint, HintCounts, HintKind
 from crawler.frontier.revisit import RevisitSettings
@@ -13,6 +11,7 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import Claim
 from tests.contract.visits import NOW, Harness, fetched, redirected
 from tests.reasons import reason
+from tests.records import replace
 
 DAY_S = 86_400.0
 A = "http://a.test/"

@@ -23,7 +23,7 @@ async def with_leaves(harness: Harness) -> list[str]:
     links = [f"{A}x", f"{A}y", f"{A}z"]
     held = ClaimLimits(10, below_depth=1)
     outcome = fetched(claim.urls[0], links)
-    turned = await harness.store.commit(CommitBatch(NOW, held, [outcome], released=[claim.group_id]))
+    turned = await harness.store.commit(CommitBatch(NOW, held, outcomes=[outcome], released=[claim.group_id]))
     return queued_urls(turned.claims)
 
 
@@ -134,7 +134,7 @@ async def test_a_shorter_path_does_not_bring_in_what_was_not_drawn(harness: Harn
     (claim,) = await harness.claim()
     held = ClaimLimits(10, below_depth=2)
     leaves = fetched(claim.urls[0], [f"{A}x", f"{A}y"])
-    await harness.store.commit(CommitBatch(NOW, held, [leaves], released=[claim.group_id]))
+    await harness.store.commit(CommitBatch(NOW, held, outcomes=[leaves], released=[claim.group_id]))
     number = await harness.store.find(f"{A}y")
     assert number is not None
     await harness.store.samples.replace(DRAW._replace(held_from=2), [SampleRow(number, "", None, 0.5)], None)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
+from crawler.frontier.operator import BLOCKED, Command
 from crawler.inspect.seeds import Outcome as Became
 from crawler.inspect.seeds import Seed, read_ledger
 from crawler.model import State
 from crawler.reasons import Reason, ReasonCode
+from tests.contract.test_control import give
 from tests.contract.visits import Harness, deferred, excluded, failed, fetched, redirected
 from tests.reasons import reason
+from tests.records import replace
 
 A, B, C, D, E, F = (f"http://{name}.test/" for name in "abcdef")
 
@@ -69,6 +72,46 @@ async def test_each_seed_has_what_became_of_it(harness: Harness) -> None:
     }
     assert seeds[E].leads_to_domain == "other.example"
     assert seeds[F].failing_since == harness.now - 5
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        ("dns_no_name", Became.NO_SUCH_HOST),
+        ("connect", Became.SILENT),
+        ("timeout", Became.SILENT),
+        ("503", Became.WAITS),
+    ],
+)
+async def test_a_seed_without_an_answer_so_far_says_what_was_seen(
+    harness: Harness, status: str, outcome: Became
+) -> None:
+    await harness.seed(A)
+    ((site,),) = [claim.sites.values() for claim in await harness.claim()]
+    copy = replace(deferred(harness.now - 5, harness.now + 60), status=status, failures=2, note="what was seen")
+    await harness.news(site.id, site.name, copy)
+    (seed,) = (await read_ledger(harness.store, "c.db", harness.now)).seeds
+    assert (seed.outcome, seed.robots_problem, seed.robots_attempts) == (outcome, "what was seen", 2)
+
+
+async def test_a_blocked_seed_names_the_block_that_the_command_lifts(harness: Harness, tmp_path: Path) -> None:
+    urls = ["http://127.0.0.1:8098/", "http://127.0.0.1:8099/"]
+    await harness.store.add_seeds([(urls[0], None), (urls[1], BLOCKED)])
+    await give(harness, tmp_path, Command.BLOCK, "http://127.0.0.1:8099")
+    seeds = {seed.url: seed for seed in (await read_ledger(harness.store, "c.db", harness.now)).seeds}
+    assert seeds[urls[1]].remedy("c.db") == "crawler control unblock http://127.0.0.1:8099 --db c.db"
+
+
+async def test_a_wait_names_the_site_that_a_block_would_leave_out(harness: Harness) -> None:
+    await harness.seed("http://127.0.0.1:8098/", "http://127.0.0.1:8099/")
+    (claim,) = await harness.claim()
+    first, second = sorted(claim.sites.values(), key=lambda site: site.name)
+    await harness.news(first.id, first.name, deferred(harness.now, harness.now + 90))
+    await harness.news(second.id, second.name, deferred(harness.now, harness.now + 60))
+    await harness.commit(released=[claim.group_id])
+    ready = await harness.store.next_ready(harness.now)
+    assert ready is not None
+    assert (ready.group, ready.site, ready.until) == ("127.0.0.1", second.name, harness.now + 60)
 
 
 async def test_one_statement_reads_all_seeds(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:

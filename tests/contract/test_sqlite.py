@@ -17,7 +17,7 @@ from crawler.store.keys import first_url_of
 from crawler.store.rows import Beat
 from crawler.store.sql import bodies as sqlite_bodies
 from crawler.store.sql import offers as sqlite_offers
-from crawler.store.sql.schema import load_queries
+from crawler.store.sql.schema import SCHEMA_VERSION, load_queries
 from crawler.store.sqlite import connection
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import Harness, fetched, queued_urls
@@ -75,7 +75,7 @@ async def test_a_foreign_sqlite_file_is_refused_and_left_alone(db_path: Path) ->
 async def test_an_empty_file_becomes_a_store(db_path: Path) -> None:
     db_path.touch()
     await open_and_close(db_path)
-    assert run_sql(db_path, "PRAGMA user_version") == [(1,)]
+    assert run_sql(db_path, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
 
 
 async def test_a_second_crawl_into_the_same_store_is_refused(store: SqliteStore, db_path: Path) -> None:

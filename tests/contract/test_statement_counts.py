@@ -93,7 +93,7 @@ async def _steps_beside(folder: Path, held_back: int) -> int:
         (claim,) = await harness.claim()
         found: list[Link | str] = [f"{A}{n}" for n in range(held_back)]
         again = [fetched(claim.urls[0], found), retried(claim.urls[0], NOW + 50)]
-        await harness.store.commit(CommitBatch(NOW, ClaimLimits(0), again, released=[claim.group_id]))
+        await harness.store.commit(CommitBatch(NOW, ClaimLimits(0), outcomes=again, released=[claim.group_id]))
         assert isinstance(harness.store, SqliteStore)
         steps = 0
 

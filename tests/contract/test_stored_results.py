@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from crawler.reasons import ErrorKind, Reason, ReasonCode, RequestError
 from crawler.store.computed import Computed
 from crawler.store.rows import AgentLine, RobotsNews
 from tests.contract.visits import NOW, Harness, deferred, fetched, link, redirected, request, retried, robots
+from tests.records import replace
 
 TIMEOUT = RequestError(ErrorKind.TIMEOUT, "no answer in time")
 

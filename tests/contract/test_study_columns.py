@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.model import AnswerFacts, Resource
 from crawler.reasons import Reason, ReasonCode
 from tests.contract.visits import Harness, fetched, request
+from tests.records import replace
 
 A, B = "https://www.shop.co.uk/", "http://127.0.0.1:8080/"
 ANSWER = AnswerFacts(json.dumps({"server": "nginx"}), "192.0.2.1", "TLSv1.3")

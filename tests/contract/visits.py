@@ -122,7 +122,7 @@ class Harness:
 
     async def commit(self, *outcomes: Outcome, groups: int = 0, per_group: int = 50, **more: Any) -> CommitResult:
         limits = ClaimLimits(groups, per_group, self.pages_per_site, self.max_depth)
-        return await self.store.commit(CommitBatch(self.now, limits, list(outcomes), **more))
+        return await self.store.commit(CommitBatch(self.now, limits, outcomes=list(outcomes), **more))
 
     async def claim(self, groups: int = 100, per_group: int = 50) -> list[Claim]:
         return (await self.commit(groups=groups, per_group=per_group)).claims

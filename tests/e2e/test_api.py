@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import crawler
-from crawler.api import OpenCrawl, _Run
+from crawler.api.open_crawl import OpenCrawl, _Run
 from crawler.demo.pages import Asked, Page
 from crawler.errors import ConfigError, CrawlerError, SeedError, StoreError, StoreInUse, UsageError
 from crawler.settings.loading import load_file
@@ -255,10 +255,19 @@ async def test_each_method_works_on_both_databases(
         ranks = await crawl.query("SELECT url FROM ranks")
         built = await crawl.index()
         found = await crawl.search("home")
+        elsewhere = await crawl.search("home", depth=9)
+        status, known = await crawl.status(), await crawl.why(web.url("a.test"))
+        audit = await crawl.audit()
+        given = await crawl.hint([web.url("a.test")])
     lines = (tmp_path / "pages.jsonl").read_text().splitlines()
     assert {json.loads(line)["url"] for line in lines} == urls
     assert built.pages == len(urls)
     assert found.hits[0].url == web.url("a.test")
+    assert elsewhere.hits == ()
+    assert status["urls"]["fetched"] == len(urls)
+    assert (known["known"], known["state"]) == (True, "fetched")
+    assert (audit.violation_count, audit.totals.requests > len(urls)) == (0, True)
+    assert (given.counts.moved, given.counts.ignored) in ((1, 0), (0, 1))
     assert tally.written == len(urls) > 0
     assert ranked.pages == len(ranks) >= len(urls)
     assert "<title>" in (tmp_path / "report.html").read_text()

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import crawler
+from crawler.api.arguments import RunLimits
 from crawler.demo.pages import Page
 from crawler.settings.keys import KEYS
-from crawler.validation import RunLimits
 from tests.command import ROOT
 from tests.web import LoopbackWeb
 

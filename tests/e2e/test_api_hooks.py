@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import crawler
-from crawler.api import _Run
+from crawler.api.open_crawl import _Run
 from crawler.demo.pages import Page, plain, redirect
 from crawler.reasons import EndCode
 from tests.command import LOOPBACK

@@ -22,6 +22,7 @@ from crawler.demo.pages import Asked, Fault, Page, redirect
 from crawler.errors import StoreError
 from crawler.run.nothing_crawled import NOTHING_CRAWLED
 from crawler.store.sqlite.store import SqliteStore
+from crawler.version import VERSION
 from tests.command import HASTY, LOOPBACK, crawler, finish, here, little_room, start, until
 from tests.orphans import BOUND
 from tests.web import LoopbackWeb
@@ -158,7 +159,7 @@ def test_every_option_is_accepted(web: LoopbackWeb, db_path: Path, tmp_path: Pat
     ended = here("run", web.url("a.test"), *(text for option in options.items() for text in option), *flags)
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["urls"]["excluded"] == 1  # /2 is too deep
-    assert {hit.user_agent for hit in web.log} == {"FigTree/0.1.0 (+mailto:crawl@example.org)"}
+    assert {hit.user_agent for hit in web.log} == {f"FigTree/{VERSION} (+mailto:crawl@example.org)"}
 
 
 def test_limits_end_a_crawl_with_0_and_are_named(web: LoopbackWeb, db_path: Path) -> None:

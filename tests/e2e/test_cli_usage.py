@@ -93,7 +93,7 @@ def test_a_crawl_outside_loopback_needs_a_contact(tmp_path: Path) -> None:
 )
 def test_settings_that_exclude_a_proxy(options: list[str], told: str, tmp_path: Path) -> None:
     proxy = ["--proxy", "http://127.0.0.1:3128", "--db", tmp_path / "c.db"]
-    assert refused("run", SEED, *proxy, *options).endswith(told)
+    assert told in refused("run", SEED, *proxy, *options, mistakes=2)
     assert list(tmp_path.iterdir()) == []
 
 

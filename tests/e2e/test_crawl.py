@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Asked, Fault, Page, first, plain, redirect, unavailable
+from crawler.store.bodies import decompress
+from crawler.version import VERSION
 from tests import judge
 from tests.command import HASTY, LOOPBACK, here
 from tests.web import LoopbackWeb, random_web
@@ -63,7 +66,7 @@ def crawl(loopback: LoopbackWeb, tmp_path: Path) -> Crawl:
         seeds = [loopback.url(host) for host in hosts]
         ended = here("run", *seeds, "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db", *options)
         assert ended.code == code, ended
-        judged = manners or judge.Manners(DELAY_S, agent="PoliteCrawler/0.1.0")
+        judged = manners or judge.Manners(DELAY_S, agent=f"PoliteCrawler/{VERSION}")
         assert [str(found) for found in judge.violations(loopback.log, judged)] == []
         return Crawled(loopback, tmp_path / "c.db")
 
@@ -317,13 +320,23 @@ def test_failures_end_or_are_tried_again_with_growing_pauses(loopback: LoopbackW
 def test_bodies_that_are_too_large(loopback: LoopbackWeb, crawl: Crawl) -> None:
     zeros = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + b"x" * 400_000
     loopback.sites["a.test"] = {
-        "/": Page("<a href=/announced>1</a><a href=/endless>2</a><a href=/fits>3</a><a href=/garbled>4</a>"),
+        "/": Page(
+            "<a href=/announced>1</a><a href=/endless>2</a><a href=/fits>3</a><a href=/garbled>4</a>"
+            "<a href=/bomb>5</a><a href=/members>6</a>"
+        ),
         "/announced": Page("x" * 400_000),
         "/endless": Page(zeros, fault=Fault.RAW),
         "/fits": Page("x" * 99_000),
         "/garbled": Page("no gzip at all", headers=(("Content-Encoding", "gzip"),)),
+        "/bomb": Page(gzip.compress(bytes(400_000)), headers=(("Content-Encoding", "gzip"),)),
+        "/members": Page(gzip.compress(b"one ") + gzip.compress(b"two"), headers=(("Content-Encoding", "gzip"),)),
     }
-    ends = crawl("a.test", toml="max_body_bytes = 100_000\n").ends()
+    crawled = crawl("a.test", toml="max_body_bytes = 100_000\n")
+    ends = crawled.ends()
+    assert ends["http://a.test/bomb"] == ends["http://a.test/endless"]
+    assert ends["http://a.test/members"] == ("fetched", "200")
+    bodies = crawled.rows("SELECT data FROM body")
+    assert b"one two" in [decompress(data) for (data,) in bodies if isinstance(data, bytes)]
     assert ends["http://a.test/announced"] == (
         "failed",
         "too large: the body is announced with 400,000 bytes; the limit is 100,000 bytes, which "
@@ -386,7 +399,7 @@ def test_who_asks_is_told(loopback: LoopbackWeb, crawl: Crawl) -> None:
         return Page("<title>hello</title>")
 
     loopback.sites["a.test"] = {"*": note}
-    manners = judge.Manners(DELAY_S, agent="FigTree/0.1.0 (+mailto:crawl@example.org)")
+    manners = judge.Manners(DELAY_S, agent=f"FigTree/{VERSION} (+mailto:crawl@example.org)")
     crawl("a.test", options=("--contact", "crawl@example.org", "--agent", "FigTree"), manners=manners)
     assert len(heads) == 2
     assert all(head["from"] == "crawl@example.org" for head in heads)

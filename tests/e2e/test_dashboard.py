@@ -192,7 +192,7 @@ def test_a_block_lasts_over_kill_9_and_is_lifted_without_loss(
     url = select(db, "SELECT url FROM urls WHERE site = ? AND reason = ? LIMIT 1", name, BLOCKED.sentence)[0][0]
     status, text, _ = dashboard.ask(f"/why?url={quote(url)}")
     assert status == 200
-    assert ["state", f"excluded: {BLOCKED}"] in json.loads(text)["told"]
+    assert ["state", f"excluded: {BLOCKED}"] in json.loads(text)["rows"]
     assert BLOCKED.sentence in here("why", url, "--db", db).out
     crawling.kill()
     crawling.communicate()
@@ -517,7 +517,7 @@ def test_the_crawl_is_steered_by_clicks(web: LoopbackWeb, db: Path, crawling: Cr
         expect(page.locator("#sites tr")).to_have_count(2, timeout=120_000)
         page.get_by_label("Why this URL?").fill(web.url("a.test", "/7"))
         named(page, "Explain").click()
-        expect(page.locator("#told")).to_contain_text("forbidden by line 2")
+        expect(page.locator("#answer")).to_contain_text("forbidden by line 2")
         named(page, "Stop").click()
         expect(state).to_have_text("ended", timeout=120_000)
         assert wrong == []
@@ -566,10 +566,10 @@ def shown(page: BrowserPage, stranger: LoopbackWeb) -> None:
     page.get_by_label("Search the pages").fill("needle")
     named(page, "Search").click()
     page.locator("#found li button").first.click()
-    expect(page.locator("#told .error")).to_contain_text("not a URL")  # its site is called by no name that there can be
+    expect(page.locator("#answer .error")).to_contain_text("not a URL")  # no such name can exist
     page.get_by_label("Why this URL?").fill(stranger.url("one.test", f"/{hostile(stranger.port)}"))
     named(page, "Explain").click()
-    expect(page.locator("#told dt").first).to_be_visible()
+    expect(page.locator("#answer dt").first).to_be_visible()
 
 
 @in_chromium

@@ -1,4 +1,4 @@
-"""The documentation builds as a site, without a warning: each link resolves, and each page is in the navigation."""
+"""The documentation builds as a site without a warning: links resolve, and navigation and search have each page."""
 
 from __future__ import annotations
 
@@ -23,4 +23,6 @@ def test_the_documentation_builds_as_a_site(tmp_path: Path) -> None:
     start = (tmp_path / "site" / "README.html").read_text()
     for page in ("examples/tutorial", "examples/search", "cli", "settings", "store", "api", "decisions/README"):
         assert f'href="{page}.html"' in start
+    assert 'action="search.html"' in start
+    assert '"examples/tutorial"' in (tmp_path / "site" / "searchindex.js").read_text()
     assert "polite-crawler.example/source/config/crontab" in (tmp_path / "site" / "schedule.html").read_text()

@@ -1,7 +1,8 @@
 """The worked examples in ``docs/examples``: every block runs in order and prints what the page shows.
 
 The test runs the ``sh`` and ``python`` blocks of a page. A ``text`` block after one is its whole output. ``…`` stands
-for text that varies, and a line of ``…`` for any number of lines. The test serves the sites ``NAME.example``.
+for text that varies, and a line of ``…`` for any number of lines. The test serves the sites ``NAME.example``. A command
+that serves is ended when its page has answered.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import os
 import re
 import subprocess
 import sys
+from http import HTTPStatus
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -20,10 +23,16 @@ from tests.web import LoopbackWeb
 
 EXAMPLES = ROOT / "docs" / "examples"
 _BLOCK = re.compile(r"^```(sh|python|text)\n(.*?)^```$", re.M | re.S)
-_PORT = re.compile(r"(?<=[a-z]):[0-9]{4,5}\b")
+_PORT = re.compile(r"(?:(?<=[a-z])|(?<=127\.0\.0\.1)):[0-9]{4,5}\b")
+#: The sites of ``crawler demo``, which has another port each time.
+_TOWN = re.compile(r"is served on 127\.0\.0\.1:([0-9]+);")
+_SERVES = re.compile(r"crawler serve-search\b.*\n")
 #: Stands in for ``crawler``: the names resolve to loopback, and the pause is short.
 _COMMAND = """#!/bin/sh
-if [ "$1" = run ]; then set -- "$@" --resolve '*.example=127.0.0.1' --allow-private --delay 0.05; fi
+case "$1" in
+run) set -- "$@" --resolve '*.example=127.0.0.1' --allow-private --delay 0.05 ;;
+serve-search) set -- "$@" --listen 127.0.0.1:0 ;;
+esac
 exec {python} -m crawler "$@"
 """
 
@@ -98,11 +107,14 @@ def test_the_commands_of_a_page_print_what_it_shows(page: Path, loopback: Loopba
     loopback.sites.update(WEB)
     blocks = _BLOCK.findall(page.read_text())
     assert len(blocks) > 5
+    town = ""
     for (kind, code), (following, shown) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
         if kind != "text":
+            code = re.sub(r"(?<=\.demo\.test):\d+", f":{town}", code)  # noqa: PLW2901
             printed = _run(kind, code, loopback.port, tmp_path)
             expected = shown if following == "text" else ""
             assert re.fullmatch(_pattern(expected), _plain(printed)), f"{code}\nprints:\n{_plain(printed)}"
+            town = served[1] if (served := _TOWN.search(printed)) else town
 
 
 def _run(kind: str, code: str, port: int, folder: Path) -> str:
@@ -115,19 +127,34 @@ def _run(kind: str, code: str, port: int, folder: Path) -> str:
     (bin_ / "crawler").chmod(0o755)
     path = os.pathsep.join([str(bin_), str(Path(sys.executable).parent), os.environ["PATH"]])
     command = ["sh", "-euc", code] if kind == "sh" else [sys.executable, "-c", code]
-    done = subprocess.run(
+    process = subprocess.Popen(
         command,
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
-        check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": path, "COLUMNS": "120"},
     )
-    assert done.returncode == 0, f"{code}\n{done.stdout}"
-    return done.stdout
+    if _SERVES.fullmatch(code):
+        return _served(process)
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, f"{code}\n{printed}"
+    return printed
+
+
+def _served(process: subprocess.Popen[str]) -> str:
+    """The first two lines of a command that serves a page. The page must answer."""
+    assert process.stdout is not None
+    with process:
+        try:
+            printed = process.stdout.readline() + process.stdout.readline()
+            address = next(word for word in printed.split() if word.startswith("http://"))
+            with urlopen(address, timeout=60) as answer:
+                assert answer.status == HTTPStatus.OK
+        finally:
+            process.terminate()
+    return printed
 
 
 def _plain(text: str) -> str:

@@ -11,7 +11,6 @@ import sys
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import brotli
@@ -24,6 +23,7 @@ from crawler.fetch.client import LARGE_OCTETS, FetchSettings, HttpFetcher
 from crawler.fetch.connection import Connection, Transfer
 from crawler.model import Failed, Fetched, FetchResult, NotModified, Purpose, Redirected, Request
 from crawler.reasons import ErrorKind
+from tests.records import replace
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -372,6 +372,21 @@ async def test_codings(coding: str, encode: Callable[[bytes], bytes]) -> None:
 )
 async def test_broken_codings(data: bytes, coding: str, kind: ErrorKind, detail: str) -> None:
     assert failure(await fetch_from(answer(data, f"Content-Encoding: {coding}"))) == (kind, detail)
+
+
+async def test_a_body_in_gzip_can_be_kept_as_received() -> None:
+    for coded in (gzip.compress(PAGE), b"no gzip"):
+        result = await fetch_from(answer(coded, "Content-Encoding: x-gzip"), keep_gzip=True)
+        assert isinstance(result, Fetched)
+        assert (result.plain, result.gzipped, result.unchecked) == (None, coded, 100_000)
+    empty = await fetch_from(answer(b"", "Content-Encoding: gzip"), keep_gzip=True)
+    assert isinstance(empty, Fetched)
+    assert (empty.plain, empty.unchecked) == (b"", None)
+    long = await fetch_from(answer(gzip.compress(PAGE), "Content-Encoding: gzip"), keep_gzip=True, max_bytes=10)
+    assert failure(long)[0] is ErrorKind.TOO_LARGE
+    deflated = await fetch_from(answer(zlib.compress(PAGE), "Content-Encoding: deflate"), keep_gzip=True)
+    assert isinstance(deflated, Fetched)
+    assert (deflated.plain, deflated.unchecked) == (PAGE, None)
 
 
 async def test_an_announced_length_beyond_the_limit_fails_at_once() -> None:

@@ -24,7 +24,7 @@ HOSTILE = {
     "/formatting": "".join(f"<p><font size={n}>x" for n in range(COUNT)),
 }
 #: 50 kB that make a tree of more than a gigabyte. In UTF-16 and ISO-2022-JP, counting bytes does not find the tags.
-LIMITS = ("0.7 s of processor time", "512 MB of memory")
+LIMITS = ("0.7 s of processor time", "256 MB of memory")
 REOPENED = "<p>" + "".join(f"<b a{n}>" for n in range(2_000)) + "<p>x" * 2_000
 ENCODINGS = {"utf-16": "utf-16", "iso2022_jp": "iso-2022-jp"}
 

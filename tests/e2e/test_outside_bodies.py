@@ -44,7 +44,8 @@ def test_all_commands_find_the_bodies(loopback: LoopbackWeb, place: str, tmp_pat
     assert elsewhere.code == 2
     assert f"the bodies of {db} are in {place}; leave the setting out" in elsewhere.err
     assert here("store", "forget", f"{seed}lexer", "--db", db).code == 0
-    assert json.loads(here("store", "sweep", "--db", db, "--json").out) == {"left": 1, "deleted": 0, "unfinished": 0}
+    cleaned = json.loads(here("store", "clean", "--db", db, "--json").out)
+    assert {"versions": 0, "left": 1, "deleted": 0, "unfinished": 0}.items() <= cleaned.items()
     assert "secret-of-the-test" not in db.read_bytes().decode("latin-1")
 
 

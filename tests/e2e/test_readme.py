@@ -37,7 +37,7 @@ def test_the_python_example_crawls(tmp_path: Path) -> None:
 
 
 def test_the_python_page_handles_every_page_once_despite_a_kill(tmp_path: Path) -> None:
-    (code,) = re.findall(r"^```python\n(.*?)^```", PYTHON, flags=re.M | re.S)
+    *_, code = re.findall(r"^```python\n(.*?)^```", PYTHON, flags=re.M | re.S)
     pages = {f"/{n}": Page(f"<title>{n}</title>".encode()) for n in range(6)}
     home = Page(b"<title>Home</title>" + b"".join(f"<a href=/{n}>{n}</a>".encode() for n in range(6)))
     with LoopbackWeb({"home.test": pages | {"/": home}}) as web:

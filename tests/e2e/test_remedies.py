@@ -55,9 +55,10 @@ def test_the_remedies_of_why_leave_a_path_or_a_site_out(db: Path, loopback: Loop
     there = ["--db", str(db)]
     exclude, block = said_by("why", loopback.url("a.test", "/private"), *there)
     assert exclude == ["run", "--exclude", "/private", *there]
-    assert block == ["control", "block", "a.test", *there]
+    site = loopback.url("a.test").rstrip("/")
+    assert block == ["control", "block", site, *there], "neighbours on other ports stay"
     (unblock,) = said_by(*block)
-    assert unblock == ["control", "unblock", "a.test", *there]
+    assert unblock == ["control", "unblock", site, *there]
     assert unblock in said_by("why", loopback.url("a.test"), *there)
     assert here(*unblock).code == 0
 
@@ -71,5 +72,5 @@ def test_a_paused_crawl_names_the_command_that_resumes_it(db: Path) -> None:
 def test_the_report_names_the_file_of_the_store(db: Path, tmp_path: Path) -> None:
     assert here("report", tmp_path / "r.html", "--db", db).code == 0
     page = (tmp_path / "r.html").read_text()
-    assert "crawler control block HOST --db &#39;my crawl.db&#39;" in page
+    assert "crawler control block SITE --db &#39;my crawl.db&#39;" in page
     assert "crawler why URL --db &#39;my crawl.db&#39;</code>" in page

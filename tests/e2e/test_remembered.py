@@ -162,7 +162,7 @@ def test_a_crash_while_options_change_forgets_no_settings(begun: LoopbackWeb, db
 def test_each_key_is_remembered_unless_it_is_about_one_run() -> None:
     assert {name for name, key in KEYS.items() if not key.is_remembered} == {
         *("store.db", "store.bodies", "seeds.file", "seeds.skip_bad", "limits.max_time", "workers.count"),
-        *("workers.parsers", "output.progress", "output.json", "output.log_level", "output.log_format"),
+        *("workers.parsers", "output.progress", "output.quiet", "output.json", "output.log_level", "output.log_format"),
         *("output.notify", "hooks.follow", "hooks.keep"),
     }
     assert LimitSettings().max_time_s is None

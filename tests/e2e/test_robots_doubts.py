@@ -77,7 +77,8 @@ def test_why_shows_the_first_doubt_and_a_remedy(db: Path, loopback: LoopbackWeb)
     words = " ".join(here("why", loopback.url("one.test", "/private"), "--db", db).out.split())
     said = f"in doubt {' '.join(TOLD[:3])} and 1 more such line; --json lists them all"
     said += " its owner may have meant to forbid more:"
-    exclude, block = "crawler run --exclude /private", "crawler control block one.test"
+    site = loopback.url("one.test").rstrip("/")
+    exclude, block = "crawler run --exclude /private", f"crawler control block {site}"
     assert f"{said} `{exclude} --db {db}` leaves out such paths, `{block} --db {db}` the site" in words
     known = json.loads(here("why", loopback.url("one.test", "/private"), "--db", db, "--json").out)
     assert (known["state"], known["robots"]["allowed"], known["robots"]["doubts_count"]) == ("excluded", False, 4)
@@ -92,7 +93,7 @@ def test_the_report_lists_sites_with_doubts(db: Path, tmp_path: Path, loopback: 
     note, rows = card.css(".note")[0].text(), card.css("tbody tr")
     assert "The robots.txt of 1 site has lines" in note
     assert "`crawler run --exclude REGEX --db c.db`" in note
-    assert "`crawler control block HOST --db c.db`" in note
+    assert "`crawler control block SITE --db c.db`" in note
     ((said, lines, pages),) = [[cell.text() for cell in row.css("td")] for row in rows]
     assert said == loopback.url("one.test").rstrip("/") + "".join(TOLD[:3]) + "… and 1 more"
     assert (lines, pages) == ("4", "1")

@@ -106,6 +106,14 @@ def test_index_then_search(db: str, web: LoopbackWeb) -> None:
     assert find(db, "menu")["hits"] == find(db, "nobody")["hits"] == find(db, "redirecting")["hits"] == []
 
 
+@pytest.mark.parametrize(
+    ("options", "hits"),
+    [(("--depth", "1"), 1), (("--depth", "5"), 0), (("--since", "7 days"), 2), (("--language", "de"), 0)],
+)
+def test_filters(options: tuple[str, ...], hits: int, db: str) -> None:
+    assert len(json.loads(here("search", "tokens", *options, "--db", db, "--json").out)["hits"]) == hits
+
+
 def test_for_people(db: str) -> None:
     lines = here("search", "lexer", "tokens", "--db", db).out.splitlines()
     assert lines[0] == "2 pages with all the words"

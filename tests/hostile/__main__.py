@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -81,11 +82,16 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument(
         "--shared-hosting", nargs="*", type=int, metavar="N", choices=tuple(shared_hosting.MOST_STRETCH),
-        help="on virtual time: healthy sites beside so many addresses of 80 names (32, 500)",
+        help="healthy sites beside so many addresses of 80 names (32, 500); root does it in a network namespace",
     )  # fmt: skip
+    parser.add_argument("--virtual-time", action="store_true", help="shared hosting without a network namespace")
+    parser.add_argument("--workers", type=int, default=1, help="of it, on one PostgreSQL [%(default)s]")
     options = parser.parse_args()
     if options.shared_hosting is not None:
-        return _beside_addresses(options.shared_hosting or shared_hosting.MOST_STRETCH)
+        numbers = options.shared_hosting or shared_hosting.MOST_STRETCH
+        if os.geteuid() == 0 and not options.virtual_time:
+            return max(shared_hosting.run_in_namespace(number, options.workers) for number in numbers)
+        return _beside_addresses(numbers)
     if options.scenario:
         return _scenarios(options.scenario)
     with tempfile.TemporaryDirectory() as temporary:

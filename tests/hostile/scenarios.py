@@ -22,7 +22,7 @@ from tests.hostile.healthy import PAGES
 MOST_S = 15.0
 MOST_LAG_S = 1.0
 MOST_BYTES = 500_000_000
-#: A parser process takes up to 512 MB.
+#: A parser process takes up to 256 MB.
 MOST_BYTES_BESIDE_LARGE_PAGES = 1_000_000_000
 #: Requests for robots.txt that a healthy site may get.
 MOST_ROBOTS = 3

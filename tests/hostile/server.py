@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -67,8 +67,8 @@ class Servers:
         self.log = [Hit(**hit) for hit in json.loads(self._log.read_text())]
 
 
-class _Server:
-    """Serves the behaviours on ``port``, and logs the requests."""
+class Server:
+    """Serves the behaviours on ``port``, and logs the requests in the order in which the answers ended."""
 
     def __init__(self, behaviours: Sequence[Behaviour], port: int) -> None:
         self.log: list[Hit] = []
@@ -76,7 +76,7 @@ class _Server:
         self._port = port
         self._asked: Counter[tuple[str, str]] = Counter()
 
-    async def run(self, until: asyncio.Event) -> None:
+    async def run(self, until: asyncio.Event, tell_ready: Callable[[], object]) -> None:
         where = addresses(self._behaviours)
         loop = asyncio.get_running_loop()
         await loop.create_datagram_endpoint(lambda: _Dns(self._behaviours), local_addr=(DNS_ADDRESS, self._port))
@@ -84,7 +84,7 @@ class _Server:
             tls = certificates.context(one.certificate)
             serve = partial(self._connection, one)
             await asyncio.start_server(serve, where[one.host], self._port, ssl=tls, limit=1 << 20, backlog=1024)
-        print("ready", flush=True)
+        tell_ready()
         await until.wait()
 
     async def _connection(
@@ -197,10 +197,10 @@ class _Dns(asyncio.DatagramProtocol):
 async def main(port: int, names: Sequence[str], log: Path) -> None:
     from tests.hostile import catalogue  # the answers are 100 MB; who starts the server does not need them
 
-    server, ended = _Server(catalogue.named(names), port), asyncio.Event()
+    server, ended = Server(catalogue.named(names), port), asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.run_in_executor(None, lambda: (sys.stdin.read(), loop.call_soon_threadsafe(ended.set)))
-    await server.run(ended)
+    await server.run(ended, lambda: print("ready", flush=True))
     log.write_text(json.dumps([asdict(hit) for hit in server.log]))
 
 

@@ -22,8 +22,10 @@ from tests.command import Ended, crawler, here
 from tests.hostile.behaviour import Behaviour, Crawl, End
 from tests.hostile.crawl import DELAY_S, STOPS_WITHIN_S, Crawled
 
-MOST_BYTES = 1_000_000_000
-MOST_LAG_S = 1.0
+MOST_BYTES = 550_000_000
+MOST_LAG_S = 0.3
+#: Seconds from the start of the command until each healthy site has had ten pages, on an idle machine.
+TEN_PAGES_WITHIN_S = 15.0
 #: How many times as long a healthy site may take beside the hostile ones as it takes alone on an idle machine.
 MOST_STRETCH = 3.0
 
@@ -79,7 +81,7 @@ def judged(
         titles = dict(store.execute("SELECT url, title FROM pages"))
         for one in (*hostile, *healthy):
             hits = [hit for host, found in by_host.items() if _belongs(host, one) for hit in found]
-            verdict.wrong[one.name] = [*_wrong_ends(urls, titles, one, crawled.port), *_wrong_requests(one, hits)]
+            verdict.wrong[one.name] = [*wrong_ends(urls, titles, one, crawled.port), *_wrong_requests(one, hits)]
         verdict.whole["the run"] = list(_run(crawled, store, verdict, ends))
         unread = {one.host for one in hostile if one.at_accept is not None}
         verdict.whole["the servers' log and the store's"] = list(_log(store, crawled, unread))
@@ -100,7 +102,7 @@ def _belongs(host: str, one: Behaviour) -> bool:
     return name == one.host or name.endswith(f".{one.host}")
 
 
-def _wrong_ends(
+def wrong_ends(
     urls: Mapping[str, tuple[str, str, str]], titles: Mapping[str, str | None], one: Behaviour, port: int
 ) -> Iterator[str]:
     for path, end in one.ends.items():
@@ -221,6 +223,16 @@ def stretches(log: Sequence[Hit], healthy: Sequence[Behaviour]) -> list[float]:
     return sorted(found)
 
 
+def ten_pages_s(crawled: Crawled, healthy: Sequence[Behaviour]) -> float:
+    """When the last of the healthy sites had sent ten pages, or all, in seconds since the command was started."""
+    last_at = crawled.started_at
+    for one in healthy:
+        ends = sorted(hit.finished_at for hit in crawled.log if hit.host == one.host and hit.path in one.ends)
+        number = min(10, len(one.ends))
+        last_at = max(last_at, ends[number - 1] if len(ends) >= number else float("inf"))
+    return last_at - crawled.started_at
+
+
 def judge_times(
     crawled: Crawled, healthy: Sequence[Behaviour], max_time_s: float, alone: float, verdict: Verdict
 ) -> None:
@@ -238,6 +250,10 @@ def judge_times(
     )
     if stretch[-1] > MOST_STRETCH * alone * slowness:
         wrong.append(f"a healthy site took {stretch[-1]:.1f} times its pauses, and {alone:.1f} times alone")
+    tenth_s = ten_pages_s(crawled, healthy)
+    verdict.figures["ten pages"] = f"each healthy site had them after {tenth_s:.1f} s"
+    if tenth_s > TEN_PAGES_WITHIN_S * slowness:
+        wrong.append(f"a healthy site had ten pages after {tenth_s:.0f} s, {TEN_PAGES_WITHIN_S:.0f} s expected")
     if crawled.spent.wall_s > max_time_s + STOPS_WITHIN_S:
         wrong.append(f"the run took {crawled.spent.wall_s:.0f} s, with --max-time {max_time_s:.0f}")
     if crawled.spent.peak_bytes > MOST_BYTES:

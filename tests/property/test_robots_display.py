@@ -7,18 +7,18 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import asdict, is_dataclass
 
+import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawler.engine.alarm import Alarm
 from crawler.engine.crawl_policy import RobotsPolicy
-from crawler.engine.gate import Gate
 from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
 from crawler.engine.progress import Progress
 from crawler.engine.robots_cache import RobotsCache
 from crawler.engine.rules_cache import RulesCache
-from crawler.frontier.politeness import GroupBy, Pace, PolitenessSettings
+from crawler.frontier.politeness import GroupBy, Pace
 from crawler.model import Fetched, FetchResult, Reading, Request
 from crawler.robots.check import check_case
 from crawler.robots.doubts import doubts_about
@@ -27,6 +27,7 @@ from crawler.robots.response import RobotsSettings
 from crawler.robots.text import parse
 from crawler.store.rows import ClaimedSite, RobotsNews
 from tests.reading import ReaderInProcess
+from tests.simulation.crawls import gate_on
 from tests.virtual_time import VirtualClock, run_virtual
 
 SITE = "http://a.test"
@@ -74,7 +75,7 @@ def stored(body: bytes, header: str, reading: Reading) -> RobotsNews:
 
     async def main(clock: VirtualClock) -> None:
         outbox = Outbox(clock, Alarm())
-        gate = Gate(Served(body, header, clock), clock, PolitenessSettings(), 1, outbox)
+        gate = gate_on(Served(body, header, clock), clock, outbox, slots=1)
         gate.enter("a.test", Pace())
         policy = RobotsPolicy(RobotsSettings(reading), "fig", GroupBy.HOST)
         main_sites = MainSites(None, clock, outbox)
@@ -104,6 +105,8 @@ def texts(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for part in value:
             yield from texts(part)
+    elif isinstance(value, msgspec.Struct):
+        yield from texts(msgspec.structs.asdict(value))
     elif is_dataclass(value) and not isinstance(value, type):
         yield from texts(asdict(value))
 

@@ -48,6 +48,7 @@ class Crawl:
         self.known: set[str] = set()  # hosts that were looked up
         self.looking_up = 0
         self.in_flight: dict[Ticket, float] = {}
+        self.stored: dict[str, Pace] = {}
         self.over_at: dict[str, float] = {}  # when the last request of a group was answered
         self.started_at: dict[str, float] = {}  # the last request to an address
         self.asked: dict[str, set[str]] = defaultdict(set)  # groups that have come to an address
@@ -92,7 +93,7 @@ class Crawl:
     # --- events -------------------------------------------------------------------------------
 
     def claim(self, group: str) -> None:
-        self.bench.enter(group, Pace(self.over_at.get(group, -math.inf) + self.settings.delay_s))
+        self.bench.enter(group, self.stored.get(group, Pace()))
         self.ask(self.bench.open(group, group))
 
     def ask(self, ticket: Ticket) -> None:
@@ -164,7 +165,7 @@ class Crawl:
         if ticket in queue:
             queue.remove(ticket)
         self.bench.close(ticket, self.now)
-        self.bench.leave(ticket.group)
+        self.stored[ticket.group] = self.bench.leave(ticket.group)
 
     def hold(self, held: bool) -> None:
         self.held = held

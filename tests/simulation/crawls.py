@@ -18,13 +18,15 @@ from crawler.engine.crawl import Crawl
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import DiscoverySettings, LimitSettings
 from crawler.engine.disk_reserve import DiskReserve
-from crawler.engine.gate import Connections, Fetcher
+from crawler.engine.gate import Connections, Fetcher, Gate, Transport
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
+from crawler.engine.outbox import Outbox
 from crawler.engine.parser_pool import PageReader, ReadingOptions
 from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.recording import Recorder
 from crawler.engine.sampling_frame import Sample, SamplingFrame
+from crawler.engine.workbench import Workbench
 from crawler.errors import NoStore
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.parts import Parts
@@ -44,6 +46,11 @@ from tests.virtual_time import VirtualClock
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
+
+
+def gate_on(fetcher: Fetcher, clock: VirtualClock, log: Outbox, *, slots: int = 9, lease: Lease | None = None) -> Gate:
+    """A gate with the default settings."""
+    return Gate(Transport(fetcher=fetcher, lease=lease), clock, Workbench(PolitenessSettings(), slots), log)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from crawler.engine.disk_reserve import DiskReserve, DiskWatch
 from crawler.engine.gate import Gate
 from crawler.engine.progress import Progress
 from crawler.engine.recording import record_all
-from crawler.errors import StoreError, StoreFull
+from crawler.errors import StoreError, StoreFull, SystemFull
 from crawler.inspect.heartbeats import low_disk
 from crawler.model import Recorded
 from crawler.reasons import EndCode, RunEnd
@@ -237,11 +237,41 @@ def test_an_archive_that_is_full_waits_if_the_crawl_pauses(pauses: bool) -> None
     async def main(clock: VirtualClock) -> None:
         batch = [cast(Recorded, None)]
         if pauses:
-            await record_all(Archive(), batch, lambda: True)
+            await record_all(Archive(), batch, lambda _: True)
             assert next(left, None) is None
         else:
             with pytest.raises(StoreFull):
-                await record_all(Archive(), batch, lambda: False)
+                await record_all(Archive(), batch, lambda _: False)
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("error", [SystemFull, StoreFull])
+def test_a_shortage_of_files_of_the_whole_system_ends_no_crawl(
+    error: type[StoreFull], db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The crawl does not pause for a disk. The store has bodies in a folder, whose files the system does not open."""
+    ends_at, commit = 0.0, SqliteStore.commit
+
+    async def failing(self: SqliteStore, batch: CommitBatch) -> CommitResult:
+        async def attempt() -> CommitResult:
+            if asyncio.get_running_loop().time() < ends_at:
+                raise error("Too many open files in system")
+            return await commit(self, batch)
+
+        return await self._retry(attempt)
+
+    monkeypatch.setattr(SqliteStore, "commit", failing)
+
+    async def main(clock: VirtualClock) -> None:
+        nonlocal ends_at
+        ends_at = asyncio.get_running_loop().time() + 10
+        async with crawl_on(clock, db_path, web_of(clock), DiskReserve(())) as (_, task, _):
+            if error is SystemFull:
+                assert str(await task) == "nothing is left in the frontier"
+            else:
+                with pytest.raises(StoreFull):
+                    await task
 
     run_virtual(main)
 

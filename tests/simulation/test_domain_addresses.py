@@ -16,7 +16,7 @@ from crawler.demo.pages import Fault, Page, Site, plain
 from crawler.frontier.domain_addresses import addresses
 from crawler.frontier.sample_design import Method, SampleSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
-from crawler.inspect.why import explain, told
+from crawler.inspect.why import explain, explanation_rows
 from crawler.model import Failed, FetchResult, Request
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
@@ -240,7 +240,7 @@ def test_no_address_leads_in_a_circle_while_the_domain_is_tried_again(db_path: P
 
     known = run_virtual(main)
     assert [each["chain"] for each in known] == [list(ORDER[: place + 1]) for place in range(4)]
-    told_of = [told(each, "crawl.db") for each in known]
+    told_of = [explanation_rows(each, "crawl.db") for each in known]
     assert not [line for lines in told_of for line in lines if "circle" in str(line)]
     assert not [label for label, *_ in told_of[0] if label in ("found by", "leads to")]
 

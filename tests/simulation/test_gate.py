@@ -11,15 +11,16 @@ import pytest
 from crawler.demo.pages import Page, Site, plain, redirect
 from crawler.engine.alarm import Alarm
 from crawler.engine.crawl_settings import LimitSettings
-from crawler.engine.gate import FetchPermit, Gate
+from crawler.engine.gate import FetchPermit, Gate, Transport
 from crawler.engine.lease import Lease
 from crawler.engine.outbox import Outbox
+from crawler.engine.workbench import Workbench
 from crawler.frontier.politeness import Pace, PolitenessSettings
 from crawler.model import Failed, Fetched, FetchResult, Purpose, Request
 from crawler.reasons import ErrorKind, RequestError, WaitCode, WaitReason
 from crawler.store.rows import ClaimLimits, CommitBatch
 from crawler.store.sqlite.store import SqliteStore
-from tests.simulation.crawls import Options, rows, session
+from tests.simulation.crawls import Options, gate_on, rows, session
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 
@@ -29,17 +30,18 @@ PAGE = Request("http://a.test/", Purpose.PAGE, 1000)
 def test_a_pace_is_remembered_until_the_store_has_it() -> None:
     async def main(clock: VirtualClock) -> None:
         web, log = SimulatedWeb(clock, {"a.test": {"/": Page("x")}}, latency_s=0.5), Outbox(clock, Alarm())
-        gate = Gate(web, clock, PolitenessSettings(), 9, log)
+        bench = Workbench(PolitenessSettings(), 9)
+        gate = Gate(Transport(fetcher=web), clock, bench, log)
         for _ in range(2):
             gate.enter("a.test", Pace())  # what the store knew before the first request
             await gate.send(PAGE, FetchPermit(1, "a.test"))
             pace = gate.leave("a.test")
-        assert [row.started_at - EPOCH_S for row in log.take().requests] == [0.0, 3.0]
-        gate.stored({"a.test": Pace()})
+        assert [row.started_at - EPOCH_S for row in log.next_batch().requests] == [0.0, 3.0]
+        bench.stored({"a.test": Pace()})
         gate.enter("a.test", Pace())
         assert gate.pace("a.test") == pace, "an older pace was stored: the newer one is remembered"
         gate.leave("a.test")
-        gate.stored({"a.test": pace})
+        bench.stored({"a.test": pace})
         gate.enter("a.test", Pace())
         assert gate.pace("a.test") == Pace(), "nothing is remembered that the store has"
 
@@ -49,7 +51,7 @@ def test_a_pace_is_remembered_until_the_store_has_it() -> None:
 def test_nothing_is_sent_under_an_expired_robots_copy() -> None:
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, {"a.test": {"/": Page("x")}})
-        gate = Gate(web, clock, PolitenessSettings(), 9, Outbox(clock, Alarm()))
+        gate = gate_on(web, clock, Outbox(clock, Alarm()))
         gate.enter("a.test", Pace(next_at=clock.now() + 10))
         assert await gate.send(PAGE, FetchPermit(1, "a.test", valid_until=clock.now() + 10)) is None
         assert web.log == []
@@ -61,7 +63,7 @@ def test_nothing_is_sent_under_an_expired_robots_copy() -> None:
 def test_a_task_that_gets_a_slot_during_a_pause_sends_nothing() -> None:
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, {"a.test": {"/": Page("x", delay_s=10)}, "b.test": {"/": Page("x")}})
-        gate = Gate(web, clock, PolitenessSettings(), 1, Outbox(clock, Alarm()))
+        gate = gate_on(web, clock, Outbox(clock, Alarm()), slots=1)
         waiting = []
         for number, host in enumerate(("a.test", "b.test")):
             gate.enter(host, Pace())
@@ -86,13 +88,13 @@ def test_a_request_that_a_bug_interrupts_is_logged_and_followed_by_a_pause() -> 
                 raise ValueError(f"a bug at {request.url}")
 
         log = Outbox(clock, Alarm())
-        gate = Gate(Buggy(), clock, PolitenessSettings(), 9, log)
+        gate = gate_on(Buggy(), clock, log)
         gate.enter("a.test", Pace())
         for _ in range(2):
             with pytest.raises(ValueError, match="a bug"):
                 await gate.send(PAGE, FetchPermit(1, "a.test"))
             assert gate.requests_in_flight == 0
-        assert [(row.started_at - EPOCH_S, row.error) for row in log.take().requests] == [
+        assert [(row.started_at - EPOCH_S, row.error) for row in log.next_batch().requests] == [
             (0.0, RequestError(ErrorKind.FAULT, "ValueError")),
             (pytest.approx(2.2), RequestError(ErrorKind.FAULT, "ValueError")),
         ]
@@ -117,10 +119,10 @@ def test_a_request_that_outlasts_the_lease_ends_at_its_timeout_in_the_log(
         store = await SqliteStore.open(db_path, lease_s=30.0)
         lease = Lease(store, clock, 5.0, clock.now)
         lease.begin(clock.now())
-        gate = Gate(Stopped(), clock, PolitenessSettings(), 9, log, lease=lease)
+        gate = gate_on(Stopped(), clock, log, lease=lease)
         gate.enter("a.test", Pace())
         await gate.send(PAGE, FetchPermit(1, "a.test"))
-        assert [row.finished_at - row.started_at for row in log.take().requests] == [pytest.approx(over_s)]
+        assert [row.finished_at - row.started_at for row in log.next_batch().requests] == [pytest.approx(over_s)]
         assert gate.pace("a.test").next_at >= clock.now()
         await store.close()
 
@@ -134,7 +136,7 @@ def test_nothing_is_sent_after_the_time_of_the_crawl_though_nothing_has_closed_t
         web = SimulatedWeb(clock, {"a.test": {"/": Page("x")}})
         store = await SqliteStore.open(db_path)
         lease = Lease(store, clock, 5.0, clock.now, ends_at=clock.now() + 10)
-        gate = Gate(web, clock, PolitenessSettings(), 9, Outbox(clock, Alarm()), lease=lease)
+        gate = gate_on(web, clock, Outbox(clock, Alarm()), lease=lease)
         gate.enter("a.test", Pace())
         await gate.send(PAGE, FetchPermit(1, "a.test"))
         await clock.sleep(10)
@@ -164,12 +166,12 @@ def test_a_request_lost_to_a_closing_connection_is_logged_and_sent_once_more_aft
                 return Fetched(request.url, started_at, clock.now())
 
         log = Outbox(clock, Alarm())
-        gate = Gate(Closing(), clock, PolitenessSettings(), 9, log)
+        gate = gate_on(Closing(), clock, log)
         gate.enter("a.test", Pace(backoff_s=40.0))
         answer = await gate.send(PAGE, FetchPermit(1, "a.test"))
         assert isinstance(answer, Fetched if losses == 1 else Failed)
         assert sent == [False, True], "sent once more, on a new connection"
-        rows = log.take().requests
+        rows = log.next_batch().requests
         assert [row.started_at - EPOCH_S for row in rows] == [0.0, 40.25]
         assert [row.error is None for row in rows] == [False, losses == 1]
         assert gate.pace("a.test").backoff_s == (20.0 if losses == 1 else 40.0), "a lost request is no trouble"
@@ -184,10 +186,10 @@ def test_a_lost_request_is_not_sent_again_under_an_expired_robots_copy() -> None
                 return Failed(request.url, clock.now(), clock.now(), kind=ErrorKind.CLOSING)
 
         log = Outbox(clock, Alarm())
-        gate = Gate(Closing(), clock, PolitenessSettings(), 9, log)
+        gate = gate_on(Closing(), clock, log)
         gate.enter("a.test", Pace())
         assert await gate.send(PAGE, FetchPermit(1, "a.test", valid_until=clock.now() + 1)) is None
-        assert len(log.take().requests) == 1
+        assert len(log.next_batch().requests) == 1
 
     run_virtual(main)
 

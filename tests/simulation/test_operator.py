@@ -269,6 +269,30 @@ def test_a_site_that_is_blocked_while_a_robots_txt_waits_for_it_gets_no_further_
     assert notes == [(f"http://rules.test is {BLOCKED}",)]
 
 
+@pytest.mark.parametrize(
+    "blocked",
+    [
+        {"/robots.txt": Page(status=503)},
+        {"/robots.txt": plain(""), "/": Page(status=503)},
+        {"/robots.txt": plain(""), "/": Page(status=503, delay_s=10.0)},
+    ],
+    ids=["robots.txt deferred", "page retried", "page in flight"],
+)
+def test_a_blocked_site_keeps_no_crawl_waiting(db_path: Path, blocked: Site) -> None:
+    async def main(clock: VirtualClock) -> tuple[float, dict[str, tuple[str, str]]]:
+        operator = Operator(db_path, clock)
+        web = SimulatedWeb(clock, {"b.test": blocked})
+        async with operator.crawl(web, ["http://b.test/"]) as (_, task):
+            await clock.sleep(5)
+            await operator.ask(Command.BLOCK, "b.test")
+            await asyncio.wait([task])
+            return web_time(), await states(db_path)
+
+    ended_at, urls = run_virtual(main)
+    assert ended_at < 15
+    assert urls == {"http://b.test/": ("excluded", BLOCKED.sentence)}
+
+
 def test_an_unblock_wakes_a_waiting_crawl(db_path: Path) -> None:
     async def main(clock: VirtualClock) -> float:
         operator = Operator(db_path, clock)

@@ -18,7 +18,7 @@ from crawler.errors import StoreError, UsageError
 from crawler.frontier.parts import Parts
 from crawler.frontier.revisit import DAY_S, RevisitSettings
 from crawler.inspect.parts import part_status
-from crawler.inspect.why import explain, told
+from crawler.inspect.why import explain, explanation_rows
 from crawler.robots.text import SMALL_BYTES
 from crawler.store.merge import merge_parts
 from crawler.store.rows import ClaimedSite
@@ -87,14 +87,14 @@ async def merged(folder: Path, clock: VirtualClock) -> Path:
     return folder / "merged.db"
 
 
-async def told_of_part(parts: Parts) -> dict[str, object]:
+async def part_rows(parts: Parts) -> dict[str, object]:
     """What ``crawler status`` prints of a part."""
     store = await SqliteStore.open(Path(parts.dbs[parts.own]), read_only=True)
     try:
         await store.open_parts()
         status = await part_status(store)
         assert status is not None
-        return dict(status.told())
+        return dict(status.rows())
     finally:
         await store.close()
 
@@ -128,7 +128,7 @@ def test_a_part_that_begins_late_takes_in_what_waits_for_it(tmp_path: Path) -> N
         await clock.sleep(PATIENCE_S / 2)
         assert not task.done()
         assert {hit.host for hit in web.log} == {"a.test"}
-        assert await told_of_part(first) == {
+        assert await part_rows(first) == {
             "Part": f"1 of 2 of the crawl; `crawler store merge {first.dbs[0]} whole.db` makes one store of all",
             "Part 2": f"{first.dbs[1]}: not begun, 4 offers to it not received yet",
             "Waiting": "for the other parts: nothing of this part is left, and they may still offer URLs",
@@ -139,7 +139,8 @@ def test_a_part_that_begins_late_takes_in_what_waits_for_it(tmp_path: Path) -> N
         try:
             await store.open_parts()
             why = [
-                dict(told(await explain(store, f"http://b.test/{page}", now=0), "b.db")) for page in ("far", "farther")
+                dict(explanation_rows(await explain(store, f"http://b.test/{page}", now=0), "b.db"))
+                for page in ("far", "farther")
             ]
         finally:
             await store.close()
@@ -147,7 +148,7 @@ def test_a_part_that_begins_late_takes_in_what_waits_for_it(tmp_path: Path) -> N
             "another part of the crawl, which offered it to this one",
             "http://b.test/far",
         ]
-        assert "Waiting" not in await told_of_part(first)
+        assert "Waiting" not in await part_rows(first)
         assert {hit.host for hit in web.log} == set(SITES)
 
     run_virtual(main)
@@ -223,7 +224,7 @@ def test_a_robots_txt_of_another_part_is_not_requested(tmp_path: Path) -> None:
         store = await SqliteStore.open(Path(first.dbs[0]), read_only=True)
         try:
             await store.open_parts()
-            why = dict(told(await explain(store, "http://f.test/", now=clock.now()), "a.db"))
+            why = dict(explanation_rows(await explain(store, "http://f.test/", now=clock.now()), "a.db"))
         finally:
             await store.close()
         goes_on = "after `crawler store merge a.db whole.db`, `crawler run --db whole.db` does"

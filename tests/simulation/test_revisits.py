@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from crawler.store.sqlite.orders import give_order
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
 from tests.reasons import reason
+from tests.records import replace
 from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual

@@ -22,6 +22,8 @@ from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.lease import Lease
 from crawler.engine.polite_client import PoliteClient
 from crawler.engine.robots_messages import RobotsQuestion
+from crawler.fetch.name_servers import HostAddresses
+from crawler.fetch.resolver import Resolver
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import Failed, Fetched, FetchResult, PageFacts, Purpose, Reading, Request
 from crawler.reasons import ErrorKind
@@ -506,3 +508,34 @@ def test_slow_look_ups_hold_no_slot_of_other_sites(domains: int, db_path: Path) 
     assert len(good) == 3 * 21
     assert last_end(good) < undisturbed_s(21) + 2.0, "they may wait for one turn of look-ups"
     assert len(log) - len(good) == 100 * 2, "all slow sites were asked in the end"
+
+
+class Resolving(SimulatedWeb):
+    """A web whose names are all at one address, and are looked up by the crawler's own resolver."""
+
+    asked: Counter[str]
+    #: How long the name servers take for a host, in seconds.
+    takes_s = staticmethod(lambda host: 3.0 if int(host[1 : host.index(".")]) % 4 == 0 else 0.05)
+
+    def __init__(self, clock: VirtualClock, sites: Mapping[str, Site], **options: object) -> None:
+        super().__init__(clock, sites, **options)  # type: ignore[arg-type]
+        self._resolver = Resolver((), system=self)  # type: ignore[arg-type]
+        self.cached, self.is_limited = self._resolver.cached, self._resolver.is_limited  # type: ignore[method-assign]
+
+    async def look_up(self, host: str) -> str:
+        return await self._resolver.look_up(host)
+
+    async def addresses(self, host: str) -> HostAddresses:
+        type(self).asked[host] += 1
+        await asyncio.sleep(self.takes_s(host))
+        return HostAddresses((SHARED,), 300.0)
+
+
+def test_a_name_is_looked_up_once_for_as_long_as_its_address_holds(db_path: Path) -> None:
+    """However often its group is given back: behind other names at its address, or because the look-up is slow."""
+    sites = {f"n{n}.zone{n}.test": healthy(3) for n in range(40)}
+    web = type("Counting", (Resolving,), {"asked": Counter[str]()})
+    log = crawled(db_path, sites, 200.0, politeness=pauses(1.0), fetcher=web)
+    assert len(log) == 40 * 4, "each site is crawled"
+    assert last_end(log) < 40 * 4 + 10, "at the pace of the address"
+    assert web.asked == dict.fromkeys(sites, 1)

@@ -12,7 +12,7 @@ from crawler.clock import iso
 from crawler.demo.pages import Page, Site, plain
 from crawler.inspect.seeds import read_ledger
 from crawler.inspect.time_left import read_time_left
-from crawler.inspect.why import explain, told
+from crawler.inspect.why import explain, explanation_rows
 from crawler.reasons import EndCode, ErrorKind, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.run.live_display import WaitNotes
@@ -48,9 +48,9 @@ def test_the_end_and_why_name_the_nearest_known_host(db_path: Path) -> None:
         store = await SqliteStore.open(db_path, read_only=True)
         try:
             known = await explain(store, SEEDS[1], now=clock.now())
-            facts = {str(fact[0]): str(fact[1]) for fact in told(known, "c.db")}
+            facts = {str(fact[0]): str(fact[1]) for fact in explanation_rows(known, "c.db")}
             ledger = await read_ledger(store, "c.db", clock.now())
-            return ledger.told_at_end(has_causes=False), facts
+            return ledger.lines_at_end(has_causes=False), facts
         finally:
             await store.close()
 
@@ -96,7 +96,7 @@ def test_a_note_says_what_is_waited_for_and_until_when(
     shown = until[11:] if give_up_s == HOUR_S else until[:16] + "Z"
     limit = "robots.unknown_host_after" if kind is ErrorKind.DNS_NO_NAME else "robots.give_up_after"
     assert f": robots.txt: {said} (tried again until {shown}: {limit}); " in first
-    assert first.endswith("`crawler control block exmaple.test --db c.db` leaves it out")
+    assert first.endswith("`crawler control block http://exmaple.test --db c.db` leaves it out")
 
 
 def test_a_host_that_appears_meanwhile_is_crawled(db_path: Path) -> None:

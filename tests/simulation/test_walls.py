@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from crawler.audit.checks import Check, CheckCount
+from crawler.audit.run_audit import run_audit
 from crawler.demo.pages import Page, Site, plain
-from crawler.frontier.refusals import WALLS
-from crawler.model import Purpose, Recorded
+from crawler.frontier.refusals import REFUSED, WALLS
+from crawler.model import Failed, FetchResult, Purpose, Recorded, Request
+from crawler.reasons import EndCode, ErrorKind, RunEnd
 from crawler.robots.response import RobotsSettings
+from crawler.settings.loading import settings_from
 from crawler.store.sqlite.store import SqliteStore
+from tests.refusing_web import LINKED, seen_in, seen_without_rule
 from tests.simulation.crawls import Options, crawl, crawl_for, session, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -80,6 +88,63 @@ def test_a_wall_with_200_in_the_mark_up_is_no_page_and_a_kill_does_not_end_the_r
     assert len(starts(run_virtual(main))) == 2 * WALLS
     left_out = [one.left_out for one in recorder.records if one.purpose is Purpose.PAGE]
     assert left_out == ["no page, but a wall: Anubis (#anubis_challenge and /.within.website/ in the mark-up)"] * WALLS
+
+
+class Robbed:
+    """A fetcher whose worker loses its lease when the wall with the number ``at`` arrives."""
+
+    def __init__(self, web: SimulatedWeb, clock: VirtualClock, at: int) -> None:
+        self._web, self._clock, self._left = web, clock, at
+        self.store: SqliteStore | None = None
+
+    async def fetch(self, request: Request) -> FetchResult:
+        answer = await self._web.fetch(request)
+        if isinstance(answer, Failed) and answer.kind is ErrorKind.WALL:
+            self._left -= 1
+            if self._left == 0:
+                assert self.store is not None
+                await self.store.end_worker(self.store.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), self._clock.now())
+        return answer
+
+
+@pytest.mark.parametrize("at", range(1, 7))
+@pytest.mark.parametrize("place", ["pages", "robots.txt"])
+def test_a_lost_lease_loses_no_rest_and_no_wall(at: int, place: str, db_path: Path) -> None:
+    """The site rests as without the loss, whichever wall the lease is lost at, and the audit finds nothing.
+
+    A URL whose outcome is lost is requested again, so two URLs may bring the three walls.
+    """
+
+    async def main(clock: VirtualClock) -> SimulatedWeb:
+        web = SimulatedWeb(
+            clock,
+            {"a.test": site(WALL) if place == "pages" else {**site(WALL), "/robots.txt": replace(WALL, status=200)}},
+        )
+        robbed = Robbed(web, clock, at)
+        async with session(clock, db_path, robbed, SEEDS, RESTS) as (run, store):
+            robbed.store = store
+            await store.end_run(await run.run(), clock.now())
+        return web
+
+    web = run_virtual(main)
+    times = starts(web)[2:] if place == "pages" else starts(web, "/robots.txt")
+    pauses = [later - before for before, later in pairwise(times)]
+    assert pauses == pytest.approx([HOUR, DAY, 7 * DAY], abs=5.0)
+    judged = run_virtual(lambda _: audited(db_path))
+    assert judged.violations == 0
+    assert judged.judged == (0 if place == "pages" and at < WALLS else 3)
+
+
+async def audited(db_path: Path) -> CheckCount:
+    """What the audit finds on rests, if the run had the default settings."""
+    settings = settings_from({"identity.contact": "who@example.org"}, source="test")
+    with sqlite3.connect(db_path) as db:
+        db.execute("UPDATE run SET settings = ?", (json.dumps(asdict(settings)),))
+    store = await SqliteStore.open(db_path, read_only=True)
+    try:
+        return (await run_audit(store, 0.0)).counts[Check.RESTS]
+    finally:
+        await store.close()
 
 
 def test_a_closed_site_is_not_asked_for_the_robots_txt_of_another(db_path: Path) -> None:
@@ -151,3 +216,12 @@ def test_a_wall_in_place_of_robots_txt_is_no_robots_txt(db_path: Path) -> None:
     pauses = [later - before for before, later in pairwise(times)]
     assert pauses == pytest.approx([HOUR, DAY, 7 * DAY], abs=5.0)
     assert {state for state, _ in run_virtual(lambda clock: states(db_path)).values()} == {"excluded"}
+
+
+def test_refusing_sites_see_a_few_requests_and_the_others_all(tmp_path: Path) -> None:
+    """The table in docs/reliability.md, of a smaller web."""
+    seen = {rule: crawled(25, tmp_path / rule) for rule, crawled in (("with", seen_in), ("without", seen_without_rule))}
+    assert seen["with"]["open"] == seen["without"]["open"]
+    assert [seen["without"][kind].most_pages for kind in ("walled", "refused")] == [LINKED, LINKED]
+    assert seen["with"]["walled"].most_pages == 2 * WALLS
+    assert seen["with"]["refused"].most_pages <= REFUSED + WALLS + 1

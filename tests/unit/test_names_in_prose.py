@@ -32,6 +32,8 @@ MEMBER = re.compile(r"[A-Z]\w+\.[a-z_]\w*")
 FOREIGN = {
     "audit.json": "a file of a data appendix",
     "url.id": "a column of the store",
+    "migrations/NNNN.sql": "a pattern",
+    "store/sql/migrations/NNNN.sql": "a pattern",
 }
 
 

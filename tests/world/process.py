@@ -346,7 +346,7 @@ def quiet_engine(look_every_s: float) -> Iterator[None]:
     with (
         mock.patch.object(operator, "_POLL_EVERY_S", look_every_s),
         mock.patch.object(operator, "_BEAT_EVERY_S", 10 * look_every_s),
-        mock.patch.object(disk_reserve, "_LOOK_EVERY_S", look_every_s),
+        mock.patch.object(disk_reserve, "_CHECK_EVERY_S", look_every_s),
         mock.patch.object(loop, "POLL_EVERY_S", 10 * look_every_s),
         mock.patch.object(loop, "boot_s", _virtual_s),
         mock.patch("crawler.engine.crawl.loop_lag_measured", no_lag),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from crawler.robots.rules import Verdict
 from crawler.store.rows import CommitBatch
 from crawler.store.sql.commit import Committer
 from crawler.store.sql.workers import Workers
+from tests.records import replace
 from tests.world.plan import draw_plan
 from tests.world.worlds import run_world, shrink
 
@@ -160,7 +160,7 @@ PLANTS: dict[Plant, str] = {
     verdict_ignored: "robots.txt forbids this",
     expiry_ignored: "had expired",
     two_at_once: "two requests at once",
-    outcome_dropped: "lost|ended as|requested again",
+    outcome_dropped: "lost|ended as|requested again|turns in a circle|does not end",
     request_lost: "are logged",
     offers_lost: "lost|ended as",
     pause_lost_in_a_crash: "cut short",

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from rich.table import Table
 
 from crawler.cli.console import console
+from crawler.cli.layout import Align, facts, table
 from crawler.cli.logs import set_up_logging
-from crawler.cli.options import config_option, configured
-from crawler.cli.output import print_json, say, tell
+from crawler.cli.on_store import show
+from crawler.cli.options import config_option, configured, rare_config_option
+from crawler.cli.output import say, tell
 from crawler.cli.shared import canonical, db_option, json_option, run_async, store_at
 from crawler.clock import iso
 from crawler.errors import CrawlerError, Setting, UsageError, python_name, requiring
@@ -23,7 +24,6 @@ from crawler.frontier.hints import HintCounts
 from crawler.rup.commands import rup
 from crawler.rup.mail.maildir import Maildir
 from crawler.rup.protocol.forms import Preferences, is_address
-from crawler.rup.protocol.info import FoundInfo
 from crawler.rup.protocol.subscription import Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.rup.robot.session import robot, servers
@@ -40,7 +40,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 def _requests(command: Command) -> Command:
     """Add the options of a command that sends requests: under the settings of the crawl, as a file changes them."""
-    return db_option(config_option(command))
+    return db_option(rare_config_option(command))
 
 
 def _preferences(command: Command) -> Command:
@@ -101,40 +101,31 @@ def _asked(
     make: bool = False,
 ) -> T:
     """Run ``work`` with a robot on the store, and return its result."""
-    done: list[T] = []
 
-    async def ask() -> int:
+    async def ask() -> T:
         settings = await _settings(db, config)
         async with robot(settings, site, tell, make=make) as subscriber:
-            done.append(await work(subscriber))
-        return 0
+            return await work(subscriber)
 
     try:
-        run_async(ask())
+        return run_async(ask())
     except CrawlerError as error:  # these commands have no options for settings: the file and the crawl have them
         error.args = tuple(python_name(part) if isinstance(part, Setting) else part for part in error.args)
         raise
-    return done[0]
 
 
 @rup.command(no_args_is_help=True)
 @click.argument("site")
-@_requests
+@config_option
+@db_option
 @json_option
-def info(site: str, db: str, config: Path | None, as_json: bool) -> int:
+def info(site: str, db: str, config: Path | None, as_json: bool) -> None:
     """Ask SITE which updates it offers."""
     name = _site(site)
     offered = _asked(lambda subscriber: subscriber.info(name), name, db, config, make=True)
-    _show_offer(offered, as_json)
-    return 0
-
-
-def _show_offer(offered: FoundInfo, as_json: bool) -> None:
     offer = offered.info
     span = None if offer.max_query_span is None else str(offer.max_query_span)
-    if as_json:
-        print_json({"site": offered.site, "url": offered.url, **asdict(offer), "max_query_span": span})
-        return
+    document = {"site": offered.site, "url": offered.url, **asdict(offer), "max_query_span": span}
     rows = [
         ("found at", offered.url),
         ("RUP-CGI", offer.cgi),
@@ -144,17 +135,15 @@ def _show_offer(offered: FoundInfo, as_json: bool) -> None:
         ("include only", ", ".join(offer.include_only) or "none"),
         ("index reaches back", span or "not stated"),
     ]
-    table = Table.grid(padding=(0, 2))
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    show(as_json, lambda: document, lambda: console.print(facts(rows)))
 
 
 @rup.command(no_args_is_help=True)
 @click.argument("site")
 @click.option("--email", required=True, metavar="ADDRESS", help="The address for reports.")
 @_preferences
-@_requests
+@config_option
+@db_option
 def register(
     site: str,
     email: str,
@@ -217,31 +206,30 @@ def modify(
 @rup.command()
 @db_option
 @json_option
-def status(db: str, as_json: bool) -> int:
+def status(db: str, as_json: bool) -> None:
     """List the servers that report to this robot."""
-
-    async def show() -> int:
-        rows = await servers(db)
-        if as_json:
-            print_json({"servers": rows})
-        elif not rows:
-            command = f"crawler rup register SITE --email ADDRESS{db_argument(db)}"
-            say(f"not registered with any server; `{command}` registers")
-        else:
-            _show_servers(rows)
-        return 0
-
-    return run_async(show())
+    rows = run_async(servers(db))
+    show(as_json, lambda: {"servers": rows}, lambda: _render_servers(rows, db))
 
 
-def _show_servers(rows: list[dict[str, Any]]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for column in ("site", "latency", "reports", "changes", "ignored", "refused", "known until", "state"):
-        table.add_column(column, justify="right" if column in ("reports", "changes", "ignored", "refused") else "left")
-    for row in rows:
-        counts = (str(row[name]) for name in ("reports", "changes", "ignored", "refused"))
-        table.add_row(row["site"], row["latency"], *counts, iso(row["known_until"]), row["state"])
-    console.print(table)
+def _render_servers(rows: list[dict[str, Any]], db: str) -> None:
+    if not rows:
+        command = f"crawler rup register SITE --email ADDRESS{db_argument(db)}"
+        say(f"not registered with any server; `{command}` registers")
+        return
+    counts = ("reports", "changes", "ignored", "refused")
+    columns: dict[str, Align] = {
+        "site": "fold",
+        "latency": "left",
+        **dict.fromkeys(counts, "right"),
+        "known until": "left",
+        "state": "left",
+    }
+    cells = (
+        (row["site"], row["latency"], *(f"{row[name]:,}" for name in counts), iso(row["known_until"]), row["state"])
+        for row in rows
+    )
+    console.print(table(columns, cells))
 
 
 @rup.command()
@@ -316,7 +304,7 @@ async def _mailbox(maildir: Path | None, imap: str | None) -> AsyncIterator[Mail
     if maildir is not None:
         yield Maildir(maildir)
         return
-    with requiring("updates", "--imap", "aioimaplib"):
+    with requiring("updates", "--imap"):
         from crawler.rup.mail.imap import open_imap, read_folder, read_password
     folder, password = read_folder(imap or ""), read_password()
     async with open_imap(folder, password) as box:

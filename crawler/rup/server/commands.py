@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from crawler.cli.output import tell
-from crawler.cli.shared import host_and_port, run_async, smtp_login
+from crawler.cli.serving import host_and_port
+from crawler.cli.shared import run_async, smtp_login
 from crawler.cli.signals import Signals
 from crawler.errors import UsageError, requiring
 from crawler.rup.commands import rup
@@ -61,7 +62,7 @@ def serve(
     if sender and not is_address(sender):
         raise UsageError(f"--sender: {sender}: not an e-mail address")
     user, password = smtp_login() or (None, None)
-    with requiring("updates", "`crawler rup serve`", "re2", "aiosmtplib"):
+    with requiring("updates", "`crawler rup serve`"):
         from crawler.rup.server.web import RupServer
         from crawler.rup.server.web import serve as serve_rup
     server = RupServer(

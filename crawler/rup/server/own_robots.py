@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from crawler.clock import Clock
 from crawler.engine.gate import Fetcher

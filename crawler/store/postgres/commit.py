@@ -10,7 +10,7 @@ from crawler.frontier.decide import Outcome
 from crawler.model import Body
 from crawler.store.postgres.dialect import columns
 from crawler.store.postgres.offers import PostgresOffers
-from crawler.store.rows import CommitBatch, CommitResult
+from crawler.store.rows import CommitBatch, CommitResult, SiteNews
 from crawler.store.sql.commit import Committer, LinkRow, Row
 from crawler.store.sql.readiness import Readiness, unlimited
 
@@ -47,9 +47,11 @@ class PostgresCommitter(Committer):
 
     async def commit(self, batch: CommitBatch) -> CommitResult:
         self._offers.worker = self._workers.id
-        max_depth = batch.limits.max_depth
-        robots = [await self._offers.leave_sitemaps(news, max_depth) for news in batch.robots]
-        return await super().commit(replace(batch, robots=robots))
+        return await super().commit(batch)
+
+    async def _store_news(self, news: SiteNews) -> tuple[set[int], dict[int, int], list[str]]:
+        robots = [await self._offers.leave_sitemaps(each, news.limits.max_depth) for each in news.robots]
+        return await super()._store_news(replace(news, robots=robots))
 
     async def put_bodies(self, bodies: Mapping[bytes, bytes | None]) -> None:
         """Store bodies, by their SHA-256, in a transaction of their own before the commit that names them.

@@ -21,13 +21,14 @@ from crawler.errors import (
     StatementError,
     StoreError,
     StoreFull,
+    StoreInUse,
     UsageError,
 )
 from crawler.store.location import bad_url, needs_tls, shown
 from crawler.store.named_rows import row_class
 from crawler.store.postgres.dialect import Translated, columns, storable, translate
 from crawler.store.retrying import TransactionConflict
-from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
+from crawler.store.sql.schema import SCHEMA_VERSION, migration, schema, version_in
 from crawler.store.statements import ONLY_READS
 
 #: Keys of the advisory locks in the database of a store: for opening the store, for a limit on pages, for building the
@@ -308,8 +309,25 @@ async def locked(database: Postgres, key: int) -> AsyncIterator[None]:
             await database.execute("SELECT pg_advisory_unlock(?)", (key,))
 
 
+_DROP_VIEWS = """
+SELECT 'DROP VIEW ' || string_agg(quote_ident(table_name), ', ') AS statement
+FROM information_schema.views WHERE table_schema = current_schema()
+"""
+_GRANTS_ON_VIEWS = """
+SELECT format('GRANT SELECT ON %I TO %I', table_name, grantee) AS statement
+FROM information_schema.role_table_grants JOIN information_schema.views USING (table_schema, table_name)
+WHERE table_schema = current_schema() AND privilege_type = 'SELECT' AND grantee <> grantor
+"""
+_WORKERS_ALIVE = """
+SELECT host || ':' || pid AS name FROM worker
+WHERE ended_at IS NULL AND lease_until > extract(epoch FROM clock_timestamp()) LIMIT 1
+"""
+
+
 async def ensure_schema(database: Postgres, *, may_make: bool) -> None:
-    """Check the schema, and make it in an empty database if ``may_make``; one process at a time makes it.
+    """Check the schema; make it in an empty database if ``may_make``, and migrate that of an earlier version.
+
+    One process at a time does so.
 
     Raises :class:`NoStore` if there is no store and none may be made, :class:`UsageError` for a database that cannot
     hold a store, and :class:`StoreVersionError` for a store with another schema.
@@ -320,17 +338,16 @@ async def ensure_schema(database: Postgres, *, may_make: bool) -> None:
             f"{database.name}: its encoding is {encoding}, which cannot hold all texts of the web; choose a database "
             "made with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
         )
-    if await _is_made(database):
+    version = await _version(database)
+    if version == SCHEMA_VERSION:
         return
-    if not may_make:
+    if version is None and not may_make:
         run = Action(f"crawler run --db {quote(database.name)}", "run(seeds=…)")
         raise NoStore(f"{database.name}: no crawl store; ", run, " with seeds makes one")
-    await database.execute("BEGIN")
+    await database.execute("BEGIN READ WRITE")
     try:
         await database.execute("SELECT pg_advisory_xact_lock(?)", (OPENING,))
-        if not await _is_made(database):
-            await database.execute(schema("postgres"))
-            await database.execute("INSERT INTO store_version VALUES (?)", (SCHEMA_VERSION,))
+        await _bring_up(database)
         await database.execute("COMMIT")
     except BaseException:
         with suppress(StoreError):
@@ -338,17 +355,38 @@ async def ensure_schema(database: Postgres, *, may_make: bool) -> None:
         raise
 
 
+async def _bring_up(database: Postgres) -> None:
+    """Make the schema in an empty database, or bring an earlier one to this version's. Called in a transaction."""
+    version = await _version(database)  # another process may have been faster
+    if version == SCHEMA_VERSION:
+        return
+    if version is None:
+        await database.execute(schema("postgres"))
+        await database.execute("INSERT INTO store_version VALUES (?)", (SCHEMA_VERSION,))
+        return
+    for row in await database.execute_fetchall(_WORKERS_ALIVE):
+        raise StoreInUse(
+            f"{database.name}: written by an earlier version of the crawler, and its worker {row.name} is at work; "
+            "stop all workers, then open the store with this version"
+        )
+    grants = await database.execute_fetchall(_GRANTS_ON_VIEWS)  # a view that is made again has no readers
+    (drop_views,) = await database.execute_fetchall(_DROP_VIEWS)
+    for sql in (drop_views.statement, migration("postgres", version), *(row.statement for row in grants)):
+        await database.execute(sql)
+    await database.execute("UPDATE store_version SET version = ?", (SCHEMA_VERSION,))
+
+
 async def holds_store(url: str) -> bool:
     """Whether this database holds a store. Changes nothing."""
     database = Postgres(url)
     try:
-        return await _is_made(database)
+        return await _version(database) is not None
     finally:
         await database.close()
 
 
-async def _is_made(database: Postgres) -> bool:
-    """Whether the database holds a store that this crawler can use. Changes nothing."""
+async def _version(database: Postgres) -> int | None:
+    """See :func:`version_in`. Changes nothing."""
     rows = await database.execute_fetchall(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     )
@@ -356,4 +394,4 @@ async def _is_made(database: Postgres) -> bool:
     version = 0
     if "store_version" in tables:
         ((version,),) = await database.execute_fetchall("SELECT version FROM store_version")
-    return has_store(database.name, tables, version)
+    return version_in(database.name, tables, version)

@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from crawler.errors import LeaseLost
 from crawler.frontier.decide import Outcome, Queued

@@ -198,15 +198,9 @@ SELECT * FROM unnest(:site::text[], :main_site::text[], :evidence::text[], :cont
 ON CONFLICT (site) DO UPDATE SET main_site = excluded.main_site, evidence = excluded.evidence,
   contradiction = excluded.contradiction, seen_at = excluded.seen_at, sample = NULL, confidence = NULL;
 
--- name: put_tdmrep
-INSERT INTO tdmrep_file (site_id, fetched_at, status, body, note)
-SELECT * FROM unnest(:site_id::bigint[], :fetched_at::float8[], :status::text[], :body::bytea[], :note::text[])
-ON CONFLICT (site_id) DO UPDATE SET fetched_at = excluded.fetched_at, status = excluded.status,
-  body = excluded.body, note = excluded.note;
-
 -- name: refresh_ready
 UPDATE politeness_group g SET ready_at = (
-  SELECT min(greatest(g.next_at, s.wait_until, f.due_at))
+  SELECT min(greatest(g.next_at, s.robots_until, s.rests_until, f.due_at))
   FROM site s CROSS JOIN LATERAL (
     (SELECT due_at FROM frontier WHERE site_id = s.id AND depth < :below_depth
       AND s.fetched < :pages_per_site
@@ -222,7 +216,7 @@ WHERE id = ANY(numbers(:groups));
 -- name: stale_groups
 -- Groups whose ready_at is wrong.
 SELECT g.id FROM politeness_group g LEFT JOIN (
-  SELECT s.group_id, min(greatest(h.next_at, s.wait_until, f.due_at)) AS ready_at
+  SELECT s.group_id, min(greatest(h.next_at, s.robots_until, s.rests_until, f.due_at)) AS ready_at
   FROM site s JOIN politeness_group h ON h.id = s.group_id CROSS JOIN LATERAL (
     (SELECT due_at FROM frontier WHERE site_id = s.id AND s.fetched < :pages_per_site ORDER BY due_at LIMIT 1)
     UNION ALL
@@ -242,7 +236,8 @@ ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 -- name: claimed_sites
 WITH able AS (
   SELECT s.id, s.group_id FROM site s
-  WHERE s.group_id = ANY(numbers(:groups)) AND s.wait_until <= :until AND CASE WHEN s.fetched < :pages_per_site
+  WHERE s.group_id = ANY(numbers(:groups)) AND s.robots_until <= :until AND s.rests_until <= :until
+    AND CASE WHEN s.fetched < :pages_per_site
     THEN EXISTS (SELECT FROM frontier WHERE site_id = s.id AND due_at = 0
       AND depth < :below_depth)
       OR EXISTS (SELECT FROM frontier
@@ -256,8 +251,8 @@ turned AS (
   SELECT p.id, p.group_id, (place + sites - floor(:until / greatest(1.0, g.pause_s))::bigint % sites) % sites AS nth
   FROM ordered p JOIN politeness_group g ON g.id = p.group_id),
 chosen AS MATERIALIZED (SELECT * FROM turned WHERE nth < :limit)
-SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rests,
-  s.probe, s.closed_at,
+SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rest_count,
+  s.rests_until, s.probe, s.closed_at,
   (SELECT coalesce(json_agg(json_build_object('id', u.id, 'path', u.path, 'depth', u.depth, 'attempts', u.attempts,
     'hops', u.hops,
       'seed', u.seed, 'by_domain', u.by_domain, 'due_at', u.due_at, 'kind', u.kind,
@@ -402,10 +397,11 @@ SELECT id FROM url WHERE id BETWEEN :first AND :last AND state = 'excluded' AND 
 DELETE FROM heartbeat h USING worker w WHERE w.id = h.worker AND (h.run_id < :run_id OR w.ended_at IS NOT NULL);
 
 -- name: beat
-INSERT INTO heartbeat (worker, run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups)
-VALUES (:worker, :run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups)
+INSERT INTO heartbeat (worker, run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups, vain_claims)
+VALUES (:worker, :run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups, :vain_claims)
 ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
-  lag_s = excluded.lag_s, low_disk = excluded.low_disk, look_ups = excluded.look_ups;
+  lag_s = excluded.lag_s, low_disk = excluded.low_disk, look_ups = excluded.look_ups,
+  vain_claims = excluded.vain_claims;
 
 -- name: part_state
 SELECT (SELECT count(*) FROM run) > 0 AS has_begun,

@@ -10,7 +10,8 @@ CREATE TABLE heartbeat (
   memory_bytes bigint,
   lag_s double precision NOT NULL,
   low_disk text,
-  look_ups text NOT NULL DEFAULT '{}'
+  look_ups text NOT NULL DEFAULT '{}',
+  vain_claims bigint NOT NULL DEFAULT 0
 );
 
 CREATE TABLE politeness_group (

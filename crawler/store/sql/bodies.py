@@ -113,6 +113,11 @@ class Bodies(StoreSection):
             await self._outside.put(stored)
         return stored
 
+    @property
+    def are_outside(self) -> bool:
+        """Whether the bodies of new pages are kept outside the database."""
+        return self._outside is not None
+
     async def sweep(self) -> Swept:
         """Delete the bodies at the location that no page names, such as those of a commit that a crash prevented.
 
@@ -157,7 +162,7 @@ class Bodies(StoreSection):
             raise UsageError(
                 f"{self.location}: the store has forgotten, but the bodies are still here, because other stores "
                 f"keep theirs here too ({', '.join(others[:3])}); if they are gone, delete these objects, and "
-                f"`crawler store sweep{db_argument(self._name)}` deletes the bodies"
+                f"`crawler store clean{db_argument(self._name)}` deletes the bodies"
             )
 
     async def _delete_dropped(self) -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
+from math import inf
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
@@ -26,6 +29,7 @@ from crawler.store.rows import (
     RequestRow,
     RobotsNews,
     RobotsTarget,
+    SiteNews,
 )
 from crawler.store.sql.answers import answer_id, answer_rows
 from crawler.store.sql.bodies import Bodies
@@ -79,17 +83,11 @@ class Committer:
     async def commit(self, batch: CommitBatch) -> CommitResult:
         """Store a batch; see :meth:`crawler.store.sql.store.Store.commit`."""
         limits = batch.limits
-        touched = set(batch.released)
-        await self._store_refusals(batch)
-        robots, woken = await self._end_waits(batch.robots)
-        moved = await self._moved(robots)
-        robots_ids = await self._store_robots(robots, batch.now)
-        touched |= await self._groups_of(woken | await self._store_waits(batch))
-        await self._sql.execute_many(
-            "put_tdmrep", [{"site_id": site_id} | file._asdict() for site_id, file in batch.tdmrep.items()]
-        )
-        sitemaps = {offer.url: FoundOffer(offer, None) for news in robots for offer in news.sitemaps}
-        touched |= (await self._offers.store(sitemaps, limits.max_depth))[1]
+        opened = {news.site_id for news in batch.refusals if news.is_open}
+        if opened:
+            await self._sql.execute("forget_refusals", sites=json.dumps(sorted(opened)))
+        touched, robots_ids, moved = await self._store_news(batch)
+        touched |= set(batch.released) | await self._groups_of(await self._store_waits(batch))
         if batch.outcomes:
             touched |= await self._store_outcomes(batch.outcomes, limits.max_depth)
             taken = sorted({outcome.host_taken for outcome in batch.outcomes if outcome.host_taken is not None})
@@ -98,7 +96,9 @@ class Committer:
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
                 await self._revisits.apply_hints(hints, batch.now)
-        touched |= await self._queue_refused_again(batch)
+        for news in batch.refusals:
+            if news.queues_again:
+                await self._queue_refused([news.site_id], news.queues_again)
         refuted = [*batch.refuted, *await self._refuted_mirrors(batch.suspected_mains)]
         for each in refuted:
             row = each._asdict() | {"now": batch.now}
@@ -122,11 +122,43 @@ class Committer:
         mirrors, hosts = await self._new_of_scope(batch.now)
         return CommitResult(claims, robots_ids, grant, mirrors, share, heard, hosts)
 
-    async def commit_late(self, batch: CommitBatch) -> None:
-        """Store the requests, the paces and the unread answers of a worker that has lost its lease."""
-        await self._readiness.lock((), batch.paces)
-        await self._store_paces(batch.paces)
-        await self._log(batch.requests, batch.unread)
+    async def commit_late(self, news: SiteNews) -> None:
+        """Store the news of a worker that has lost its lease.
+
+        A refusing site that has opened stays as it is: the worker that has its group now learns that from its own
+        answers.
+        """
+        sites = json.dumps([each.site_id for each in news.robots])
+        in_force = {row.site_id: row.fetched_at for row in await self._sql.fetch("robots_in_force", sites=sites)}
+        latest = {each.site_id: each for each in news.robots}
+        robots = [each for site, each in latest.items() if in_force.get(site, -inf) <= each.copy.fetched_at]
+        refusals = [each for each in news.refusals if not each.is_open]
+        touched, _, moved = await self._store_news(dataclasses.replace(news, robots=robots, refusals=refusals))
+        touched |= await self._groups_of(set(latest))
+        if moved:
+            touched |= await self._requeue_behind_mirrors(moved)
+        await self._readiness.lock(touched, news.paces)
+        await self._store_paces(news.paces)
+        await self._readiness.refresh(touched, news.limits.pages_per_site, news.limits.below_depth)
+        await self._log(news.requests, news.unread)
+
+    async def _store_news(self, news: SiteNews) -> tuple[set[int], dict[int, int], list[str]]:
+        """Store what answers have told about sites, all but the paces and the log.
+
+        Returns the groups that may be ready, the numbers of the robots copies by site, and the sites that name another
+        main site than before.
+        """
+        await self._store_refusals(news)
+        robots, woken = await self._end_waits(news.robots)
+        moved = await self._moved(robots)
+        robots_ids = await self._store_robots(robots, news.now)
+        await self._sql.execute_many(
+            "put_tdmrep", [{"site_id": site_id} | file._asdict() for site_id, file in news.tdmrep.items()]
+        )
+        touched = await self._groups_of(woken | {each.site_id for each in news.refusals})
+        sitemaps = {offer.url: FoundOffer(offer, None) for each in robots for offer in each.sitemaps}
+        touched |= (await self._offers.store(sitemaps, news.limits.max_depth))[1]
+        return touched, robots_ids, moved
 
     async def _store_paces(self, paces: Mapping[str, Pace]) -> None:
         await self._sql.execute_many("add_groups", [{"name": name} for name in paces])
@@ -403,7 +435,7 @@ class Committer:
             [
                 {
                     "robots_id": ids[news.site_id],
-                    "wait_until": (news.copy.retry_at if _is_deferred(news) else news.not_before) or 0.0,
+                    "robots_until": (news.copy.retry_at if _is_deferred(news) else news.not_before) or 0.0,
                     "crawl_delay_s": news.crawl_delay_s,
                     "main_site": news.main_site,
                     "site_id": news.site_id,
@@ -454,40 +486,33 @@ class Committer:
                 )
                 circle = await self._sql.fetch_one("waits_for_itself", site_id=wait.site_id)
                 until = 0.0 if circle.is_circle else wait.until
-                await self._sql.execute("set_wait_until", until=until, sites=json.dumps([wait.site_id]))
+                await self._sql.execute("set_robots_until", until=until, sites=json.dumps([wait.site_id]))
         for answered in batch.targets_answered:
             rows = await self._sql.fetch("robots_waits", site=answered.site, path=answered.path)
             if woken := [row.site_id for row in rows if row.seen == "[]"]:
                 for row in await self._sql.fetch("end_robots_waits", sites=json.dumps(woken)):
                     touched |= {row.site_id, row.target_id}
-                await self._sql.execute("set_wait_until", until=0.0, sites=json.dumps(woken))
+                await self._sql.execute("set_robots_until", until=0.0, sites=json.dumps(woken))
         return touched
 
-    async def _store_refusals(self, batch: CommitBatch) -> None:
-        """Store the refusals of sites. Before other waits of these sites, which are as long as they say."""
-        latest = {news.site_id: news for news in batch.refusals}  # none follows the one that begins a rest
+    async def _store_refusals(self, news: SiteNews) -> None:
+        """Add the refusals of sites to those that are stored."""
+        latest = {each.site_id: each for each in news.refusals}  # none follows the one that begins a rest
         rows = [
             {
-                "walls": news.refusals.walls,
-                "refused": news.refusals.refused,
-                "front_refused": int(news.refusals.front_refused),
-                "rests": news.refusals.rests,
-                "probe": news.refusals.probe,
-                "closed": int(news.refusals.closed),
-                "now": batch.now,
-                "rests_until": news.rests_until,
+                "walls": each.refusals.walls,
+                "refused": each.refusals.refused,
+                "front_refused": int(each.refusals.front_refused),
+                "rest_count": each.refusals.rest_count,
+                "rests_until": each.rests_until,
+                "probe": each.refusals.probe,
+                "closed": int(each.refusals.closed),
+                "now": news.now,
                 "site_id": site_id,
             }
-            for site_id, news in latest.items()
+            for site_id, each in latest.items()
         ]
-        await self._sql.execute_many("set_refusals", rows)
-
-    async def _queue_refused_again(self, batch: CommitBatch) -> set[int]:
-        """Queue again what sites had refused that are open. Returns the groups of all sites with news of refusals."""
-        for news in batch.refusals:
-            if news.queues_again:
-                await self._queue_refused([news.site_id], news.queues_again)
-        return await self._groups_of({news.site_id for news in batch.refusals})
+        await self._sql.execute_many("add_refusals", rows)
 
     async def _queue_refused(self, sites: list[int], codes: Collection[ReasonCode]) -> None:
         """Queue the URLs of sites that failed or were excluded for one of these reasons."""
@@ -503,7 +528,9 @@ class Committer:
         if not ids:
             return
         await self._sql.execute("forget_refusals", sites=json.dumps(ids))
-        await self._sql.execute("forget_walls", sites=json.dumps(ids), now=now)
+        walled = json.dumps([row.id for row in rows if row.is_walled])
+        await self._sql.execute("forget_walls", sites=walled, now=now)
+        await self._sql.execute("set_robots_until", until=0.0, sites=walled)
         await self._queue_refused(ids, (ReasonCode.WALL, ReasonCode.REFUSED_AT_THE_EDGE))
         await self._readiness.refresh({row.group_id for row in rows})
 

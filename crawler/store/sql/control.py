@@ -79,6 +79,7 @@ class Control(StoreSection):
             "lag_s": beat.lag_s,
             "low_disk": beat.low_disk,
             "look_ups": beat.look_ups,
+            "vain_claims": beat.vain_claims,
         }
 
     async def beats(self) -> list[Beat]:

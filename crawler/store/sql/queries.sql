@@ -58,23 +58,29 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS N
 -- name: next_ready
 -- The unclaimed group that is ready first, with the last answer for a robots.txt that it waits for. waits_for is empty
 -- if the group waits for the next attempt of a URL, and not for its pause.
-SELECT w.name, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
+SELECT w.name, w.site, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
   r.status AS robots_status, r.failing_since
-FROM (SELECT g.name, g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
-      WHEN EXISTS (SELECT 1 FROM site s WHERE s.group_id = g.id AND s.wait_until > :now AND s.rests > 0)
+FROM (SELECT g.name, (SELECT s.name FROM site s
+      WHERE s.group_id = g.id AND EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
+      ORDER BY latest(s.robots_until, s.rests_until), s.id LIMIT 1) AS site,
+    g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
+      WHEN EXISTS (SELECT 1 FROM site s WHERE s.group_id = g.id AND s.rests_until > :now)
       THEN 'rest after walls or refusals' ELSE '' END AS waits_for,
-    (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.wait_until > :now AND s.rests = 0 LIMIT 1) AS robots_id
+    (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.robots_until > :now LIMIT 1) AS robots_id
   FROM politeness_group g WHERE g.ready_at IS NOT NULL AND g.claimed_by IS NULL ORDER BY g.ready_at LIMIT 1) w
 LEFT JOIN robots_copy r ON r.id = w.robots_id;
 
 -- name: waiting_groups
 -- The unclaimed groups with the longest wait, with the columns of next_ready.
-SELECT w.name, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
+SELECT w.name, w.site, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
   r.status AS robots_status, r.failing_since
-FROM (SELECT g.name, g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
-      WHEN EXISTS (SELECT 1 FROM site s WHERE s.group_id = g.id AND s.wait_until > :now AND s.rests > 0)
+FROM (SELECT g.name, (SELECT s.name FROM site s
+      WHERE s.group_id = g.id AND EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
+      ORDER BY latest(s.robots_until, s.rests_until), s.id LIMIT 1) AS site,
+    g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
+      WHEN EXISTS (SELECT 1 FROM site s WHERE s.group_id = g.id AND s.rests_until > :now)
       THEN 'rest after walls or refusals' ELSE '' END AS waits_for,
-    (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.wait_until > :now AND s.rests = 0 LIMIT 1) AS robots_id
+    (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.robots_until > :now LIMIT 1) AS robots_id
   FROM politeness_group g WHERE g.ready_at > :now AND g.claimed_by IS NULL ORDER BY g.ready_at DESC LIMIT :limit) w
 LEFT JOIN robots_copy r ON r.id = w.robots_id ORDER BY w.ready_at DESC;
 
@@ -105,7 +111,7 @@ UPDATE politeness_group SET next_at = :next_at WHERE id = :id;
 -- name: set_robots_right
 -- No copy of a robots.txt that was received in the future is in force, because nobody knows its age. The wait for a file
 -- that could not be had begins anew. Returns the groups of the sites.
-UPDATE site SET robots_id = NULL, wait_until = coalesce(r.retry_at - r.fetched_at + :now, 0)
+UPDATE site SET robots_id = NULL, robots_until = coalesce(r.retry_at - r.fetched_at + :now, 0)
 FROM robots_copy r WHERE r.id = site.robots_id AND r.fetched_at - :differ > :now RETURNING site.group_id;
 
 -- name: retries_ahead
@@ -188,8 +194,8 @@ WHERE u.id > :after AND u.state IN ('excluded', 'failed') ORDER BY u.id LIMIT :l
 
 -- name: site_named
 -- A site with its robots copy, as in claimed_sites.
-SELECT s.id, s.name, s.robots_id, s.crawl_delay_s, s.fetched, s.walls, s.refused, s.front_refused, s.rests, s.probe,
-  s.closed_at,
+SELECT s.id, s.name, s.robots_id, s.crawl_delay_s, s.fetched, s.walls, s.refused, s.front_refused, s.rest_count,
+  s.rests_until, s.probe, s.closed_at,
   r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
   r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note,
@@ -214,17 +220,18 @@ INSERT INTO robots_wait (site_id, target_id, path, seen, hops) VALUES (:site_id,
 ON CONFLICT (site_id) DO UPDATE SET target_id = excluded.target_id, path = excluded.path, seen = excluded.seen,
   hops = excluded.hops;
 
--- name: set_wait_until
--- The rest of a site is never cut short.
-UPDATE site SET wait_until = CASE WHEN rests = 0 THEN :until ELSE latest(wait_until, :until) END
-WHERE id in_numbers(:sites);
+-- name: set_robots_until
+UPDATE site SET robots_until = :until WHERE id in_numbers(:sites);
 
--- name: set_refusals
-UPDATE site AS s SET walls = t.walls, refused = t.refused, front_refused = t.front_refused, rests = t.rests,
-  probe = t.probe, closed_at = CASE WHEN t.closed = 1 THEN coalesce(s.closed_at, t.now) END,
-  wait_until = latest(t.rests_until, CASE WHEN t.rests = 0 THEN 0 ELSE s.wait_until END)
-FROM given(:walls int, :refused int, :front_refused int, :rests int, :probe bigint, :closed int, :now float8,
-  :rests_until float8, :site_id bigint)
+-- name: add_refusals
+-- Refusals only grow, whichever worker writes them last. A site that answers otherwise has them set to 0 before.
+UPDATE site AS s SET walls = latest(s.walls, t.walls), refused = latest(s.refused, t.refused),
+  front_refused = latest(s.front_refused, t.front_refused), rest_count = latest(s.rest_count, t.rest_count),
+  rests_until = latest(s.rests_until, t.rests_until),
+  probe = CASE WHEN t.rest_count < s.rest_count THEN s.probe ELSE t.probe END,
+  closed_at = CASE WHEN t.closed = 1 THEN coalesce(s.closed_at, t.now) ELSE s.closed_at END
+FROM given(:walls int, :refused int, :front_refused int, :rest_count int, :rests_until float8, :probe bigint,
+  :closed int, :now float8, :site_id bigint)
 WHERE s.id = t.site_id;
 
 -- name: refused_of
@@ -233,12 +240,12 @@ SELECT u.id FROM site s JOIN url u ON u.id BETWEEN first_url_of(s.id) AND last_u
 WHERE s.id in_numbers(:sites) AND u.state IN ('failed', 'excluded') AND u.reason_code in_texts(:codes);
 
 -- name: refusing_of
--- Those of a JSON list of sites that rest or are closed, with the copy of their robots.txt.
-SELECT s.id, s.group_id, s.robots_id FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id
-WHERE s.name in_texts(:sites) AND (s.walls > 0 OR s.refused > 0 OR s.rests > 0 OR r.status = 'wall');
+-- Those of a JSON list of sites that rest or are closed, and whether a wall came in place of their robots.txt.
+SELECT s.id, s.group_id, coalesce(r.status, '') = 'wall' AS is_walled FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id
+WHERE s.name in_texts(:sites) AND (s.walls > 0 OR s.refused > 0 OR s.rest_count > 0 OR r.status = 'wall');
 
 -- name: forget_refusals
-UPDATE site SET walls = 0, refused = 0, front_refused = 0, rests = 0, probe = NULL, closed_at = NULL, wait_until = 0
+UPDATE site SET walls = 0, refused = 0, front_refused = 0, rest_count = 0, rests_until = 0, probe = NULL, closed_at = NULL
 WHERE id in_numbers(:sites);
 
 -- name: forget_walls
@@ -252,7 +259,7 @@ DELETE FROM robots_wait WHERE site_id in_numbers(:sites) RETURNING site_id, targ
 -- name: robots_targets
 -- The URLs on the sites of claimed groups that other sites wait for.
 SELECT s.group_id, s.name, w.path, min(w.hops) AS hops FROM robots_wait w JOIN site s ON s.id = w.target_id
-WHERE s.group_id in_numbers(:groups) AND s.wait_until <= :until GROUP BY s.group_id, s.name, w.path;
+WHERE s.group_id in_numbers(:groups) AND s.robots_until <= :until AND s.rests_until <= :until GROUP BY s.group_id, s.name, w.path;
 
 -- name: robots_waits
 -- The sites that wait for a URL; those that wait for the copy of the site alone, without a redirect, have no seen URLs.
@@ -395,6 +402,13 @@ DELETE FROM mirror WHERE evidence = 'content';
 -- name: group_pace
 SELECT next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s FROM politeness_group WHERE name = :name;
 
+-- name: put_tdmrep
+-- The newer answer stays, whichever worker writes it last.
+INSERT INTO tdmrep_file (site_id, fetched_at, status, body, note)
+each_row(:site_id bigint, :fetched_at float8, :status text, :body bytea, :note text)
+ON CONFLICT (site_id) DO UPDATE SET fetched_at = excluded.fetched_at, status = excluded.status, body = excluded.body,
+  note = excluded.note WHERE excluded.fetched_at >= tdmrep_file.fetched_at;
+
 -- name: tdmrep_of
 SELECT fetched_at, status, body, note FROM tdmrep_file WHERE site_id = :site_id;
 
@@ -511,7 +525,7 @@ UPDATE control SET done_at = CASE WHEN done_at > :now THEN done_at ELSE :now END
 SELECT max(id) AS id FROM control WHERE asked_at = :now AND command = :command;
 
 -- name: beats
-SELECT run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups FROM heartbeat;
+SELECT run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups, vain_claims FROM heartbeat;
 
 -- name: rup_offer
 SELECT site, url, found_at, cgi, authentifier, latencies, exclude, include_only, max_query_span
@@ -677,6 +691,10 @@ FROM given(:found_on bigint, :id bigint)
 WHERE u.id = t.id AND u.kind = 'page' AND u.state IN ('queued', 'excluded')
   AND NOT EXISTS (SELECT 1 FROM revisit r WHERE r.url_id = u.id);
 
+-- name: robots_in_force
+-- When the robots copies in force of a JSON list of sites were received.
+SELECT s.id AS site_id, r.fetched_at FROM site s JOIN robots_copy r ON r.id = s.robots_id WHERE s.id in_numbers(:sites);
+
 -- name: main_sites_before
 -- The main sites that a JSON list of sites named last.
 SELECT id, main_site FROM site WHERE id in_numbers(:sites);
@@ -716,9 +734,8 @@ WHERE c.id = s.robots_id;
 
 -- name: set_site_robots
 UPDATE site AS s SET robots_id = t.robots_id,
-  wait_until = CASE WHEN s.rests = 0 THEN t.wait_until ELSE latest(s.wait_until, t.wait_until) END, crawl_delay_s = t.crawl_delay_s,
-  main_site = t.main_site
-FROM given(:robots_id bigint, :wait_until float8, :crawl_delay_s float8, :main_site text, :site_id bigint)
+  robots_until = t.robots_until, crawl_delay_s = t.crawl_delay_s, main_site = t.main_site
+FROM given(:robots_id bigint, :robots_until float8, :crawl_delay_s float8, :main_site text, :site_id bigint)
 WHERE s.id = t.site_id;
 
 -- name: drop_mirror
@@ -791,10 +808,9 @@ WHERE valid_until > :now AND action IN ('parse', 'free', 'restricted')
   AND id IN (SELECT robots_id FROM site WHERE name in_texts(:sites));
 
 -- name: end_robots_wait
-UPDATE site SET wait_until = 0
-WHERE rests = 0 AND (NOT flag(:unreached) OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted',
-  'given_up')
-  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout')));
+UPDATE site SET robots_until = 0
+WHERE NOT flag(:unreached) OR robots_id IN (SELECT id FROM robots_copy WHERE action IN ('unreachable', 'untrusted', 'given_up')
+  OR status IN ('dns', 'dns_no_name', 'dns_failed', 'dns_timeout'));
 
 -- name: regroup_site
 UPDATE site AS s SET group_id = g.id FROM given(:group_name text, :id bigint)

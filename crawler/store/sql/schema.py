@@ -17,7 +17,9 @@ from crawler.store.keys import render_keys
 from crawler.store.statements import Queries, load_statements, read_sql, render_calls
 
 #: The version of the schema, ``PRAGMA user_version`` on SQLite and the table ``store_version`` on PostgreSQL.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+#: The schema of version 0.2.0, the oldest that :func:`migration` brings to :data:`SCHEMA_VERSION`.
+OLDEST_SCHEMA = 2
 
 #: 1 for the error kind of a request that was sent, and for none; 0 for one that had no address to connect to.
 _WAS_SENT = "CASE WHEN {0} IN (" + ", ".join(f"'{kind}'" for kind in sorted(UNSENT_KINDS)) + ") THEN 0 ELSE 1 END"
@@ -101,6 +103,9 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
 }
 
 
+_GIVEN_ALONE = re.compile(r"\sFROM given\([^()]*\)\s+(?=WHERE\b)")
+_COLUMN_OF_GIVEN = re.compile(r"\bt\.(\w+)")
+
 #: As above, for tables. ``own_number()`` is a key that the database makes, ``lasting_number()`` one that it never uses
 #: again, and ``room(80)`` leaves a part of each page (80 percent) to new versions of its rows.
 _FUNCTIONS_OF_TABLES = {
@@ -124,18 +129,27 @@ _WORDS_OF_POSTGRES = {
     "BLOB": "bytea",
     "WITHOUT ROWID": "",
 }
+#: A part of a migration for one database.
+_ONLY = re.compile(r"^-- (sqlite|postgres) only\n(.*?)^-- both\n", re.MULTILINE | re.DOTALL)
 _COMMENT_OR_WORD = re.compile(rf"--[^\n]*|\b({'|'.join(_WORDS_OF_POSTGRES)})\b")
 
 
 @cache
 def schema(dialect: str) -> str:
     """The statements that make an empty store, for ``sqlite`` or ``postgres``: its tables and the common views."""
-    tables, views = read_sql("crawler.store.sql", "schema.sql"), read_sql("crawler.store.sql", "views.sql")
+    own = render_keys(read_sql(f"crawler.store.{dialect}", "schema.sql"))
+    return f"{_tables(read_sql('crawler.store.sql', 'schema.sql'), dialect)}\n{own}\n{_views(dialect)}"
+
+
+def _tables(sql: str, dialect: str) -> str:
+    """Definitions of tables that stand once for both databases, as ``dialect`` spells them."""
     if dialect == "postgres":
-        tables = _COMMENT_OR_WORD.sub(lambda found: _WORDS_OF_POSTGRES.get(found[1], found[0]), tables)
-    of_both = render_calls(tables, _FUNCTIONS_OF_TABLES[dialect])
-    own = read_sql(f"crawler.store.{dialect}", "schema.sql")
-    return render_keys(f"{of_both}\n{own}\n{render_calls(views, _FUNCTIONS_OF_VIEWS[dialect])}")
+        sql = _COMMENT_OR_WORD.sub(lambda found: _WORDS_OF_POSTGRES.get(found[1], found[0]), sql)
+    return render_keys(render_calls(sql, _FUNCTIONS_OF_TABLES[dialect]))
+
+
+def _views(dialect: str) -> str:
+    return render_keys(render_calls(read_sql("crawler.store.sql", "views.sql"), _FUNCTIONS_OF_VIEWS[dialect]))
 
 
 @cache
@@ -143,26 +157,61 @@ def load_queries(dialect: str = "sqlite") -> Mapping[str, str]:
     """The named statements for ``sqlite`` or ``postgres``, without their comments."""
     of_both, own = (load_statements(f"crawler.store.{folder}") for folder in ("sql", dialect))
     functions = _FUNCTIONS_OF_STATEMENTS[dialect]
-    return {name: render_calls(render_keys(sql), functions) for name, sql in {**of_both, **own}.items()}
+    statements = {**of_both, **own}
+    if dialect == "sqlite":
+        statements = {name: _without_given(sql) for name, sql in statements.items()}
+    return {name: render_calls(render_keys(sql), functions) for name, sql in statements.items()}
 
 
-def has_store(name: str, tables: Collection[str], version: int) -> bool:
-    """Whether a database with these tables and views holds a store; False for an empty database.
+def _without_given(sql: str) -> str:
+    """An update from ``given`` alone, with the parameters in its place.
+
+    SQLite would make a table of the one row first, which takes half as long as the update.
+    """
+    if not sql.startswith("UPDATE") or _GIVEN_ALONE.search(sql) is None:
+        return sql
+    return _COLUMN_OF_GIVEN.sub(r":\1", _GIVEN_ALONE.sub("\n", sql))
+
+
+def migration(dialect: str, version: int) -> str:
+    """The statements that bring the tables of a store from schema ``version`` to :data:`SCHEMA_VERSION`.
+
+    ``migrations/NNNN.sql`` brings schema NNNN - 1 to NNNN. It is written as ``schema.sql`` is, one text for both
+    databases. A block between ``-- sqlite only`` or ``-- postgres only`` and ``-- both`` is for one of them.
+
+    The statements end with the views. The caller drops the old views before, and stores the new version, in one
+    transaction.
+    """
+    steps = [
+        read_sql("crawler.store.sql", f"migrations/{step:04}.sql") for step in range(version + 1, SCHEMA_VERSION + 1)
+    ]
+    own = [_ONLY.sub(lambda block: block[2] if block[1] == dialect else "", step) for step in steps]
+    return "\n".join([*(_tables(sql, dialect) for sql in own), _views(dialect)])
+
+
+def version_in(name: str, tables: Collection[str], version: int) -> int | None:
+    """The version of the schema of the store in a database with these tables and views; None for an empty database.
 
     ``name`` names the database in messages. Raises :class:`crawler.errors.UsageError` for a database with other
-    tables, and :class:`crawler.errors.StoreVersionError` for a store with another schema.
+    tables, and :class:`crawler.errors.StoreVersionError` for a store that this version can neither use nor migrate.
     """
     if not tables:
-        return False
+        return None
     if "politeness_group" not in tables:
         raise UsageError(f"{name}: a database with other tables, no crawl store; choose another ", Setting("store.db"))
-    if version != SCHEMA_VERSION or "runs" not in tables:
+    if version > SCHEMA_VERSION or "runs" not in tables:
         raise StoreVersionError(
             f"{name}: written by another version of the crawler (schema {version}, this version uses "
             f"{SCHEMA_VERSION}); use that version, or choose another ",
             Setting("store.db"),
         )
-    return True
+    if version < OLDEST_SCHEMA:
+        raise StoreVersionError(
+            f"{name}: written by a version of the crawler before 0.2.0 (schema {version}), which this version cannot "
+            "read; to carry the URLs over, export the view urls with that version, and give them as seeds of another ",
+            Setting("store.db"),
+        )
+    return version
 
 
 async def require_whole(read: Queries, name: str) -> None:

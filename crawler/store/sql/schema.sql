@@ -88,14 +88,15 @@ CREATE TABLE site (                      -- scheme + host + port
   registered_domain TEXT NOT NULL,       -- of the host, by the Public Suffix List; the host if it has none
   group_id INTEGER NOT NULL,             -- politeness_group.id
   robots_id INTEGER,                     -- robots_copy.id; the copy in force
-  wait_until REAL NOT NULL DEFAULT 0,    -- the site's robots.txt is deferred until then, or the site rests
+  robots_until REAL NOT NULL DEFAULT 0,  -- until then its robots.txt is waited for, or asks for a pause
   crawl_delay_s REAL,                    -- from the last robots.txt that was received
   main_site TEXT,
   other_part INT,                        -- part.number of the part that requests the site; NULL: this one
   walls INT NOT NULL DEFAULT 0,          -- refusals that follow each other: crawler/frontier/refusals.py
   refused INT NOT NULL DEFAULT 0,
   front_refused INT NOT NULL DEFAULT 0,
-  rests INT NOT NULL DEFAULT 0,          -- since the site last answered otherwise; wait_until is the end of the last
+  rest_count INT NOT NULL DEFAULT 0,     -- rests since the site last answered otherwise
+  rests_until REAL NOT NULL DEFAULT 0,   -- the end of the last of them
   probe INTEGER,                         -- url.id: it is requested after the rest
   closed_at REAL,                        -- since when the site is closed because of them
   fetched INTEGER NOT NULL DEFAULT 0     -- number of pages fetched

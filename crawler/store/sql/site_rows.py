@@ -26,15 +26,16 @@ def claimed_site(row: Any) -> ClaimedSite:
         bool(row.is_waiting),
         fetched=row.fetched,
         refusals=refusals(row),
+        rests_until=row.rests_until,
     )
 
 
 def refusals(row: Any) -> Refusals:
     """The refusals of the site in a row."""
-    if not (row.walls or row.refused or row.rests):
+    if not (row.walls or row.refused or row.rest_count):
         return NO_REFUSALS
     is_closed = row.closed_at is not None
-    return Refusals(row.walls, row.refused, bool(row.front_refused), row.rests, row.probe, is_closed)
+    return Refusals(row.walls, row.refused, bool(row.front_refused), row.rest_count, row.probe, is_closed)
 
 
 def robots_copy(row: Any) -> RobotsCopy | None:

@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crawler.errors import Setting, StoreError, UsageError
+from crawler.errors import Setting, StoreError, StoreFull, UsageError
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.parts import Parts, PartState, PartTraffic
@@ -39,6 +39,7 @@ from crawler.store.rows import (
     Refuted,
     RobotsTarget,
     RobotsWait,
+    SiteNews,
     Waiting,
 )
 from crawler.store.sql.bodies import Bodies, find_url
@@ -69,7 +70,7 @@ _SEEDS_AT_ONCE = 5000
 
 def _waiting(row: Any) -> Waiting:
     reason = group_waits_for(row.robots_problem, row.waits_for)
-    return Waiting(row.name, row.ready_at, reason, row.robots_status, row.failing_since)
+    return Waiting(row.name, row.ready_at, reason, row.robots_status, row.failing_since, row.site or "")
 
 
 def bodies_of(batch: CommitBatch) -> dict[bytes, Body]:
@@ -103,7 +104,7 @@ class Store(ABC):
 
     def _make_sections(self) -> None:
         """Make the sections that are the same for both databases."""
-        self._waits_for_room: Callable[[], bool] = lambda: False
+        self._waits_for_room: Callable[[StoreFull], bool] = lambda _: False
         access, offers, readiness = self._access, self._offers, self._readiness
         self.revisits = Revisits(access, offers, readiness, self._revisits)
         self.samples = Samples(access, offers, readiness)
@@ -188,8 +189,8 @@ class Store(ABC):
         """Retry an attempt as long as it may succeed. An error of a file is final, but for a disk that gets room."""
         return await while_full(attempt, self._waits_for_room)
 
-    def wait_for_room(self, waits: Callable[[], bool]) -> None:
-        """Try again what the disk has no room for, as long as ``waits`` returns true."""
+    def wait_for_room(self, waits: Callable[[StoreFull], bool]) -> None:
+        """Try again what the disk or the system has no room for, as long as ``waits`` returns true for the error."""
         self._waits_for_room = waits
 
     async def _count(self, statement: str) -> Any:
@@ -253,7 +254,7 @@ class Store(ABC):
         """Let the sites ask again that have waited for another site since an earlier run, within a transaction."""
         rows = await self._sql.fetch("abandon_robots_waits")
         if rows:
-            await self._sql.execute("set_wait_until", until=0.0, sites=json.dumps([row.site_id for row in rows]))
+            await self._sql.execute("set_robots_until", until=0.0, sites=json.dumps([row.site_id for row in rows]))
             sites = {number for row in rows for number in (row.site_id, row.target_id)}
             groups = await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))
             await self._readiness.refresh({row.group_id for row in groups})
@@ -414,14 +415,14 @@ class Store(ABC):
         return result
 
     @retrying
-    async def commit_late(self, batch: CommitBatch) -> None:
-        """Log the requests of a worker that has lost its lease, and store its paces and unread answers; nothing else.
+    async def commit_late(self, news: SiteNews) -> None:
+        """Log the requests of a worker that has lost its lease, and store the news of their sites; nothing else.
 
-        If another worker has sent requests to a group since, the longer wait holds.
+        If another worker has news of the same site, the newer robots copy is in force, and the longer wait holds.
         """
         async with self._writing():
-            if await self._workers.count_late(len(batch.requests)):
-                await self._committer.commit_late(batch)
+            if await self._workers.count_late(len(news.requests)):
+                await self._committer.commit_late(news)
 
     async def unread_answer(self, url_id: int) -> Fetched | None:
         """The answer for a queued URL that was logged, and not read before its worker ended."""
@@ -488,6 +489,7 @@ class Store(ABC):
             await self._sql.execute_many(
                 "exclude", [{"id": number, "reason_code": r.code, "reason": r.sentence} for number, r in numbers]
             )
+            await self._readiness.refresh(await self._offers.groups([number for number, _ in numbers]))
             self._offers.forget()
 
     @retrying

@@ -7,13 +7,12 @@ requested again. No view, export or copy has these rows, and the outcome of the 
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import Any
 
 from crawler.model import Exchange, Fetched, TlsFacts
 
 _IN_COLUMNS = {"plain", "gzipped", "exchange"}
-_FIELDS = tuple(field.name for field in fields(Fetched) if field.name not in _IN_COLUMNS)
+_FIELDS = tuple(name for name in Fetched.__struct_fields__ if name not in _IN_COLUMNS)
 
 
 def unread_row(url_id: int, answer: Fetched) -> dict[str, object]:

@@ -12,7 +12,7 @@ CREATE VIEW runs AS
 CREATE VIEW urls AS
   SELECT s.name || u.path AS url, s.name AS site, u.state, u.reason_code, u.reason, u.depth,
          fs.name || f.path AS discovered_from,
-         CASE WHEN u.state = 'queued' THEN latest(u.due_at, s.wait_until, g.next_at) END AS next_at,
+         CASE WHEN u.state = 'queued' THEN latest(u.due_at, s.robots_until, s.rests_until, g.next_at) END AS next_at,
          ts.name || t.path AS target, u.attempts, u.seed, u.kind, u.lastmod, u.id AS url_id
   FROM url u
   LEFT JOIN site s ON s.id = site_of(u.id)
@@ -101,13 +101,15 @@ CREATE VIEW links AS
 
 CREATE VIEW sites AS
   SELECT s.name AS site, s.main_site, r.status AS robots_status, r.valid_until AS robots_expires_at,
-         s.crawl_delay_s, g.pause_s AS delay_s, latest(g.next_at, s.wait_until) AS next_at,
+         s.crawl_delay_s, g.pause_s AS delay_s, latest(g.next_at, s.robots_until, s.rests_until) AS next_at,
          (SELECT count(*) FROM frontier f WHERE f.site_id = s.id) AS queued, s.fetched,
          r.action AS robots_action, r.note AS robots_note, g.name AS politeness_group,
-         CASE WHEN s.wait_until <= g.next_at THEN g.wait_code WHEN s.rests > 0 THEN 'wall' ELSE 'robots' END AS wait_code,
-         CASE WHEN s.wait_until <= g.next_at THEN g.waits_for WHEN s.rests > 0 THEN 'rest after walls or refusals'
-           ELSE 'robots.txt: ' || coalesce(nullif(r.note, ''), r.status) END AS waits_for,
-         s.host, s.registered_domain, s.rests, s.closed_at
+         CASE latest(g.next_at, s.robots_until, s.rests_until) WHEN g.next_at THEN g.wait_code
+           WHEN s.rests_until THEN 'wall' ELSE 'robots' END AS wait_code,
+         CASE latest(g.next_at, s.robots_until, s.rests_until) WHEN g.next_at THEN g.waits_for
+           WHEN s.rests_until THEN 'rest after walls or refusals' ELSE 'robots.txt: ' || coalesce(nullif(r.note, ''), r.status) END AS waits_for,
+         s.host, s.registered_domain, s.rest_count,
+         nullif(s.rests_until, 0) AS rests_until, s.closed_at
   FROM site s JOIN politeness_group g ON g.id = s.group_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
 
 -- Consecutive answers that mean the same are one version.
@@ -220,7 +222,11 @@ CREATE VIEW seeds AS
            WHEN u.state = 'fetched' OR (u.state = 'queued' AND p.url_id IS NOT NULL) THEN
              CASE WHEN u.reason_code IN ('noindex', 'withheld', 'not_kept', 'unread') THEN 'not_kept' ELSE 'fetched' END
            WHEN u.state = 'queued' THEN
-             CASE WHEN g.ready_at IS NULL AND g.claimed_by IS NULL THEN 'held_back' ELSE 'waits' END
+             CASE WHEN g.ready_at IS NULL AND g.claimed_by IS NULL THEN 'held_back'
+               WHEN r.action = 'defer' AND r.status = 'dns_no_name' THEN 'no_such_host'
+               WHEN r.action = 'defer' AND r.status IN ('dns', 'dns_failed', 'dns_timeout', 'connect', 'tls', 'timeout')
+                 THEN 'silent'
+               ELSE 'waits' END
            WHEN u.state = 'redirected' OR u.reason_code IN ('redirects', 'bad_redirect', 'redirect_circle', 'mirror_cycle')
              THEN 'redirects'
            WHEN u.reason_code = 'scope' AND w.n > 0 THEN 'left_scope'
@@ -243,7 +249,10 @@ CREATE VIEW seeds AS
          END AS outcome,
          CASE WHEN w.n > 0 THEN s.name || u.path END AS leads_to, u.state, u.reason_code, u.reason, s.fetched AS pages,
          CASE WHEN u.state IN ('failed', 'queued') THEN coalesce(r.failing_since, p.gone_at) END AS failing_since,
-         CASE WHEN u.state = 'queued' THEN latest(u.due_at, s.wait_until, g.next_at) END AS next_at,
+         CASE WHEN u.state = 'queued' AND r.action = 'defer' THEN coalesce(nullif(r.note, ''), r.status) END
+           AS robots_problem,
+         CASE WHEN u.state = 'queued' AND r.action = 'defer' THEN r.failures END AS robots_attempts,
+         CASE WHEN u.state = 'queued' THEN latest(u.due_at, s.robots_until, s.rests_until, g.next_at) END AS next_at,
          ss.registered_domain, s.registered_domain AS leads_to_domain, w.seed_id AS url_id
   FROM longest l JOIN way w ON w.seed_id = l.seed_id AND w.n = l.n
   JOIN url su ON su.id = w.seed_id JOIN site ss ON ss.id = site_of(w.seed_id)
@@ -344,8 +353,8 @@ CREATE VIEW requests_by_id AS
   FROM request;
 
 CREATE VIEW sites_by_id AS
-  SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, wait_until, crawl_delay_s, main_site, fetched,
-         first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id, host, registered_domain, rests
+  SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, robots_until, rests_until, crawl_delay_s, main_site, fetched,
+         first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id, host, registered_domain
   FROM site;
 
 CREATE VIEW groups_by_id AS

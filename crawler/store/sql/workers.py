@@ -105,7 +105,7 @@ class Workers:
         groups = await self._sql.fetch("lost_groups")
         paces = {}
         for group in groups:
-            politeness = self._politeness.of(group.name)
+            politeness = self._politeness.of_group(group.name)
             paces[group.name] = after_crash(pace_of(group), politeness, min(now, group.lost_at or now))
         await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
         await self._sql.execute_many("free_group", [{"id": group.id} for group in groups])

@@ -7,7 +7,7 @@ import math
 import os
 import re
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from shlex import quote
@@ -30,7 +30,7 @@ from crawler.errors import (
 from crawler.private_files import PRIVATE, make_private
 from crawler.store.bodies import compress
 from crawler.store.named_rows import Parameters, named_rows
-from crawler.store.sql.schema import SCHEMA_VERSION, has_store, schema
+from crawler.store.sql.schema import SCHEMA_VERSION, migration, schema, version_in
 from crawler.store.sqlite.read_only import ReadOnlyConnection
 from crawler.store.statements import ONLY_READS, Database
 
@@ -96,14 +96,15 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
         raise
     db.row_factory = cast(Any, named_rows())  # aiosqlite declares a type, SQLite calls any callable
     try:
-        is_made = await _is_made(db, path)
-        if not is_made and (read_only or not may_make):
+        version = await _version(db, path)
+        if version is None and (read_only or not may_make):
             raise NoStore(f"{path}: an empty file, no crawl store; choose another ", Setting("store.db"))
         if not read_only:
             await db.executescript(f"PRAGMA busy_timeout = {PATIENCE_MS};\n{_PRAGMAS}")
-        if not is_made:
-            version = f"PRAGMA user_version = {SCHEMA_VERSION};"
-            await db.executescript(f"BEGIN IMMEDIATE;\n{schema('sqlite')}\n{version}\nCOMMIT;")
+            if version != SCHEMA_VERSION:
+                await _bring_up(db, path)
+        elif version != SCHEMA_VERSION:
+            await _bring_up_to_read(path)
         await db.create_function("zstd", 1, compress, deterministic=True)
     except sqlite3.Error as error:
         await db.close()
@@ -190,11 +191,50 @@ def _read_only_uri(path: Path) -> str:
     return f"{path.absolute().as_uri()}?mode=ro" + ("&immutable=1" if alone else "")
 
 
-async def _is_made(db: Database, path: Path) -> bool:
-    """Whether the file holds a store that this crawler can use. Changes nothing."""
+async def _version(db: Database, path: Path) -> int | None:
+    """See :func:`version_in`. Changes nothing."""
     (version,) = await db.execute_fetchall("SELECT user_version FROM pragma_user_version")
     tables = {row.name for row in await db.execute_fetchall("SELECT name FROM sqlite_master")}
-    return has_store(str(path), tables, version.user_version)
+    return version_in(str(path), tables, version.user_version)
+
+
+async def _bring_up(db: aiosqlite.Connection, path: Path) -> None:
+    """Make the schema in an empty file, or bring an earlier one to this version's, in one transaction."""
+    async with transaction(db, path):
+        version = await _version(db, path)  # another process may have been faster
+        if version == SCHEMA_VERSION:
+            return
+        if version is None:
+            statements = schema("sqlite")
+        else:
+            views = await db.execute_fetchall("SELECT name FROM sqlite_master WHERE type = 'view'")
+            dropped = "".join(f'DROP VIEW "{view.name}";\n' for view in cast(Any, views))
+            statements = dropped + migration("sqlite", version)
+        for statement in _split(f"{statements};\nPRAGMA user_version = {SCHEMA_VERSION};"):
+            await db.execute(statement)
+
+
+def _split(sql: str) -> Iterator[str]:
+    """The statements of a script: ``executescript`` would commit the transaction that it is called in."""
+    statement = ""
+    for line in sql.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+async def _bring_up_to_read(path: Path) -> None:
+    """Bring a file of an earlier schema to this version's, for a process that only reads it.
+
+    Raises :class:`UsageError` if the file cannot be written, and :class:`StoreInUse` if another process writes to it.
+    """
+    require_usable(path, read_only=False)
+    lock = lock_store(path)
+    try:
+        await (await open_database(path, may_make=False)).close()
+    finally:
+        lock.release()
 
 
 @asynccontextmanager

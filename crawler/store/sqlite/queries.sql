@@ -56,7 +56,7 @@ VALUES (:url_id, :status, :content_type, :charset, :fetched_at, :title, :descrip
     :robots_preferences_id, :language, :answer_id, :resources);
 
 -- name: insert_link
--- By position: SQLite takes half as long to bind a tuple as a mapping, and a page has dozens of links.
+-- By position: a page has dozens of links, and a tuple is made sooner than a mapping.
 INSERT OR REPLACE INTO link (source, target, anchor, rel, follow) VALUES (?, ?, ?, ?, ?);
 
 -- name: insert_request
@@ -80,17 +80,13 @@ SELECT site_id, max(id) AS id FROM robots_copy WHERE site_id IN (SELECT value FR
 INSERT OR REPLACE INTO mirror (site, main_site, evidence, contradiction, seen_at)
 VALUES (:site, :main_site, :evidence, :contradiction, :now);
 
--- name: put_tdmrep
-INSERT OR REPLACE INTO tdmrep_file (site_id, fetched_at, status, body, note)
-VALUES (:site_id, :fetched_at, :status, :body, :note);
-
 -- name: refresh_ready
 -- Recompute when the earliest URL of each group of a JSON list may be fetched. URLs as deep as below_depth are held
 -- back. A site that has all its pages is only revisited; a URL that other sites wait for is outside the limits. Almost
 -- all held back URLs have due_at 0 and stand last, ordered by depth: two lookups, for due_at 0 and for later, avoid a
 -- walk over them.
 UPDATE politeness_group SET ready_at = (
-  SELECT max(politeness_group.next_at, min(max(s.wait_until, CASE
+  SELECT max(politeness_group.next_at, min(max(s.robots_until, s.rests_until, CASE
     WHEN EXISTS (SELECT 1 FROM robots_wait WHERE target_id = s.id) THEN 0
     WHEN s.fetched < :pages_per_site
     THEN coalesce(
@@ -106,7 +102,7 @@ WHERE id IN (SELECT value FROM json_each(:groups));
 -- The same for every group with nothing held back. Rows that do not change are not written.
 WITH now AS MATERIALIZED (
   SELECT g.id, g.ready_at AS before, (
-    SELECT max(g.next_at, min(max(s.wait_until, CASE
+    SELECT max(g.next_at, min(max(s.robots_until, s.rests_until, CASE
       WHEN EXISTS (SELECT 1 FROM robots_wait WHERE target_id = s.id) THEN 0
       WHEN s.fetched < :pages_per_site
       THEN (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1)
@@ -131,7 +127,7 @@ WHERE ready_at <= :until AND claimed_by IS NULL
 -- only, and would always serve the same site. Nothing more is read of the sites that are not chosen.
 WITH able AS (
   SELECT s.id, s.group_id FROM site s
-  WHERE s.group_id IN (SELECT value FROM json_each(:groups)) AND s.wait_until <= :until
+  WHERE s.group_id IN (SELECT value FROM json_each(:groups)) AND s.robots_until <= :until AND s.rests_until <= :until
     AND CASE WHEN s.fetched < :pages_per_site
     THEN EXISTS (SELECT 1 FROM frontier WHERE site_id = s.id AND due_at = 0 AND depth < :below_depth)
       OR EXISTS (SELECT 1 FROM frontier WHERE site_id = s.id AND due_at > 0 AND due_at <= :until
@@ -144,8 +140,8 @@ ordered AS (
 chosen AS MATERIALIZED (
   SELECT ordered.id, (place + sites - CAST(:until / max(1.0, g.pause_s) AS INTEGER) % sites) % sites AS nth
   FROM ordered CROSS JOIN politeness_group g ON g.id = group_id WHERE nth < :limit)
-SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rests,
-  s.probe, s.closed_at,
+SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rest_count,
+  s.rests_until, s.probe, s.closed_at,
   (SELECT json_group_array(json_object('id', u.id, 'path', u.path, 'depth', u.depth, 'attempts', u.attempts, 'hops',
     u.hops,
       'seed', u.seed, 'by_domain', u.by_domain, 'due_at', u.due_at, 'kind', u.kind,
@@ -277,8 +273,8 @@ SELECT id FROM url WHERE id BETWEEN :first AND :last AND +state = 'excluded' AND
 DELETE FROM heartbeat WHERE run_id < :run_id;
 
 -- name: beat
-INSERT OR REPLACE INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups)
-VALUES (:run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups);
+INSERT OR REPLACE INTO heartbeat (run_id, pid, seen_at, memory_bytes, lag_s, low_disk, look_ups, vain_claims)
+VALUES (:run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups, :vain_claims);
 
 -- name: insert_sample
 INSERT INTO sample (url_id, stratum, walk, probability, site_probability)

@@ -8,6 +8,7 @@ CREATE TABLE heartbeat (                 -- one row per process of the last run
   lag_s REAL NOT NULL,                   -- the longest delay of the event loop since the last heartbeat
   low_disk TEXT,                         -- the disk for whose free space the process pauses
   look_ups TEXT NOT NULL DEFAULT '{}',   -- look-ups of names by outcome, as JSON
+  vain_claims INTEGER NOT NULL DEFAULT 0,  -- claims that brought neither a request nor the address of a host
   PRIMARY KEY (run_id, pid)
 ) WITHOUT ROWID;
 

@@ -25,6 +25,7 @@ from crawler.store.sql.schema import load_queries
 from crawler.store.sql.section import Access
 from crawler.store.sql.store import Store, bodies_of
 from crawler.store.sql.workers import Workers
+from crawler.store.sqlite.by_position import ByPosition
 from crawler.store.sqlite.connection import (
     close_with_control,
     fetch_rows,
@@ -84,7 +85,7 @@ class SqliteStore(Store):
         self._control_db = control_db
         self._lock = lock
         self._politeness = politeness
-        self._sql = sql = Statements(db, queries)
+        self._sql = sql = Statements(ByPosition(db), queries)
         self._read = Queries(partial(fetch_rows, db, path), queries)
         self._offers = Offers(sql, politeness.group)
         self._workers = Workers(sql, politeness, lease_s)

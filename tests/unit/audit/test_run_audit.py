@@ -19,8 +19,8 @@ from rich.console import Console
 from crawler.audit import log_reader
 from crawler.audit.checks import Check
 from crawler.audit.document import document, write_report
+from crawler.audit.rendering import render
 from crawler.audit.run_audit import AuditResult, run_audit
-from crawler.audit.terminal import render
 from crawler.errors import UsageError
 from crawler.model import Preference
 from crawler.settings.keys import KEYS

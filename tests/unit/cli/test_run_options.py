@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 import pytest
 
-from crawler.cli.options import given_settings
+from crawler.cli.options import configured, given_settings
+from crawler.errors import UsageError
 from crawler.run.commands import run
 from crawler.settings.loading import settings_from
+from crawler.settings.settings import Settings
 
 #: The options that users and scripts rely on, the folder of WARC files, and the size of a sample.
 COMMON = {
@@ -18,8 +22,8 @@ COMMON = {
 }  # fmt: skip
 RARE = {
     "--bodies", "--follow", "--keep", "--log-format", "--log-level", "--max-disk", "--method", "--min-free", "--notify",
-    "--part", "--per", "--proxy", "--purpose", "--revisit", "--sample-share", "--sample-sites", "--sample-sites-by",
-    "--seed", "--types",
+    "--part", "--per", "--proxy", "--purpose", "--quiet", "--revisit", "--sample-share", "--sample-sites",
+    "--sample-sites-by", "--seed", "--types",
 }  # fmt: skip
 
 
@@ -52,3 +56,11 @@ def test_an_option_takes_what_the_program_prints(arguments: list[str], seconds: 
 def test_an_option_takes_sizes_in_powers_of_1024() -> None:
     given = given_settings(run.make_context("run", ["--max-disk", "2 GiB"]).params)
     assert settings_from(given, source="command line").limits.max_disk_bytes == 2**31
+
+
+def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("[politeness]\ndely = 3\n")
+    with pytest.raises(UsageError) as caught:
+        configured(Settings(), tmp_path / "c.toml", {"limits_max_time": "soon"})
+    assert "line 2: unknown key 'politeness.dely'" in str(caught.value)
+    assert "limits.max_time = 'soon'" in str(caught.value)

@@ -34,7 +34,7 @@ async def test_one_look_serves_all_viewers_and_nobody_looks_for_none(db_path: Pa
     try:
         feed = Feed(SnapshotReader(store, str(db_path)), SystemClock())
         with mock.patch.object(
-            SnapshotReader, "look", mock.AsyncMock(return_value={"run": None, "log_read": True})
+            SnapshotReader, "snapshot", mock.AsyncMock(return_value={"run": None, "log_read": True})
         ) as look:
             async with feed.running():
                 while not look.await_count:  # noqa: ASYNC110  a mock has no event

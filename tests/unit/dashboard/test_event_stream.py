@@ -18,15 +18,15 @@ from crawler.store.sqlite.store import SqliteStore
 class Failing(SnapshotReader):
     error: Exception
 
-    async def look(self, now: float, *, whole: bool = False) -> dict[str, object]:
+    async def snapshot(self, now: float, *, whole: bool = False) -> dict[str, object]:
         raise self.error
 
 
 async def failing(path: Path, error: Exception) -> tuple[SqliteStore, Feed]:
     store = await SqliteStore.open(path)
-    looker = Failing(store, str(path))
-    looker.error = error
-    return store, Feed(looker, SystemClock())
+    reader = Failing(store, str(path))
+    reader.error = error
+    return store, Feed(reader, SystemClock())
 
 
 async def test_a_store_that_fails_is_told_to_who_watches(db_path: Path) -> None:

@@ -22,6 +22,7 @@ def look(**changes: Any) -> dict[str, Any]:
     run: dict[str, Any] = {"state": "running", "lag_s": 0.25, "memory_bytes": 70_000_001}
     run |= {"ended_code": None}
     run["look_ups"] = {"cached": [40, 0.0], "dns_timeout": [2, 15.5]}
+    run["vain_claims"] = 12
     return {
         "run": run,
         "at": 100.0,
@@ -72,6 +73,7 @@ def test_every_figure_reads_back_exactly() -> None:
         ("crawler_request_errors_total", ("timeout",)): 2,
         ("crawler_request_errors_total", ("http",)): 1,
         ("crawler_received_bytes_total", ()): 1 << 40,
+        ("crawler_claims_in_vain_total", ()): 12,
         ("crawler_name_lookups_total", ("cached",)): 40,
         ("crawler_name_lookups_total", ("dns_timeout",)): 2,
         ("crawler_name_lookup_seconds_total", ("cached",)): 0,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -52,28 +53,39 @@ def idles() -> Iterator[Idle]:
             yield Idle(NOW, frontier, reached, revisits, only, none_added, add_at, others, horizon_s)
 
 
+def work(**facts: Any) -> Work:
+    """The situation with no work, but for these facts."""
+    plain = Work(NOW, False, 0, False, 0, None, False, False, -math.inf, False, 1.0)
+    return replace(plain, **facts)
+
+
+def idle(**facts: Any) -> Idle:
+    """The situation in which nothing is known, but for these facts."""
+    return replace(Idle(NOW, None, False, False, False, False, math.inf, False, 1.0), **facts)
+
+
 # --- while there is work ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("seen", "decision"),
     [
-        (Work(NOW, is_due=True), Commit(0)),
-        (Work(NOW, is_due=True, groups_wanted=9), Commit(9)),
-        (Work(NOW, is_due=True, groups_wanted=2000), Commit(CLAIMED_AT_ONCE)),
-        (Work(NOW, more_ready=True, groups_wanted=4), Commit(4)),
-        (Work(NOW, more_ready=True, groups_wanted=4, requests_in_flight=1), Gather()),
-        (Work(NOW, commit_urgent=True), Commit(0)),
-        (Work(NOW, commit_urgent=True, requests_in_flight=2), Gather()),
-        (Work(NOW, commit_urgent=True, requests_in_flight=2, is_due=True), Commit(0)),
-        (Work(NOW, commit_urgent=True, commit_awaited=True, requests_in_flight=2), Commit(0)),
-        (Work(NOW, uncommitted_since=NOW - 0.1, groups_wanted=5), Wait(NOW + 0.4)),
-        (Work(NOW, uncommitted_since=NOW - 0.5, groups_wanted=5), Commit(5)),
-        (Work(NOW, groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.25), Wait(NOW + 0.25)),
-        (Work(NOW, groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.5), Commit(2)),
-        (Work(NOW), Wait(None)),
-        (Work(NOW, pages_need_commit=True, last_commit_at=NOW - 0.25), Wait(NOW - 0.25 + COMMIT_AGE_S)),
-        (Work(NOW, pages_need_commit=True, last_commit_at=NOW - COMMIT_AGE_S), Commit(0)),
+        (work(is_due=True), Commit(0)),
+        (work(is_due=True, groups_wanted=9), Commit(9)),
+        (work(is_due=True, groups_wanted=2000), Commit(CLAIMED_AT_ONCE)),
+        (work(more_ready=True, groups_wanted=4), Commit(4)),
+        (work(more_ready=True, groups_wanted=4, requests_in_flight=1), Gather()),
+        (work(commit_urgent=True), Commit(0)),
+        (work(commit_urgent=True, requests_in_flight=2), Gather()),
+        (work(commit_urgent=True, requests_in_flight=2, is_due=True), Commit(0)),
+        (work(commit_urgent=True, commit_awaited=True, requests_in_flight=2), Commit(0)),
+        (work(uncommitted_since=NOW - 0.1, groups_wanted=5), Wait(NOW + 0.4)),
+        (work(uncommitted_since=NOW - 0.5, groups_wanted=5), Commit(5)),
+        (work(groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.25), Wait(NOW + 0.25)),
+        (work(groups_wanted=2, horizon_s=0.5, last_commit_at=NOW - 0.5), Commit(2)),
+        (work(), Wait(None)),
+        (work(pages_need_commit=True, last_commit_at=NOW - 0.25), Wait(NOW - 0.25 + COMMIT_AGE_S)),
+        (work(pages_need_commit=True, last_commit_at=NOW - COMMIT_AGE_S), Commit(0)),
     ],
 )
 def test_when_the_next_commit_comes(seen: Work, decision: Commit | Gather | Wait) -> None:
@@ -113,7 +125,7 @@ def test_an_urgent_commit_is_delayed_only_for_requests_in_flight() -> None:
 
 
 def test_rings_of_the_alarm_do_not_put_off_a_claim() -> None:
-    seen = Work(NOW, groups_wanted=3, requests_in_flight=1, last_commit_at=NOW)
+    seen = work(groups_wanted=3, requests_in_flight=1, last_commit_at=NOW)
     decisions = [next_commit(replace(seen, now=NOW + 0.3 * ring)) for ring in range(5)]
     assert decisions == [*4 * [Wait(NOW + 1)], Commit(3)]
 
@@ -124,21 +136,21 @@ def test_rings_of_the_alarm_do_not_put_off_a_claim() -> None:
 @pytest.mark.parametrize(
     ("seen", "decision"),
     [
-        (Idle(NOW, page_limit_reached=True), Step.CONCLUDE),
-        (Idle(NOW, page_limit_reached=True, revisits_enabled=True), Step.ADMIT_REVISITS_ONLY),
-        (Idle(NOW, page_limit_reached=True, revisits_enabled=True, revisits_only=True), Step.POLL),
-        (Idle(NOW), Step.POLL),
-        (Idle(NOW, Frontier(LATER, others_at_work=False)), Wait(NOW + 59, LATER)),
-        (Idle(NOW, Frontier(READY, others_at_work=False)), Step.CLAIM),
-        (Idle(NOW, Frontier(LATER, others_at_work=True), has_other_workers=True), Wait(NOW + POLL_EVERY_S, LATER)),
-        (Idle(NOW, Frontier(LATER, others_at_work=False), adds_work_at=NOW + 5), Wait(NOW + 5, LATER)),
-        (Idle(NOW, Frontier(LATER, others_at_work=False), adds_work_at=NOW), Step.ADD_WORK),
-        (Idle(NOW, Frontier(READY, others_at_work=False), adds_work_at=NOW - 5), Step.CLAIM),
-        (Idle(NOW, OTHERS), Wait(NOW + POLL_EVERY_S)),
-        (Idle(NOW, OTHERS, adds_work_at=NOW), Step.ADD_WORK),
-        (Idle(NOW, NOTHING, adds_work_at=NOW + 5), Step.ADD_WORK),
-        (Idle(NOW, NOTHING), Step.ADD_WORK),
-        (Idle(NOW, NOTHING, nothing_added=True), Step.CONCLUDE),
+        (idle(page_limit_reached=True), Step.CONCLUDE),
+        (idle(page_limit_reached=True, revisits_enabled=True), Step.ADMIT_REVISITS_ONLY),
+        (idle(page_limit_reached=True, revisits_enabled=True, revisits_only=True), Step.POLL),
+        (idle(), Step.POLL),
+        (idle(frontier=Frontier(LATER, others_at_work=False)), Wait(NOW + 59, LATER)),
+        (idle(frontier=Frontier(READY, others_at_work=False)), Step.CLAIM),
+        (idle(frontier=Frontier(LATER, others_at_work=True), has_other_workers=True), Wait(NOW + POLL_EVERY_S, LATER)),
+        (idle(frontier=Frontier(LATER, others_at_work=False), adds_work_at=NOW + 5), Wait(NOW + 5, LATER)),
+        (idle(frontier=Frontier(LATER, others_at_work=False), adds_work_at=NOW), Step.ADD_WORK),
+        (idle(frontier=Frontier(READY, others_at_work=False), adds_work_at=NOW - 5), Step.CLAIM),
+        (idle(frontier=OTHERS), Wait(NOW + POLL_EVERY_S)),
+        (idle(frontier=OTHERS, adds_work_at=NOW), Step.ADD_WORK),
+        (idle(frontier=NOTHING, adds_work_at=NOW + 5), Step.ADD_WORK),
+        (idle(frontier=NOTHING), Step.ADD_WORK),
+        (idle(frontier=NOTHING, nothing_added=True), Step.CONCLUDE),
     ],
 )
 def test_what_follows_when_nothing_is_claimed(seen: Idle, decision: Step | Wait) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from crawler.demo.pages import Page
 from crawler.engine.alarm import Alarm
-from crawler.engine.gate import FetchPermit, Gate, GivenBack
+from crawler.engine.gate import FetchPermit, GivenBack
 from crawler.engine.outbox import Outbox
 from crawler.engine.workbench import FREE_LOOP_S, WAIT_PER_LOOP_SECOND
-from crawler.frontier.politeness import Pace, PolitenessSettings
+from crawler.frontier.politeness import Pace
 from crawler.model import FetchResult, Purpose, Request
 from crawler.reasons import WaitCode, WaitReason
+from tests.records import replace
+from tests.simulation.crawls import gate_on
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -37,7 +38,7 @@ def test_the_hosts_of_a_domain_wait_together_and_other_domains_do_not() -> None:
         page = {"/": Page("x")}
         hosts = ("a.tiny.test", "b.tiny.test", "c.test", "d.c.test")
         web = Costly(clock, dict.fromkeys(hosts, page))
-        gate = Gate(web, clock, PolitenessSettings(), 9, Outbox(clock, Alarm()))
+        gate = gate_on(web, clock, Outbox(clock, Alarm()))
         times = {}
         for host in hosts:
             gate.enter(host, Pace())
@@ -54,7 +55,7 @@ def test_the_hosts_of_a_domain_wait_together_and_other_domains_do_not() -> None:
 def test_a_request_that_waits_for_its_domain_can_be_cancelled() -> None:
     async def main(clock: VirtualClock) -> None:
         web = Costly(clock, {"a.tiny.test": {"/": Page("x")}, "b.tiny.test": {"/": Page("x")}})
-        gate = Gate(web, clock, PolitenessSettings(), 9, Outbox(clock, Alarm()))
+        gate = gate_on(web, clock, Outbox(clock, Alarm()))
         for host in ("a.tiny.test", "b.tiny.test"):
             gate.enter(host, Pace())
         await gate.send(Request("http://a.tiny.test/", Purpose.PAGE, 1000), FetchPermit(1, "a.tiny.test"))
@@ -74,7 +75,7 @@ def test_a_group_of_a_domain_that_waits_for_long_goes_back_to_the_store() -> Non
     async def main(clock: VirtualClock) -> None:
         web = Costly(clock, {host: {"/": Page("x")} for host in ("a.tiny.test", "b.tiny.test")})
         web.loop_s = LONG_LOOP_S
-        gate = Gate(web, clock, PolitenessSettings(), 9, Outbox(clock, Alarm()))
+        gate = gate_on(web, clock, Outbox(clock, Alarm()))
         for host in ("a.tiny.test", "b.tiny.test"):
             gate.enter(host, Pace())
         await gate.send(Request("http://a.tiny.test/", Purpose.PAGE, 1000), FetchPermit(1, "a.tiny.test"))

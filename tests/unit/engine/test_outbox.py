@@ -8,7 +8,9 @@ from crawler.engine.alarm import Alarm
 from crawler.engine.outbox import FULL, OVERFULL, Contents, Outbox
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
+from crawler.frontier.refusals import RefusalNews, Refusals
 from crawler.model import Fetched, Kind, Purpose, RobotsAction, RobotsCopy, State
+from crawler.robots.tdmrep import TdmrepFile
 from crawler.store.rows import RequestRow, RobotsNews
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -33,10 +35,10 @@ def test_contents_are_taken_out_once_with_the_time_of_the_first() -> None:
         box.release(5, "a.test", Pace(next_at=9.0))
         assert box.uncommitted_since == began
         assert alarm.is_urgent, "another group may be claimed in its place"
-        contents = box.take()
+        contents = box.next_batch()
         assert (contents.outcomes, contents.released, contents.paces) == ([OUTCOME], [5], {"a.test": Pace(next_at=9.0)})
         assert (box.uncommitted_since, alarm.is_urgent) == (None, False)
-        assert box.take().outcomes == []
+        assert box.next_batch().outcomes == []
 
     run_virtual(main)
 
@@ -49,7 +51,7 @@ def test_a_full_outbox_is_urgent_and_an_overfull_one_holds_workers_until_the_com
             assert alarm.is_urgent == (number >= FULL.outcomes)
             assert box.has_room == (number < OVERFULL.outcomes)
         waiting = asyncio.create_task(box.wait_for_room())
-        contents = box.take()
+        contents = box.next_batch()
         await asyncio.sleep(0)
         assert not waiting.done(), "the pages have not been handed on"
         box.finish(contents)
@@ -69,16 +71,38 @@ def test_a_longer_pause_is_committed_at_once() -> None:
     run_virtual(main)
 
 
+def test_put_back_keeps_what_the_answers_have_told_of_sites() -> None:
+    resting = RefusalNews(7, Refusals(walls=3, rest_count=1, probe=1), rests_until=99.0)
+    file = TdmrepFile(0.0, "200", b"[]", "")
+
+    async def main(clock: VirtualClock) -> None:
+        box, alarm = outbox(clock)
+        box.add_refusals(RefusalNews(7, Refusals(walls=2)))
+        assert not alarm.is_urgent
+        box.add_refusals(resting)
+        assert alarm.is_urgent, "a rest is committed at once"
+        box.add_robots(NEWS, "a.test", Pace())
+        box.add_tdmrep(7, file)
+        box.put_back(box.next_batch())
+        later = RefusalNews(8, Refusals(walls=1))
+        box.add_refusals(later)
+        again = box.next_batch()
+        assert again.refusals == [RefusalNews(7, Refusals(walls=2)), resting, later]
+        assert (again.robots, again.tdmrep) == ([NEWS], {7: file})
+
+    run_virtual(main)
+
+
 def test_put_back_keeps_requests_and_the_latest_paces_only() -> None:
     async def main(clock: VirtualClock) -> None:
         box, _ = outbox(clock)
         box.add_outcome(OUTCOME)
         box.add_request(ROW, "a.test", Pace(next_at=1.0))
         box.add_request(ROW, "b.test", Pace(next_at=1.0))
-        contents = box.take()
+        contents = box.next_batch()
         box.add_request(ROW, "a.test", Pace(next_at=2.0))
         box.put_back(contents)
-        again: Contents = box.take()
+        again: Contents = box.next_batch()
         assert (again.outcomes, len(again.requests)) == ([], 3)
         assert again.paces == {"a.test": Pace(next_at=2.0), "b.test": Pace(next_at=1.0)}
 
@@ -92,10 +116,10 @@ def test_an_answer_is_unread_again_if_the_commit_of_its_outcome_fails() -> None:
         box.add_request(ROW, "a.test", Pace())
         box.add_unread(1, answer)
         box.add_outcome(OUTCOME)
-        failed = box.take()
+        failed = box.next_batch()
         assert (failed.unread, failed.outcomes) == ({}, [OUTCOME])
         box.put_back(failed)
-        late = box.take()
+        late = box.next_batch()
         assert (late.requests, late.outcomes, late.unread) == ([ROW], [], {1: answer})
 
     run_virtual(main)
@@ -106,7 +130,7 @@ def test_a_robots_copy_is_urgent_and_its_number_comes_with_the_commit() -> None:
         box, alarm = outbox(clock)
         number = box.add_robots(NEWS, "a.test", Pace())
         assert alarm.is_urgent
-        assert box.take().robots == [NEWS]
+        assert box.next_batch().robots == [NEWS]
         assert not number.done()
         box.committed({7: 42, 8: 43})
         assert await number == 42
@@ -118,14 +142,14 @@ def test_a_flush_waits_for_the_end_of_the_next_commit() -> None:
     async def main(clock: VirtualClock) -> None:
         box, alarm = outbox(clock)
         for lands in (True, False):
-            under_way = box.take()
+            under_way = box.next_batch()
             flushing = asyncio.create_task(box.flush())
             await asyncio.sleep(0)
             assert alarm.is_urgent
             box.finish(under_way)
             await asyncio.sleep(0)
             assert not flushing.done(), "that commit may have begun before"
-            contents = box.take()
+            contents = box.next_batch()
             if lands:
                 box.finish(contents)
             else:

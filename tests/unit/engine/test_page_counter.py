@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from crawler.clock import SystemClock
-from crawler.engine.claim_capacity import ClaimCapacity
 from crawler.engine.page_counter import PageCounter
 from crawler.store.rows import PageGrant, PageRequest
 
@@ -77,16 +75,6 @@ def test_a_lost_lease_takes_the_reserved_pages_along() -> None:
     assert pages.needs_commit, "others may want for the pages"
     pages.lose()
     assert pages.request(0) == PageRequest(100, 0, 0)
-
-
-def test_a_process_with_more_groups_than_its_share_exceeds_it() -> None:
-    capacity = ClaimCapacity(SystemClock())
-    capacity.note_held(1000)
-    assert not capacity.exceeds_share, "no other process takes part"
-    capacity.learn_share(2)
-    for held, exceeds in ((2, False), (3, True)):
-        capacity.note_held(held)
-        assert capacity.exceeds_share == exceeds
 
 
 def test_groups_are_claimed_for_the_pages_reserved_and_a_few_more() -> None:

@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,8 +31,10 @@ from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import pack_rules, read_robots, unpack_rules
 from crawler.errors import Fault
 from crawler.model import Fetched, Reading
+from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
 from tests.command import ROOT, forking_python
+from tests.records import replace
 
 OPTIONS = ReadingOptions("figtree", Reading.STRICT)
 NESTED = b"<div>" * 100_000
@@ -119,6 +120,27 @@ async def test_a_page_is_read_as_it_was_received(pool: ParserPool) -> None:
     assert await pool.read(Fetched("http://a.test/", 0, 0, content_type="text/html", plain=html)) == facts
 
 
+@pytest.mark.parametrize(
+    ("body", "most", "kind"),
+    [
+        (b"no gzip at all", 100, ErrorKind.ENCODING),
+        (gzip.compress(b"<p>cut short")[:-9], 100, ErrorKind.TRUNCATED),
+        (gzip.compress(bytes(101)), 100, ErrorKind.TOO_LARGE),
+        (gzip.compress(bytes(100)), 100, None),
+        (gzip.compress(bytes(40)) + gzip.compress(bytes(60)), 100, None),
+    ],
+    ids=["none", "cut", "long", "whole", "members"],
+)
+async def test_a_body_in_gzip_is_checked(pool: ParserPool, body: bytes, most: int, kind: ErrorKind | None) -> None:
+    unchecked = Fetched("http://a.test/", 0, 0, content_type="text/html", plain=None, gzipped=body, unchecked=most)
+    facts = await pool.read(unchecked)
+    if kind is None:
+        assert (facts.broken, facts.body_bytes, facts.is_one_gzip) == (None, 100, body.count(b"\x1f\x8b") == 1)
+    else:
+        assert facts.broken is not None
+        assert facts.broken.kind is kind
+
+
 async def test_a_document_that_is_not_html_is_digested_and_read_by_its_headers(pool: ParserPool) -> None:
     headers = (("X-Robots-Tag", "noindex"),)
     facts = await pool.read(Fetched("http://a.test/", 0, 0, headers, content_type="text/plain", plain=b"<title>T"))
@@ -167,7 +189,7 @@ async def test_a_process_that_a_page_has_ended_does_not_keep_the_page(pool: Pars
 async def test_a_page_that_takes_too_much_memory_is_unread(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parser_pool, "MAX_CPU_S", 3600)
     facts = await pool.read(document("wide", b"<p>x" * 2_000_000))
-    assert facts.note == "not parsed: the parser needed more than 512 MB of memory"
+    assert facts.note == "not parsed: the parser needed more than 256 MB of memory"
     assert (await pool.read(document("next"))).title == "next"
 
 
@@ -491,7 +513,7 @@ async def test_a_process_that_does_not_answer_is_killed(
     for _ in range(3):
         await until(lambda: bool(children("T")))
         (parser,) = pool._parsers
-        parser._look(parser._progress, parser_pool._LOOKS_WITHOUT_PROGRESS)  # as the timer does, 20 s later
+        parser._check(parser._progress, parser_pool._CHECKS_WITHOUT_PROGRESS)  # as the timer does, 20 s later
         await until(parser.ended.done)
     assert (await read).note == "not parsed: the parser did not answer within 20 s"
     assert (await pool.read(document("next"))).title == "next"
@@ -506,9 +528,9 @@ async def test_a_process_is_not_killed_after_one_look_without_progress(pool: Par
     read = asyncio.create_task(pool.read(document("late")))
     await asyncio.sleep(0)
     (parser,) = pool._parsers
-    for looks in range(parser_pool._LOOKS_WITHOUT_PROGRESS):
+    for checks in range(parser_pool._CHECKS_WITHOUT_PROGRESS):
         parser._timer.cancel()
-        parser._look(parser._progress, looks)
+        parser._check(parser._progress, checks)
     os.kill(pid, signal.SIGCONT)
     assert (await read).title == "late"
     assert children() - before == {pid}

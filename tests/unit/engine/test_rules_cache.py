@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import tracemalloc
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -24,6 +23,7 @@ from crawler.robots.readings import SiteRules
 from crawler.robots.response import RobotsSettings
 from crawler.robots.text import SMALL_BYTES
 from tests.reading import ReaderInProcess
+from tests.records import replace
 
 
 def cache_of(reader: RobotsReader | None = None, store: Any = None) -> RulesCache:

@@ -8,12 +8,13 @@ import pytest
 
 from crawler.demo.pages import Page
 from crawler.engine.alarm import Alarm
-from crawler.engine.gate import FetchPermit, Gate
+from crawler.engine.gate import FetchPermit
 from crawler.engine.outbox import Outbox
 from crawler.engine.shutdown import Shutdown, stop_at
-from crawler.frontier.politeness import Pace, PolitenessSettings
+from crawler.frontier.politeness import Pace
 from crawler.model import Fetched, Purpose, Request
 from crawler.reasons import EndCode, RunEnd
+from tests.simulation.crawls import gate_on
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -24,7 +25,7 @@ PERMIT = FetchPermit(1, "a.test")
 def test_a_request_in_flight_ends_and_one_that_waits_is_cancelled() -> None:
     async def main(clock: VirtualClock) -> None:
         web, alarm = SimulatedWeb(clock, {"a.test": {"/": Page("x", delay_s=3)}}), Alarm()
-        gate = Gate(web, clock, PolitenessSettings(), 9, Outbox(clock, alarm))
+        gate = gate_on(web, clock, Outbox(clock, alarm))
         shutdown = Shutdown(gate, alarm)
         gate.enter("a.test", Pace())
         sent, waits = (asyncio.create_task(gate.send(PAGE, PERMIT)) for _ in range(2))
@@ -44,7 +45,7 @@ def test_a_request_in_flight_ends_and_one_that_waits_is_cancelled() -> None:
 def test_the_first_reason_and_the_first_failure_count() -> None:
     async def main(clock: VirtualClock) -> None:
         alarm = Alarm()
-        gate = Gate(SimulatedWeb(clock, {}), clock, PolitenessSettings(), 9, Outbox(clock, alarm))
+        gate = gate_on(SimulatedWeb(clock, {}), clock, Outbox(clock, alarm))
         shutdown = Shutdown(gate, alarm)
         assert not shutdown.requested
         shutdown.raise_failure()
@@ -62,7 +63,7 @@ def test_the_first_reason_and_the_first_failure_count() -> None:
 def test_a_lost_lease_is_no_stop() -> None:
     async def main(clock: VirtualClock) -> None:
         alarm = Alarm()
-        gate = Gate(SimulatedWeb(clock, {}), clock, PolitenessSettings(), 9, Outbox(clock, alarm))
+        gate = gate_on(SimulatedWeb(clock, {}), clock, Outbox(clock, alarm))
         shutdown = Shutdown(gate, alarm)
         shutdown.lose_lease()
         assert (shutdown.lease_lost, shutdown.requested, await alarm.wait(0)) == (True, False, True)
@@ -75,7 +76,7 @@ def test_a_lost_lease_is_no_stop() -> None:
 def test_the_stop_at_a_time_comes_at_that_time() -> None:
     async def main(clock: VirtualClock) -> None:
         alarm = Alarm()
-        gate = Gate(SimulatedWeb(clock, {}), clock, PolitenessSettings(), 9, Outbox(clock, alarm))
+        gate = gate_on(SimulatedWeb(clock, {}), clock, Outbox(clock, alarm))
         shutdown = Shutdown(gate, alarm)
         began = clock.now()
         await stop_at(began + 200, shutdown.request, clock)
@@ -92,10 +93,10 @@ def test_an_alarm_loses_no_ring_and_is_used_up_by_one_wait() -> None:
         alarm.ring()
         alarm.ring()
         assert [await alarm.wait(-1), await alarm.wait(-1)] == [True, False]
-        alarm.hurry()
+        alarm.request_commit()
         assert await alarm.wait(None)
         assert alarm.is_urgent
-        alarm.calm()
+        alarm.begin_commit()
         assert not alarm.is_urgent
 
     run_virtual(main)

@@ -54,7 +54,7 @@ def answered(bench: Workbench, asked: Ticket, now: float) -> None:
 @pytest.mark.parametrize(("slots", "each"), [(1, 1), (3, 1), (4, 1), (8, 2), (64, 16), (100, 25), (1000, 250)])
 def test_a_domain_alone_holds_a_quarter_of_the_slots(slots: int, each: int) -> None:
     shared = Shares(slots)
-    assert sum(shared.take(ticket("a.test"), NOW) for _ in range(slots)) == each
+    assert sum(shared.acquire(ticket("a.test"), NOW) for _ in range(slots)) == each
 
 
 @pytest.mark.parametrize("domains", [2, 4, 20, 63])
@@ -64,11 +64,11 @@ def test_domains_that_take_all_they_can_leave_slots_free(domains: int) -> None:
         for _ in range(4):
             shared.learn(name, 0.1, NOW)
     for _ in range(64):
-        held.update(name for n in range(domains) if shared.take(ticket(name := f"{n}.test"), NOW))
+        held.update(name for n in range(domains) if shared.acquire(ticket(name := f"{n}.test"), NOW))
     assert len(held) == domains
     assert max(held.values()) - min(held.values()) <= 1
     assert 64 - held.total() >= 64 * 3 // (domains + 3) - 1
-    assert shared.take(ticket("new.test"), NOW)
+    assert shared.acquire(ticket("new.test"), NOW)
 
 
 def test_a_request_whose_body_waits_for_memory_leaves_its_slot_to_others() -> None:
@@ -92,8 +92,8 @@ def test_answers_that_are_being_read_count_as_slots() -> None:
     for _ in range(2):
         shared.begin_reading("a.test", NOW)
     first = ticket("a.test")
-    assert not shared.take(first, NOW), "it has its quarter in work"
-    assert shared.take(ticket("b.test"), NOW)
+    assert not shared.acquire(first, NOW), "it has its quarter in work"
+    assert shared.acquire(ticket("b.test"), NOW)
     shared.join(first, NOW)
     assert shared.granted == []
     shared.end_reading("a.test", NOW)
@@ -103,7 +103,7 @@ def test_answers_that_are_being_read_count_as_slots() -> None:
 def test_domains_that_wait_take_turns_and_one_that_leaves_takes_nothing() -> None:
     shared, served = Shares(1), list[str]()
     busy = ticket("busy.test")
-    assert shared.take(busy, NOW)
+    assert shared.acquire(busy, NOW)
     many, one = [ticket("many.test") for _ in range(3)], ticket("one.test")
     for waiting in (*many, one):
         shared.join(waiting, NOW)
@@ -114,7 +114,7 @@ def test_domains_that_wait_take_turns_and_one_that_leaves_takes_nothing() -> Non
         holder = shared.granted.pop() if shared.granted else None
         served += [] if holder is None else [holder.domain]
     assert served == ["many.test", "one.test", "many.test"]
-    assert shared.take(ticket("busy.test"), NOW), "every slot was given back"
+    assert shared.acquire(ticket("busy.test"), NOW), "every slot was given back"
 
 
 def test_kinds_of_domains_share_the_slots() -> None:
@@ -122,7 +122,7 @@ def test_kinds_of_domains_share_the_slots() -> None:
 
     def takes(name: str, now: float = NOW) -> bool:
         held[name] = ticket(name)
-        return shared.take(held[name], now)
+        return shared.acquire(held[name], now)
 
     for _ in range(4):
         shared.learn("quick.test", 0.1, NOW)
@@ -146,9 +146,9 @@ def test_a_domain_that_is_quick_by_now_waits_no_longer_among_the_new_ones() -> N
     for name in "abc":
         shared.learn(f"{name}.test", 30.0, NOW)
     slow, new, other = (ticket(f"{name}.test") for name in ("a", "new", "other"))
-    assert shared.take(slow, NOW)
-    assert shared.take(ticket("b.test"), NOW)
-    assert shared.take(new, NOW)
+    assert shared.acquire(slow, NOW)
+    assert shared.acquire(ticket("b.test"), NOW)
+    assert shared.acquire(new, NOW)
     shared.join(other, NOW)
     assert shared.granted == [], "the last slot is not for new ones"
     shared.learn("other.test", 0.1, NOW)
@@ -163,7 +163,7 @@ def test_a_domain_goes_on_when_others_give_slots_back() -> None:
     for _ in range(4):
         for name in ("a.test", *(f"{n}.test" for n in range(8))):
             shared.learn(name, 0.1, NOW)
-    assert all(shared.take(each, NOW) for each in (*mine[:3], *others))
+    assert all(shared.acquire(each, NOW) for each in (*mine[:3], *others))
     shared.join(mine[3], NOW)
     released = 0
     while not shared.granted:
@@ -226,6 +226,24 @@ def test_while_no_slot_is_free_one_request_waits_for_each_address() -> None:
     assert bench.woken(NOW) == [other]
 
 
+def test_a_turn_at_an_address_holds_in_another_process() -> None:
+    """Workers that share a store claim each other's groups: the reason for the wait says that a group had to wait."""
+    one, other = (Bench(PolitenessSettings(delay_s=1.0), 64) for _ in range(2))
+    for bench in (one, other):
+        for n in range(20):
+            bench.asked(f"n{n}.d{n}.test", SHARED)
+    _, reply = one.asked("late.test", SHARED)
+    assert isinstance(reply, GiveBack)
+    pace = one.leave("late.test")
+    assert isinstance(other.asked("new.test", SHARED, reply.until)[1], GiveBack), "others have booked before"
+    other.enter("late.test", pace)
+    asked = other.open("late.test", "late.test")
+    assert other.ask(asked, reply.until, None) == LookUp()
+    late = other.looked_up(asked, reply.until, in_time=False)
+    assert late == GiveBack(reply.until + 4, WaitReason(WaitCode.ADDRESS, SHARED)), "a slow look-up leaves it the turn"
+    assert other.ask(asked, late.until, SHARED) in (Go(), Wait())
+
+
 def test_bookings_of_one_domain_leave_every_second_turn_to_another() -> None:
     bench = Bench(PolitenessSettings(delay_s=1.0), 64)
     for name in ("x.test", "y.test"):
@@ -240,7 +258,7 @@ def test_bookings_of_one_domain_leave_every_second_turn_to_another() -> None:
 def test_bookings_by_turns_that_were_measured_stay_within_a_minute() -> None:
     """They may get shorter: a domain whose silent hosts have been given up goes on soon."""
     shared = Shares(4)
-    assert shared.take(ticket("a.test"), NOW)
+    assert shared.acquire(ticket("a.test"), NOW)
     for _ in range(16):
         shared.join(ticket("a.test"), NOW)
     full = shared.full(ticket("a.test"), NOW + 30)
@@ -274,9 +292,9 @@ def test_addresses_that_have_no_limit() -> None:
 def test_a_pause_that_ends_while_a_request_joins_is_not_missed() -> None:
     shares, address = Shares(4, 1.0), Address(SHARED, 1.0, limit=2, groups={*"abcde"})
     first, second = ticket("a.test", address), ticket("b.test", address)
-    assert shares.take(first, NOW)
+    assert shares.acquire(first, NOW)
     shares.release(first, NOW)
-    assert not shares.take(second, NOW + 0.9999)
+    assert not shares.acquire(second, NOW + 0.9999)
     shares.join(second, NOW + 1.0001)
     assert shares.granted == [second], "nothing is in flight, so nothing else would serve it"
 
@@ -284,7 +302,7 @@ def test_a_pause_that_ends_while_a_request_joins_is_not_missed() -> None:
 def test_a_timer_that_comes_early_is_set_again() -> None:
     shares, address = Shares(4, 1.0), Address(SHARED, 1.0, limit=2, groups={*"abcde"})
     first, second = ticket("a.test", address), ticket("b.test", address)
-    assert shares.take(first, NOW)
+    assert shares.acquire(first, NOW)
     shares.release(first, NOW)
     shares.join(second, NOW + 0.5)
     assert shares.next_at == NOW + 1.0
@@ -396,6 +414,17 @@ def test_look_ups_of_one_domain_leave_some_to_others() -> None:
     assert bench.asked("good.test", None)[1] == LookUp()
 
 
+def test_a_slot_for_a_look_up_goes_back_if_the_address_is_known_by_then() -> None:
+    bench = Bench(PolitenessSettings(), 64)
+    under_way = [bench.asked(f"n{n}.slow.test", None)[0] for n in range(64)]
+    waiting, reply = bench.asked("late.slow.test", None)
+    assert reply == Wait()
+    bench.looked_up(under_way[0], NOW, in_time=True)
+    assert bench.woken(NOW) == [waiting]
+    assert bench.ask(waiting, NOW, "") == Go()
+    assert bench.asked("next.slow.test", None)[1] == LookUp()
+
+
 def test_a_cancelled_request_leaves_nothing_behind() -> None:
     bench = Bench(PolitenessSettings(), 1)
     holder, _ = bench.asked("a.test")
@@ -415,7 +444,7 @@ def test_groups_that_are_given_back_are_forgotten() -> None:
         if isinstance(reply, GiveBack):
             bench.close(asked, NOW)
             bench.leave(f"h{n}.a.test")
-    assert [bench.is_entered(f"h{n}.a.test") for n in (0, 16, 17, 39)] == [True, True, False, False]
+    assert [f"h{n}.a.test" in bench._groups for n in (0, 16, 17, 39)] == [True, True, False, False]
     assert len(bench._groups) == 17
 
 
@@ -443,3 +472,76 @@ def test_a_look_up_waits_for_no_place_at_the_address_known_before() -> None:
     assert bench.woken(NOW) == [waiting]
     assert bench.asked("c.test", SHARED)[1] == Go()
     assert bench.ask(waiting, NOW + 100.0, None) == LookUp(), "the answer for its name has run out"
+
+
+# --- claims -----------------------------------------------------------------------------------
+
+
+def with_groups(most: int, slots: int, held: int) -> Workbench:
+    bench = Workbench(PolitenessSettings(delay_s=1.0), slots, most_groups=most)
+    for n in range(held):
+        bench.enter(f"n{n}.test", Pace())
+    return bench
+
+
+def test_half_of_the_groups_that_may_be_claimed_or_as_many_as_slots_are_awake() -> None:
+    assert with_groups(2_000, 64, 0).may_claim() == 1_000
+    assert with_groups(2_000, 1_500, 0).may_claim() == 1_500
+    bench = with_groups(20, 4, 8)
+    assert bench.may_claim() == 2
+    for _ in range(6):
+        bench.fall_asleep()
+    assert bench.may_claim() == 8, "six wait for their pauses"
+    bench = with_groups(20, 4, 18)
+    for _ in range(18):
+        bench.fall_asleep()
+    assert bench.may_claim() == 2, "no more than may be claimed"
+    bench.wake_up()
+    bench.leave("n0.test")
+    assert bench.may_claim() == 3
+
+
+def test_a_process_with_more_groups_than_its_share_releases_them() -> None:
+    bench = with_groups(2_000, 64, 3)
+    assert not bench.should_release("n0.test", NOW), "no other process takes part"
+    bench.note_claims(0, 0, 2, NOW)
+    assert bench.should_release("n0.test", NOW)
+    bench.leave("n1.test")
+    assert not bench.should_release("n0.test", NOW)
+
+
+def test_during_a_backlog_groups_are_held_for_a_moment() -> None:
+    bench = with_groups(3, 3, 3)
+    bench.enter("paused.test", Pace(next_at=NOW + 5.0))
+    bench.note_claims(3, 4, None, NOW)
+    assert not bench.others_wait
+    assert (bench.urls_per_group(NOW), bench.horizon_s(NOW)) == (10, 1.0)
+    assert not bench.should_release("paused.test", NOW)
+    bench.note_claims(3, 3, None, NOW)
+    assert bench.others_wait
+    assert (bench.urls_per_group(NOW), bench.horizon_s(NOW)) == (2, 0.1)
+    assert bench.should_release("paused.test", NOW)
+    assert not bench.should_release("n0.test", NOW)
+    assert not bench.pauses_long("paused.test", NOW)
+    assert not bench.should_release("paused.test", NOW + 60), "nothing was said of a backlog for a minute"
+    bench.note_claims(1, 1, None, NOW + 60)
+    assert bench.urls_per_group(NOW + 60) == 2, "all that may be held are held"
+
+
+def test_claims_that_bring_neither_a_request_nor_an_address_are_counted() -> None:
+    bench = Bench(PolitenessSettings(delay_s=1.0), 64)
+    for n in range(9):
+        asked, reply = bench.asked(f"n{n}.d{n}.test", None)
+        assert reply == LookUp()
+        bench.looked_up(asked, NOW, in_time=True)
+        if isinstance(bench.ask(asked, NOW, SHARED), GiveBack):
+            bench.close(asked, NOW)
+            bench.leave(asked.group)
+    assert bench.vain_claims == 0, "each has learned its address"
+    again, reply = bench.asked("n8.d8.test", SHARED)
+    assert isinstance(reply, GiveBack)
+    assert bench.vain_claims == 1
+    bench.close(again, NOW)
+    bench.leave("n8.d8.test")
+    answered(bench, bench.asked("own.test", OTHER)[0], NOW)
+    assert bench.vain_claims == 1

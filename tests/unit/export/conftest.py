@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crawler.export import ExportProgress, export
+from crawler.export import ExportOptions, ExportProgress, export
 from crawler.frontier.decide import Outcome, Queued
 from crawler.model import Body
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, link, request, robots
+from tests.records import replace
 
 A, B = "http://a.test/", "http://b.test:8080/"
 
@@ -91,7 +92,7 @@ def save(filled: Path) -> Exporter:
     async def save(format: str, out: Any, **options: Any) -> ExportProgress:
         store = await SqliteStore.open(filled, read_only=True)
         try:
-            return await export(store, format, out, now=NOW + 60, **options)
+            return await export(store, format, out, ExportOptions(**options), now=NOW + 60)
         finally:
             await store.close()
 

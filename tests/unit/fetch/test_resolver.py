@@ -1,7 +1,9 @@
 """``--resolve`` and the resolver that obeys it."""
 
 import asyncio
+import errno
 import json
+import os
 import socket
 from collections.abc import Mapping
 
@@ -132,3 +134,46 @@ def test_a_look_up_goes_on_if_the_task_that_waits_is_cancelled() -> None:
         await resolver.close()
 
     run_virtual(main)
+
+
+class WithoutFiles(System):
+    """As c-ares, which finds no name server if it may open no socket: as long as there are ``refusals``."""
+
+    def __init__(self, refusals: list[int]) -> None:
+        super().__init__({"a.example": HostAddresses(("192.0.2.1",), 300.0)})
+        self._refusals = refusals
+
+    async def addresses(self, host: str, family: socket.AddressFamily = socket.AF_UNSPEC) -> HostAddresses:
+        if self._refusals:
+            raise LookUpFailed(ErrorKind.DNS_FAILED, f"no name server can be reached to look {host} up")
+        return await super().addresses(host, family)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_a_look_up_without_a_file_waits_for_one(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(*_: object) -> int:
+        if refusals:
+            raise OSError(number, os.strerror(number))
+        return os.dup(0)
+
+    refusals, closed = [number] * 200, 0
+    monkeypatch.setattr(os, "open", opened)
+
+    def make_room() -> None:
+        nonlocal closed
+        closed += 1
+        refusals.pop()
+
+    async def main(_: VirtualClock) -> None:
+        resolver = Resolver((), timeout_s=1.0, system=WithoutFiles(refusals), make_room=make_room)
+        (found,) = await resolver.resolve("a.example", 80)  # after 20 s, which no limit counts
+        assert found["host"] == "192.0.2.1"
+        assert closed == 200
+
+    run_virtual(main)
+
+
+async def test_name_servers_that_cannot_be_reached_are_no_shortage_of_files() -> None:
+    resolver = Resolver((), system=WithoutFiles([0]))
+    with pytest.raises(LookUpFailed, match="no name server can be reached"):
+        await resolver.resolve("a.example", 80)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fetch, before_fetch
@@ -30,6 +28,7 @@ from crawler.robots.readings import SiteRules, read
 from crawler.robots.text import parse
 from crawler.url import split
 from tests.reasons import said
+from tests.records import replace
 
 URL = "http://a.example.org/page"
 NOW = 1_800_000_000.0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from crawler.frontier.decide import Queued, after_fetch, before_robots
@@ -14,6 +12,7 @@ from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import Link, Redirected, State
 from crawler.url import NotCrawlable
 from tests.reasons import reason as told
+from tests.records import replace
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_the_third_wall_in_a_row_makes_a_site_rest_and_its_url_is_asked_for_agai
     outcome, news, _ = visits([WALL] * WALLS)
     assert (outcome.state, outcome.retry_at) == (State.QUEUED, 110.0)
     assert news is not None
-    assert (news.refusals.rests, news.refusals.probe, news.rests_until) == (1, WALLS, 110.0)
+    assert (news.refusals.rest_count, news.refusals.probe, news.rests_until) == (1, WALLS, 110.0)
 
 
 @pytest.mark.parametrize("between", [PAGE, FORBIDDEN.__class__("http://a.test/", 1, 2, status=404)])
@@ -54,13 +54,13 @@ def test_another_answer_between_walls_begins_the_count_anew(between: FetchResult
 def test_trouble_between_walls_says_nothing() -> None:
     for trouble in (failed(ErrorKind.TIMEOUT, None), failed(ErrorKind.HTTP, 503), failed(ErrorKind.HTTP, 429)):
         assert visits([WALL, trouble, WALL])[2].walls == 2
-        assert visits([trouble], Refusals(walls=3, rests=1, probe=1))[1] is None
+        assert visits([trouble], Refusals(walls=3, rest_count=1, probe=1))[1] is None
 
 
 def test_after_the_last_rest_the_site_is_closed() -> None:
-    resting = Refusals(walls=3, rests=1, probe=1)
+    resting = Refusals(walls=3, rest_count=1, probe=1)
     outcome, news, again = visits([WALL], resting)
-    assert (outcome.state, again.rests, news and news.rests_until) == (State.QUEUED, 2, 120.0)
+    assert (outcome.state, again.rest_count, news and news.rests_until) == (State.QUEUED, 2, 120.0)
     outcome, news, last = visits([WALL], again)
     assert (outcome.state, outcome.reason.code) == (State.FAILED, ReasonCode.WALL)
     assert (last.closed, last.probe, last.is_probed, news and news.rests_until) == (True, None, False, 0.0)
@@ -71,11 +71,11 @@ def test_after_the_last_rest_the_site_is_closed() -> None:
 
 
 def test_an_open_site_gets_its_walled_urls_back() -> None:
-    _, news, after = visits([PAGE], Refusals(walls=3, rests=1, probe=1))
+    _, news, after = visits([PAGE], Refusals(walls=3, rest_count=1, probe=1))
     assert after == NO_REFUSALS
     assert news is not None
     assert news.queues_again == {ReasonCode.WALL}
-    _, news, _ = visits([PAGE], Refusals(refused=REFUSED, front_refused=True, rests=1, probe=1))
+    _, news, _ = visits([PAGE], Refusals(refused=REFUSED, front_refused=True, rest_count=1, probe=1))
     assert news is not None
     assert news.queues_again == {ReasonCode.WALL, ReasonCode.CLIENT_ERROR, ReasonCode.PAYMENT_REQUIRED}
 
@@ -83,9 +83,9 @@ def test_an_open_site_gets_its_walled_urls_back() -> None:
 @pytest.mark.parametrize("status", [401, 402, 403, 451])
 def test_ten_refused_urls_with_the_front_page_make_a_site_rest(status: int) -> None:
     refusal = failed(ErrorKind.HTTP, status)
-    assert visits([refusal] * (REFUSED - 1))[2].rests == 0
-    assert visits([refusal] * REFUSED)[2].rests == 1
-    assert visits([refusal] * (REFUSED + 5), first="/page")[2].rests == 0
+    assert visits([refusal] * (REFUSED - 1))[2].rest_count == 0
+    assert visits([refusal] * REFUSED)[2].rest_count == 1
+    assert visits([refusal] * (REFUSED + 5), first="/page")[2].rest_count == 0
     assert visits([refusal] * (REFUSED + 5), has_pages=True)[2] == NO_REFUSALS
-    assert visits([refusal] * 5 + [PAGE] + [refusal] * 9)[2].rests == 0
+    assert visits([refusal] * 5 + [PAGE] + [refusal] * 9)[2].rest_count == 0
     assert visits([failed(ErrorKind.HTTP, 404)] * 20)[2] == NO_REFUSALS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -15,6 +14,7 @@ from crawler.frontier.revisit_outcome import after_revisit
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import Failed, Fetched, NotModified, PageFacts, State
 from crawler.reasons import ErrorKind, Reason, ReasonCode
+from tests.records import replace
 
 URL = "http://a.test/"
 BODY = b"<p>hello"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from crawler.errors import ConfigError
-from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings, after_answer
+from crawler.frontier.politeness import GroupBy, Pace, PauseFacts, PolitenessSettings, after_answer
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
-from crawler.frontier.site_settings import SiteRule, rule_for
+from crawler.frontier.site_settings import SITES, SiteRule, rule_for
 from crawler.settings.keys import KEYS
 from crawler.settings.loading import load_file, settings_from
 from crawler.settings.settings import Settings
@@ -37,6 +37,21 @@ def test_a_pause_that_the_site_asks_for_still_holds(asked_s: float | None, pause
     assert settings.of("shop.example").hours == ("22-06 Europe/Berlin",)
 
 
+@pytest.mark.parametrize(
+    ("group", "name", "delay_s"),
+    [
+        (GroupBy.DOMAIN, "shop.example", 60.0),
+        (GroupBy.DOMAIN, "example", 60.0),
+        (GroupBy.DOMAIN, "other.example", 2.0),
+        (GroupBy.HOST, "shop.example", 10.0),
+        (GroupBy.HOST, "news.shop.example", 60.0),
+    ],
+)
+def test_the_longest_pause_of_its_hosts_holds_for_a_group(group: GroupBy, name: str, delay_s: float) -> None:
+    settings = PolitenessSettings(delay_s=2.0, group=group, sites=(SHOP, NEWS._replace(delay_s=60.0)))
+    assert settings.of_group(name).delay_s == delay_s
+
+
 @pytest.mark.parametrize(("limit", "deep"), [(None, 9), (1, 1)])
 def test_the_depth_of_a_site_takes_the_place_of_the_general_one(limit: int | None, deep: int) -> None:
     scope = Scope(ScopeSettings(ScopeMode.ANY), (), max_depth=limit, sites=(SHOP,))
@@ -57,6 +72,12 @@ def test_tables_are_read_written_and_stored(tmp_path: Path) -> None:
     assert load_file(Settings(), file) == settings
 
 
+@pytest.mark.parametrize("stated", [{"delay": 5}, {"hours": "22-06 UTC"}, {"depth": 0}])
+def test_each_setting_may_stand_alone(stated: dict[str, object]) -> None:
+    (rule,) = SITES.read({"shop.example": stated})
+    assert rule.stated == stated
+
+
 @pytest.mark.parametrize(
     ("table", "told"),
     [
@@ -66,6 +87,7 @@ def test_tables_are_read_written_and_stored(tmp_path: Path) -> None:
         ({"http://a.b/": {"delay": 1}}, "no host or domain"),
         ({"a.b": {"delay": -1}}, "0 or more"),
         ({"a.b": {"hours": "*.c=22-06 UTC"}}, "write HH-HH ZONE"),
+        ({"a.b": {"hours": "*=22-06 UTC"}}, "write HH-HH ZONE"),
         (3, "must be tables"),
     ],
 )

@@ -42,6 +42,13 @@ def test_many_slow_answers_fill_the_slots() -> None:
     assert seen.least_s == pytest.approx(90)
 
 
+def test_above_a_group_without_an_answer_is_as_slow_as_the_others_on_average() -> None:
+    known = (GroupBacklog("b", 1, usual_s=4.0), GroupBacklog("c", 1, usual_s=6.0))
+    unknown, average = (left(GroupBacklog("a", 50, usual_s=usual_s), *known) for usual_s in (0.0, 5.0))
+    assert unknown.most_s == average.most_s
+    assert unknown.least_s < average.least_s
+
+
 def test_known_waits_count() -> None:
     assert left(GroupBacklog("a", 1, ready_at=NOW + 60)).least_s == 60
     assert left(GroupBacklog("a", 1, last_due_at=NOW + 70)).least_s == 70

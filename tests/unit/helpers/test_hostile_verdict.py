@@ -71,7 +71,7 @@ def test_each_fault_is_told() -> None:
 )
 def test_the_end_of_a_url(row: tuple[str, str, str] | None, title: str | None, faults: int) -> None:
     url = ONE.url("/", PORT)
-    found = verdict._wrong_ends({} if row is None else {url: row}, {url: title}, ONE, PORT)
+    found = verdict.wrong_ends({} if row is None else {url: row}, {url: title}, ONE, PORT)
     assert len(list(found)) == faults
 
 
@@ -114,6 +114,9 @@ def test_what_depends_on_the_machine(crawled: Crawled) -> None:
         return found.whole["time and memory"]
 
     assert faults(crawled) == []
+    assert "ten pages after 16 s" in faults(replace(crawled, started_at=-15.6))[0]
+    assert "ten pages after inf s" in faults(replace(crawled, log=LOG[:1]))[0]
+    assert faults(replace(crawled, started_at=-15.6, slowness=1.1)) == []
     slow = [LOG[0], replace(LOG[1], started_at=0.5)]
     assert "took 5.0 times its pauses, and 1.5 times alone" in faults(replace(crawled, log=slow))[0]
     assert faults(replace(crawled, log=slow, slowness=2.0)) == []

@@ -28,7 +28,7 @@ SITE: Site = {
 def page(
     url: str, max_bytes: int = 1000, *, truncate: bool = False, any_type: bool = False, etag: str | None = None
 ) -> Request:
-    return Request(url, Purpose.PAGE, max_bytes, truncate, any_type, etag)
+    return Request(url, Purpose.PAGE, max_bytes, truncate, any_type, etag=etag)
 
 
 def fetch(*requests: Request, latency_s: float | dict[str, float] = 0.5) -> tuple[list[FetchResult], SimulatedWeb]:

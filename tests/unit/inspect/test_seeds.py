@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from crawler.inspect.seeds import Ledger, Outcome, Seed, render, told_in_short
+from crawler.inspect.seeds import Ledger, Outcome, Seed, describe_outcomes, render
 from crawler.model import State
 from crawler.reasons import ReasonCode
 from crawler.store.sql.schema import schema
@@ -30,7 +30,8 @@ def seed(outcome: Outcome, code: ReasonCode = ReasonCode.FETCHED, **more: Any) -
         (seed(Outcome.NOT_FOUND, url="http://a.test/"), "crawler run --refresh http://a.test/ --db c.db"),
         (seed(Outcome.REFUSED_ADDRESS, ReasonCode.ADDRESS), "crawler run --allow-private --db c.db"),
         (seed(Outcome.REFUSED_ADDRESS, ReasonCode.PORT), "crawler why http://a.test/x --db c.db"),
-        (seed(Outcome.BLOCKED), "crawler control unblock a.test --db c.db"),
+        (seed(Outcome.BLOCKED, blocked_as="a.test"), "crawler control unblock a.test --db c.db"),
+        (seed(Outcome.NO_SUCH_HOST, robots_problem="x"), "crawler control block http://a.test --db c.db"),
         (seed(Outcome.FETCHED), None),
     ],
 )
@@ -69,13 +70,21 @@ def test_every_reason_has_an_outcome(state: State) -> None:
 
 def test_a_redirect_to_another_registered_domain_names_it() -> None:
     left = seed(Outcome.LEFT_SCOPE, ReasonCode.SCOPE, leads_to="http://b.test/", leads_to_domain="b.test")
-    assert left.told(NOW) == "leads to http://b.test/, of another registered domain (b.test): scope"
+    assert left.describe(NOW) == "leads to http://b.test/, of another registered domain (b.test): scope"
 
 
 def test_the_times_of_a_seed_are_told() -> None:
     waits = seed(Outcome.WAITS, ReasonCode.RETRY, failing_since=NOW - 60, next_at=NOW + 60)
-    assert waits.told(NOW) == "retry, no answer since 2027-01-15T07:59:00Z, until 08:01:00Z"
-    assert waits.told(NOW + 60) == "retry, no answer since 2027-01-15T07:59:00Z"
+    assert waits.describe(NOW) == "retry, no answer since 2027-01-15T07:59:00Z, until 08:01:00Z"
+    assert waits.describe(NOW + 60) == "retry, no answer since 2027-01-15T07:59:00Z"
+
+
+def test_a_seed_that_is_still_tried_says_what_came_how_often_and_when_it_is_asked_again() -> None:
+    refused = "no connection to a.test: Connection refused"
+    tried = seed(Outcome.SILENT, robots_problem=refused, robots_attempts=3, failing_since=NOW - 60, next_at=NOW + 60)
+    said = f"robots.txt: {refused} (3 attempts since 2027-01-15T07:59:00Z, next"
+    assert tried.describe(NOW) == f"{said} at 08:01:00Z)"
+    assert tried.describe(NOW + 60) == f"{said} now)"
 
 
 def ledger(*seeds: Seed) -> Ledger:
@@ -83,17 +92,17 @@ def ledger(*seeds: Seed) -> Ledger:
 
 
 def test_the_end_of_a_run_names_five_seeds_and_counts_all() -> None:
-    said = ledger(*[seed(Outcome.SILENT)] * 7, SEED).told_at_end(has_causes=False)
+    said = ledger(*[seed(Outcome.SILENT)] * 7, SEED).lines_at_end(has_causes=False)
     assert len(said) == 6
     assert said[-1] == "7 seeds need a person: `crawler seeds --db c.db` lists them with what mends each"
-    assert ledger(SEED).told_at_end(has_causes=False) == []
+    assert ledger(SEED).lines_at_end(has_causes=False) == []
 
 
 def test_a_run_that_has_told_its_causes_names_only_hosts_that_do_not_exist() -> None:
     unknown = seed(Outcome.NO_SUCH_HOST, ReasonCode.NO_NAME)
-    (said,) = ledger(unknown).told_at_end(has_causes=True)
+    (said,) = ledger(unknown).lines_at_end(has_causes=True)
     assert said.startswith("seed http://a.test/x: no_name; the crawl knows aa.test; `crawler run")
-    assert ledger(seed(Outcome.CLOSED)).told_at_end(has_causes=True) == []
+    assert ledger(seed(Outcome.CLOSED)).lines_at_end(has_causes=True) == []
 
 
 def test_the_ledger_lists_what_needs_a_person_and_counts_the_rest() -> None:
@@ -108,4 +117,4 @@ def test_the_ledger_lists_what_needs_a_person_and_counts_the_rest() -> None:
 
 
 def test_the_counts_in_short() -> None:
-    assert told_in_short({"no_such_host": 2, "fetched": 1_000}) == "2 no such host, 1,000 fetched"
+    assert describe_outcomes({"no_such_host": 2, "fetched": 1_000}) == "2 no such host, 1,000 fetched"

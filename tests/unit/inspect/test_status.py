@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from crawler.frontier.operator import Standing
-from crawler.inspect.status import _sites_table, _until
-from crawler.inspect.unknown_hosts import told_wait
+from crawler.inspect.status import _sites_table, _until, _vain_claims
+from crawler.inspect.unknown_hosts import describe_wait
 from crawler.robots.response import RobotsSettings
-from crawler.store.rows import Waiting
+from crawler.store.rows import Beat, Waiting
 
 NOW = 1_800_000_000.0
 SITE = "https://www.a-rather-long-name.example.org"
@@ -36,7 +36,7 @@ def test_a_sites_name_has_the_room_that_others_leave(queued: int, headings: str)
 def test_a_robots_txt_is_requested_for_the_last_time_after_the_limit(until_s: float, said: str) -> None:
     wait = Waiting("dead.test", NOW + until_s, "robots.txt: refused", "refused", NOW)
     assert (
-        told_wait(wait, RobotsSettings(give_up_after_s=20), NOW)
+        describe_wait(wait, RobotsSettings(give_up_after_s=20), NOW)
         == f"robots.txt: refused ({said}: robots.give_up_after)"
     )
 
@@ -68,5 +68,17 @@ def test_a_dead_host_is_given_up_within_a_day_and_the_setting_is_named(status: s
     robots = RobotsSettings()
     assert robots.patience_s(status) == limit_s
     wait = Waiting("dead.test", NOW, "robots.txt: refused", status, NOW - limit_s)
-    assert told_wait(wait, robots, NOW).endswith(f"(then tried for the last time: robots.{name})")
+    assert describe_wait(wait, robots, NOW).endswith(f"(then tried for the last time: robots.{name})")
     assert RobotsSettings(give_up_after_s=60).patience_s(status) == 60, "the limit on all failures bounds each"
+
+
+@pytest.mark.parametrize(("in_vain", "is_shown"), [(999, False), (1_000, True), (0, False)])
+@pytest.mark.parametrize(("requests", "are_many"), [(2_000, True), (5_000, False)])
+def test_claims_in_vain_are_shown_when_they_cost_time(
+    in_vain: int, is_shown: bool, requests: int, are_many: bool
+) -> None:
+    beats = [Beat(3, 7, NOW, None, 0.0, vain_claims=in_vain), Beat(2, 7, NOW, None, 0.0, vain_claims=9_999)]
+    status: Any = SimpleNamespace(last_run={"id": 3}, beats=beats, workers=[{"requests": requests}])
+    said = [text for _, text in _vain_claims(status)]
+    assert bool(said) is (is_shown and are_many)
+    assert not said or "1,000 brought no request, beside 2,000 requests" in said[0]

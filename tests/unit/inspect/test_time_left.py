@@ -5,21 +5,26 @@ from __future__ import annotations
 import pytest
 
 from crawler.frontier.time_left import End, TimeLeft
-from crawler.inspect.time_left import as_json, told
+from crawler.inspect.time_left import as_json, describe_time_left
 
 
 @pytest.mark.parametrize(
     ("least_s", "most_s", "end", "sentence"),
     [
-        (90.0, 3600.0, End.BOUNDED, "1 min 30 s to 1 h to go; a.test takes longest (7 URLs)"),
-        (90.0, None, End.TOO_EARLY, "at least 1 min 30 s to go, too early for an upper bound; a.test takes longest"),
-        (0.0, None, End.TOO_EARLY, "too early for an upper bound; a.test takes longest (7 URLs)"),
-        (2.0, None, End.NO_END_IN_SIGHT, "at least 2 s to go, no end in sight: each page still brings at least one"),
+        (90.0, 3600.0, End.BOUNDED, "about 1 min 30 s to 1 h to go; a.test takes longest (7 URLs)"),
+        (90.0, None, End.TOO_EARLY, "about 1 min 30 s to go or more, too early for an upper end; a.test takes longest"),
+        (0.0, None, End.TOO_EARLY, "too early for an upper end; a.test takes longest (7 URLs)"),
+        (
+            2.0,
+            None,
+            End.NO_END_IN_SIGHT,
+            "about 2 s to go or more, no end in sight: each page still brings at least one",
+        ),
     ],
 )
 def test_the_range_is_one_sentence(least_s: float, most_s: float | None, end: End, sentence: str) -> None:
     left = TimeLeft(least_s, most_s, end, 1.5, "a.test", 7, least_s)
-    assert told(left).startswith(sentence)
+    assert describe_time_left(left).startswith(sentence)
     assert as_json(left) == {
         "least_s": least_s,
         "most_s": most_s,

@@ -8,7 +8,7 @@ import random
 import sqlite3
 from collections import Counter, defaultdict
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from crawler.report.rendering import render
 from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness, deferred, excluded, fetched, redirected, request, robots
+from tests.records import replace
 
 SITES = 260
 Rows = list[dict[str, Any]]

@@ -1,7 +1,6 @@
 """The meaning and lifetime of an answer to /robots.txt: docs/protocols.md, section 1; 1996 draft, 3.1 and 3.4."""
 
 import gzip
-from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -20,6 +19,7 @@ from crawler.reasons import ErrorKind
 from crawler.robots.http_dates import http_date, retry_after_s
 from crawler.robots.response import Follow, RobotsSettings, freshness, interpret, out_of_reach, shared
 from crawler.robots.text import parse
+from tests.records import replace
 
 NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110, 5.6.7
 DAY = 86_400.0
@@ -221,6 +221,13 @@ def test_304_renews_the_copy() -> None:
     assert (copy.action, copy.body, copy.sha256) == ("parse", before.body, before.sha256)
     assert (copy.fetched_at, copy.expires_at, copy.etag) == (later, later + 1000, '"2"')
     assert (copy.failures, copy.failing_since, copy.retry_at, copy.note) == (0, None, None, "")
+
+
+def test_the_validators_that_a_304_does_not_repeat_remain() -> None:
+    before = meaning(fetched(headers=(("ETag", '"1"'), ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT"))))
+    copy = meaning(NotModified(ASKED, NOW, NOW), previous=before)
+    assert (copy.etag, copy.last_modified) == (before.etag, before.last_modified)
+    assert None not in (copy.etag, copy.last_modified)
 
 
 def test_304_with_nothing_to_renew_defers() -> None:

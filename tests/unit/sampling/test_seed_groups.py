@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawler.sampling.seed_groups import groups_of, told_of_seeds
+from crawler.sampling.seed_groups import describe_seed_groups, groups_of
 
 SEEDS = [
     {"url": "http://a.test/", "outcome": "fetched", "leads_to": None},
@@ -26,7 +26,7 @@ def test_every_seed_is_in_one_group() -> None:
 
 
 def test_what_the_frame_may_lack_is_told() -> None:
-    told = told_of_seeds(groups_of(SEEDS, FRAME, is_list=False))
+    told = describe_seed_groups(groups_of(SEEDS, FRAME, is_list=False))
     assert told[0].startswith("Seeds: 5 (1 sampled as planned with 30 URLs in the frame, 1 sampled at the host")
     assert "the sites of 3 seeds. At most 62.3 % of the URLs" in told[1]
 
@@ -34,5 +34,5 @@ def test_what_the_frame_may_lack_is_told() -> None:
 def test_a_list_of_seeds_has_no_frame_of_pages() -> None:
     groups = groups_of(SEEDS, {}, is_list=True)
     assert {group.frame for group in groups} == {None}
-    assert len(told_of_seeds(groups)) == 1
-    assert told_of_seeds([]) == []
+    assert len(describe_seed_groups(groups)) == 1
+    assert describe_seed_groups([]) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from crawler.store.postgres.store import PostgresStore
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness, fetched, redirected
 from tests.reading import TextsInProcess
+from tests.records import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,3 +60,15 @@ def test_marking_ends_in_time(texts: list[tuple[str, str]], seconds: int, monkey
     monkeypatch.setattr(excerpt_module, "monotonic_s", itertools.count().__next__)
     with pytest.raises(QueryInterrupted):
         mark("elf", texts, seconds)
+
+
+def test_a_statement_is_interrupted_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = itertools.count()
+    monkeypatch.setattr(excerpt_module, "monotonic_s", looks.__next__)
+    titles = [("elf " * 20, "")] * 500
+    mark("elf", titles)
+    while_titles_are_marked = next(looks) - 1
+    assert while_titles_are_marked > len(titles), "beside one look for each text"
+    monkeypatch.setattr(excerpt_module, "monotonic_s", itertools.count().__next__)
+    with pytest.raises(QueryInterrupted):
+        mark("elf", titles, while_titles_are_marked)

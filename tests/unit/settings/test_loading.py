@@ -134,6 +134,9 @@ def test_a_wrong_value_is_named_with_its_remedy(tmp_path: Path, key: str, value:
 def test_a_mistake_is_named_with_its_line(tmp_path: Path) -> None:
     text = refusal(tmp_path, "# mine\n[politeness]\ndelay = 5\n\n  group = 'x'\n[zzz]\na = 1\n[limits]\nmax_page = 1\n")
     assert [line.strip().partition(": ")[0] for line in text.splitlines()[1:]] == ["line 5", "line 6", "line 9"]
+    of_site = '[site."shop.example"]\ndelay = 3\n'
+    assert "line 3: [site." in refusal(tmp_path, f"{of_site}dely = 3\n")
+    assert "line 3: [site." in refusal(tmp_path, f"{of_site}depth = -3\n")
     assert "line 2: unknown key 'politeness.delays'" in refusal(tmp_path, "\npoliteness.delays = 5\n")
 
 

@@ -55,6 +55,8 @@ def test_an_empty_list(text: str) -> None:
         ("ftp://a.test/", "not an http or https URL"),
         ("javascript:alert(1)", "not an http or https URL"),
         ("a.test", "did you mean https://a.test ?"),
+        ("htp://a.test/", "did you mean http://a.test/ ?"),
+        ("htpps://a.test/", "did you mean https://a.test/ ?"),
         ("a.test/x?y=z", "did you mean https://a.test/x?y=z ?"),
         ("a.test:8080/x", "did you mean https://a.test:8080/x ?"),
         ("localhost:8080", "did you mean https://localhost:8080 ?"),

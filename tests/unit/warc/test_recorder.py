@@ -10,7 +10,6 @@ import io
 import os
 from argparse import Namespace
 from base64 import b32encode
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from crawler.model import (
 from crawler.reasons import ErrorKind
 from crawler.warc import recorder as warc_recorder
 from crawler.warc.recorder import WarcFolder, repair
+from tests.records import replace
 
 NOW = 1_800_000_000.0
 ASKED = b"GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n"

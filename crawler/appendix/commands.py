@@ -1,0 +1,48 @@
+"""Carries out ``crawler export appendix`` and ``crawler audit --appendix``, whose options are of these commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crawler.appendix.check import check_appendix, digest_of
+from crawler.appendix.rendering import render
+from crawler.appendix.write import AppendixOptions, write_appendix
+from crawler.cli.console import console
+from crawler.cli.on_store import on_store, show
+from crawler.cli.output import tell
+from crawler.cli.progress import progress_line
+from crawler.clock import SystemClock
+from crawler.formatting import duration
+from crawler.sampling import load
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
+
+
+def write(folder: Path, db: str, title: str, authors: tuple[str, ...], variables: Iterable[str]) -> None:
+    """Write the appendix of the store ``db``, and print what checks it. ``variables`` are ``NAME=SQL`` each."""
+    options = AppendixOptions(
+        title=title, authors=authors, variables=dict(map(load("variables").variable_of, variables))
+    )
+    clock = SystemClock()
+    began = clock.now()
+
+    async def work(store: Store) -> str:
+        with progress_line("reading the log") as say:
+            return await write_appendix(store, folder, options, now=began, say=say)
+
+    digest = on_store(db, work)
+    tell(
+        f"{folder}: a data appendix, in {duration(clock.now() - began)}; `crawler audit --appendix {folder}` checks it"
+    )
+    tell(f"SHA-256 of {folder}/SHA256SUMS: {digest}")
+
+
+def check(folder: Path, *, as_json: bool) -> int:
+    """Check a folder, and print what was found. Returns the exit code, which is 1 if there is a fault."""
+    checks, digest = check_appendix(folder), digest_of(folder)
+    rows = [{"check": check.title, "judged": check.judged, "faults": check.faults} for check in checks]
+    show(as_json, lambda: {"checks": rows, "sha256": digest}, lambda: render(checks, digest, console))
+    return 1 if any(check.faults for check in checks) else 0

@@ -1,0 +1,158 @@
+"""The tables of the data appendix, each written as CSV and as Parquet."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from crawler.export.tables import arrow_column, arrow_type, cell, load_arrow
+from crawler.export.views import VIEWS, Column, ColumnType, columns_of
+
+_ROWS_PER_BATCH = 5_000
+DRAWS = "draws"
+
+#: The columns of :class:`crawler.audit.totals.SiteTotals`.
+_SITES = """\
+site text
+host text
+registered_domain text
+requests integer: all requests that were sent to the site
+unsent integer: requests that were not sent, because the site had no address to connect to
+robots_requests integer: requests for robots.txt
+page_requests integer: requests for pages
+bytes integer
+first_at time: when the first request that was sent began
+last_at time: when the last request ended
+crawl_delay_s number: the Crawl-delay of the last robots.txt that was received
+pages integer: pages fetched
+noindex_pages integer: pages that say NOINDEX or refuse a declared purpose: kept without body and texts
+noarchive_pages integer: pages that say NOARCHIVE: no export has their bodies
+bodies_kept integer: pages whose body the store keeps
+queued integer: URLs not yet requested
+excluded integer: URLs excluded, by the rules, the scope or the sample
+failed integer: URLs that gave no page
+forgotten integer: URLs that were deleted and stay excluded
+blocked integer: URLs excluded because the operator blocked the site
+""".splitlines()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the appendix. ``view`` and ``order`` say which rows it has, unless a statement makes them.
+
+    ``own`` names the columns that are the user's variables.
+    """
+
+    name: str
+    title: str
+    columns: Mapping[str, Column]
+    view: str = ""
+    order: str = ""
+    own: frozenset[str] = frozenset()
+
+
+def _of_view(name: str, title: str, view: str, order: str, *, without: Iterable[str] = ()) -> Table:
+    columns = {name: column for name, column in VIEWS[view].items() if name not in without}
+    return Table(name, title, columns, view, order)
+
+
+TABLES: tuple[Table, ...] = (
+    _of_view("runs", "Every run with its settings", "runs", "run_id"),
+    _of_view("seeds", "What became of each seed", "seeds", "url_id"),
+    _of_view("design", "Every draw; the last one gave the sample", "sample_draws", "number"),
+    Table(
+        "frame",
+        "The sampling frame",
+        columns_of(
+            [
+                "url text",
+                "site text",
+                "stratum text",
+                "url_id integer: the number; empty if the crawl knows no such URL",
+            ]
+        ),
+    ),
+    _of_view(DRAWS, "The sample: a row for each draw", "samples", "draw"),
+    Table(
+        "nonresponse",
+        "What became of the drawn URLs",
+        columns_of(
+            [
+                "outcome text: what became of drawn URLs; all but the first three are nonresponse",
+                "urls integer: drawn URLs, each once",
+            ]
+        ),
+    ),
+    Table(
+        "exclusions",
+        "Excluded URLs by reason",
+        columns_of(
+            [
+                "reason_code text",
+                "meaning text: the reason in words",
+                "urls integer: number of URLs",
+                "sites integer: number of sites",
+            ]
+        ),
+    ),
+    Table(
+        "sites",
+        "Requests, octets and pages of every site",
+        columns_of(_SITES),
+    ),
+    _of_view("requests", "The request log", "requests", "started_at, finished_at, url"),
+    _of_view("robots_versions", "The robots.txt versions", "robots_versions", "site, fetched_at", without=["body"]),
+    _of_view("robots_answers", "Every answer for a robots.txt", "robots_answers", "robots_copy"),
+    _of_view("orders", "The orders of the operator", "orders", "order_id"),
+    _of_view("pages", "The pages, without their bodies", "pages", "url_id"),
+    _of_view("resources", "The hosts of the resources of pages", "resources", "url_id, kind, host"),
+)
+
+
+def tables_with(expressions: Mapping[str, str], kinds: Mapping[str, ColumnType]) -> tuple[Table, ...]:
+    """The tables with variables of the user as columns of the table of draws, by their names."""
+    own = {
+        name: Column(kinds[name], f"a variable of the study, of the page that answered: {expression}")
+        for name, expression in expressions.items()
+    }
+    return tuple(
+        replace(table, columns={**table.columns, **own}, own=frozenset(own)) if table.name == DRAWS else table
+        for table in TABLES
+    )
+
+
+async def write_table(folder: Path, table: Table, rows: AsyncIterable[Sequence[Any]]) -> int:
+    """Write a table to ``folder`` as ``NAME.csv`` and ``NAME.parquet``. Returns the number of rows.
+
+    A cell of CSV is protected against spreadsheets as in :func:`crawler.export.tables.write_csv`.
+    """
+    pa, pq = load_arrow()
+    kinds = [column.type for column in table.columns.values()]
+    schema = pa.schema([(name, arrow_type(pa, column.type)) for name, column in table.columns.items()])
+    count, batch = 0, list[Sequence[Any]]()
+    with (
+        (folder / f"{table.name}.csv").open("w", newline="", encoding="utf-8", errors="replace") as file,
+        pq.ParquetWriter(folder / f"{table.name}.parquet", schema, compression="zstd") as parquet,
+    ):
+        cells = csv.writer(file)
+        cells.writerow(table.columns)
+
+        def write_batch() -> None:
+            columns = zip(*batch, strict=True) if batch else [()] * len(kinds)
+            arrays = [
+                arrow_column(pa, list(of), field, kind) for of, field, kind in zip(columns, schema, kinds, strict=True)
+            ]
+            parquet.write_batch(pa.record_batch(arrays, schema=schema))
+            batch.clear()
+
+        async for row in rows:
+            cells.writerow(map(cell, row, kinds))
+            batch.append(row)
+            count += 1
+            if len(batch) == _ROWS_PER_BATCH:
+                write_batch()
+        write_batch()
+    return count

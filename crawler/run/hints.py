@@ -1,0 +1,58 @@
+"""Gives a crawl hints that URLs have changed, from any source that knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crawler.clock import SystemClock
+from crawler.frontier.hints import Hint, HintCounts, HintKind
+from crawler.inspect.why import scope_of
+from crawler.reasons import Reason
+from crawler.settings.keys import terminal_name
+from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
+
+_AT_ONCE = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class HintsGiven:
+    """What hints came to; ``refused`` are new URLs that the scope refuses, each with the reason."""
+
+    counts: HintCounts
+    refused: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """The counts and the refused URLs as one JSON object."""
+        return self.counts._asdict() | {"refused": dict(self.refused)}
+
+
+async def give_hints(store: Store, urls: Iterable[str], kind: HintKind, source: str) -> HintsGiven:
+    """Give the store hints about ``urls``, under the scope and the settings of the last run."""
+    refused: dict[str, str] = {}
+
+    def refusal(url: str, depth: int) -> Reason | None:
+        found = scope.refusal(url, depth)
+        if found is not None:
+            refused[url] = found.code.message(found.sentence, terminal_name)
+        return found
+
+    now, settings = SystemClock().now(), (await stored_settings(store) or Settings())
+    scope, revisit, total = await scope_of(store, settings, now), settings.revisit, HintCounts()
+    for batch in _batches(urls):
+        hints = [Hint(url, kind, now, source) for url in batch]
+        counts = await store.revisits.apply_hints(hints, revisit, now, refusal)
+        total = total.plus(counts)
+    return HintsGiven(total, refused)
+
+
+def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
+    rest = list(urls)
+    while rest:
+        yield rest[:_AT_ONCE]
+        rest = rest[_AT_ONCE:]

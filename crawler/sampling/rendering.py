@@ -1,0 +1,164 @@
+"""The estimates from a sample on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+from crawler.cli.console import PrintableConsole
+from crawler.cli.layout import Align, table
+from crawler.formatting import many, size
+from crawler.frontier.sample_design import amount_of
+from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS, Estimate
+from crawler.sampling.seed_groups import describe_seed_groups
+from crawler.sampling.survey import NONRESPONSE, NONRESPONSE_BY_CODE, Outcome, Survey, Unit
+
+
+def render(survey: Survey, console: PrintableConsole) -> None:
+    """Print how the sample was drawn, every estimate with its interval, and the totals."""
+    for line in describe_survey(survey):
+        console.print(line, soft_wrap=True)
+    has_missing = any(figure.estimate.missing for figure in survey.figures)
+    rows = []
+    for figure in survey.figures:
+        made, unit = figure.estimate, figure.unit
+        missing = (f"{made.missing:,}", bounds(made, unit)) if has_missing else ()
+        rows.append(
+            (figure.what, shown(made.value, unit), interval(made, unit), f"{made.units:,}", *missing, figure.among)
+        )
+    _print(rows, console, "estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ()))
+    if any(figure.total for figure in survey.figures):
+        console.print(f"\n{describe_totals(survey)}", soft_wrap=True)
+        rows = []
+        for figure in survey.figures:
+            if figure.total is not None:
+                made, unit = figure.total, figure.unit_of_total
+                worst = (bounds(made, unit),) if has_missing else ()
+                rows.append((figure.what_of_total, shown(made.value, unit), interval(made, unit), *worst, figure.among))
+        _print(rows, console, "total", "95 % interval", *(("bounds",) if has_missing else ()))
+    for line in doubts(survey):
+        console.print(line, soft_wrap=True)
+
+
+def _print(rows: Sequence[Sequence[str]], console: PrintableConsole, *numbers: str) -> None:
+    columns: dict[str, Align] = {"": "left", **dict.fromkeys(numbers, "right"), "among": "fold"}
+    console.print(table(columns, rows))
+
+
+def describe_totals(survey: Survey) -> str:
+    """The meaning of the totals, in a sentence."""
+    return (
+        f"Totals over the {many(survey.draw.frame, 'URL')} of the frame: the number of URLs or pages of a kind; the "
+        "sum of sizes, links and values"
+    )
+
+
+def describe_survey(survey: Survey) -> list[str]:
+    """How the sample was drawn, and its limitations, in sentences."""
+    draw = survey.draw
+    drawn = f"{many(survey.draws, 'draw')} ({many(survey.urls, 'URL')})" if survey.draws != survey.urls else ""
+    lines = describe_seed_groups(survey.seeds)
+    lines.append(
+        f"Sample: {draw.method}, {amount_of(draw)}, seed {draw.seed}: "
+        f"{drawn or many(survey.urls, 'URL')} of {draw.frame:,}"
+    )
+    missing = sum(survey.outcomes.get(outcome, 0) for outcome in NONRESPONSE)
+    listed = ", ".join(f"{survey.outcomes[outcome]:,} {outcome}" for outcome in Outcome if survey.outcomes.get(outcome))
+    lines.append(f"Response: {survey.urls - missing:,} of {many(survey.urls, 'URL')} ({listed or 'none drawn'})")
+    if survey.waiting:
+        lines.append(f"{many(survey.waiting, 'URL')} of it not requested yet; the same command continues")
+    if survey.over_budget:
+        lines.append(
+            f"{many(survey.over_budget, 'URL')} of it not requested: the site has reached --max-pages-per-site; "
+            "with a higher limit, the sample is drawn anew"
+        )
+    lines += (
+        f"{many(survey.outcomes[outcome], 'URL')} of it {outcome}: no estimate includes them"
+        for outcome in NONRESPONSE_BY_CODE.values()
+        if survey.outcomes.get(outcome)
+    )
+    if survey.left_out:
+        lines.append(
+            f"Not in it: {many(survey.left_out, 'URL')} of blocked sites, and the URLs that only these link to; after "
+            "unblocking, the sample is drawn anew"
+        )
+    if draw.cut_sites:
+        lines.append(
+            f"{many(draw.cut_sites, 'site')} reached --max-pages-per-site: their part of the sample depends on the "
+            "order in which pages were fetched"
+        )
+    if draw.missed:
+        lines.append(
+            f"Frame error: {many(draw.missed, 'URL')} of {many(draw.missed_sites, 'site')} not reached before the "
+            "frame was closed (sample.frame_patience): these, and URLs that only they lead to, are not in the frame"
+        )
+    lines.append(f"Design {draw.design_sha256}")
+    lines += (f"Earlier {each.description}" for each in survey.discarded)
+    if not draw.stands:
+        lines.append("Seeds or settings have changed since the sample was drawn")
+    return lines
+
+
+def doubts(survey: Survey) -> list[str]:
+    """Limitations of the sample, in sentences."""
+    notes = []
+    if any(figure.estimate.missing for figure in survey.figures):
+        notes.append(
+            "missing: units that have not answered; the interval is that of the units that have. bounds: the interval "
+            "whatever the missing units would answer; a size or number of links has none"
+        )
+    if any(figure.estimate.may_be_too_narrow for figure in survey.figures):
+        notes.append(
+            "or wider: the interval may miss the true value more than 5 times in 100. Units are missing, or the sample "
+            "is too small for sizes and links, and for shares if sites were drawn by chance: fewer than "
+            f"{ENOUGH_UNITS} units may lack a rare kind of page, fewer than {ENOUGH_CLUSTERS} walks or sites a kind of "
+            "site, and drawn sites of unequal size a large site"
+        )
+    if survey.draws:
+        notes.append(
+            "A kind of URL that the sample does not contain: at most "
+            f"{shown(survey.unseen_at_most, Unit.SHARE)} of the URLs"
+        )
+    return notes
+
+
+def interval(made: Estimate, unit: Unit) -> str:
+    """The confidence interval, or a note that the sample does not determine it."""
+    if not (isfinite(made.low) and isfinite(made.high)) or not isfinite(made.standard_error):
+        return "too few to tell"
+    doubt = " or wider" if made.may_be_too_narrow else ""
+    if made.low == made.high and doubt:
+        return f"{shown(made.low, unit)}{doubt}"
+    low, high = shown(made.low, unit), shown(made.high, unit)
+    if low == high and made.low != made.high:
+        low, high = _in_full(made.low, unit), _in_full(made.high, unit)
+    return f"{low} to {high}{doubt}"
+
+
+def bounds(made: Estimate, unit: Unit) -> str:
+    """The worst-case bounds over what has not answered; ``-`` if there are none."""
+    if made.lowest is None or made.highest is None:
+        return "-"
+    return f"{shown(made.lowest, unit)} to {shown(made.highest, unit)}"
+
+
+def _in_full(number: float, unit: Unit) -> str:
+    """A figure with more digits than :func:`shown` prints."""
+    if unit is Unit.SHARE:
+        return f"{100 * number:.4f} %"
+    return f"{number:,.1f} B" if unit is Unit.BYTES else f"{number:,.4f}"
+
+
+def shown(number: float, unit: Unit) -> str:
+    """A figure with its unit; ``-`` if there is none."""
+    if not isfinite(number):
+        return "-"
+    if unit is Unit.SHARE:
+        return f"{100 * number:.1f} %"
+    if unit is Unit.COUNT or (unit is Unit.NUMBER and abs(number) >= 10_000):
+        return f"{number:,.0f}"
+    if unit is Unit.NUMBER:
+        return f"{number:,.4g}"
+    if unit is Unit.BYTES:
+        return "-" * (number < 0) + size(round(abs(number)))
+    return f"{number:.1f}"

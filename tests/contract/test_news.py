@@ -1,0 +1,24 @@
+"""A worker on PostgreSQL is woken when another one may have stored work for it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from crawler.store.rows import ClaimLimits, CommitBatch
+from tests.contract.test_postgres import two_workers
+from tests.contract.visits import fetched
+from tests.postgres import Cluster
+
+
+async def test_a_commit_wakes_the_other_worker(postgres: Cluster) -> None:
+    first, second, now = await two_workers(postgres.make_store())
+    try:
+        woken = asyncio.Event()
+        second.on_news(woken.set)
+        (claim, *_) = (await first.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims
+        assert await second.next_ready() is not None  # from now on its connection listens
+        await first.commit(CommitBatch(now, ClaimLimits(0), outcomes=[fetched(claim.urls[0])]))
+        await asyncio.wait_for(woken.wait(), 60)
+    finally:
+        await first.close()
+        await second.close()

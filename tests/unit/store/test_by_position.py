@@ -1,0 +1,35 @@
+"""Rows of ``executemany`` on SQLite."""
+
+from __future__ import annotations
+
+import aiosqlite
+import pytest
+
+from crawler.store.sql.schema import load_queries
+from crawler.store.sqlite.by_position import ByPosition
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("INSERT INTO t (a, b, c) VALUES (:a, :b, :a)", [{"b": 2, "a": 1}, {"a": 3, "b": 4, "unused": 5}]),
+        ("INSERT INTO t (a, b, c) VALUES (?, ?, ?)", [(1, 2, 1), (3, 4, 3)]),
+    ],
+)
+async def test_each_name_gets_its_value(sql: str, rows: list[object]) -> None:
+    async with aiosqlite.connect(":memory:") as db:
+        await db.execute("CREATE TABLE t (a, b, c)")
+        await ByPosition(db).executemany(sql, iter(rows))
+        assert await db.execute_fetchall("SELECT * FROM t") == [(1, 2, 1), (3, 4, 3)]
+
+
+async def test_one_name_is_bound_as_one_value() -> None:
+    async with aiosqlite.connect(":memory:") as db:
+        await db.execute("CREATE TABLE t (a)")
+        await ByPosition(db).executemany("INSERT INTO t VALUES (:name)", [{"name": "several letters"}])
+        assert await db.execute_fetchall("SELECT a FROM t") == [("several letters",)]
+
+
+def test_an_update_makes_no_table_of_its_one_row() -> None:
+    updates = [sql for sql in load_queries("sqlite").values() if sql.startswith("UPDATE")]
+    assert not [sql for sql in updates if ") AS t\n" in sql and "JOIN" not in sql]
