@@ -52,8 +52,8 @@ SECTIONS = {
     "Explanation": ["protocols", "sample-statistics", "sample-coverage"],
     "Development": [
         "development/README",
-        "performance",
-        "reliability",
+        "development/performance",
+        "development/reliability",
         "development/figures",
         "development/workers",
         "decisions/README",

@@ -219,7 +219,7 @@ def test_a_wall_in_place_of_robots_txt_is_no_robots_txt(db_path: Path) -> None:
 
 
 def test_refusing_sites_see_a_few_requests_and_the_others_all(tmp_path: Path) -> None:
-    """The table in docs/reliability.md, of a smaller web."""
+    """The table in docs/development/reliability.md, of a smaller web."""
     seen = {rule: crawled(25, tmp_path / rule) for rule, crawled in (("with", seen_in), ("without", seen_without_rule))}
     assert seen["with"]["open"] == seen["without"]["open"]
     assert [seen["without"][kind].most_pages for kind in ("walled", "refused")] == [LINKED, LINKED]
