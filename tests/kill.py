@@ -67,7 +67,7 @@ CONTENT = (
 #: Answers that were in the log when the crawler asked for them again.
 REPEATED = (
     "SELECT url FROM requests WHERE status IS NOT NULL AND error_kind IS NULL AND purpose <> 'robots'"
-    " GROUP BY url HAVING count(*) > 1"
+    " GROUP BY url, purpose HAVING count(*) > 1"  # a page that was named as a sitemap is requested as both
 )
 #: Queries that must give no row of a PostgreSQL database.
 CONSISTENT = (
@@ -240,7 +240,7 @@ def noted(notes: Path, slow_s: float, arguments: list[str], said: Path) -> None:
     fetch, read = HttpFetcher.fetch, ParserPool.read
 
     def note(sign: str, url: str = "") -> None:
-        os.write(file, f"{sign}{_place(url) if url else ''}\n".encode())
+        os.write(file, f"{sign}{url}\n".encode())
 
     async def noting_fetch(self: HttpFetcher, request: Request) -> Any:
         is_document = request.purpose in (Purpose.PAGE, Purpose.SITEMAP)
@@ -292,7 +292,7 @@ def may_repeat(notes: Iterable[str]) -> Counter[str]:
             open_requests = {url: last for url, last in open_requests.items() if last != "t"}
         elif sign == "s" or url in open_requests:
             open_requests[url] = sign
-    return Counter(open_requests.keys())
+    return Counter(map(_place, open_requests))
 
 
 # --- crawls ---------------------------------------------------------------------------------------

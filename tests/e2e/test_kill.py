@@ -10,7 +10,7 @@ from tests import kill
 def test_sixteen_kills(capsys: pytest.CaptureFixture[str]) -> None:
     assert kill.main(["--rounds", "16", "--seed", "1"]) == 0, capsys.readouterr().out
     lines = capsys.readouterr().out.splitlines()
-    assert sum(int(line.split()[2]) for line in lines) == 16
+    assert sum(int(line.split()[3]) for line in lines) == 16
     assert len(lines) >= 2, "several webs were crawled to their end"
 
 
