@@ -21,7 +21,7 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
 from crawler.store.postgres.store import PostgresStore
-from tests.command import here
+from tests.command import crawler
 from tests.orphans import BOUND
 from tests.postgres import Cluster
 
@@ -134,9 +134,9 @@ async def test_the_roles_of_the_compose_file_can_crawl_and_read(postgres: Cluste
         postgres.psql(statement, name)
     owner, reader = db.replace("//crawler@", "//composed@"), db.replace("//crawler@", "//composed_reader@")
     await (await PostgresStore.open(owner)).close()
-    granted = await asyncio.to_thread(here, "store", "grant-reader", "--db", owner, "--role", "composed_reader")
+    granted = await asyncio.to_thread(crawler, "store", "grant-reader", "--db", owner, "--role", "composed_reader")
     assert (granted.code, granted.err) == (0, "")
-    assert (await asyncio.to_thread(here, "status", "--db", reader)).code == 0
+    assert (await asyncio.to_thread(crawler, "status", "--db", reader)).code == 0
     assert postgres.psql("SELECT count(*) FROM pg_roles WHERE rolname ~ '^composed' AND rolsuper").strip() == "0"
 
 
