@@ -369,7 +369,7 @@ class Judge:
             copy = interpret(result, settings=settings, previous=None, hops=0, seen=(), now=result.finished_at)
             _require_storable(copy)
         else:
-            outcome = await self._answers.outcome(queued, result)
+            outcome = await self._answers.outcome(queued, *await self._answers.read(queued, result))
             _check(outcome, result)
         took_s = time.process_time() - started
         assert took_s < SLOW_S, f"{took_s:.1f} s of processor time"

@@ -91,40 +91,50 @@ class Answers:
         known = self._header_facts(result)
         return withheld(_supplemented(known, filed), self._policy.purposes).index
 
+    async def read(
+        self, queued: Queued, result: FetchResult, rules: SiteRules | None = None
+    ) -> tuple[FetchResult, PageFacts | None]:
+        """The answer with its body decoded, and the facts of a document; an answer whose body is broken has failed.
+
+        ``rules`` are those of the robots.txt under which the request was sent: its Robots-Tag lines bind every page.
+        A parser process reads the document. One that an earlier worker has left unread is read alone in a process.
+        Raises :class:`crawler.errors.Fault` for a bug that the answer brought to light.
+        """
+        result = _tagged(result, rules)
+        if isinstance(result, Failed) and result.kind is ErrorKind.FAULT:
+            raise Fault(result.detail)
+        if not isinstance(result, Fetched) or queued.kind in (Kind.RUP, Kind.SITEMAP):
+            return result, None
+        facts = await self._reader.read(result, is_alone=queued.is_answered)
+        result = await _as_read(result, facts)
+        if isinstance(result, Failed) and self._archive is not None:
+            self._archive.add_record(of_broken(result))
+        return result, facts
+
     async def outcome(
         self,
         queued: Queued,
         result: FetchResult,
-        rules: SiteRules | None = None,
+        read: PageFacts | None,
         stated: tuple[Preference, ...] = (),
         filed: tuple[Preference, ...] = (),
     ) -> Outcome:
-        """The outcome of the request for ``queued`` that ``result`` has answered.
+        """The outcome of the request for ``queued``; :meth:`read` has returned ``result`` and ``read``.
 
-        ``rules`` are those of the robots.txt under which it was sent: its Robots-Tag lines bind every page. ``stated``
-        are the preferences about use in that robots.txt, and ``filed`` those of the site's tdmrep.json for this URL.
-        Documents and functions of the caller are awaited. A document
-        that an earlier worker has left unread is read alone in a parser process.
+        ``stated`` are the preferences about use in the robots.txt under which it was sent, and ``filed`` those of the
+        site's tdmrep.json for this URL. Functions of the caller are awaited.
 
         Raises :class:`crawler.errors.Fault` for a bug that the answer brought to light,
         :class:`crawler.errors.HookError` for a function of the caller that failed, and
         :class:`crawler.errors.StoreError`.
         """
         facts: PageFacts | None = None
-        result = _tagged(result, rules)
-        if isinstance(result, Failed) and result.kind is ErrorKind.FAULT:
-            raise Fault(result.detail)
         if queued.kind is Kind.RUP:
             return after_rupinfo(queued, result, self._scope, self._policy.fetch)
         if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
             outcome = await self._sitemap(queued, result)
         else:
-            if isinstance(result, Fetched):
-                read = await self._reader.read(result, is_alone=queued.is_answered)
-                result = await _as_read(result, read)
-                if isinstance(result, Failed) and self._archive is not None:
-                    self._archive.add_record(of_broken(result))
-            if isinstance(result, Fetched):
+            if isinstance(result, Fetched) and read is not None:
                 facts = withheld(_supplemented(read, filed), self._policy.purposes)
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = withheld(_supplemented(self._header_facts(result), filed), self._policy.purposes)

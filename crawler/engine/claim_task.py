@@ -12,7 +12,7 @@ from crawler.errors import CrawlerError
 from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
 from crawler.frontier.refusals import after_answer, without_request
 from crawler.frontier.revisit_outcome import after_refusal
-from crawler.model import Fetched, FetchResult, Kind, Preference, RobotsAction, State
+from crawler.model import Failed, Fetched, FetchResult, Kind, Preference, RobotsAction, State
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import Claim, ClaimedSite, RobotsTarget
 from crawler.url import path_of
@@ -173,10 +173,13 @@ class ClaimTask:
             result = await self._answer(queued, permit, rules, filed)
             if result is not None:  # else the robots copy has run out: the URL is still queued
                 with context.gate.reading(permit.group):
-                    outcome = await context.answers.outcome(queued, result, rules, stated, filed)
+                    decoded, facts = await context.answers.read(queued, result, rules)
+                    if isinstance(decoded, Failed) and isinstance(result, Fetched) and not queued.is_answered:
+                        context.gate.unreadable(permit.group, decoded.kind)
+                    outcome = await context.answers.outcome(queued, decoded, facts, stated, filed)
                     outcome = self._apply_refusals(outcome, result)
-                    if outcome.state is State.QUEUED:  # the operator may have blocked its site meanwhile
-                        outcome = before_robots(queued, context.scope) or outcome
+                    if outcome.state is State.QUEUED and (blocked := before_robots(queued, context.scope)) is not None:
+                        outcome = after_refusal(blocked, context.policy.revisit, context.clock.now())  # meanwhile
                     context.outbox.add_outcome(outcome)
                     is_page = outcome.page is not None
                     context.main_sites.note_outcome(outcome)

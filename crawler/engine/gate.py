@@ -505,6 +505,10 @@ class Gate:
         self._bench.end_reading(domain, now)
         self._wake(now)
 
+    def unreadable(self, group: str, kind: ErrorKind) -> None:
+        """The body of the last answer to ``group`` cannot be decoded. To be called before its next request."""
+        self._bench.unreadable(group, kind.value)
+
     def _log_answer(self, request: Request, permit: FetchPermit, ticket: Ticket, answer: FetchResult) -> None:
         """Set the pace that follows from an answer, and log the request.
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 from heapq import heappop, heappush
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from itertools import count
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from crawler.frontier.hours import window, window_of
 from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings, after_answer, with_crawl_delay
@@ -590,6 +590,15 @@ def _forget_some(known: dict[str, L], now: float) -> None:
 # --- the workbench ----------------------------------------------------------------------------
 
 
+class _Answered(NamedTuple):
+    """What the pace after an answer follows from."""
+
+    before: Pace
+    answer: PauseFacts
+    crawl_delay_s: float | None
+    settings: PolitenessSettings
+
+
 @dataclass(slots=True)
 class _Group:
     """A politeness group that a task of this process works on, or whose pace the store does not have yet."""
@@ -601,6 +610,7 @@ class _Group:
     in_vain: bool = True  # since it was entered, no request was answered and no address was found
     tickets: deque[Ticket] = field(default_factory=deque)  # the first is sent, or is the next to be sent
     crawl_delays: dict[int, float | None] = field(default_factory=dict)  # by site, if read during this run
+    answered: _Answered | None = None  # the last answer
 
 
 class Workbench:
@@ -663,7 +673,7 @@ class Workbench:
     def open(self, group: str, host: str) -> Ticket:
         """A request to ``host``, of a group that was entered. It comes behind the other requests of the group."""
         known = self._groups[group]
-        ticket = Ticket(group, host, known.domain)
+        ticket = Ticket(group, host, known.domain, has_turn=known.pace.waits_for.code is WaitCode.ADDRESS)
         known.tickets.append(ticket)
         return ticket
 
@@ -696,7 +706,6 @@ class Workbench:
         self.put_back(ticket, now)  # a slot for a look-up that another request has made
         ticket.target, ticket.address = address, self.address(address, ticket.group, now)
         known = ticket.address
-        ticket.has_turn = group.pace.waits_for.code is WaitCode.ADDRESS
         if known is not None and known.next_at > group.pace.next_at:
             self._wait_in_store(group, known.next_at, WaitReason(WaitCode.ADDRESS, known.name))
         return self._share(self._slots, ticket, group, now, _GO)
@@ -772,9 +781,19 @@ class Workbench:
         self.put_back(ticket, now)
         self._slots.learn(group.domain, answer.took_s, now)
         crawl_delay_s = group.crawl_delays.get(site_id, crawl_delay_s)
-        group.pace = after_answer(group.pace, answer, crawl_delay_s, self._settings.of(ticket.host))
+        group.answered = known = _Answered(group.pace, answer, crawl_delay_s, self._settings.of(ticket.host))
+        group.pace = after_answer(*known)
         group.unsaved, group.in_vain = True, False
         return group.pace
+
+    def unreadable(self, name: str, error_kind: str) -> None:
+        """The body of the last answer to a group has turned out to be broken: its pace is that after trouble."""
+        group = self._groups[name]
+        assert group.answered is not None, "its last request was answered"
+        known = group.answered._replace(answer=group.answered.answer._replace(error_kind=error_kind))
+        pace = after_answer(*known)
+        if pace.next_at > group.pace.next_at:
+            group.pace, group.unsaved = pace, True
 
     def close(self, ticket: Ticket, now: float) -> None:
         """The request is over, or was given up: the next one of the group may ask."""

@@ -149,6 +149,15 @@ async def test_a_step_runs_once_and_the_views_are_there_after_it(
         await store.close()
 
 
+async def test_a_view_of_the_user_stays(db_path: Path, request: pytest.FixtureRequest) -> None:
+    await (await SqliteStore.open(db_path)).close()
+    load("CREATE VIEW my_study AS SELECT url FROM pages", db_path)
+    request.getfixturevalue("next_version")
+    store = await SqliteStore.open(db_path)
+    assert await store.query("SELECT * FROM my_study") == []
+    await store.close()
+
+
 async def test_a_step_that_fails_leaves_the_store_as_it_was(
     earlier: Opener, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

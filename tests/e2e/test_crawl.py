@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -351,6 +352,17 @@ def test_bodies_that_are_too_large(loopback: LoopbackWeb, crawl: Crawl) -> None:
     assert ends["http://a.test/announced"] == ends["http://a.test/endless"] == ("fetched", "200")
     assert ends["http://a.test/garbled"] == ("failed", "the body is not valid gzip")
     assert asked(loopback, "a.test").count("/garbled") == 1, "it was not for its size"
+
+
+def test_a_page_in_gzip_that_is_cut_off_slows_its_site(loopback: LoopbackWeb, crawl: Crawl) -> None:
+    """The parser process finds it out, after the request was logged."""
+    cut = gzip.compress(random.Random(1).randbytes(2_000))[:1_000]
+    loopback.sites["a.test"] = {"/": Page(cut, headers=(("Content-Encoding", "gzip"),))}
+    crawled = crawl("a.test", code=5)
+    assert crawled.ends()["http://a.test/"][0] == "failed"
+    assert len(asked(loopback, "a.test")) == 4, "/robots.txt, and the page with two retries"
+    ((backoff_s,),) = crawled.rows("SELECT backoff_s FROM politeness_group")
+    assert backoff_s == 0.2 * 2 * 2, "it doubles with each"
 
 
 def test_a_mirror_is_left_for_its_main_site(loopback: LoopbackWeb, crawl: Crawl) -> None:

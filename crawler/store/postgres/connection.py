@@ -28,7 +28,7 @@ from crawler.store.location import bad_url, needs_tls, shown
 from crawler.store.named_rows import row_class
 from crawler.store.postgres.dialect import Translated, columns, storable, translate
 from crawler.store.retrying import TransactionConflict
-from crawler.store.sql.schema import SCHEMA_VERSION, migration, schema, version_in
+from crawler.store.sql.schema import SCHEMA_VERSION, migration, own_views, schema, version_in
 from crawler.store.statements import ONLY_READS
 
 #: Keys of the advisory locks in the database of a store: for opening the store, for a limit on pages, for building the
@@ -309,10 +309,6 @@ async def locked(database: Postgres, key: int) -> AsyncIterator[None]:
             await database.execute("SELECT pg_advisory_unlock(?)", (key,))
 
 
-_DROP_VIEWS = """
-SELECT 'DROP VIEW ' || string_agg(quote_ident(table_name), ', ') AS statement
-FROM information_schema.views WHERE table_schema = current_schema()
-"""
 _GRANTS_ON_VIEWS = """
 SELECT format('GRANT SELECT ON %I TO %I', table_name, grantee) AS statement
 FROM information_schema.role_table_grants JOIN information_schema.views USING (table_schema, table_name)
@@ -370,8 +366,9 @@ async def _bring_up(database: Postgres) -> None:
             "stop all workers, then open the store with this version"
         )
     grants = await database.execute_fetchall(_GRANTS_ON_VIEWS)  # a view that is made again has no readers
-    (drop_views,) = await database.execute_fetchall(_DROP_VIEWS)
-    for sql in (drop_views.statement, migration("postgres", version), *(row.statement for row in grants)):
+    # Views of the user that read one of these keep it from being dropped: the error names them.
+    drop_views = f"DROP VIEW IF EXISTS {', '.join(own_views())}"
+    for sql in (drop_views, migration("postgres", version), *(row.statement for row in grants)):
         await database.execute(sql)
     await database.execute("UPDATE store_version SET version = ?", (SCHEMA_VERSION,))
 

@@ -179,14 +179,19 @@ def migration(dialect: str, version: int) -> str:
     ``migrations/NNNN.sql`` brings schema NNNN - 1 to NNNN. It is written as ``schema.sql`` is, one text for both
     databases. A block between ``-- sqlite only`` or ``-- postgres only`` and ``-- both`` is for one of them.
 
-    The statements end with the views. The caller drops the old views before, and stores the new version, in one
-    transaction.
+    The statements end with the views. The caller drops :func:`own_views` before, and stores the new version, in one
+    transaction. A migration drops a view that there is no longer.
     """
     steps = [
         read_sql("crawler.store.sql", f"migrations/{step:04}.sql") for step in range(version + 1, SCHEMA_VERSION + 1)
     ]
     own = [_ONLY.sub(lambda block: block[2] if block[1] == dialect else "", step) for step in steps]
     return "\n".join([*(_tables(sql, dialect) for sql in own), _views(dialect)])
+
+
+def own_views() -> list[str]:
+    """The names of the views of the store. A database may have views of the user beside them."""
+    return re.findall(r"^CREATE VIEW (\w+)", read_sql("crawler.store.sql", "views.sql"), re.MULTILINE)
 
 
 def version_in(name: str, tables: Collection[str], version: int) -> int | None:

@@ -30,7 +30,7 @@ from crawler.errors import (
 from crawler.private_files import PRIVATE, make_private
 from crawler.store.bodies import compress
 from crawler.store.named_rows import Parameters, named_rows
-from crawler.store.sql.schema import SCHEMA_VERSION, migration, schema, version_in
+from crawler.store.sql.schema import SCHEMA_VERSION, migration, own_views, schema, version_in
 from crawler.store.sqlite.read_only import ReadOnlyConnection
 from crawler.store.statements import ONLY_READS, Database
 
@@ -207,8 +207,7 @@ async def _bring_up(db: aiosqlite.Connection, path: Path) -> None:
         if version is None:
             statements = schema("sqlite")
         else:
-            views = await db.execute_fetchall("SELECT name FROM sqlite_master WHERE type = 'view'")
-            dropped = "".join(f'DROP VIEW "{view.name}";\n' for view in cast(Any, views))
+            dropped = "".join(f"DROP VIEW IF EXISTS {view};\n" for view in own_views())
             statements = dropped + migration("sqlite", version)
         for statement in _split(f"{statements};\nPRAGMA user_version = {SCHEMA_VERSION};"):
             await db.execute(statement)

@@ -24,7 +24,7 @@ from crawler.engine.workbench import (
     network_of,
 )
 from crawler.frontier.politeness import Pace, PauseFacts, PolitenessSettings
-from crawler.reasons import WaitCode, WaitReason
+from crawler.reasons import ErrorKind, WaitCode, WaitReason
 
 NOW = 1_000_000.0
 SHARED, OTHER = "203.0.113.1", "203.0.113.2"
@@ -313,6 +313,21 @@ def test_a_timer_that_comes_early_is_set_again() -> None:
 
 
 # --- what comes before a slot -----------------------------------------------------------------
+
+
+def test_a_body_that_turns_out_broken_slows_its_site_as_a_failed_answer_does() -> None:
+    settings = PolitenessSettings(delay_s=1.0)
+    broken, failed = Bench(settings, 8), Bench(settings, 8)
+    for bench, kind in ((broken, None), (failed, ErrorKind.TRUNCATED.value)):
+        for now in (NOW, NOW + 1000, NOW + 2000):
+            first, reply = bench.asked("a.test", now=now)
+            assert reply == Go()
+            bench.done(first, now, PauseFacts(now - 0.1, now, 200, kind), 1, None)
+            if kind is None:
+                bench.unreadable("a.test", ErrorKind.TRUNCATED.value)
+            bench.close(first, now)
+    assert broken.pace("a.test") == failed.pace("a.test")
+    assert broken.pace("a.test").backoff_s > 0
 
 
 def test_requests_of_a_group_go_one_after_the_other() -> None:
