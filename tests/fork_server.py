@@ -256,6 +256,7 @@ def _become(module: str, arguments: list[str], environment: dict[str, str], fold
     os.environ.clear()
     os.environ.update(environment)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background begins with it ignored
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if not is_like_server:
         os.execv(sys.executable, [sys.executable, "-m", module.removesuffix(".__main__"), *arguments])
