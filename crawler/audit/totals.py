@@ -128,7 +128,7 @@ def unsent_sentence(totals: LogTotals) -> str:
         return ""
     were = "was" if totals.unsent == 1 else "were"
     sites = many(totals.sites_without_address, "site")
-    return f"{totals.unsent:,} of these {were} not sent: {sites} had no address to connect to"
+    return f"{totals.unsent:,} of these {were} not sent: {sites} had no address that the crawler may connect to"
 
 
 async def read_totals(store: Store) -> LogTotals:

@@ -57,7 +57,7 @@ class Outcome(StrEnum):
     CERTIFICATE = "certificate", "no secure connection: trust its certificate authority, or try it again"
     BAD_ANSWER = "bad_answer", "the server refused it or sent no usable answer"
     REDIRECTS = "redirects", "its redirects or main sites lead to no page"
-    REFUSED_ADDRESS = "refused_address", "the crawler may not connect to its address"
+    REFUSED_ADDRESS = "refused_address", "the crawler may not connect to its address or port"
     OTHER_TYPE = "other_type", "another kind than the crawl reads"
     OUT_OF_SCOPE = "out_of_scope", "the settings of the crawl leave it out"
     WALLED = "walled", "a bot defence or a price in place of the page: write to the owner of the site"
