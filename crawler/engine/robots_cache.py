@@ -7,7 +7,7 @@ that site is claimed (:meth:`RobotsCache.answer`). Its answer is the robots.txt 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -169,7 +169,7 @@ class RobotsCache:
 
         Returns the URL that ``site`` waits for itself; then the others wait on. Raises as :meth:`in_force`.
         """
-        before = site.copy
+        before, asked_for = site.copy, list[RobotsWait]()
         brought: RobotsCopy | Closed | FetchResult | None
         try:
             if site.refusals.closed:
@@ -178,12 +178,16 @@ class RobotsCache:
                 copy = await self.in_force(site, group, siblings, target.hops)
                 if isinstance(copy, RobotsTarget):
                     return copy
-                brought = await self._brought(target, site, group)
+                asked_for = await self._waits(target)
+                brought = await self._brought(target, site, group, asked_for)
         except Blocked:
             brought = Closed(f"{target.site} is {BLOCKED}")
         if brought is None:
             return None  # the group is to be claimed again
-        for wait in await self._waits(target):
+        # The log names one site that the request was made for. Its copy is the source of the others, so it is stored
+        # first, also if a site with a lower number has begun to wait during the request.
+        first = asked_for[0].site_id if asked_for else None
+        for wait in sorted(await self._waits(target), key=lambda wait: wait.site_id != first):
             inquiry = _Inquiry(await self.store_site(wait.site), None, list(wait.seen), wait.target.hops)
             match brought:
                 case Closed(why):
@@ -205,17 +209,19 @@ class RobotsCache:
         return [wait for wait in await self._store.robots_waits(target) if wait.seen]
 
     async def _brought(
-        self, target: RobotsTarget, site: ClaimedSite, group: str
+        self, target: RobotsTarget, site: ClaimedSite, group: str, waits: Sequence[RobotsWait]
     ) -> RobotsCopy | Closed | FetchResult | None:
-        """The result of the URL that other sites wait for, requested if necessary and allowed.
+        """The result of the URL that other sites wait for, requested for the first of ``waits`` if that is allowed.
 
-        It is ``None`` if it must be requested at another claim: the pause is long, or the copy in force has run out.
+        It is ``None`` if it must be requested at another claim: the pause is long, or the copy in force has run out;
+        or if no site waits any longer.
         """
         assert site.copy is not None, "in_force has set it"
         url = f"{target.site}{target.path}"
-        waits = await self._waits(target)
-        if target.path == ROBOTS_PATH or not waits:
+        if target.path == ROBOTS_PATH:
             return site.copy
+        if not waits:
+            return None
         rules = await self._rules_cache.rules(site.name, site.copy)
         allowed = permission(site.name, site.copy, rules, target.path)
         if isinstance(allowed, Closed):

@@ -256,6 +256,23 @@ def test_a_path_is_requested_once_for_all_sites_that_redirect_to_it(db_path: Pat
     assert {hit.host for hit in web.log if hit.path == "/x"} == (set() if body else set(sites))
 
 
+def test_a_site_that_begins_to_wait_during_the_request_is_stored_after_the_site_that_it_was_made_for(
+    db_path: Path,
+) -> None:
+    there = redirect("http://b.test/rules")
+    sites: dict[str, Site] = {
+        "a.test": {"/robots.txt": replace(there, delay_s=4.0), "/": Page("x")},  # the lower number, and the later wait
+        "c.test": {"/robots.txt": there, "/": Page("x")},
+        "b.test": {"/robots.txt": plain(""), "/rules": replace(plain(""), delay_s=9.0)},
+    }
+    web = crawled(db_path, sites, ["http://a.test/", "http://c.test/"])
+    assert [hit.path for hit in web.web.hits("b.test")] == ["/robots.txt", "/rules"]
+    stored = asyncio.run(
+        rows(db_path, "SELECT site FROM robots_answers WHERE answered_by LIKE '%/rules' ORDER BY robots_copy")
+    )
+    assert stored == [("http://c.test",), ("http://a.test",)]
+
+
 def test_a_path_is_requested_again_when_its_copy_has_run_out(db_path: Path) -> None:
     rules = replace(plain(""), headers=(("Cache-Control", "max-age=300"),))
     sites: dict[str, Site] = {
