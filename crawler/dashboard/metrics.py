@@ -59,7 +59,7 @@ def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
     yield from _metric("failed_urls", "gauge", "Failed URLs by reason.", _reasons(seen["failed_for"]))
     left = seen["time_left"] or {"least_s": 0.0, "most_s": 0.0}
     bounds = (("lower", left["least_s"]), ("upper", math.inf if left["most_s"] is None else left["most_s"]))
-    what = "Bounds of the time that the crawl still takes; +Inf without an upper bound."
+    what = "Estimate of the time that the crawl still takes; +Inf without an upper end."
     yield from _metric("time_left_seconds", "gauge", what, [({"bound": name}, bound_s) for name, bound_s in bounds])
     others = (seen["part"] or {"others": []})["others"]
     waiting = [({"part": other["db"]}, other["waiting"]) for other in others]

@@ -178,9 +178,11 @@ class ClaimTask:
                         context.gate.unreadable(permit.group, decoded.kind)
                     outcome = await context.answers.outcome(queued, decoded, facts, stated, filed)
                     outcome = self._apply_refusals(outcome, result)
-                    if outcome.state is State.QUEUED and (blocked := before_robots(queued, context.scope)) is not None:
-                        outcome = after_refusal(blocked, context.policy.revisit, context.clock.now())  # meanwhile
-                    context.outbox.add_outcome(outcome)
+                    is_retried = outcome.state is State.QUEUED
+                    if is_retried and (refused := before_robots(queued, context.scope)) is not None:
+                        self._refuse(refused)  # the operator has blocked its site during the request
+                    else:
+                        context.outbox.add_outcome(outcome)
                     is_page = outcome.page is not None
                     context.main_sites.note_outcome(outcome)
         finally:

@@ -758,7 +758,7 @@ class Workbench:
         if in_time:
             return None
         group = self._groups[ticket.group]
-        had_turn = group.pace.waits_for.code is WaitCode.ADDRESS  # and it keeps it
+        had_turn = group.pace.waits_for.code is WaitCode.ADDRESS  # and the group keeps that turn
         why = group.pace.waits_for if had_turn else WaitReason(WaitCode.LOOK_UP, ticket.host)
         return self._give_back(group, now + _LOOK_UP_AGAIN_S, why)
 

@@ -304,8 +304,8 @@ class Connection(ResponseHandler):
     def set_exception(self, exc: BaseException, exc_cause: BaseException = aiohttp.helpers._EXC_SENTINEL) -> None:
         """End the request with ``exc``, in its body too: the library would let the reader of the body wait.
 
-        The library wakes the reader at the end of a chunk. The reader then waits again without a look at the exception,
-        so it is told once more when it does.
+        The library wakes the reader at the end of a chunk. The reader then waits again and does not check for an
+        exception, so the exception is set a second time, after the reader has begun to wait.
         """
         super().set_exception(exc, exc_cause)
         body, self._payload = self._answer, None  # so ``connection_lost`` does not replace the exception

@@ -5,20 +5,17 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
 from math import isfinite
 from typing import Any
 
 from crawler.errors import UsageError, require
 from crawler.sampling.estimators import Estimate
-from crawler.sampling.rendering import bounds, interval, shown
-from crawler.sampling.survey import Figure, Survey, Unit
+from crawler.sampling.rendering import rounded
+from crawler.sampling.survey import Figure, Survey, Unit, numbers_of
 
+_NUMBERS = ("low", "high", "standard_error", "units", "missing", "lowest", "highest")
 #: The columns of the table of numbers.
-COLUMNS = (
-    *("quantity", "among", "unit", "estimate", "low", "high", "standard_error", "units", "missing"),
-    *("lowest", "highest", "may_be_too_narrow"),
-)
+COLUMNS = ("quantity", "among", "unit", "estimate", *_NUMBERS, "may_be_too_narrow")
 _AXES = {
     Unit.SHARE: "share of URLs (%)",
     Unit.BYTES: "octets",
@@ -64,10 +61,8 @@ def _rows(survey: Survey) -> Iterator[tuple[Any, ...]]:
 
 
 def _row(what: str, among: str, unit: Unit, made: Estimate) -> tuple[Any, ...]:
-    numbers = (made.value, made.low, made.high, made.standard_error)
-    known = ("" if not isfinite(number) else number for number in numbers)
-    worst = ("" if bound is None else bound for bound in (made.lowest, made.highest))
-    return (what, among, unit.value, *known, made.units, made.missing, *worst, int(made.may_be_too_narrow))
+    known = numbers_of(made)
+    return (what, among, unit.value, known["value"], *(known[name] for name in _NUMBERS), int(made.may_be_too_narrow))
 
 
 def _csv(survey: Survey) -> bytes:
@@ -78,21 +73,19 @@ def _csv(survey: Survey) -> bytes:
 
 def _latex(survey: Survey) -> bytes:
     """A ``tabular`` of the package booktabs: rounded as on the terminal."""
-    has_missing = any(figure.estimate.missing for figure in survey.figures)
-    heads = ["", "among", "estimate", "95 % interval", "units", *(["missing", "bounds"] if has_missing else [])]
+    names, cells = rounded(survey.figures)
     lines = [
         f"% Sample with seed {survey.draw.seed}, design {survey.draw.design_sha256}",
-        rf"\begin{{tabular}}{{ll{'r' * (len(heads) - 2)}}}",
+        rf"\begin{{tabular}}{{ll{'r' * len(names)}}}",
         r"\toprule",
-        _latex_row(heads),
+        _latex_row(["", "among", *names]),
         r"\midrule",
+        *(_latex_row([one.what, one.among, *row]) for one, row in zip(survey.figures, cells, strict=True)),
+        r"\bottomrule",
+        r"\end{tabular}",
+        "",
     ]
-    for figure in survey.figures:
-        made, unit = figure.estimate, figure.unit
-        missing = [f"{made.missing:,}", bounds(made, unit)] if has_missing else []
-        cells = [figure.what, figure.among, shown(made.value, unit), interval(made, unit), f"{made.units:,}", *missing]
-        lines.append(_latex_row(cells))
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""]).encode()
+    return "\n".join(lines).encode()
 
 
 def _latex_row(cells: Sequence[str]) -> str:
@@ -111,10 +104,7 @@ def _drawn(form: str) -> Callable[[Survey], bytes]:
         known = [figure for figure in survey.figures if _is_determined(figure.estimate)]
         if not known:
             raise UsageError("no estimate has an interval yet: the sample has too few units")
-        by_unit = {
-            unit: list(found)
-            for unit, found in groupby(sorted(known, key=lambda one: list(Unit).index(one.unit)), _unit)
-        }
+        by_unit = {unit: found for unit in Unit if (found := [one for one in known if one.unit is unit])}
         heights = [_ROW_INCHES * len(found) + _FRAME_INCHES for found in by_unit.values()]
         # Texts stay texts, fonts are embedded as outlines of characters, and the same estimates make the same file.
         with rc_context({"svg.fonttype": "none", "svg.hashsalt": "estimates", "pdf.fonttype": 42, "font.size": 8}):
@@ -128,10 +118,6 @@ def _drawn(form: str) -> Callable[[Survey], bytes]:
         return made.getvalue()
 
     return draw
-
-
-def _unit(figure: Figure) -> Unit:
-    return figure.unit
 
 
 def _is_determined(made: Estimate) -> bool:

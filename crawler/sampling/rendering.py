@@ -11,7 +11,7 @@ from crawler.formatting import many, size
 from crawler.frontier.sample_design import amount_of
 from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS, Estimate
 from crawler.sampling.seed_groups import describe_seed_groups
-from crawler.sampling.survey import NONRESPONSE, NONRESPONSE_BY_CODE, Outcome, Survey, Unit
+from crawler.sampling.survey import NONRESPONSE, NONRESPONSE_BY_CODE, Figure, Outcome, Survey, Unit
 
 
 def render(survey: Survey, console: PrintableConsole) -> None:
@@ -19,14 +19,8 @@ def render(survey: Survey, console: PrintableConsole) -> None:
     for line in describe_survey(survey):
         console.print(line, soft_wrap=True)
     has_missing = any(figure.estimate.missing for figure in survey.figures)
-    rows = []
-    for figure in survey.figures:
-        made, unit = figure.estimate, figure.unit
-        missing = (f"{made.missing:,}", bounds(made, unit)) if has_missing else ()
-        rows.append(
-            (figure.what, shown(made.value, unit), interval(made, unit), f"{made.units:,}", *missing, figure.among)
-        )
-    _print(rows, console, "estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ()))
+    names, cells = rounded(survey.figures)
+    _print([(one.what, *row, one.among) for one, row in zip(survey.figures, cells, strict=True)], console, *names)
     if any(figure.total for figure in survey.figures):
         console.print(f"\n{describe_totals(survey)}", soft_wrap=True)
         rows = []
@@ -38,6 +32,16 @@ def render(survey: Survey, console: PrintableConsole) -> None:
         _print(rows, console, "total", "95 % interval", *(("bounds",) if has_missing else ()))
     for line in doubts(survey):
         console.print(line, soft_wrap=True)
+
+
+def rounded(figures: Sequence[Figure]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    """The names of the columns of the estimates, and the cells of each estimate: ``missing`` only if units are."""
+    has_missing = any(figure.estimate.missing for figure in figures)
+    cells: list[tuple[str, ...]] = []
+    for made, unit in ((figure.estimate, figure.unit) for figure in figures):
+        missing = (f"{made.missing:,}", bounds(made, unit)) if has_missing else ()
+        cells.append((shown(made.value, unit), interval(made, unit), f"{made.units:,}", *missing))
+    return ("estimate", "95 % interval", "units", *(("missing", "bounds") if has_missing else ())), cells
 
 
 def _print(rows: Sequence[Sequence[str]], console: PrintableConsole, *numbers: str) -> None:

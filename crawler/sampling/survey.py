@@ -216,11 +216,12 @@ def _plain_draw(draw: SampleDraw) -> dict[str, Any]:
 
 def _plain(figure: Figure) -> dict[str, Any]:
     named = {"what": figure.what, "among": figure.among, "unit": figure.unit.value}
-    total = None if figure.total is None else _numbers_of(figure.total)
-    return named | _numbers_of(figure.estimate) | {"total": total}
+    total = None if figure.total is None else numbers_of(figure.total)
+    return named | numbers_of(figure.estimate) | {"total": total}
 
 
-def _numbers_of(estimate: Estimate) -> dict[str, Any]:
+def numbers_of(estimate: Estimate) -> dict[str, Any]:
+    """The fields of an estimate by their names. A number that the sample does not determine is ``None``."""
     numbers = asdict(estimate).items()
     return {name: value if value is None or isfinite(value) else None for name, value in numbers}
 
