@@ -66,6 +66,12 @@ class Server:
     def root(self) -> Path:
         return self.folder / "root"
 
+    def put(self, name: str, text: str) -> None:
+        """Make or change a file of the site at once: a scan before its text is written would find two changes."""
+        draft = self.folder / "draft"
+        draft.write_text(text)
+        draft.replace(self.root / name)
+
     def run(self, *options: str) -> None:
         self.process = start(
             *("rup", "serve", "--root", self.root, "--base-url", f"http://127.0.0.1:{self.port}/"),
@@ -145,9 +151,9 @@ def post() -> Iterator[PostOffice]:
 def server(tmp_path: Path, post: PostOffice) -> Iterator[Server]:
     served = Server(tmp_path, post)
     served.root.mkdir()
-    (served.root / "index.html").write_text("1")
-    (served.root / "old.html").write_text("1")
-    (served.root / "robots.txt").write_text("User-agent: *\nDisallow: /closed/\n")
+    served.put("index.html", "1")
+    served.put("old.html", "1")
+    served.put("robots.txt", "User-agent: *\nDisallow: /closed/\n")
     yield served
     if served.process is not None:
         served.kill()
@@ -176,8 +182,8 @@ def test_a_robot_that_knows_only_the_draft_receives_reports(server: Server) -> N
     signed = server.register(Latency="1-second", Exclude=r"\.gif$")
     (server.root / "closed").mkdir()
     for name in ("a.html", "b, c.html", "x.gif", "closed/secret.html", ".hidden"):
-        (server.root / name).write_text("1")
-    (server.root / "index.html").write_text("2")
+        server.put(name, "1")
+    server.put("index.html", "2")
     (server.root / "old.html").unlink()
     until(lambda: bool(server.post.texts()), "a report")
     server.confirm(signed)
@@ -193,8 +199,8 @@ def test_a_robot_that_knows_only_the_draft_receives_reports(server: Server) -> N
     assert server.get("/rup?Action=GetIndex&Span=31-day")[0] == 400
     assert server.post_form(Action="ModifyPreferences", **signed, IncludeOnly="^/new/")[0] == 200
     (server.root / "new").mkdir()
-    (server.root / "z.html").write_text("1")
-    (server.root / "new/n.html").write_text("1")
+    server.put("z.html", "1")
+    server.put("new/n.html", "1")
     until(lambda: changes_of(server.post.texts()) == told | {("New", "/new/n.html")}, "the new page")
     assert server.post_form(Action="Unregister", **signed)[0] == 200
     assert server.post_form(Action="GetSequenceNumber", **signed)[0] == 400
@@ -211,12 +217,12 @@ def test_the_link_in_a_mail_or_a_signed_request_confirms_an_address(server: Serv
     server.run()
     signed = server.register(Latency="1-second")
     assert server.post_form(Action="GetSequenceNumber", **signed)[0] == 200  # too early to confirm anything
-    (server.root / "a.html").write_text("1")
+    server.put("a.html", "1")
     until(lambda: bool(server.post.texts()), "a report")
-    (server.root / "b.html").write_text("1")
+    server.put("b.html", "1")
     until(lambda: bool(server.rows("SELECT 1 FROM change WHERE path = '/b.html'")), "a scan")
     server.report_is_long_ago()
-    (server.root / "c.html").write_text("1")
+    server.put("c.html", "1")
     until(lambda: bool(server.rows("SELECT 1 FROM change WHERE path = '/c.html'")), "a scan")
     for _ in range(2):  # behind each scan, the server looks which reports are due
         last = server.rows("SELECT at FROM scan")
@@ -239,7 +245,7 @@ def test_the_link_in_a_mail_or_a_signed_request_confirms_an_address(server: Serv
 def test_the_link_in_a_mail_ends_the_reports(server: Server) -> None:
     server.run()
     signed = server.register(Latency="1-second")
-    (server.root / "a.html").write_text("1")
+    server.put("a.html", "1")
     until(lambda: bool(server.post.texts()), "a report")
     mail = server.post.mails[0]
     assert signed["RegistrationKey"] not in mail.as_string()
@@ -274,14 +280,14 @@ def test_forms_in_parts_are_taken(server: Server) -> None:
 def test_killed_between_mail_queue_and_mail_server_nothing_is_lost_or_sent_anew(server: Server) -> None:
     server.run()
     signed = server.register(Latency="1-second")
-    (server.root / "first.html").write_text("1")
+    server.put("first.html", "1")
     until(lambda: bool(server.post.texts()), "a report")
     server.confirm(signed)
     server.post.close()
     server.post.mails.clear()
     sent = []
     for number in range(3):
-        (server.root / f"{number}.html").write_text("1")
+        server.put(f"{number}.html", "1")
         until(lambda: len(server.rows("SELECT mail FROM mail_queue")) > number, "a report in the mail queue")  # noqa: B023 - called in the same round
         assert "\nSequenceNumber=1\n" in server.post_form(Action="GetSequenceNumber", **signed)[1]
         sent = [message_from_bytes(mail) for (mail,) in server.rows("SELECT mail FROM mail_queue ORDER BY id")]
