@@ -584,6 +584,10 @@ class _Parser(asyncio.SubprocessProtocol):
         self.stage = Stage.ENDED
         self.kill()
 
+    def pipe_connection_lost(self, fd: int, error: Exception | None) -> None:
+        """The process has closed its input or output. Most likely it is ending: it is sent nothing more."""
+        self.stage = Stage.ENDED
+
     def connection_lost(self, error: Exception | None) -> None:
         self.stage = Stage.ENDED
         self._timer.cancel()
@@ -591,7 +595,7 @@ class _Parser(asyncio.SubprocessProtocol):
 
     def _check(self, progress: int, checks: int) -> None:
         """Kill the process if it has owed an answer for several checks in a row."""
-        owes = bool(self.documents) or self.stage is Stage.STARTING
+        owes = bool(self.documents) or self.stage is not Stage.READY
         checks = checks + 1 if owes and self._progress == progress else 0
         if checks > _CHECKS_WITHOUT_PROGRESS:
             self._killed_because = f"the parser did not answer within {_CHECK_EVERY_S * _CHECKS_WITHOUT_PROGRESS:g} s"

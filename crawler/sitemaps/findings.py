@@ -68,7 +68,7 @@ class Findings:
     def add(self, url: str, base: str | None, date: str) -> None:
         """Add a URL as written, resolved against ``base`` unless it is None, and its date (``""``: no date).
 
-        Raises :class:`Stop` if the sitemap has more entries, valid and invalid together, or longer ones than the limits.
+        Raises :class:`Stop` beyond the limit on entries, valid and invalid together, or on the length of all URLs.
         """
         if self._seen >= self.limits.max_entries:
             raise Stop(f"more than {self.limits.max_entries} entries")

@@ -180,6 +180,18 @@ async def test_a_hostile_page_is_unread_and_the_pages_behind_it_are_read(pool: P
     assert {name: each.title for name, each in facts.items()} == {name: name for name in facts}
 
 
+async def test_a_process_whose_input_is_closed_is_sent_nothing_more(pool: ParserPool) -> None:
+    """The pipe of a process that ends is closed before its end is known."""
+    assert (await pool.read(document("first"))).title == "first"
+    (parser,) = pool._parsers
+    parser.pipe_connection_lost(0, BrokenPipeError())
+    reading = asyncio.create_task(pool.read(document("next")))
+    await asyncio.sleep(0)
+    assert not parser.documents
+    parser.kill()
+    assert (await reading).title == "next"
+
+
 async def test_a_process_that_a_page_has_ended_does_not_keep_the_page(pool: ParserPool) -> None:
     # A transport of uvloop refers to its protocol when it is closed, too, and a crawl collects garbage seldom.
     pool.start()
