@@ -50,14 +50,15 @@ def _given(options: Mapping[str, Any]) -> dict[Key, Any]:
     return {_key_of[name]: value for name, value in options.items() if name in _key_of and value not in (None, ())}
 
 
-_CONFIG: dict[str, Any] = {
-    "metavar": "FILE",
-    "type": click.Path(path_type=Path),
-    "help": "A TOML file of settings; options win over it.",
-}
-config_option = click.option("--config", **_CONFIG)
-#: The same for a command whose settings are those of the crawl in the store, which a file seldom changes.
-rare_config_option = click.option("--config", hidden=True, **_CONFIG)
+def config_option(*, hidden: bool = False) -> Callable[[Command], Command]:
+    """Give a command the option ``--config FILE``; :func:`configured` reads the file."""
+    return click.option(
+        "--config",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="A TOML file of settings; options win over it.",
+        hidden=hidden,
+    )
 
 
 def configured(settings: Settings, config: Path | None, options: Mapping[str, Any]) -> Settings:

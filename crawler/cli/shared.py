@@ -58,7 +58,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "why": CommandEntry("inspect.commands", "Show what was decided about a URL, with the evidence."),
         "audit": CommandEntry("audit.commands", "Prove that no request broke robots.txt or the pace."),
         "dashboard": CommandEntry("dashboard.commands", "Watch and control a crawl in a browser."),
-        "settings": CommandEntry("inspect.commands", "Show the settings that a store remembers of its crawl."),
+        "settings": CommandEntry("inspect.commands", "Show the settings of the crawl in a store."),
         "store": CommandEntry("maintenance.commands", "Take content out of a store, copy it, or share it."),
     },
     "Use the results": {
@@ -255,15 +255,3 @@ def run_async(work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run(work)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
-
-
-#: The environment variables with the login at a mail server.
-SMTP_USER, SMTP_PASSWORD = "CRAWLER_SMTP_USER", "CRAWLER_SMTP_PASSWORD"
-
-
-def smtp_login() -> tuple[str, str] | None:
-    """The user name and the password for mail servers, or ``None``. Raises :class:`UsageError` for half of them."""
-    user, password = os.environ.get(SMTP_USER), os.environ.get(SMTP_PASSWORD)
-    if (user is None) is not (password is None):
-        raise UsageError(f"set both {SMTP_USER} and {SMTP_PASSWORD}, or neither")
-    return None if user is None or password is None else (user, password)

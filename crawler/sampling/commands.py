@@ -106,23 +106,23 @@ def publish(out: Path, db: str, texts: tuple[str, ...], by: str | None, since: s
 
 
 def _design_options(*listed: str) -> Callable[[Command], Command]:
-    """The options of a design; the help has the ``listed`` ones. The others are keys of the configuration file."""
+    """The options of `crawler run` that make a design; the help has the ``listed`` ones."""
 
     def add(command: Command) -> Command:
         rest = setting_options(*(name for name in _OF_DESIGN if name not in listed), hidden=True)
-        return setting_options(*listed)(rest(command))
+        return setting_options(*listed)(config_option(hidden=True)(rest(command)))
 
     return add
 
 
 @sample.command()
-@_design_options("seeds.file", *(name for name in _OF_DESIGN if KEYS[name].section == "sample"))
-@config_option
+@_design_options(*(name for name in _OF_DESIGN if KEYS[name].section == "sample"))
 @click.option("--db", metavar="PATH|URL", help="Begin with the design of the crawl in this store.")
 def design(config: Path | None, db: str | None, **options: Any) -> None:
     """Print the design of a sample as a TOML file, by which `crawler run --config FILE` draws.
 
-    The file has every setting that decides which URLs are drawn. Nothing is requested or stored.
+    The file has every setting that decides which URLs are drawn. Nothing is requested or stored. The command also takes
+    the other options of `crawler run` that decide this, such as --seeds, --max-depth and --config.
     """
     settings, known = _begun(db)
     settings = configured(settings, config, options)
@@ -140,8 +140,7 @@ def design(config: Path | None, db: str | None, **options: Any) -> None:
 
 @sample.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@_design_options("seeds.file", "sample.size")
-@config_option
+@_design_options()
 @click.option(
     "--pilot",
     metavar="PATH|URL",
@@ -159,7 +158,7 @@ def plan(
 ) -> None:
     """Tell how many requests and how much time a sample needs, and which precision to expect.
 
-    Nothing is requested or stored.
+    Takes SEEDs and options as `crawler run --sample` does. Nothing is requested or stored.
     """
     variables = _variables(texts)
     if variables and pilot is None:

@@ -105,7 +105,7 @@ def test_settings_that_exclude_a_proxy(options: list[str], told: str, tmp_path: 
             ("export", "csv", "pages.csv", "--title", "A study"),
             "--title, --author and --variable are for `crawler export appendix`",
         ),
-        (("audit", "--appendix", ".", "--sites", "sites.csv"), "--report, --sites and --registered need a store"),
+        (("audit", "--appendix", ".", "--report", "sites.csv"), "--report and --registered need a store"),
         (("audit", "--appendix", "."), "no data appendix (it has no SHA256SUMS)"),
     ],
 )
