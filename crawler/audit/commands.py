@@ -31,6 +31,7 @@ def _digest(context: click.Context, option: click.Parameter, value: str) -> str:
 
 
 @cli.command()
+@click.argument("appendix", required=False, type=click.Path(file_okay=False, exists=True, path_type=Path))
 @db_option
 @json_option
 @click.option(
@@ -49,17 +50,18 @@ def _digest(context: click.Context, option: click.Parameter, value: str) -> str:
     metavar="DIGEST",
     help="Also require that the sample was drawn by the design with this digest (`crawler sample design`).",
 )
-@click.option(
-    "--appendix",
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    metavar="DIR",
-    help="Check a folder of `crawler export appendix` instead of a store.",
-)
-def audit(db: str, as_json: bool, reports: tuple[Path, ...], registered: str, appendix: Path | None) -> int:
-    """Check every logged request against robots.txt and the pace; exit code 1 if a rule was broken."""
+@click.option("--appendix", "named", type=click.Path(file_okay=False, exists=True, path_type=Path), hidden=True)
+def audit(
+    appendix: Path | None, db: str, as_json: bool, reports: tuple[Path, ...], registered: str, named: Path | None
+) -> int:
+    """Check every logged request against robots.txt and the pace; exit code 1 if a rule was broken.
+
+    With APPENDIX, a folder of `crawler export appendix`, check that folder instead of a store.
+    """
+    appendix = appendix or named
     if appendix is not None:
         if reports or registered:
-            raise UsageError("--report and --registered need a store; leave them out with --appendix")
+            raise UsageError("--report and --registered need a store; leave them out for an appendix")
         from crawler.appendix.commands import check
 
         return check(appendix, as_json=as_json)

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from crawler.cli.output import print_json, say, tell
-from crawler.cli.shared import canonical, cli, json_option
+from crawler.cli.shared import OneOf, canonical, cli, json_option
 from crawler.clock import SystemClock
 from crawler.engine.lone_robots import read_robots_alone
 from crawler.engine.parser_pool import BlockingReader
@@ -42,7 +42,7 @@ def robots() -> None:
 @click.argument("urls", nargs=-1, metavar="URL...")
 @click.option("--file", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The robots.txt.")
 @click.option("--agent", default=Settings().identity.agent, show_default=True, metavar="TOKEN")
-@click.option("--reading", type=click.Choice([r.value for r in Reading]), default="strict", show_default=True)
+@click.option("--reading", type=OneOf([r.value for r in Reading]), default="strict", show_default=True)
 @click.option("--site", metavar="URL", help="The site of the robots.txt, for Host lines.  [default: that of each URL]")
 @click.option("--jsonl", is_flag=True, help="Cases from standard input, one JSON object a line; answers likewise.")
 @json_option
@@ -97,18 +97,19 @@ def page() -> None:
 @page.command("check")
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--url", metavar="URL", help="The page's address.")
-@click.option("--agent", default=Settings().identity.agent, show_default=True, metavar="TOKEN")
-@click.option("--reading", type=click.Choice([r.value for r in Reading]), default="strict", show_default=True)
 @click.option("--jsonl", is_flag=True, help="Cases from standard input, one JSON object a line; answers likewise.")
-def page_check(file: Path | None, url: str | None, agent: str, reading: str, jsonl: bool) -> int:
-    """Print the directives (index, follow), the facts (title, description …) and the links of a page as JSON."""
+def page_check(file: Path | None, url: str | None, jsonl: bool) -> int:
+    """Print the directives (index, follow), the facts (title, description …) and the links of a page as JSON.
+
+    A case of --jsonl may also name an `agent` and a `reading`.
+    """
     with BlockingReader() as reader:
         check = partial(check_case, now=SystemClock().now(), read=reader.read, with_filed=with_filed)
         if jsonl:
             return _jsonl(check)
         if file is None or url is None:
             raise UsageError("page check needs --url URL and a FILE, or --jsonl")
-        case = {"url": url, "html": file.read_text(errors="replace"), "agent": agent, "reading": reading}
+        case = {"url": url, "html": file.read_text(errors="replace"), "agent": Settings().identity.agent}
         print_json(_checked(check, case, str(file)), indent=1)
     return 0
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from crawler.cli.output import tell
+from crawler.cli.shared import OneOf
 from crawler.errors import ConfigError, UsageError, joined
 from crawler.fields.kinds import Form
 from crawler.settings.keys import KEYS, Key
@@ -113,7 +114,7 @@ def _option(key: Key, hidden: bool) -> Callable[[Command], Command]:
         case Form.FLAG:
             form = {"is_flag": True, "default": None}
         case Form.CHOICE:
-            form = {"type": click.Choice(kind.choices)}
+            form = {"type": OneOf(kind.choices)}
         case Form.LIST | Form.WORDS:
             form |= {"multiple": True}
         case Form.WHOLE:

@@ -69,6 +69,7 @@ async def run_demo(
     db: Path,
     console: PrintableConsole,
     *,
+    live: bool,
     as_json: bool,
     on_crawl: Callable[[Crawl], None] = lambda crawl: None,
 ) -> int:
@@ -80,7 +81,7 @@ async def run_demo(
             console.print(f"The town of Aldermere is served on 127.0.0.1:{web.port}; crawling it into {db} …")
         async with crawl_session(demo_settings(db, web), web.seeds, clock=clock) as (crawl, store):
             on_crawl(crawl)
-            async with _watched(crawl, store, clock, console, str(db), live=not as_json):
+            async with _watched(crawl, store, clock, console, str(db), live):
                 end = await run_to_end(crawl, store, clock)
             result = summary(crawl, await store.counts(), end, str(db), clock.now())
             kept = web.kept()
@@ -97,7 +98,7 @@ async def run_demo(
 
 @asynccontextmanager
 async def _watched(
-    crawl: Crawl, store: Store, clock: SystemClock, console: PrintableConsole, db: str, *, live: bool
+    crawl: Crawl, store: Store, clock: SystemClock, console: PrintableConsole, db: str, live: bool
 ) -> AsyncIterator[None]:
     if live and console.is_terminal:
         hint = "Ctrl-C stops; the next demo begins anew"

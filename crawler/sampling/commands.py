@@ -14,7 +14,7 @@ from crawler.atomic_files import AtomicFiles
 from crawler.cli.console import console
 from crawler.cli.on_store import on_store, show
 from crawler.cli.options import Command, config_option, configured, named_seeds, setting_options
-from crawler.cli.shared import cli, db_option, json_option, store_at
+from crawler.cli.shared import OneOf, cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
 from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Method
@@ -48,23 +48,28 @@ variable_option = click.option(
     "NAME?=SQL: its NULL is a missing value.",
 )
 
-by_option = click.option(
-    "--by", type=click.Choice(["stratum", "site"]), help="Estimate everything for each of these parts too."
-)
-since_option = click.option(
-    "--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes."
-)
-
 
 @cli.group(invoke_without_command=True)
 @db_option
 @variable_option
-@by_option
-@since_option
+@click.option("--by", type=OneOf(["stratum", "site"]), help="Estimate everything for each of these parts too.")
+@click.option("--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the estimates as a figure (.svg, .pdf; needs the extra `figure`) or a table (.csv, .tex).",
+)
 @json_option
 @click.pass_context
 def sample(
-    context: click.Context, db: str, texts: tuple[str, ...], by: str | None, since: str | None, as_json: bool
+    context: click.Context,
+    db: str,
+    texts: tuple[str, ...],
+    by: str | None,
+    since: str | None,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """Print estimates from the sample of `run --sample N`, with 95 % confidence intervals."""
     if command := context.invoked_subcommand:
@@ -72,6 +77,10 @@ def sample(
             raise UsageError(f"write the options behind the command: `crawler sample {command} …`")
         return
     survey = _estimates(db, texts, by, since)
+    if out is not None:
+        made = load("publication").publish(survey, out.suffix)
+        with AtomicFiles() as files:
+            files.open(out).file.write(made)
     show(as_json, survey.as_json, lambda: load("rendering").render(survey, console))
 
 
@@ -86,23 +95,6 @@ def _estimates(db: str, texts: tuple[str, ...], by: str | None, since: str | Non
             return made
 
     return on_store(db, estimate)
-
-
-@sample.command()
-@click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
-@db_option
-@variable_option
-@by_option
-@since_option
-def publish(out: Path, db: str, texts: tuple[str, ...], by: str | None, since: str | None) -> None:
-    """Write the estimates to OUT: a figure (.svg, .pdf) or a table (.csv, .tex).
-
-    A figure needs the extra `figure`.
-    """
-    made = load("publication").publish(_estimates(db, texts, by, since), out.suffix)
-    with AtomicFiles() as files:
-        files.open(out).file.write(made)
-    console.print(f"{out}: written", soft_wrap=True)
 
 
 def _design_options(*listed: str) -> Callable[[Command], Command]:
