@@ -99,7 +99,8 @@ CREATE TABLE site (                      -- scheme + host + port
   rests_until REAL NOT NULL DEFAULT 0,   -- the end of the last of them
   probe INTEGER,                         -- url.id: it is requested after the rest
   closed_at REAL,                        -- since when the site is closed because of them
-  fetched INTEGER NOT NULL DEFAULT 0     -- number of pages fetched
+  fetched INTEGER NOT NULL DEFAULT 0,    -- number of pages fetched
+  max_pages INTEGER                      -- the limit on them by a table [site]; NULL: that of the run
 ) room(80);
 CREATE INDEX site_group ON site(group_id);
 

@@ -45,7 +45,7 @@ from crawler.store.rows import (
 from crawler.store.sql.bodies import Bodies, find_url
 from crawler.store.sql.control import Control, read_parts
 from crawler.store.sql.maintenance import Maintenance
-from crawler.store.sql.offers import FoundOffer, Offers, best_offers
+from crawler.store.sql.offers import FoundOffer, Offers, best_offers, own_page_limit
 from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.results import Results
 from crawler.store.sql.revisits import RevisitRows, Revisits
@@ -506,6 +506,9 @@ class Store(ABC):
         """Recompute when each group is ready, under limits and pauses that may have changed since the last run."""
         async with self._writing():
             await self._sql.execute("keep_longer_pauses", pause_s=self._politeness.delay_s)
+            await self._sql.execute("clear_page_limits")
+            for rule in sorted(self._politeness.sites, key=lambda rule: len(rule.name)):  # the longest name counts
+                await self._sql.execute("set_page_limit", name=rule.name, max_pages=own_page_limit(rule))
             await self._readiness.refresh_all(pages_per_site)
 
     async def regroup(self) -> None:

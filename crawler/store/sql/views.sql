@@ -354,7 +354,7 @@ CREATE VIEW requests_by_id AS
 
 CREATE VIEW sites_by_id AS
   SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, robots_until, rests_until, crawl_delay_s, main_site, fetched,
-         first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id, host, registered_domain
+         max_pages, first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id, host, registered_domain
   FROM site;
 
 CREATE VIEW groups_by_id AS
