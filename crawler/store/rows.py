@@ -134,6 +134,15 @@ class PageGrant(NamedTuple):
     left: int
 
 
+class SkippedSeed(NamedTuple):
+    """A line of a list of seeds that was no URL. ``meant`` has URLs that were perhaps meant, with blanks between."""
+
+    line: int
+    text: str
+    reason: str
+    meant: str = ""
+
+
 class ClaimLimits(NamedTuple):
     """The bounds of the claims of a commit."""
 

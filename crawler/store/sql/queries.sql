@@ -346,6 +346,19 @@ UPDATE site SET max_pages = NULL WHERE max_pages IS NOT NULL;
 UPDATE site SET max_pages = number_of(:max_pages)
 WHERE rtrim(host, '.') = :name OR substr(rtrim(host, '.'), length(rtrim(host, '.')) - length(:name)) = '.' || :name;
 
+-- name: forget_skipped
+DELETE FROM skipped_seed WHERE source = :source;
+
+-- name: insert_skipped
+INSERT INTO skipped_seed (source, line, text, reason, meant)
+each_row(:source text, :line bigint, :text text, :reason text, :meant text);
+
+-- name: skipped_and_meant
+SELECT source, line, meant FROM skipped_seed WHERE meant <> '';
+
+-- name: drop_skipped
+DELETE FROM skipped_seed WHERE source = :source AND line = :line;
+
 -- name: budgets
 SELECT site_id, paid_until FROM revisit_budget;
 
