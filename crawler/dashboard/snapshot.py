@@ -94,7 +94,7 @@ class SnapshotReader:
         """How long the crawl will take, with the sentence that says so; ``None`` if nothing is left."""
         left = await self._time_left.at(now)
         seen = time_left.as_json(left)
-        return None if left is None or seen is None else seen | {"text": time_left.describe_time_left(left)}
+        return None if left is None or seen is None else seen | {"text": time_left.describe_time_left(left, now)}
 
     async def _part_text(self, now: float) -> dict[str, Any] | None:
         """The part of a crawl that the store has, with the lines that describe it; ``None`` for a whole crawl."""

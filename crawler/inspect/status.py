@@ -186,7 +186,7 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
     if status.part is not None:
         rows += status.part.rows()
     if status.time_left is not None:
-        rows.append(("Time", describe_time_left(status.time_left)))
+        rows.append(("Time", describe_time_left(status.time_left, status.at)))
     rows += revisit_rows(status.revisits, status.at, db)
     if status.last_run is not None:
         rows.append(("Last run", _last_run(status.last_run, status)))
