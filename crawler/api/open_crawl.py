@@ -444,6 +444,7 @@ class OpenCrawl:
             seeds.urls,
             strata=seeds.strata,
             domains=seeds.domains,
+            skipped=seeds.skipped,
             clock=clock,
             on_pages=hand_over,
             hooks=run.hooks,
@@ -572,7 +573,7 @@ def _seeds(settings: Settings, seeds: Iterable[str] | Mapping[str, str]) -> Seed
     texts = arguments.urls("seeds", seeds)
     file, skip_bad = "" if texts else settings.seeds.file, settings.seeds.skip_bad
     taken = all_seeds(texts, file, source="run(seeds=…)", skip_bad=skip_bad, tell=_LOG.warning)
-    return Seeds(taken.urls, _strata(seeds)) if isinstance(seeds, Mapping) else taken
+    return taken._replace(strata=_strata(seeds)) if isinstance(seeds, Mapping) else taken
 
 
 def _strata(seeds: Mapping[str, str]) -> dict[str, str]:

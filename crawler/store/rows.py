@@ -148,6 +148,15 @@ class UrlLimits(NamedTuple):
     below_depth: int | None = None  # URLs at this depth or deeper are held back
 
 
+class SkippedSeed(NamedTuple):
+    """A line of a list of seeds that was no URL. ``meant`` has URLs that were perhaps meant, with blanks between."""
+
+    line: int
+    text: str
+    reason: str
+    meant: str = ""
+
+
 class ClaimLimits(NamedTuple):
     """The bounds of the claims of a commit."""
 
