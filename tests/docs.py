@@ -52,7 +52,23 @@ changes, a new page replaces the old one. `python -m tests.docs` writes this lis
 def commands() -> str:
     """The help of every command, as a page."""
     pages = [f"## `{name}`\n\n```text\n{text}```\n" for name, text in _helps("crawler", cli, None)]
-    return "\n".join([_HEAD, *pages])
+    counts = list(_options("crawler", cli, None))
+    listed = sum(not option.hidden for option in counts)
+    said = (
+        f"The commands list {listed} options, an option of several commands counted at each, and take {len(counts)}.\n"
+    )
+    return "\n".join([_HEAD, said, *pages])
+
+
+def _options(word: str, command: click.Command, parent: click.Context | None) -> Iterator[click.Option]:
+    """The options of ``command`` and of the commands in it, but not of hidden commands; ``--help`` does not count."""
+    context = click.Context(command, parent=parent, info_name=word)
+    yield from (parameter for parameter in command.params if isinstance(parameter, click.Option))
+    if isinstance(command, click.Group):
+        for inner_word in command.list_commands(context):
+            inner = command.get_command(context, inner_word)
+            if inner is not None and not inner.hidden:
+                yield from _options(inner_word, inner, context)
 
 
 def _helps(word: str, command: click.Command, parent: click.Context | None) -> Iterator[tuple[str, str]]:

@@ -46,7 +46,6 @@ _OTHERS = (
     ("search", "title", "--json"),
     ("rank",),
     ("duplicates",),
-    ("rank",),
 )
 
 
