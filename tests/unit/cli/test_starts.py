@@ -47,7 +47,7 @@ COMMANDS = {
     ("--version",): NEVER | PARSERS | STORES | {"rich", "crawler.settings.settings", "crawler.robots"},
     ("--help",): NEVER | PARSERS | STORES | {"rich", "crawler.settings.settings", "crawler.robots"},
     ("run", "--help"): NEVER | PARSERS | STORES | {"rich", "crawler.robots.readings"},
-    ("settings", "show"): NEVER | PARSERS | {"rich", "crawler.robots.readings", "crawler.frontier.decide"},
+    ("settings",): NEVER | PARSERS | {"rich", "crawler.robots.readings", "crawler.frontier.decide"},
     ("status",): NEVER | PARSERS | {"crawler.robots.readings", "crawler.frontier.decide"},
     ("why", SEED): NEVER | PARSERS | {"crawler.frontier.decide"},
     ("search", "word"): NEVER,
