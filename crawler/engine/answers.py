@@ -37,9 +37,11 @@ from crawler.model import (
 )
 from crawler.page.directives import SITE_TAG
 from crawler.page.headers import direct, header_facts, kept_headers
+from crawler.preferences.use import use_terms
 from crawler.reasons import ErrorKind, Reason, ReasonCode, RequestError
 from crawler.robots.readings import SiteRules
 from crawler.robots.tdmrep import supplemented
+from crawler.url import path_of
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -192,10 +194,12 @@ class Answers:
 
 
 def _tagged(result: R, rules: SiteRules | None) -> R:
-    """``result`` with the Robots-Tag lines of the site's robots.txt that address this crawler."""
-    if rules is None or not rules.robots_tag or not isinstance(result, Fetched | NotModified):
+    """``result`` with the terms of the site's robots.txt for it: Robots-Tag lines and ``Content-Signal: use``."""
+    if rules is None or not isinstance(result, Fetched | NotModified):
         return result
-    return replace(result, headers=(*result.headers, (SITE_TAG, rules.robots_tag)))
+    use = use_terms(rules.preferences.of(path_of(result.url))) if rules.preferences.signals else ""
+    tags = tuple((SITE_TAG, terms) for terms in (rules.robots_tag, use) if terms)
+    return replace(result, headers=(*result.headers, *tags)) if tags else result
 
 
 async def _as_read(answer: Fetched, facts: PageFacts) -> Fetched | Failed:

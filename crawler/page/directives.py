@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 from crawler.model import Headers, Reading, header_values
 from crawler.preferences.robots_tag import KNOWN_TERMS, VALUED_TERMS, robots_tag
+from crawler.preferences.schemes import content_signal
+from crawler.preferences.use import use_terms
 
 #: The meaning of each of the six terms.
 _MEANING = {
@@ -120,7 +122,7 @@ def asked_of(stored: str | None) -> Asked:
 
 
 def header_tags(headers: Headers, token: str) -> Iterator[tuple[str, str]]:
-    """The terms of X-Robots-Tag and Robots-Tag headers for the agent ``token``, as tags for :func:`directives`.
+    """The terms of X-Robots-Tag, Robots-Tag and Content-Signal headers for ``token``, as tags for :func:`directives`.
 
     :data:`SITE_TAG` is no header: the crawl puts the rules of the site's robots.txt there.
     """
@@ -128,6 +130,9 @@ def header_tags(headers: Headers, token: str) -> Iterator[tuple[str, str]]:
     for value in header_values(headers, "robots-tag"):
         if rules := robots_tag(value, token):
             yield "Robots-Tag", rules
+    signal = ", ".join(header_values(headers, "content-signal"))  # repeated fields are one value
+    if signal and (terms := use_terms(content_signal(signal, "header"))):
+        yield "Content-Signal", terms
     for value in header_values(headers, SITE_TAG):
         yield "robots.txt", value
 

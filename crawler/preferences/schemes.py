@@ -29,8 +29,13 @@ class Scheme(StrEnum):
 #: The two values of a preference about a use. A preference that names a document has its URL as value.
 ALLOWED, DISALLOWED = "y", "n"
 
-#: The categories of ``Content-Usage``: those of draft-ietf-aipref-vocab, section 4. Other labels are ignored (6.4).
+#: The categories of ``Content-Usage`` that have a meaning here: those of draft-ietf-aipref-vocab, section 4.
 _USAGE_LABELS = ("train-ai", "search")
+#: Other labels of one statement that are recorded.
+_MAX_UNKNOWN = 10
+#: The category of the Content Signal ``use``, and its levels with the most restrictive first.
+USE = "use"
+USE_LEVELS = ("immediate", "reference", "full")
 #: The categories of Content Signals, by their names there.
 _SIGNALS = {"search": "search", "ai-input": "ai-input", "ai-train": "train-ai"}
 _SIGNAL_VALUES = {"yes": ALLOWED, "no": DISALLOWED}
@@ -57,8 +62,8 @@ def content_usage(statement: str, source: str, *, line: int | None = None, text:
     """The preferences of a ``Content-Usage`` statement, a Dictionary of RFC 9651; ``None`` if it is void.
 
     A value other than the Tokens ``y`` and ``n`` leaves its category unknown; the last of several values counts;
-    parameters and unknown labels are ignored. A key with an upper-case letter, as any other error of syntax, voids the
-    statement (draft-ietf-aipref-vocab, 6.4 and 6.5).
+    parameters are ignored. Unknown labels are recorded and say nothing (6.4). A key with an upper-case letter, as any
+    other error of syntax, voids the statement (draft-ietf-aipref-vocab, 6.5).
     """
     if len(statement) > _MAX_STATEMENT_CHARS:
         return None
@@ -69,8 +74,9 @@ def content_usage(statement: str, source: str, *, line: int | None = None, text:
     except ValueError:
         return None
     found = []
-    for label in _USAGE_LABELS:
-        value = values[label][0] if label in values else None
+    known = [label for label in _USAGE_LABELS if label in values]
+    for label in [*known, *[label for label in values if label not in _USAGE_LABELS][:_MAX_UNKNOWN]]:
+        value = values[label][0]
         if isinstance(value, Token) and str(value) in (ALLOWED, DISALLOWED):
             found.append(_preference(Scheme.CONTENT_USAGE, label, str(value), source, line, text or statement))
     return found
@@ -79,11 +85,15 @@ def content_usage(statement: str, source: str, *, line: int | None = None, text:
 def content_signal(statement: str, source: str, *, line: int | None = None, text: str = "") -> list[Preference]:
     """The preferences of a ``Content-Signal`` statement: ``search=yes, ai-train=no``. Names and values in any case.
 
-    A part with another name or value is ignored. If a signal is given twice, ``no`` counts.
+    ``use=reference`` has one of :data:`USE_LEVELS`. A part with another name or value is ignored. If a signal is given
+    twice, ``no`` counts, or the more restrictive level.
     """
     found: dict[str, str] = {}
     for part in statement[:_MAX_STATEMENT_CHARS].split(","):
         name, _, said = part.partition("=")
+        level = said.strip().lower()
+        if name.strip().lower() == USE and level in USE_LEVELS:
+            found[USE] = min(level, found.get(USE, level), key=USE_LEVELS.index)
         category, value = _SIGNALS.get(name.strip().lower()), _SIGNAL_VALUES.get(said.strip().lower())
         if category is not None and value is not None and found.get(category) != DISALLOWED:
             found[category] = value

@@ -76,7 +76,7 @@ def says_nothing(line: Line) -> str:
     if line.field == CONTENT_USAGE and content_usage(statement, SOURCE) is None:
         return "it is no dictionary such as train-ai=n with keys in lower case, so it states nothing"
     if line.field == CONTENT_SIGNAL and line.value and not content_signal(statement, SOURCE):
-        return "it gives no yes or no to search, ai-input or ai-train, so it states nothing"
+        return "it gives no yes or no to search, ai-input or ai-train, and no level of use, so it states nothing"
     return ""
 
 

@@ -277,7 +277,8 @@ class WaitNotes:
             )
         elif away_s > _SLOW_S:
             patience = duration(self._patience_s)
-            self._tell_once(f"the database does not answer; the crawl waits {patience} at most (workers.patience)")
+            trouble = "the database does not answer, or its disk is full"
+            self._tell_once(f"{trouble}; the crawl waits {patience} at most (workers.patience)")
 
     def _tell_once(self, what: str, kind: str = "") -> None:
         if kind not in self._reported:

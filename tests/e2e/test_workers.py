@@ -392,7 +392,9 @@ def test_a_database_that_is_away_is_told_of_once_and_a_second_signal_does_not_wa
     assert process.stderr is not None
     asked(20)
     mortal.stop("immediate")
-    told = "crawler: the database does not answer; the crawl waits 1 min at most (workers.patience)\n"
+    told = (
+        "crawler: the database does not answer, or its disk is full; the crawl waits 1 min at most (workers.patience)\n"
+    )
     assert process.stderr.readline() == told
     mortal.start()
     assert process.stderr.readline().startswith("crawler: the database answers again, after ")

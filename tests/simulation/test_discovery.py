@@ -332,6 +332,27 @@ def test_an_endless_chain_of_canonical_urls_is_given_up(db_path: Path) -> None:
     assert ends(db_path)[f"{A}/page?11"] == ("excluded", "redirects: 11 in a row, at most 10 are followed")
 
 
+# --- Content Signals, July 2026: use ---
+
+
+def test_the_levels_of_use_bind_the_pages_of_their_paths(db_path: Path) -> None:
+    lines = ("use=full", "/index/ use=reference", "/log/ use=immediate")
+    text = "User-agent: *\nAllow: /\n" + "".join(f"Content-Signal: {line}\n" for line in lines)
+    pages = ("/", "/index/a", "/log/b", "/beyond")
+    a: Site = {"/robots.txt": plain(text), **{path: page() for path in pages}}
+    a["/"], a["/log/b"] = page("/index/a", "/log/b"), page("/beyond")
+    crawled(db_path, {"a.test": a}, discovery=DiscoverySettings())
+    kept = select(db_path, "SELECT url, coalesce(directives, ''), body_sha256 IS NOT NULL FROM pages ORDER BY url")
+    assert [tuple(row) for row in kept] == [
+        (f"{A}/", "", 1),
+        (f"{A}/index/a", '["robots.txt: noarchive, use=reference"]', 1),
+        (f"{A}/log/b", '["robots.txt: noindex, nofollow, noarchive, use=immediate"]', 0),
+    ]
+    assert select(db_path, "SELECT count(*) FROM links WHERE source LIKE '%/log/b'") == [(0,)]
+    stated = select(db_path, "SELECT value FROM preferences WHERE category = 'use' ORDER BY url")
+    assert [value for (value,) in stated] == ["full", "reference", "immediate"]
+
+
 # --- draft-illyes-repext-03: Robots-Tag ---
 
 

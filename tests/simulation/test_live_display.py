@@ -57,7 +57,7 @@ def test_the_display_reports_a_store_that_does_not_answer(
             assert "0 pages" in await seen(2)
             assert "no answer from the store for 10 s" in await seen(11)
             await clock.sleep(75)
-            run.progress.requests = 77
+            run.progress.sent_requests = 77
             after = await seen(1)
             assert "77 requests" in after
             assert "no answer" not in after

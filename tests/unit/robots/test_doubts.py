@@ -17,7 +17,7 @@ UNLIKE = "it contains invisible characters or characters that look like blanks; 
 
 
 VOID_USAGE = "it is no dictionary such as train-ai=n with keys in lower case, so it states nothing"
-VOID_SIGNAL = "it gives no yes or no to search, ai-input or ai-train, so it states nothing"
+VOID_SIGNAL = "it gives no yes or no to search, ai-input or ai-train, and no level of use, so it states nothing"
 
 
 @pytest.mark.parametrize(

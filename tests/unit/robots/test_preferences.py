@@ -111,7 +111,7 @@ def test_a_void_line_leaves_the_wider_line_in_force() -> None:
 
 
 def test_a_valid_statement_without_a_known_label_hides_the_wider_line() -> None:
-    assert usage(group("Content-Usage: train-ai=n", "Content-Usage: /a x=y"), "/a") == []
+    assert usage(group("Content-Usage: train-ai=n", "Content-Usage: /a x=y"), "/a") == [("x", "y", 3)]
 
 
 def test_aipref_attach_3_1_all_groups_of_the_robot_are_merged_and_the_others_left_out() -> None:

@@ -27,7 +27,7 @@ class _Store:
 
 
 def test_a_record_each_minute_says_how_far_the_run_is(caplog: pytest.LogCaptureFixture) -> None:
-    crawl: Any = SimpleNamespace(progress=Progress(EPOCH_S, requests=8, pages=5, worst_lag_s=0.25))
+    crawl: Any = SimpleNamespace(progress=Progress(EPOCH_S, sent_requests=8, pages=5, worst_lag_s=0.25))
 
     async def work(clock: VirtualClock) -> None:
         store: Any = _Store()
