@@ -42,7 +42,7 @@ from crawler.page.headers import PDF
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.hooks import hooks_of, require_hooks
 from crawler.sampling import design_of_settings, draw_seeds, load, require_drawable, without_strata
-from crawler.settings.changes import begin, require_same_crawl, wait_for_others
+from crawler.settings.changes import begin, note_skipped, require_same_crawl, wait_for_others
 from crawler.settings.crawl_scope import adopt_known, crawl_scope, may_contact
 from crawler.settings.keys import KEYS
 from crawler.settings.seeds import BadSeed
@@ -51,7 +51,6 @@ from crawler.settings.stored import to_record
 from crawler.settings.stores import open_store
 from crawler.store.location import absolute, db_argument, is_url, shown
 from crawler.store.open import is_there
-from crawler.store.rows import SkippedSeed
 from crawler.url import address_for, host_of, is_loopback, literal_address
 from crawler.version import VERSION
 
@@ -180,10 +179,7 @@ async def begun(
             await store.recover(clock.now())  # a worker whose lease has ended is not at work
             await store.keep_parts(parts)
             scope = await _begin_or_join(store, settings, seeds, clock, domains=domains, at_work=at_work, tell=tell)
-            for source, bad in skipped.items():
-                await store.note_skipped(
-                    source, [SkippedSeed(each.line, each.text, each.reason, " ".join(each.meant)) for each in bad]
-                )
+            await note_skipped(store, skipped)
         _log_start(settings, store.run_id)
         yield store, scope
     finally:

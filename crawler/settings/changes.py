@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from crawler.engine.operator import blocked_sites
@@ -14,7 +14,9 @@ from crawler.frontier.scope import Scope
 from crawler.reasons import FRAME_CODES, ReasonCode
 from crawler.settings.crawl_scope import adopt_known
 from crawler.settings.keys import DECIDED_BY, KEYS
+from crawler.settings.seeds import BadSeed
 from crawler.store.location import db_argument
+from crawler.store.rows import SkippedSeed
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -72,6 +74,13 @@ async def begin(
         await store.add_seeds([(url, scope.refusal(url, 0, is_seed=True)) for url in seeds], domains)
         await store.prepare(pages_per_site)
     await store.start_run(dict(settings), now, at_work=at_work)
+
+
+async def note_skipped(store: Store, skipped: Mapping[str, Sequence[BadSeed]]) -> None:
+    """Store the lines of each list of seeds that were no URLs, for the ledger of the seeds."""
+    for source, bad in skipped.items():
+        lines = [SkippedSeed(each.line, each.text, each.reason, " ".join(each.meant)) for each in bad]
+        await store.note_skipped(source, lines)
 
 
 def wait_for_others(store: str) -> str:
