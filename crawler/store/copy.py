@@ -59,7 +59,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "rup_server": ("site",),
     "rup_mail": ("id",),
     "control": ("id",),
-    "host_taken": ("host",),
+    "adopted_host": ("host",),
     "sample_draw": ("number",),
     "sample": ("draw",),
     "frame_url": ("url_id",),

@@ -103,7 +103,7 @@ CREATE TABLE site (                      -- scheme + host + port
 ) room(80);
 CREATE INDEX site_group ON site(group_id);
 
-CREATE TABLE host_taken (                -- hosts in scope because a seed of the same registered domain redirects to them
+CREATE TABLE adopted_host (                -- hosts in scope because a seed of the same registered domain redirects to them
   host TEXT PRIMARY KEY,
   found_at REAL NOT NULL
 );
