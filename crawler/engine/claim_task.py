@@ -9,7 +9,7 @@ from crawler.engine import operator_log
 from crawler.engine.assembly import Engine
 from crawler.engine.gate import Blocked, FetchPermit, GivenBack, Unsent
 from crawler.errors import CrawlerError
-from crawler.frontier.decide import Fetch, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
+from crawler.frontier.decide import Allowed, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
 from crawler.frontier.refusals import after_answer, without_request
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.model import Failed, Fetched, FetchResult, Kind, Preference, RobotsAction, State
@@ -143,7 +143,7 @@ class ClaimTask:
         match decision:
             case Outcome():
                 self._refuse(decision)
-            case Fetch():
+            case Allowed():
                 filed: tuple[Preference, ...] = ()
                 if context.tdmrep is not None and queued.kind is Kind.PAGE:
                     tdm = await context.tdmrep.rules(site, self._claim.group, rules)

@@ -29,7 +29,7 @@ from crawler.engine.workbench import (
     Workbench,
 )
 from crawler.errors import CrawlerError
-from crawler.frontier.decide import Fetch
+from crawler.frontier.decide import Allowed
 from crawler.frontier.operator import Blocks
 from crawler.frontier.politeness import Pace, facts_of
 from crawler.model import Answer, Failed, FetchResult, Redirected, Request, RobotsCopy
@@ -184,7 +184,7 @@ class FetchPermit:
         group: str,
         copy: RobotsCopy,
         rules: SiteRules | None,
-        allowed: Fetch,
+        allowed: Allowed,
         for_site_id: int | None = None,
     ) -> FetchPermit:
         """The permission that ``copy`` gives, by its ``rules`` and its verdict ``allowed``."""

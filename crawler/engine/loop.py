@@ -388,7 +388,7 @@ class CrawlLoop:
         engine.sample.committed(contents.requests, now)
         engine.pages.learn(new_pages, result.grant)
         adopt_mains(engine.scope, result.mirrors)
-        engine.scope.take_hosts(result.hosts_taken)
+        engine.scope.adopt_hosts(result.adopted_hosts)
         engine.main_sites.learn(result.mirrors)
         engine.main_sites.refute(result.refuted)
         engine.bench.stored(contents.paces)

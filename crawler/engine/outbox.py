@@ -18,7 +18,7 @@ from crawler.robots.tdmrep import TdmrepFile
 from crawler.store.rows import BrokenBody, CommitBatch, Refuted, RequestRow, RobotsNews, RobotsTarget, RobotsWait
 
 
-class Load(NamedTuple):
+class OutboxBounds(NamedTuple):
     """Bounds on the contents of an outbox. Each is a bound by itself."""
 
     outcomes: int
@@ -26,10 +26,10 @@ class Load(NamedTuple):
     bytes: int  # of their bodies
 
 
-#: From this load on, a commit is urgent. Larger batches cost less per page, but hold the store for longer.
-FULL = Load(150, 3_000, 16 << 20)
-#: From this load on, claim tasks take up no further URL: the store, or the consumer of the pages, is slower.
-OVERFULL = Load(375, 6_000, 64 << 20)
+#: From these bounds on, a commit is urgent. Larger batches cost less per page, but hold the store for longer.
+FULL = OutboxBounds(150, 3_000, 16 << 20)
+#: From these bounds on, claim tasks take up no further URL: the store, or the consumer of the pages, is slower.
+OVERFULL = OutboxBounds(375, 6_000, 64 << 20)
 #: Bound on the answers that one worker keeps in the store until they are read, in octets.
 _MOST_UNREAD_BYTES = 64 << 20
 
@@ -45,9 +45,9 @@ class Contents(CommitBatch):
     bytes: int = 0  # of the bodies of outcomes, and of what is recorded
     is_over: asyncio.Event = field(default_factory=asyncio.Event)  # the commit has landed or failed
 
-    def reaches(self, load: Load) -> bool:
+    def reaches(self, bounds: OutboxBounds) -> bool:
         """Whether one of the bounds is reached."""
-        return len(self.outcomes) >= load.outcomes or self.links >= load.links or self.bytes >= load.bytes
+        return len(self.outcomes) >= bounds.outcomes or self.links >= bounds.links or self.bytes >= bounds.bytes
 
 
 class Outbox:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from crawler.frontier.decide import Fetch
+from crawler.frontier.decide import Allowed
 from crawler.model import RobotsAction, RobotsCopy
 from crawler.robots.readings import SiteRules
 
@@ -17,16 +17,16 @@ class Closed:
     why: str
 
 
-def permission(site: str, copy: RobotsCopy, rules: SiteRules | None, path: str) -> Fetch | Closed:
+def permission(site: str, copy: RobotsCopy, rules: SiteRules | None, path: str) -> Allowed | Closed:
     """Whether robots.txt allows a request for ``path`` now. Pure."""
     match copy.action:
         case RobotsAction.FREE:
-            return Fetch(None)
+            return Allowed(None)
         case RobotsAction.PARSE:
             assert rules is not None, "a parsed robots.txt has rules"
             verdict = rules.verdict(path)
             if verdict.allowed:
-                return Fetch(verdict)
+                return Allowed(verdict)
             why = f"forbids {path.partition('?')[0]} (line {verdict.line}, {verdict.text.strip()}): it is not requested"
         case RobotsAction.RESTRICTED:
             why = f"forbids the whole site ({copy.status}): nothing is requested there"

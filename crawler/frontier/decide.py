@@ -77,7 +77,7 @@ class Queued(msgspec.Struct, frozen=True):
         return self.seed or self.kind is not Kind.PAGE
 
 
-class Fetch(msgspec.Struct, frozen=True):
+class Allowed(msgspec.Struct, frozen=True):
     """The decision to fetch a URL: no rule forbids it. ``preferences`` are those of robots.txt about its use."""
 
     verdict: Verdict | None
@@ -111,7 +111,7 @@ class Outcome(msgspec.Struct, frozen=True):
     links: tuple[Link, ...] = ()
     offers: tuple[Offer, ...] = ()
     target: str | None = None  # the target of a redirect, or the URL on a mirror's main site
-    host_taken: str | None = None  # the host that takes the place of this seed: see Scope.host_taken
+    adopted_host: str | None = None  # the host that takes the place of this seed: see Scope.adopted_host
     retry_at: float | None = None  # if the state is queued
     revisit: RevisitRecord | None = None  # the outcome of a revisit
     hints: tuple[Hint, ...] = ()
@@ -160,7 +160,7 @@ def before_fetch(
     scope: Scope,
     main: Main | Cycle | None = None,
     purposes: Collection[UsePurpose] = (),
-) -> Fetch | Outcome:
+) -> Allowed | Outcome:
     """Decide whether to fetch ``queued`` under the robots.txt in force, or return its outcome without a request.
 
     ``rules`` are those of ``copy`` if its action is *parse*. ``main`` is the end of the chain of ``Host`` lines from
@@ -172,7 +172,7 @@ def before_fetch(
         return Outcome(queued, State.EXCLUDED, refusal)
     match copy.action:
         case RobotsAction.FREE:
-            return Fetch(None)
+            return Allowed(None)
         case RobotsAction.RESTRICTED:
             return Outcome(
                 queued,
@@ -202,7 +202,7 @@ def before_fetch(
             refused = first_refusal(stated, purposes) if queued.kind is Kind.PAGE else None
             if refused is not None:
                 return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.PREFERENCE, sentence_of(refused)))
-            return Fetch(verdict, stated)
+            return Allowed(verdict, stated)
         case RobotsAction.DEFER:
             raise AssertionError("no URL of a deferred site is decided on")
         case _:
@@ -398,9 +398,9 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: Reques
     if target == queued.url:
         return Outcome(queued, State.FAILED, Reason(ReasonCode.BAD_REDIRECT, f"{result.status} to itself"))
     hops = queued.hops + 1
-    host = scope.host_taken(queued.url, target) if queued.seed and queued.kind is Kind.PAGE else None
+    host = scope.adopted_host(queued.url, target) if queued.seed and queued.kind is Kind.PAGE else None
     if host is not None:
-        scope.take_hosts([host])
+        scope.adopt_hosts([host])
     refusal = scope.refusal(target, queued.depth, is_seed=queued.wanted_itself)
     refusal = refusal or _too_many_hops(hops, settings)  # Store.fail_circles finds redirects in a circle
     offer = Offer(
@@ -412,7 +412,7 @@ def _redirect(queued: Queued, result: Redirected, scope: Scope, settings: Reques
         queued.kind,
     )
     reason = Reason(ReasonCode.REDIRECT, f"{result.status} to {target}")
-    return Outcome(queued, State.REDIRECTED, reason, offers=(offer,), target=target, host_taken=host)
+    return Outcome(queued, State.REDIRECTED, reason, offers=(offer,), target=target, adopted_host=host)
 
 
 def _too_many_hops(hops: int, settings: RequestSettings) -> Reason | None:

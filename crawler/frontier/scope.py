@@ -114,7 +114,7 @@ class Scope:
             self._site_refusals.pop(site, None)
             self._refusals_of.cache_clear()
 
-    def host_taken(self, seed: str, target: str) -> str | None:
+    def adopted_host(self, seed: str, target: str) -> str | None:
         """The host of ``target`` if it takes the place of ``seed``, which redirects there; ``None`` if it does not.
 
         It must have the registered domain of the seed, and the patterns of the user must admit the target.
@@ -129,8 +129,8 @@ class Scope:
         )
         return host if is_taken else None
 
-    def take_hosts(self, hosts: Iterable[str]) -> None:
-        """Add hosts that take the place of seeds (:meth:`host_taken`)."""
+    def adopt_hosts(self, hosts: Iterable[str]) -> None:
+        """Add hosts that take the place of seeds (:meth:`adopted_host`)."""
         new = set(hosts) - self._admitted
         if self.settings.mode is ScopeMode.HOST and new:
             self._admitted |= new

@@ -53,6 +53,7 @@ from crawler.run.session import (
     run_to_end,
 )
 from crawler.run.team import Team, require_shares
+from crawler.run.worker_process import WorkerProcess, forked
 from crawler.sampling import load
 from crawler.settings.keys import Key, terminal_name
 from crawler.settings.seeds import Seeds
@@ -81,21 +82,23 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
     output = with_given(Settings()).output
     set_up_logging(output.log_level, output.log_format)
 
-    async def run_crawl(forced_end: ForcedEnd) -> int:
+    async def run_crawl(forced_end: ForcedEnd, forks: list[WorkerProcess]) -> int:
         settings, changes = await _as_begun(with_given)
         _require_sample_size(settings, given)
         require_login(settings.output.notify)
         if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
             tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
         if refresh:
-            return await _notified(settings, _refresh(settings, seeds, changes, forced_end), forced_end)
-        return await _notified(settings, _run(settings, named_seeds(settings, seeds), changes, forced_end), forced_end)
+            return await _notified(settings, _refresh(settings, seeds, changes, forced_end, forks), forced_end)
+        run = _run(settings, named_seeds(settings, seeds), changes, forced_end, forks)
+        return await _notified(settings, run, forced_end)
 
     def work() -> int:
-        with ForcedEnd() as forced_end:  # also while the loop waits for its threads
+        # A forced end is possible also while the loop waits for its threads.
+        with ForcedEnd() as forced_end, forked(_forks_for(with_given(Settings()))) as forks:
             forced_end.is_quiet = output.quiet
             try:
-                return run_async(run_crawl(forced_end))
+                return run_async(run_crawl(forced_end, forks))
             except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
                 if forced_end.code is None:
                     raise
@@ -106,6 +109,16 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
     open_files.raise_limit()
     open_files.require_room()  # before the event loop, which needs both
     return quietly(work, quiet_codes=(0, STOPPED)) if output.quiet else work()
+
+
+def _forks_for(settings: Settings) -> int:
+    """How many workers to fork before the event loop begins, as far as the command line and the file say."""
+    if settings.workers.count == 1:
+        return 0
+    with suppress(UsageError):  # the run says so, if the store does not remember other limits
+        require_shares(settings)
+        return settings.workers.count
+    return 0
 
 
 async def _as_begun(with_given: Callable[[Settings], Settings]) -> tuple[Settings, str]:
@@ -189,7 +202,9 @@ def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]
     return UsageError.exit_code if refused else 0
 
 
-async def _refresh(settings: Settings, names: tuple[str, ...], changes: str, forced_end: ForcedEnd) -> int:
+async def _refresh(
+    settings: Settings, names: tuple[str, ...], changes: str, forced_end: ForcedEnd, forks: list[WorkerProcess]
+) -> int:
     """Visit what is named again, and go on with the crawl."""
     if settings.sample.size is not None:
         raise UsageError(
@@ -199,7 +214,7 @@ async def _refresh(settings: Settings, names: tuple[str, ...], changes: str, for
         )
     queued = await queue_refresh(settings, names)
     tell(f"{many(queued, 'visit')} queued by --refresh")
-    return await _run(settings, Seeds([], {}), changes, forced_end)
+    return await _run(settings, Seeds([], {}), changes, forced_end, forks)
 
 
 def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
@@ -212,7 +227,9 @@ def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
         )
 
 
-async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: ForcedEnd) -> int:
+async def _run(
+    settings: Settings, seeds: Seeds, changes: str, forced_end: ForcedEnd, forks: list[WorkerProcess]
+) -> int:
     mistakes = list(refusals(settings, seeds.urls, seeds.strata))
     if len(mistakes) > 1:  # else what refuses the run says so
         raise joined(mistakes)
@@ -221,7 +238,7 @@ async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: Force
         require_alone(settings, "run one process, and start no other on this store")
         require_shares(settings)
         hooks_of(settings.hooks)  # before workers start
-        return await _run_team(settings, seeds, messages, forced_end)
+        return await _run_team(settings, seeds, messages, forced_end, forks)
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals(forced_end=forced_end)
     session = crawl_session(
@@ -287,7 +304,9 @@ async def _notify_of_end(settings: Settings, result: dict[str, Any], signals: Si
         forced_end.after(END_WITHIN_S)
 
 
-async def _run_team(settings: Settings, seeds: Seeds, messages: _RunMessages, forced_end: ForcedEnd) -> int:
+async def _run_team(
+    settings: Settings, seeds: Seeds, messages: _RunMessages, forced_end: ForcedEnd, forks: list[WorkerProcess]
+) -> int:
     """Run the crawl in several worker processes. This process starts and watches them."""
     clock, signals = SystemClock(), Signals(forced_end=forced_end)
     beginning = begun(
@@ -295,7 +314,7 @@ async def _run_team(settings: Settings, seeds: Seeds, messages: _RunMessages, fo
     )
     async with beginning as (store, _):
         messages.begun()
-        team = Team(settings, store, clock, tell)
+        team = Team(settings, store, clock, tell, forks)
         signals.stop_from_now_on(team, team, end_within_s=TEAM_ENDS_WITHIN_S)
         forced_end.last_words = partial(_print_forced_end, settings, team, store.parts, clock)
         signals.end_after(settings.limits.max_time_s)

@@ -2,7 +2,7 @@
 
 This process does not crawl. It has begun the run, shows what all workers do, and passes on signals: each worker is in a
 process group of its own, which Ctrl-C and Ctrl-Z of a terminal do not reach. If the store is a file, this process has
-locked it. The workers inherit the lock, so it is free again when the last of them has ended.
+locked it. The workers receive the lock with their assignments, so it is free again when the last of them has ended.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import asyncio
 import json
 import math
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,6 +26,7 @@ from crawler.errors import CrawlerError, Setting, StoreError, UsageError
 from crawler.frontier.politeness import Pace
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.worker import Assignment
+from crawler.run.worker_process import WorkerProcess, spawn
 from crawler.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def require_shares(settings: Settings) -> None:
 
 @dataclass(slots=True)
 class _Worker:
-    process: subprocess.Popen[bytes]
+    process: WorkerProcess
     report: dict[str, Any] | None = None
     code: int = 0
 
@@ -69,22 +68,30 @@ class _Worker:
         return f"worker{number} (process {self.process.pid})"
 
 
-def _dismiss(process: subprocess.Popen[bytes], why: RunEnd) -> None:
+def _dismiss(process: WorkerProcess, why: RunEnd) -> None:
     """Let a worker end in order: it waits for ``why`` on its standard input."""
-    assert process.stdin is not None
-    if not process.stdin.closed:
-        with suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(json.dumps(why.as_json()).encode())
+    if process.above.fileno() >= 0:
+        with suppress(BrokenPipeError), process.above:
+            process.above.sendall(json.dumps(why.as_json()).encode())
 
 
 class Team:
     """The workers of one command; the live display shows it as :class:`crawler.run.live_display.Watched`."""
 
-    def __init__(self, settings: Settings, store: Store, clock: SystemClock, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: SystemClock,
+        tell: Callable[[str], None],
+        forks: list[WorkerProcess],
+    ) -> None:
+        """``forks`` are workers that wait for their assignments. Others are started when they are needed."""
         self._settings = settings
         self._store = store
         self._clock = clock
         self._tell = tell
+        self._forks = forks
         self._started_at = clock.now()
         self._ends_at = boot_s() + (math.inf if settings.limits.max_time_s is None else settings.limits.max_time_s)
         self._workers: dict[int, _Worker] = {}  # by slot
@@ -137,7 +144,7 @@ class Team:
         self._given_up = True
         self._store.give_up()
         for worker in self._workers.values():
-            worker.process.kill()
+            worker.process.send_signal(signal.SIGKILL)
 
     async def run(self) -> RunEnd:
         """Run workers until all have ended; return why they did.
@@ -202,27 +209,20 @@ class Team:
         limits = replace(self._settings.limits, concurrency=share + (slot < more), max_time_s=None)
         assignment = Assignment(replace(self._settings, limits=limits), self._store.run_id, self._clock, self._ends_at)
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "crawler.run.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                pass_fds=self._store.lock_fds(),
-                process_group=0,
-            )
+            process = self._forks.pop() if self._forks else spawn()
         except OSError as error:
             raise UsageError(
                 f"no process for another worker ({error.strerror}); lower ", Setting("workers.count")
             ) from None
-        assert process.stdin is not None
         with suppress(BrokenPipeError):  # it is dead already: its exit code shows why
-            assignment.send(process.stdin)
+            assignment.send(process.above, self._store.lock_fds())
         return _Worker(process)
 
     async def _accompany(self, worker: _Worker) -> None:
         """Read the reports of a worker until it ends."""
         reader = asyncio.StreamReader(limit=_LINE_BYTES)
         await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), worker.process.stdout
+            lambda: asyncio.StreamReaderProtocol(reader), worker.process.reports
         )
         while (line := await reader.readline()).endswith(b"\n"):  # the last line of a worker that is killed may be cut
             news = json.loads(line)
@@ -233,6 +233,7 @@ class Team:
             else:
                 worker.report = news
         worker.code = await asyncio.to_thread(worker.process.wait)
+        worker.process.above.close()
 
     def _tell_once(self, failure: str) -> None:
         """Print a failure once: it mostly ends all workers."""

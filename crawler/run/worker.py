@@ -1,8 +1,8 @@
-"""One worker process among several, as :mod:`crawler.run.team` starts it: ``python -m crawler.run.worker``.
+"""One worker process among several, as :mod:`crawler.run.worker_process` makes it.
 
-It reads its :class:`Assignment` from standard input and reports its progress on standard output, one JSON object a
-line. It ends in order on a signal, and when standard input ends: with the reason before the end, or without one if
-the process above it has died.
+It reads its :class:`Assignment` from standard input, a socket, and reports its progress on standard output, one JSON
+object a line. It ends in order on a signal, and when standard input ends: with the reason before the end, or without
+one if the process above it has died.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import json
 import math
 import os
 import pickle
+import socket
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from crawler.cli.logs import Forwarding, show_by
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 REPORT_EVERY_S = 0.5
+_FILES, _MOST_FILES = b"f", 16  # files are sent with an octet
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +49,33 @@ class Assignment:
     clock: SystemClock
     ends_at: float = math.inf  # the end of --max-time, in seconds of ``boot_s``
 
-    def send(self, stdin: IO[bytes]) -> None:
-        """Send this to the standard input of a worker. Pickled: only for processes of this program."""
-        send(stdin, pickle.dumps(self))
+    def send(self, above: socket.socket, files: Sequence[int]) -> None:
+        """Send this to a worker, with open files that it keeps. Pickled: only for processes of this program."""
+        socket.send_fds(above, [_FILES], files)
+        with above.makefile("wb") as stdin:
+            send(stdin, pickle.dumps(self))
 
 
-def _received() -> Assignment:
-    """The assignment that was sent on standard input. Later input is not read here."""
-    with os.fdopen(os.dup(0), "rb", buffering=0) as source:
-        assignment: Assignment = pickle.loads(receive(source))
+def _received() -> Assignment | None:
+    """The assignment that was sent on standard input, ``None`` if that ended before. Later input is not read here."""
+    try:
+        with socket.socket(fileno=os.dup(0)) as stdin, stdin.makefile("rb", buffering=0) as source:
+            socket.recv_fds(stdin, len(_FILES), _MOST_FILES)
+            assignment: Assignment = pickle.loads(receive(source))
+    except (EOFError, OSError, pickle.UnpicklingError):
+        return None
     return assignment
 
 
 def main() -> NoReturn:
     """Read a :class:`Assignment` and work on it. The exit codes are those of ``crawler run``."""
+    assignment = _received()
     try:
-        code = run_async(_work(_received()))
+        code = STOPPED if assignment is None else run_async(_work(assignment))
     except CrawlerError as error:
         _send({"failed": error.message(terminal_name)})
         code = error.exit_code
-    except (EOFError, pickle.UnpicklingError, asyncio.CancelledError):  # ended before it had begun
+    except asyncio.CancelledError:  # ended before it had begun
         code = STOPPED
     sys.exit(code)
 

@@ -31,7 +31,7 @@ async def adopt_known(store: Store, scope: Scope) -> None:
     """Add to the scope the main sites of all known mirrors, and the hosts that take the place of seeds."""
     adopt_mains(scope, await store.main_sites())
     if scope.settings.follow_seed_redirects:
-        scope.take_hosts(await store.hosts_taken())
+        scope.adopt_hosts(await store.adopted_hosts())
 
 
 def may_contact(settings: Settings, host: str) -> bool:

@@ -59,7 +59,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "rup_server": ("site",),
     "rup_mail": ("id",),
     "control": ("id",),
-    "host_taken": ("host",),
+    "adopted_host": ("host",),
     "skipped_seed": ("source", "line"),
     "sample_draw": ("number",),
     "sample": ("draw",),

@@ -51,7 +51,7 @@ _NUMBERED: Mapping[str, Mapping[str, str]] = {
 #: The same of the request log, which is merged in the order of time.
 _REQUEST = {"run_id": "run", "site_id": "site", "robots_id": "robots_copy", "for_site_id": "site"}
 #: Tables whose rows may be the same in several parts, with their keys.
-_SHARED: Mapping[str, str] = {"preference_set": "id", "tls": "id", "answer": "id", "host_taken": "host"}
+_SHARED: Mapping[str, str] = {"preference_set": "id", "tls": "id", "answer": "id", "adopted_host": "host"}
 #: What is numbered from 1 in each part: its numbers follow those of the part before.
 _FOLLOWING = ("worker", "robots_copy", "rup_mail", "control")
 #: Tables that are not merged: those that are computed, and those of samples, which need a crawl on one database.

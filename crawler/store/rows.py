@@ -263,8 +263,8 @@ class CommitResult:
 
     ``robots_ids`` are the numbers of the stored robots copies by site number. ``mirrors`` are (mirror, main site) that
     any worker has stored since the last commit. ``refuted`` are the mirrors of this commit, or that any worker has
-    stored since the last one, whose main sites are none. ``hosts_taken`` are hosts that take the place of seeds, which
-    any worker has stored since the last commit.
+    stored since the last one, whose main sites are none. ``adopted_hosts`` are hosts that take the place of seeds,
+    which any worker has stored since the last commit.
     """
 
     claims: list[Claim]
@@ -273,7 +273,7 @@ class CommitResult:
     mirrors: list[tuple[str, str]] = field(default_factory=list)
     share: int | None = None  # this worker's share of the groups; None if it is the only worker
     refuted: list[Refuted] = field(default_factory=list)
-    hosts_taken: list[str] = field(default_factory=list)
+    adopted_hosts: list[str] = field(default_factory=list)
 
 
 class Waiting(NamedTuple):

@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from crawler.clock import SystemClock
 from crawler.demo.pages import Page, plain
 from crawler.run.nothing_crawled import NOTHING_CRAWLED
 from crawler.run.worker import Assignment
+from crawler.run.worker_process import spawn
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
 from tests import judge
@@ -54,6 +55,13 @@ def ended_by(command: list[str]) -> set[str]:
         return {why for (why,) in db.execute("SELECT ended_by FROM workers")}
 
 
+def begun(command: list[str]) -> set[int]:
+    """The processes that have begun to work."""
+    with closing(sqlite3.connect(command[-1])) as db, suppress(sqlite3.OperationalError):  # the store is being made
+        return {pid for (pid,) in db.execute("SELECT pid FROM workers")}
+    return set()
+
+
 def states(pids: list[int]) -> set[str]:
     """As the system has them: T is stopped."""
     found = subprocess.run(["ps", "-o", "stat=", *map(str, pids)], capture_output=True, text=True, check=False)
@@ -63,7 +71,7 @@ def states(pids: list[int]) -> set[str]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_workers_are_starting_ends_all_in_order(number: signal.Signals, command: list[str]) -> None:
     process = start(*command, "--workers", "3", group=0)
-    until(lambda: len(children(process)) > 0, "a worker")
+    until(lambda: len(begun(command) - {process.pid}) > 0, "a worker")
     if number == signal.SIGINT:
         os.killpg(process.pid, number)  # as a terminal does
     else:
@@ -74,7 +82,7 @@ def test_a_signal_while_workers_are_starting_ends_all_in_order(number: signal.Si
 
 
 def test_workers_stop_and_go_on_with_who_is_above_them(command: list[str], loopback: LoopbackWeb) -> None:
-    process = start(*command, "--workers", "2", group=0, fresh=True)  # a forked worker is not stopped with its stand-in
+    process = start(*command, "--workers", "2", group=0)
     until(lambda: len(loopback.log) >= 5, "requests")
     os.killpg(process.pid, signal.SIGTSTP)  # Ctrl-Z
     workers = children(process)
@@ -110,6 +118,26 @@ def test_max_time_is_of_the_command_whoever_takes_a_workers_place(command: list[
     assert ended_by(command) <= {"killed", "limits.max_time is over"}  # those that had come so far as to work
 
 
+_FORKS = """
+import threading
+from crawler.run.worker_process import forked
+with forked(2) as workers:
+    taken = workers.pop()
+    taken.close()
+    print(taken.wait(), len(workers))
+print(workers[0].code)
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+with forked(2) as workers:
+    print(workers)
+"""
+
+
+def test_workers_are_forked_while_the_command_has_one_thread() -> None:
+    """A fork that gets no assignment ends. A process with threads has none: a fork could find their locks taken."""
+    ended = subprocess.run([sys.executable, "-c", _FORKS], capture_output=True, text=True, check=False, timeout=300)
+    assert (ended.stdout, ended.stderr) == ("3 1\n3\n[]\n", "")
+
+
 def test_concurrency_is_shared_to_the_request(command: list[str], loopback: LoopbackWeb) -> None:
     crawler(*command, "--workers", "2", "--concurrency", "3", "--max-pages", "60")
     most = judge.most_at_once(replace(hit, host="any") for hit in loopback.log)["any"]
@@ -129,10 +157,8 @@ def test_workers_that_would_have_nothing_to_do_are_refused(command: list[str]) -
 def test_a_worker_that_is_left_alone_ends_before_it_has_a_crawl_too() -> None:
     nobody = "postgresql://crawler@127.0.0.1:1/crawl"  # which it would wait for
     given = {"store.db": nobody, "workers.patience": 1000}
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "crawler.run.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert worker.stdin is not None
-    Assignment(apply(Settings(), given, source="test"), 1, SystemClock()).send(worker.stdin)
-    out, _ = worker.communicate(timeout=300)  # whoever was above it is gone
-    assert (worker.returncode, out) == (3, b"")
+    worker = spawn()
+    Assignment(apply(Settings(), given, source="test"), 1, SystemClock()).send(worker.above, ())
+    worker.above.close()  # whoever was above it is gone
+    assert (worker.reports.read(), worker.wait()) == (b"", 3)
+    worker.close()

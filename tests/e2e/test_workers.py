@@ -149,7 +149,7 @@ def test_one_request_serves_the_sites_of_all_workers_whose_robots_txt_redirects_
     loopback.sites["rules.test"] = {"/robots.txt": plain(""), "/rules": replace(plain(""), delay_s=0.5)}
     (tmp_path / "c.toml").write_text(WORKERS_SETTINGS)
     command = ["run", *map(loopback.url, hosts), "--config", tmp_path / "c.toml", *LOOPBACK, "--db", db]
-    ended = crawler(*command, "--workers", "2", fresh=True)
+    ended = crawler(*command, "--workers", "2")
     assert (ended.code, ended.err) == (0, "")
     assert look(db, "SELECT count(*) FROM urls WHERE state = 'fetched'") == [(8,)]
     assert [hit.path for hit in loopback.hits("rules.test")] == ["/robots.txt", "/rules"]

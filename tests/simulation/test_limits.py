@@ -16,7 +16,7 @@ from crawler.demo.pages import Fault, Hit, Page, Site, first, plain, redirect
 from crawler.engine import outbox
 from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.loop import STOP_GRACE_S
-from crawler.engine.outbox import Load
+from crawler.engine.outbox import OutboxBounds
 from crawler.errors import StoreError
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import PolitenessSettings
@@ -301,7 +301,7 @@ def test_a_run_counts_committed_work_only(db_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("overfull", [outbox.OVERFULL._replace(outcomes=5), outbox.OVERFULL._replace(links=5)])
 def test_a_slow_consumer_of_pages_slows_the_crawl(
-    db_path: Path, monkeypatch: pytest.MonkeyPatch, overfull: Load
+    db_path: Path, monkeypatch: pytest.MonkeyPatch, overfull: OutboxBounds
 ) -> None:
     taken: list[str] = []
     at_once: list[int] = []

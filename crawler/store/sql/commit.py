@@ -91,8 +91,8 @@ class Committer:
         touched |= set(batch.released) | await self._groups_of(await self._store_waits(batch))
         if batch.outcomes:
             touched |= await self._store_outcomes(batch.outcomes, limits.max_depth)
-            taken = sorted({outcome.host_taken for outcome in batch.outcomes if outcome.host_taken is not None})
-            await self._sql.execute_many("take_host", [{"host": host, "now": batch.now} for host in taken])
+            taken = sorted({outcome.adopted_host for outcome in batch.outcomes if outcome.adopted_host is not None})
+            await self._sql.execute_many("adopt_host", [{"host": host, "now": batch.now} for host in taken])
             await self._sql.execute("drop_unread", numbers=json.dumps([o.queued.id for o in batch.outcomes]))
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
@@ -173,7 +173,7 @@ class Committer:
             return [], []
         since, self._mirrors_read_at = self._mirrors_read_at - _LONGEST_COMMIT_S, now
         mirrors = [(row.site, row.main_site) for row in await self._sql.fetch("mirrors_since", since=since)]
-        return mirrors, [row.host for row in await self._sql.fetch("hosts_taken", since=since)]
+        return mirrors, [row.host for row in await self._sql.fetch("adopted_hosts", since=since)]
 
     async def _new_refuted(self) -> list[Refuted]:
         """The mirrors that any worker has refuted since the last commit, or shortly before."""

@@ -176,11 +176,11 @@ UPDATE url SET found_on = coalesce(:found_on, found_on), target = coalesce(:targ
 -- name: mirrors_since
 SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > :since;
 
--- name: hosts_taken
-SELECT host FROM host_taken WHERE found_at > :since;
+-- name: adopted_hosts
+SELECT host FROM adopted_host WHERE found_at > :since;
 
--- name: take_host
-INSERT INTO host_taken (host, found_at) each_row(:host text, :now float8) ON CONFLICT DO NOTHING;
+-- name: adopt_host
+INSERT INTO adopted_host (host, found_at) each_row(:host text, :now float8) ON CONFLICT DO NOTHING;
 
 -- name: excluded_from
 -- Excluded and failed URLs in the order of their numbers, after one.

@@ -113,7 +113,7 @@ CREATE TABLE skipped_seed (              -- lines that were no URLs, as each lis
   PRIMARY KEY (source, line)
 );
 
-CREATE TABLE host_taken (                -- hosts in scope because a seed of the same registered domain redirects to them
+CREATE TABLE adopted_host (              -- hosts in scope because a seed of the same registered domain redirects to them
   host TEXT PRIMARY KEY,
   found_at REAL NOT NULL
 );

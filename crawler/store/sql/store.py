@@ -648,9 +648,9 @@ class Store(ABC):
         """Every (mirror, main site) known from a Host line."""
         return [(row.site, row.main_site) for row in await self._read.fetch("host_mirrors")]
 
-    async def hosts_taken(self) -> list[str]:
+    async def adopted_hosts(self) -> list[str]:
         """Every host that takes the place of a seed that redirects to it."""
-        return [row.host for row in await self._read.fetch("hosts_taken", since=-1.0)]
+        return [row.host for row in await self._read.fetch("adopted_hosts", since=-1.0)]
 
     async def refuted_mirrors(self) -> list[Refuted]:
         """Every site whose Host line was contradicted."""

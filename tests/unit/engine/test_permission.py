@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.engine.permission import Closed, permission
-from crawler.frontier.decide import Fetch
+from crawler.frontier.decide import Allowed
 from crawler.model import Reading, RobotsAction, RobotsCopy
 from crawler.robots.readings import read
 from crawler.robots.text import parse
@@ -21,12 +21,12 @@ def test_a_path_is_allowed_under_the_line_that_allows_it() -> None:
     file = parse(b"User-agent: *\nAllow: /rup\nDisallow: /\n")
     rules = read(file, token="PoliteCrawler", reading=Reading.STRICT, site=SITE)
     allowed = permission(SITE, copy(RobotsAction.PARSE), rules, "/rup?Action=GetIndex")
-    assert isinstance(allowed, Fetch)
+    assert isinstance(allowed, Allowed)
     assert allowed.verdict is not None
     assert allowed.verdict.line == 2
     closed = permission(SITE, copy(RobotsAction.PARSE), rules, "/cgi?RegistrationKey=secret")
     assert closed == Closed(f"{SITE}/robots.txt forbids /cgi (line 3, Disallow: /): it is not requested")
-    assert permission(SITE, copy(RobotsAction.FREE), None, "/cgi") == Fetch(None)
+    assert permission(SITE, copy(RobotsAction.FREE), None, "/cgi") == Allowed(None)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawler.frontier.decide import Fetch, Outcome, Queued, after_fetch, before_fetch
+from crawler.frontier.decide import Allowed, Outcome, Queued, after_fetch, before_fetch
 from crawler.frontier.offers import Offer
 from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings, may_adopt
@@ -46,21 +46,21 @@ def copy(action: RobotsAction, status: str = "200", note: str = "") -> RobotsCop
     return RobotsCopy(action, status, NOW, NOW + 9, note=note)
 
 
-def before(action: RobotsAction, text: str | None = None, *, scope: Scope = ANY, **more: str) -> Fetch | Outcome:
+def before(action: RobotsAction, text: str | None = None, *, scope: Scope = ANY, **more: str) -> Allowed | Outcome:
     read_rules = None if text is None else rules(text)
     return before_fetch(QUEUED, copy(action, **more), read_rules, "/page", scope)
 
 
-def ended(decision: Fetch | Outcome) -> tuple[State, str]:
+def ended(decision: Allowed | Outcome) -> tuple[State, str]:
     assert isinstance(decision, Outcome)
     assert decision.queued is QUEUED
     return decision.state, decision.reason.sentence
 
 
 def test_before_a_fetch_that_nothing_stands_against() -> None:
-    assert before(RobotsAction.FREE) == Fetch(None)
+    assert before(RobotsAction.FREE) == Allowed(None)
     allowed = before(RobotsAction.PARSE, "User-agent: *\nDisallow: /other\nAllow: /page")
-    assert isinstance(allowed, Fetch)
+    assert isinstance(allowed, Allowed)
     assert allowed.verdict is not None
     assert (allowed.verdict.allowed, allowed.verdict.line) == (True, 3)
 
@@ -89,7 +89,7 @@ def test_before_a_fetch_that_robots_txt_refuses_for_a_purpose(
     queued = replace(QUEUED, kind=kind)
     decision = before_fetch(queued, copy(RobotsAction.PARSE), rules(text), "/page", ANY, None, purposes)
     if code is None:
-        assert isinstance(decision, Fetch)
+        assert isinstance(decision, Allowed)
         assert [one.line for one in decision.preferences] == [2]
     else:
         assert isinstance(decision, Outcome)

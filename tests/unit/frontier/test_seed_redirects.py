@@ -27,7 +27,7 @@ def test_a_host_of_the_same_registered_domain_takes_the_place() -> None:
     rules = scope()
     assert rules.refusal(f"{WWW}a", 1) is not None
     outcome = redirected(rules)
-    assert outcome.host_taken == "www.example.org"
+    assert outcome.adopted_host == "www.example.org"
     assert (outcome.offers[0].refusal, outcome.offers[0].seed) == (None, True)
     assert rules.refusal(f"{WWW}a", 1) is None, "the links of its pages are in scope"
     assert rules.refusal("https://shop.example.org/", 1) is not None
@@ -36,7 +36,7 @@ def test_a_host_of_the_same_registered_domain_takes_the_place() -> None:
 def test_a_chain_of_redirects_takes_the_last_host_too() -> None:
     rules = scope()
     redirected(rules)
-    assert redirected(rules, "https://en.example.org/").host_taken == "en.example.org"
+    assert redirected(rules, "https://en.example.org/").adopted_host == "en.example.org"
 
 
 @pytest.mark.parametrize(
@@ -50,20 +50,20 @@ def test_a_chain_of_redirects_takes_the_last_host_too() -> None:
     ],
 )
 def test_the_seed_stays_otherwise(rules: Scope, target: str) -> None:
-    assert redirected(rules, target).host_taken is None
+    assert redirected(rules, target).adopted_host is None
     assert rules.refusal(f"{target}a", 1) is not None
 
 
 def test_a_page_that_is_no_seed_takes_no_host_along() -> None:
     rules = scope()
-    assert redirected(rules, seed=False).host_taken is None
+    assert redirected(rules, seed=False).adopted_host is None
     assert rules.refusal(WWW, 0) is not None
 
 
 def test_hosts_that_were_taken_are_in_scope_again_after_a_restart() -> None:
     rules = scope()
-    rules.take_hosts(["www.example.org"])
+    rules.adopt_hosts(["www.example.org"])
     assert rules.refusal(f"{WWW}a", 1) is None
     below = scope(ScopeMode.PREFIX)
-    below.take_hosts(["www.example.org"])
+    below.adopt_hosts(["www.example.org"])
     assert below.refusal(f"{WWW}a", 1) is not None

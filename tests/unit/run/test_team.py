@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -33,11 +32,10 @@ class Drowsy:
 
 def test_a_worker_counts_no_max_time_from_its_own_start(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Assignment] = []
-    process = SimpleNamespace(stdin=object())
-    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: process)
-    monkeypatch.setattr(Assignment, "send", lambda part, _: sent.append(part))
+    monkeypatch.setattr(Assignment, "send", lambda part, *_: sent.append(part))
     settings = settings_from({"limits.max_time": 10, "limits.concurrency": 5, "workers.count": 2}, source="test")
-    team = Team(settings, SimpleNamespace(run_id=7, lock_fds=tuple), SystemClock(), print)  # type: ignore[arg-type]
+    store, forks = SimpleNamespace(run_id=7, lock_fds=tuple), [SimpleNamespace(above=None)] * 2
+    team = Team(settings, store, SystemClock(), print, forks)  # type: ignore[arg-type]
     for place in range(2):
         team._start(place)
     assert [part.settings.limits.max_time_s for part in sent] == [None, None]
@@ -51,5 +49,5 @@ async def test_max_time_is_over_although_the_machine_slept(monkeypatch: pytest.M
 
     monkeypatch.setattr(Team, "_fill", fill)
     settings = SimpleNamespace(limits=SimpleNamespace(max_time_s=10 * HOUR_S), workers=SimpleNamespace(count=2))
-    team = Team(settings, None, Drowsy(), print)  # type: ignore[arg-type]
+    team = Team(settings, None, Drowsy(), print, [])  # type: ignore[arg-type]
     assert await asyncio.wait_for(team.run(), 60) == RunEnd(EndCode.MAX_TIME)
