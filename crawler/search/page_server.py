@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ from aiohttp import web
 from crawler.cli.http_listener import BrowserGuard, listening
 from crawler.clock import Clock
 from crawler.errors import QueryInterrupted, StoreError, UsageError
+from crawler.search.completions import completions
 from crawler.search.index_file import INDEX, NoIndex, index_path, open_index
 from crawler.search.page_view import PAGE_HITS, POLICY, Asked, description, last_page_of, render
 from crawler.search.results import MOST_S, SearchResult, TookTooLong, UnknownFilter, search
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+_FORMATS = ("html", "json", "opensearch", "completions")
 _ROBOTS = "User-agent: *\nDisallow: /\n"
 _MOST_WAITING = 32  # searches; each takes some hundredths of a second
 _LONGEST_WAIT_S = 5.0  # of a search for those before it, each of which may take as long
 _RETRY_AFTER_S = 5
 _RETRY_WITHOUT_INDEX_S = 60
+_LONGEST_COMPLETION_S = 0.5
 _MAX_REQUEST_BYTES = 1024
 _UNAVAILABLE = 503
 
@@ -90,6 +93,8 @@ class _SearchPage:
         if wanted == "opensearch":
             text = description(self._name, self.base_url)
             return web.Response(text=text, content_type="application/opensearchdescription+xml")
+        if wanted == "completions":
+            return await self._complete(request.query.get("q", ""))
         if self._waiting >= _MOST_WAITING:
             raise _too_many()
         asked = Asked.of(request.query)
@@ -113,6 +118,14 @@ class _SearchPage:
             return web.json_response(_as_json(asked, result, error), status=status, headers=headers)
         html = render(asked, result, name=self._name, pages=pages, sites=sites, error=error)
         return web.Response(text=html, content_type="text/html", status=status, headers=headers)
+
+    async def _complete(self, text: str) -> web.Response:
+        """The completions of a query, as OpenSearch suggestions; none if there is no index."""
+        found: list[str] = []
+        with suppress(NoIndex, QueryInterrupted, StoreError):
+            async with open_index(index_path(self._db), _LONGEST_COMPLETION_S) as index:
+                found = await completions(index, text)
+        return web.json_response([text, found], content_type="application/x-suggestions+json")
 
     async def _wait_for_turn(self) -> None:
         """Take the lock of the store. Raises 503 if the searches before this one take long."""
@@ -170,9 +183,9 @@ class _Refusal(NamedTuple):
 
 
 def _format(request: web.Request) -> str:
-    """``html``, ``json`` or ``opensearch``: by ``format``, else JSON for a client that asks for it and not for HTML."""
+    """One of ``_FORMATS``: by ``format``, else JSON for a client that asks for it and not for HTML, else HTML."""
     given = request.query.get("format", "")
-    if given in ("html", "json", "opensearch"):
+    if given in _FORMATS:
         return given
     accept = request.headers.get("Accept", "").lower()
     return "json" if "application/json" in accept and "text/html" not in accept else "html"
