@@ -383,7 +383,8 @@ class OpenCrawl:
 
         limit, filters = arguments.count("limit", limit), Filters(site, language, depth, since, similar_to)
         async with self._store() as store:
-            return await search(store, words, now=SystemClock().now(), limit=limit, filters=filters)
+            db = self._settings.store.db
+            return await search(store, db, words, now=SystemClock().now(), limit=limit, filters=filters)
 
     async def status(self) -> dict[str, Any]:
         """What the store holds and what the crawl waits for: the object that ``crawler status --json`` prints."""

@@ -136,7 +136,11 @@ class _Pages:
     async def search(self, request: web.Request) -> web.Response:
         async with self._asking:
             found = await search(
-                self._store, request.query.get("words", ""), now=self._clock.now(), limit=_MOST_RESULTS
+                self._store,
+                self._settings.store.db,
+                request.query.get("words", ""),
+                now=self._clock.now(),
+                limit=_MOST_RESULTS,
             )
         return web.json_response(asdict(found))
 

@@ -26,7 +26,8 @@ from crawler.inspect.parts import describe_unfinished
 from crawler.maintenance.forgetting import Selection, Wanted, content_of, forget, select, unknown_site, wanted
 from crawler.maintenance.forgetting import redact as reduce_addresses
 from crawler.reasons import Reason, ReasonCode
-from crawler.search.build_index import empty_index
+from crawler.search.build_index import take_out
+from crawler.search.index_file import index_path
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store, open_store, order
@@ -173,8 +174,8 @@ def forget_command(
     Pages, bodies, versions, links on these pages and ranks are deleted, so no search, export or report shows them. The
     addresses stay, excluded as "forgotten", and so does the request log, which proves what was asked. A SITE
     (example.org, or https://example.org) is blocked too: this one command is what a site that opts out needs. A URL has
-    a path (https://example.org/ is the front page). The search index is emptied. The command names the commands to run
-    again for it, for ranks and for near-duplicates.
+    a path (https://example.org/ is the front page). The pages are taken out of the search
+    index. The command names the commands to run again for the index, ranks and near-duplicates.
     """
     asked = wanted(target, regex)
     if undo and (redact or because):
@@ -236,7 +237,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             forgotten = await select(store, asked, forgotten=True)  # also by an earlier command that was killed
             if redact:
                 await reduce_addresses(store, forgotten)
-            had_index = bool(forgotten.numbers) and await empty_index(db)
+            left_index = await take_out(db, store) if forgotten.numbers else None
             computed = await store.computed()
             # At the end: it fails if another store keeps its bodies at the same place.
             await store.maintenance.sweep_forgotten()
@@ -254,13 +255,18 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
     if asked.regex is not None:
         exclude = f"`crawler run --exclude {quote(asked.regex.pattern)}{argument}`"
         sentences.append(f"URLs that match and are found later are crawled, unless {exclude} leaves them out")
-    if had_index:
-        sentences.append("the search index is empty: the words of a page cannot be taken out alone")
-        computed[Computed.INDEX] = True
+    if left_index is not None:
+        sentences.append("taken out of the search index, too")
+    elif computed.get(Computed.INDEX):
+        sentences.append(f"{index_path(db)}: no search index here; `crawler index` where it is takes them out of it")
     if behind := behind_sentence(computed, db):
         sentences.append(behind)
     sentences.append(f"files that were written before are not changed; `{_command(asked, db)} --undo` lifts this")
-    details = {"blocked": asked.site or None, "index_emptied": had_index, "behind": [*filter(computed.get, computed)]}
+    details = {
+        "blocked": asked.site or None,
+        "in_index": left_index is not None,
+        "behind": [*filter(computed.get, computed)],
+    }
     return _result(chosen, taken) | details, "\n".join(sentences)
 
 

@@ -54,11 +54,11 @@ async def refresh(
     what is done. Raises :class:`crawler.errors.StoreError` if the store fails.
     """
     is_behind = await store.computed()
-    if not await is_complete(store):
+    if not await is_complete(db, store):
         is_behind[Computed.INDEX] = True
     done: dict[Computed, dict[str, Any]] = {}
     for each in Computed:
-        if is_behind.get(each, True):
+        if is_behind.get(each, True) or (each is Computed.INDEX and done):  # the index holds ranks and near-duplicates
             done[each] = await _compute(each, db, store, reader, say)
     return done
 

@@ -1,7 +1,7 @@
 """Search in what was crawled (docs/search.md).
 
-Words: ``tokenizer``, ``signs``, ``stems``, ``forms``, ``prefixes``. The index: ``build_index`` writes it through
-``index_backend``, which is ``sqlite_index`` or ``postgres_index``. A search: ``query`` reads the words, ``results``
-finds the pages, ``deduplicate`` folds near-duplicates, ``excerpt`` and ``anchors`` show the matches, ``spelling``
+Words: ``tokenizer``, ``signs``, ``stems``, ``forms``, ``prefixes``. The index: ``build_index`` writes ``index_file``,
+with the ``document`` of each page, by the plan of ``deduplicate``. A search: ``query`` reads the words, ``results``
+finds the pages, ``excerpt`` and ``anchors`` show the matches, ``spelling``
 corrects words. Its faces: ``rendering`` on the terminal; ``page_view`` and ``page_server`` for browsers.
 """

@@ -1,27 +1,35 @@
 """Builds the search index from the text of every page, once for each content, and only for pages that changed.
 
 Each batch of pages is one transaction: a crash loses at most one batch, and the next call continues there. The same
-store always gives the same index.
+store always gives the same index. A search meanwhile finds the pages of the batches that are done.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import xxhash
 
-from crawler.page.main_text import clean
 from crawler.page.texts import MainText
-from crawler.search.deduplicate import plan
-from crawler.search.index_backend import SQL, VERSION, IndexBackend, IndexEntry, PageFigures
-from crawler.store.location import is_url
+from crawler.search.deduplicate import SQL, plan
+from crawler.search.document import Document
+from crawler.search.index_file import (
+    INDEX,
+    Entry,
+    Figures,
+    Indexed,
+    NoIndex,
+    WritableIndex,
+    crawl_of,
+    index_path,
+    open_index,
+    writing_index,
+)
+from crawler.store.computed import Computed
 from crawler.texts.kept import StoredDocument, texts_of
 from crawler.texts.reader import ReadsTexts
 
@@ -30,14 +38,14 @@ if TYPE_CHECKING:
 
 _BATCH = 500
 _MAX_BATCH_BYTES = 16_000_000  # of the documents in memory
+_TO_CHANGE = 0  # the digest of an entry that the next build replaces
+_STATE_S = 10.0
 
 #: Called with how many pages have been processed, and how many there are.
 OnProgress = Callable[[int, int], None]
 
-_indexed = itemgetter("indexed_in_links", "indexed_in_sites", "indexed_depth", "indexed_fetched_at")
-
-#: The columns that an entry is made of, besides the figures.
-_digested = itemgetter("title", "description", "keywords", "body_id", "charset", "content_type", "anchors")
+#: The columns that an entry is made of, besides the figures and the anchors.
+_digested = itemgetter("title", "description", "keywords", "body_id", "charset", "content_type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,56 +70,68 @@ async def build_index(
     The caller holds ``store``, the same one, open for writing; ``texts`` reads the texts that it does not keep yet.
 
     A cancellation stops it at once and keeps the committed batches. Raises :class:`crawler.errors.StoreError` if the
-    store fails.
+    store or the file of the index fails, and :class:`crawler.errors.StoreInUse` if another process writes that file.
     """
-    async with _index_of(db) as index:
-        await index.begin()
-        total = await plan(index)
+    last_request = await store.last_request()
+    async with writing_index(index_path(db)) as index:
+        await index.begin(await crawl_of(store))
+        total = await plan(store, index)
+        removed = await index.remove_unchosen()
         after, done, changed, unread = -1, 0, 0, 0
-        while rows := await index.query(SQL["next_pages"], {"after": after, "limit": _BATCH}):
-            batch = _Batch(rows)
+        while batch := await _next_batch(store, index, after):
             read = await texts_of(store, texts, (page.document for page in batch.changed))
-            entries = await asyncio.to_thread(_entries, batch.changed, read)
-            await index.put(entries, batch.figures)
+            entries = [_entry(page, read[page.document]) for page in batch.changed if page.document in read]
+            await index.put(entries, batch.replaced, batch.figures)
             after, done, changed = batch.last_url_id, done + batch.size, changed + len(entries)
             unread += sum(bool(read[page.document].note) for page in batch.changed if page.document in read)
             on_progress(done, total)
-        removed = await index.end()
-        await store.results.drop_old_texts()
-        return IndexSummary(total, changed, removed, unread)
+        await index.end(last_request)
+    await store.results.cover(Computed.INDEX, last_request)
+    await store.results.drop_old_texts()
+    return IndexSummary(total, changed, removed, unread)
 
 
-async def is_complete(store: Store) -> bool:
-    """Whether there is an index of this version, and its last build was not interrupted."""
-    rows = await store.query(SQL["index_version"])
-    return bool(rows) and rows[0]["version"] == VERSION and bool(rows[0]["complete"])
+async def is_complete(db: str, store: Store) -> bool:
+    """Whether there is an index of this version and this crawl, and its last build was not interrupted."""
+    try:
+        async with open_index(index_path(db), _STATE_S) as index:
+            (state,) = await index.query(INDEX["state"])
+            return state["crawl"] == await crawl_of(store) and bool(state["complete"]) and not state["under_way"]
+    except NoIndex:
+        return False
 
 
-async def empty_index(db: str) -> bool:
-    """Take all words out of the index of the store at ``db``; returns whether there was an index.
+async def take_out(db: str, store: Store) -> bool | None:
+    """Take out of the index what the store at ``db`` has no more: pages, and the anchors of their links.
 
-    The caller holds the store open for writing. The words of a page cannot be taken out alone: the index keeps no
-    texts, and the entries of other pages hold the anchors of its links.
+    Nothing is added to the index. Returns ``None`` if there is no index here, and whether nothing of it is left in the
+    file; a search that is under way may hold the log of the file. The caller holds the store open for writing.
     """
-    async with _index_of(db) as index:
-        return await index.clear()
-
-
-def _index_of(db: str) -> AbstractAsyncContextManager[IndexBackend]:
-    if is_url(db):
-        from crawler.search.postgres_index import postgres_index
-
-        return postgres_index(db)
-    from crawler.search.sqlite_index import sqlite_index
-
-    return sqlite_index(Path(db))
+    path = index_path(db)
+    if not path.exists():
+        return None
+    async with writing_index(path) as index:
+        await index.begin(await crawl_of(store))
+        await plan(store, index)
+        await index.remove_unchosen()
+        after = -1
+        while planned := await index.query(INDEX["next_chosen"], {"after": after, "limit": _BATCH}):
+            after = planned[-1]["url_id"]
+            known = await index.known(row["url_id"] for row in planned)
+            anchors = {known[row["url_id"]].row_id: row["anchors"] for row in planned if row["url_id"] in known}
+            await index.set_anchors(anchors, _TO_CHANGE)
+        async with index.transaction():
+            await index.settle()
+        return await index.erase()
 
 
 @dataclass(frozen=True, slots=True)
 class _ChangedPage:
-    """A row of ``next_pages`` whose page differs from its entry in the index, and its new digest."""
+    """A row of ``contents`` whose page differs from its entry in the index, its anchors, and its new digest."""
 
     row: Any
+    anchors: str
+    figures: Figures
     digest: int
 
     @property
@@ -120,38 +140,44 @@ class _ChangedPage:
 
 
 class _Batch:
-    """The first of ``rows`` (of ``next_pages``): as many as fit into memory with their documents, at least one."""
+    """The first of the planned pages: as many as fit into memory with their documents, at least one."""
 
-    def __init__(self, rows: Iterable[Any]) -> None:
+    def __init__(self, planned: Iterable[Any], contents: Mapping[int, Any], known: Mapping[int, Indexed]) -> None:
         self.changed: list[_ChangedPage] = []
-        self.figures: list[PageFigures] = []  # of pages whose content is that of the index
+        self.replaced: list[int] = []  # the rows of these pages
+        self.figures: dict[int, Figures] = {}  # of pages whose content is that of the index
         self.last_url_id, self.size, size_bytes = -1, 0, 0
-        for row in rows:
-            digest = _digest(_digested(row))
-            figures = _figures(row)
-            if digest != row["indexed_digest"]:
-                size_bytes += row["body_bytes"]
-                if self.changed and size_bytes > _MAX_BATCH_BYTES:
-                    break
-                self.changed.append(_ChangedPage(row, digest))
-            elif figures[:-1] != _indexed(row):
-                self.figures.append(figures)
-            self.last_url_id, self.size = row["url_id"], self.size + 1
+        for links in planned:
+            number = links["url_id"]
+            if (row := contents.get(number)) is not None:  # else it is none since the plan was made
+                indexed = known.get(number)
+                digest = _digest([*_digested(row), links["anchors"]])
+                links_to = (links["in_links"], links["in_sites"])
+                figures = Figures(*links_to, row["depth"], row["fetched_at"], row["pagerank"], row["cluster_id"])
+                if indexed is None or digest != indexed.digest:
+                    size_bytes += row["body_bytes"]
+                    if self.changed and size_bytes > _MAX_BATCH_BYTES:
+                        break
+                    self.changed.append(_ChangedPage(row, links["anchors"], figures, digest))
+                    self.replaced += [indexed.row_id] if indexed else []
+                elif figures != indexed.figures:
+                    self.figures[number] = figures
+            self.last_url_id, self.size = number, self.size + 1
 
 
-def _entries(changed: Sequence[_ChangedPage], texts: Mapping[StoredDocument, MainText]) -> list[IndexEntry]:
-    return [_entry(page, texts[page.document]) for page in changed if page.document in texts]
+async def _next_batch(store: Store, index: WritableIndex, after: int) -> _Batch | None:
+    planned = await index.query(INDEX["next_chosen"], {"after": after, "limit": _BATCH})
+    if not planned:
+        return None
+    numbers = [row["url_id"] for row in planned]
+    contents = await store.query(SQL["contents"].format(numbers=", ".join(map(str, numbers))))
+    return _Batch(planned, {row["url_id"]: row for row in contents}, await index.known(numbers))
 
 
-def _entry(page: _ChangedPage, text: MainText) -> IndexEntry:
+def _entry(page: _ChangedPage, text: MainText) -> Entry:
     row = page.row
-    short = [clean(row[name] or "") for name in ("title", "anchors", "description", "keywords")]
-    texts = (*short, text.headings, text.text)
-    return IndexEntry(_figures(row), page.digest, row["site_id"], text.language or "", row["anchors"], texts)
-
-
-def _figures(row: Any) -> PageFigures:
-    return PageFigures(row["in_links"], row["in_sites"], row["depth"], row["fetched_at"], row["url_id"])
+    document = Document.of(row, page.anchors, text)
+    return Entry(row["url_id"], page.digest, row["site_id"], row["site"], text.language or "", page.figures, document)
 
 
 def _digest(values: Sequence[Any]) -> int:

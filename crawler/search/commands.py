@@ -111,7 +111,7 @@ def search_command(
     filters = Filters(site, language, depth, from_s, similar_to)
 
     async def run(store: Store) -> SearchResult:
-        return await search(store, query, now=now, limit=limit, filters=filters)
+        return await search(store, db, query, now=now, limit=limit, filters=filters)
 
     found = on_store(db, run)
     if found.note:

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from crawler.search.index_backend import SQL
+from crawler.search.index_file import INDEX, Index
 from crawler.search.query import Phrase, Query
 from crawler.search.stems import ALGORITHMS, stem
 from crawler.search.tokenizer import tokenize
-
-if TYPE_CHECKING:
-    from crawler.store.sections import Store
 
 _LEAST_LETTERS = 3
 _COMPARED = 60  # the most frequent words that begin like the stem
@@ -24,23 +20,23 @@ _MOST_FORMS = 8  # of a word, besides itself; of them the most frequent
 _LAST = "\U0010ffff"
 
 
-async def with_forms(store: Store, query: Query, language: str | None) -> Query:
+async def with_forms(index: Index, query: Query, language: str | None) -> Query:
     """The query with the forms of each word that is no prefix, in ``language`` or else in those of the index."""
-    languages = [language] if language in ALGORITHMS else await languages_of(store)
+    languages = [language] if language in ALGORITHMS else await languages_of(index)
     words = []
     for forms in query.words:
-        others = [] if forms[0].is_prefix else await forms_of(store, forms[0].text, languages)
+        others = [] if forms[0].is_prefix else await forms_of(index, forms[0].text, languages)
         words.append((*forms, *map(Phrase, others)))
     return replace(query, words=tuple(words))
 
 
-async def languages_of(store: Store) -> list[str]:
+async def languages_of(index: Index) -> list[str]:
     """The languages of the index."""
-    rows = await store.query(SQL["languages"])
+    rows = await index.query(INDEX["state"])
     return str(rows[0]["languages"]).split() if rows else []
 
 
-async def forms_of(store: Store, word: str, languages: Sequence[str]) -> list[str]:
+async def forms_of(index: Index, word: str, languages: Sequence[str]) -> list[str]:
     """The other forms of a word in the index, the most frequent first; none for a word with signs or digits."""
     terms = tokenize(word)
     if len(terms) != 1 or not terms[0].isalpha() or len(terms[0]) < _LEAST_LETTERS:
@@ -51,6 +47,6 @@ async def forms_of(store: Store, word: str, languages: Sequence[str]) -> list[st
         common = stem(language, term)
         prefix = common[: max(_LEAST_LETTERS, len(common) - 1)]
         values = {"prefix": prefix, "after": prefix + _LAST, "most": _COMPARED}
-        like = [row["term"] for row in await store.query(SQL["frequent_words"], values)]
+        like = [row["term"] for row in await index.query(INDEX["frequent_words"], values)]
         found += [other for other in like if other != term and stem(language, other) == common]
     return list(dict.fromkeys(found))[:_MOST_FORMS]

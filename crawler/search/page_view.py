@@ -1,7 +1,7 @@
 """The search page as HTML: what a request asks for, and its results rendered. Needs the extra ``search``.
 
 Jinja2 escapes every value that a template prints, so no text of a crawled site becomes markup. As a second defence the
-page has a Content-Security-Policy that allows nothing but its own style sheet and its own form.
+page has a Content-Security-Policy that allows nothing but its own style sheet, its own script and its own form.
 """
 
 from __future__ import annotations
@@ -44,10 +44,17 @@ _MAX_VALUE_CHARS = 300
 _MAX_DEPTH = 10**9
 
 _STYLE = (files("crawler.search") / "style.css").read_text(encoding="utf-8")
-_STYLE_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
+_SCRIPT = (files("crawler.search") / "script.js").read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
 #: The Content-Security-Policy of the page (CSP Level 3).
 POLICY = (
-    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    f"default-src 'none'; style-src {_hash(_STYLE)}; script-src {_hash(_SCRIPT)}; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
 
@@ -182,7 +189,13 @@ def _day(epoch_s: float) -> str:
 def _environment() -> Environment:
     environment = template_environment("crawler.search", finalize=fit)
     environment.globals.update(
-        marked=_marked, many=many, day=_day, style=Markup(_STYLE), version=VERSION, max_chars=MAX_QUERY_CHARS
+        marked=_marked,
+        many=many,
+        day=_day,
+        style=Markup(_STYLE),
+        script=Markup(_SCRIPT),
+        version=VERSION,
+        max_chars=MAX_QUERY_CHARS,
     )
     return environment
 

@@ -6,15 +6,11 @@ The index joins the pages of all words of a prefix each time it reads them: 0.15
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from crawler.errors import UsageError
-from crawler.search.index_backend import SQL
+from crawler.search.index_file import INDEX, Index
 from crawler.search.query import Phrase, Query
 from crawler.search.tokenizer import as_shown, tokenize
-
-if TYPE_CHECKING:
-    from crawler.store.sections import Store
 
 #: A prefix is replaced if its words, counted once for each page that has them, are more than this.
 WIDE = 40_000
@@ -27,33 +23,33 @@ class TooWide(UsageError):
     """A query leaves out all pages with one of very many words."""
 
 
-async def without_wide_prefixes(store: Store, query: Query) -> Query:
+async def without_wide_prefixes(index: Index, query: Query) -> Query:
     """The query with the most frequent words in place of each prefix that has too many words.
 
     Raises :class:`TooWide` for such a prefix among the words that no page may have.
     """
     for excluded in query.excluded:
-        if await _frequent(store, excluded):
+        if await _frequent(index, excluded):
             raise TooWide(f"-{excluded.text}* leaves out the pages of very many words; write more letters")
-    words = [await _frequent(store, forms[0]) or forms for forms in query.words]
+    words = [await _frequent(index, forms[0]) or forms for forms in query.words]
     narrow = list[Phrase]()
     for phrase in query.phrases:
-        if forms := await _frequent(store, phrase):
+        if forms := await _frequent(index, phrase):
             words.append(forms)
         else:
             narrow.append(phrase)
     return replace(query, phrases=tuple(narrow), words=tuple(words))
 
 
-async def _frequent(store: Store, phrase: Phrase) -> tuple[Phrase, ...]:
+async def _frequent(index: Index, phrase: Phrase) -> tuple[Phrase, ...]:
     """What stands for a phrase whose last word is a prefix of too many words; empty for any other phrase."""
     terms = tokenize(phrase.text)
     if not phrase.is_prefix or not terms:
         return ()
     *before, prefix = terms
     words = {"prefix": prefix, "after": prefix + _LAST}
-    (counted,) = await store.query(SQL["words_of_prefix"], words)
+    (counted,) = await index.query(INDEX["words_of_prefix"], words)
     if (counted["pages"] or 0) <= WIDE:
         return ()
-    frequent = await store.query(SQL["frequent_words"], {**words, "most": MOST_WORDS})
+    frequent = await index.query(INDEX["frequent_words"], {**words, "most": MOST_WORDS})
     return tuple(Phrase(as_shown(" ".join((*before, row["term"])))) for row in frequent)

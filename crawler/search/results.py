@@ -19,32 +19,32 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from crawler.clock import monotonic_s
-from crawler.errors import Action, Argument, QueryInterrupted, UsageError
+from crawler.errors import Argument, QueryInterrupted, UsageError
 from crawler.page.directives import asked_of
-from crawler.page.texts import MainText
-from crawler.search import postgres_text_search
 from crawler.search.anchors import matching_anchors
+from crawler.search.document import Document
 from crawler.search.excerpt import Marked, mark, within
 from crawler.search.forms import with_forms
-from crawler.search.index_backend import SITE_WEIGHT, SQL
+from crawler.search.index_file import INDEX, SITE_WEIGHT, Index, NoIndex, crawl_of, index_path, no_index, open_index
 from crawler.search.prefixes import without_wide_prefixes
-from crawler.search.query import Phrase, Query, parse_query
+from crawler.search.query import Query, parse_query
 from crawler.search.signs import known_with_signs
 from crawler.search.spelling import suggestion
-from crawler.store.computed import behind_sentence
+from crawler.store.computed import Computed, behind_sentence
 from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
-from crawler.texts.kept import kept_texts
 from crawler.url import NotCrawlable, canonicalise
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
+
+SQL = load_statements("crawler.search")
 
 #: The weights of title, anchors, description, keywords, headings, body.
 WEIGHTS = (50.0, 20.0, 5.0, 2.0, 5.0, 1.0)
@@ -75,61 +75,13 @@ _ELLIPSIS = "…"
 _IN_FRAGMENTS = "!$&'()*+,;=:@/?-._~%"  # RFC 3986, 3.5; a percent sign may begin an escape that the page wrote
 
 
-#: The value of ``:match`` for a query, with the words in these fields (empty: in any), and whether words in a row are
-#: to raise the score; ``None`` if it would match no page.
+#: The FTS5 expression for a query, with the words in these fields (empty: in any), and whether words in a row are to
+#: raise the score; ``None`` if it would match no page.
 _Expression = Callable[[Query, str, bool], str | None]
 
-
-@dataclass(frozen=True, slots=True)
-class _Dialect:
-    """How a database is searched: the definition of the table ``matching``, and the value of ``:match``.
-
-    ``facets`` reads the table ``facet`` as JSON. ``count`` counts matches; a database without it ranks all pages that
-    match. ``matching`` and ``count`` are given for each table of the index. ``rows_of_site`` bounds the rows of a site.
-    ``knows`` has a row if a page matches the value of ``match`` for a phrase.
-    """
-
-    matching: Mapping[str, str]
-    facets: str
-    with_all: _Expression
-    with_some: _Expression
-    knows: str
-    match: Callable[[Phrase], str | None]
-    count: Mapping[str, str] | None = None
-    rows_of_site: str | None = None
-
-
-def _dialects() -> dict[str, _Dialect]:
-    sqlite = load_statements("crawler.search", "sqlite.sql")
-    postgres = load_statements("crawler.search", "postgres.sql")
-    parts = {"filters": SQL["filters"], "wanted": SQL["wanted"]}
-    weights = {"search_text": WEIGHTS, "search_head": WEIGHTS[:-1]}
-    return {
-        "sqlite": _Dialect(
-            {
-                table: sqlite["matching"].format(table=table, weights=", ".join(map(str, of_table)), **parts)
-                for table, of_table in weights.items()
-            },
-            sqlite["facets"],
-            Query.with_all,
-            Query.with_some,
-            sqlite["knows"],
-            str,
-            {table: sqlite["count"].format(table=table, **parts) for table in weights},
-            sqlite["rows_of_site"].format(**parts),
-        ),
-        "postgres": _Dialect(
-            {"search_text": postgres["matching"].format(heaviest=postgres_text_search.HEAVIEST, **parts)},
-            postgres["facets"],
-            lambda query, fields, in_a_row: postgres_text_search.with_all(query),
-            lambda query, fields, in_a_row: postgres_text_search.with_some(query),
-            postgres["knows"],
-            postgres_text_search.tsquery,
-        ),
-    }
-
-
-_DIALECTS = _dialects()
+_PARTS = {"filters": INDEX["filters"], "wanted": INDEX["wanted"]}
+#: The weights of the columns of each table.
+_WEIGHTS = {"search_text": WEIGHTS, "search_head": WEIGHTS[:-1]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +177,8 @@ class SearchResult:
     excluded: tuple[str, ...] = ()
 
 
-class NoIndex(UsageError):
-    """The store has no search index."""
+class UnknownFilter(UsageError):
+    """A filter names a site or a page that is not known."""
 
 
 class TookTooLong(UsageError):
@@ -235,6 +187,7 @@ class TookTooLong(UsageError):
 
 async def search(
     store: Store,
+    db: str,
     words: str,
     *,
     now: float,
@@ -245,58 +198,71 @@ async def search(
 ) -> SearchResult:
     """Search for ``words`` (see :mod:`crawler.search.query`) among the pages that pass ``filters``.
 
-    Pages with all words come first. If these are fewer than ``limit``, pages with some of the words follow. ``offset``
-    is how many of the best hits are left out. Pages whose ``unavailable_after`` is not later than ``now`` (seconds
-    since the epoch) are omitted. Raises :class:`UsageError` for a query without words or an unknown site,
-    :class:`NoIndex` for a store without an index, and :class:`TookTooLong` after :data:`MOST_S`.
+    ``store`` is the one at ``db``, and its index is beside it. Pages with all words come first. If these are fewer than
+    ``limit``, pages with some of the words follow. ``offset`` is how many of the best hits are left out. Pages whose
+    ``unavailable_after`` is not later than ``now`` (seconds since the epoch) are omitted. Raises :class:`UsageError`
+    for a query without words or an unknown site, :class:`NoIndex` for a store without an index, and
+    :class:`TookTooLong` after :data:`MOST_S`.
     """
+    parse_query(words)  # a mistake is told before the state of the index
     try:
-        async with store.deadline(MOST_S):
-            until = monotonic_s() + MOST_S
-            return await _search(store, words, now, limit, offset, filters or Filters(), facets, until)
+        async with open_index(index_path(db), MOST_S) as index, store.deadline(MOST_S):
+            note = await _state(store, index)
+            asked = _Asked(store, index, now, limit, offset, filters or Filters(), facets, monotonic_s() + MOST_S)
+            return replace(await _corrected(asked, words), note=note)
+    except NoIndex as error:
+        raise no_index(error, db) from None
     except QueryInterrupted:
         raise TookTooLong(f"the search took longer than {MOST_S:g} s; use more words, or rarer ones") from None
 
 
-async def _search(
-    store: Store, words: str, now: float, limit: int, offset: int, filters: Filters, facets: bool, until: float
-) -> SearchResult:
-    found = await _answer(store, words, now, limit, offset, filters, facets, until)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is searched, and how. The search ends ``until``, in seconds of :func:`crawler.clock.monotonic_s`."""
+
+    store: Store
+    index: Index
+    now: float
+    limit: int
+    offset: int
+    filters: Filters
+    facets: bool
+    until: float
+
+
+async def _corrected(asked: _Asked, words: str) -> SearchResult:
+    found = await _answer(asked, words)
     if found.is_more or found.total > FEW:
         return found
-    meant = await suggestion(store, words, few=found.total > 0)
+    meant = await suggestion(asked.index, words, few=found.total > 0)
     if meant is None:
         return found
-    corrected = await _answer(store, meant.words, now, limit, offset, filters, facets, until)
+    corrected = await _answer(asked, meant.words)
     if corrected.total > found.total:
         return replace(corrected, suggestion=meant.words, as_typed=meant.as_typed)
     return found if found.total else replace(found, suggestion=meant.words)
 
 
-async def _answer(
-    store: Store, words: str, now: float, limit: int, offset: int, filters: Filters, facets: bool, until: float
-) -> SearchResult:
+async def _answer(asked: _Asked, words: str) -> SearchResult:
     """The result for these words, in this spelling."""
-    parse_query(words)  # a mistake is told before the state of the index
-    note = await _state(store)
-    dialect = _DIALECTS[store.dialect]
-    query = parse_query(words, await known_with_signs(store, words, dialect.knows, dialect.match))
-    query = await with_forms(store, query, filters.language)
-    searched = await without_wide_prefixes(store, query)
-    search = _Search(store, searched, await _values(store, filters), now, offset + limit, until)
-    found = await search.find(dialect.with_all, facets=facets)
-    hits = await _hits(store, query, found.best[offset:], until, all_words=True)
+    limit, offset, index = asked.limit, asked.offset, asked.index
+    query = parse_query(words, await known_with_signs(index, words))
+    query = await with_forms(index, query, asked.filters.language)
+    searched = await without_wide_prefixes(index, query)
+    search = _Search(asked, searched, await _values(asked), offset + limit)
+    found = await search.find(Query.with_all, facets=asked.facets)
+    hits = await _hits(asked, query, found.best[offset:], all_words=True)
     more = 0
-    if len(hits) < limit and not found.is_more and dialect.with_some(query, "", True) is not None:
-        others = await search.find(dialect.with_some)
+    if len(hits) < limit and not found.is_more and query.with_some() is not None:
+        others = await search.find(Query.with_some)
         known = set(map(search.shown_as, found.best))
         rest = [row for row in others.best if search.shown_as(row) not in known]
         more = max(others.ranked - found.ranked, len(rest))
         start = max(0, offset - len(found.best))
-        hits += await _hits(store, query, rest[start : start + limit - len(hits)], until, all_words=False)
+        hits += await _hits(asked, query, rest[start : start + limit - len(hits)], all_words=False)
     excluded = tuple(phrase.text + "*" * phrase.is_prefix for phrase in query.excluded)
     return SearchResult(
-        found.total, found.is_more, tuple(hits), note, found.ranked, more, found.facets, excluded=excluded
+        found.total, found.is_more, tuple(hits), "", found.ranked, more, found.facets, excluded=excluded
     )
 
 
@@ -330,31 +296,18 @@ class _Ranking:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The statements of one search. ``values`` are those of the filters, ``depth`` is how many hits are wanted.
+    """The statements of one search. ``values`` are those of the filters, ``depth`` is how many hits are wanted."""
 
-    The search ends ``until``, in seconds of :func:`crawler.clock.monotonic_s`.
-    """
-
-    store: Store
+    asked: _Asked
     query: Query
     values: dict[str, object]
-    now: float
     depth: int
-    until: float
-
-    @property
-    def _dialect(self) -> _Dialect:
-        return _DIALECTS[self.store.dialect]
 
     def shown_as(self, row: dict[str, Any]) -> int:
         """What a page is shown as: a number that is the same for the near-duplicates of which one is shown."""
         number = row["cluster_id" if self.values["cluster"] is None else "url_id"]
         assert isinstance(number, int)
         return number
-
-    @property
-    def _counts(self) -> bool:
-        return self._dialect.count is not None
 
     async def find(self, expression: _Expression, *, facets: bool = False) -> _Found:
         """The best pages that match."""
@@ -364,13 +317,13 @@ class _Search:
         is_broad = not self.query.phrases and await self._count(ranking, expression(self.query, "", False)) > BROAD
         if not is_broad:
             found = await self._rank(ranking, facets)
-            is_broad = self._counts and bool(found) and found[0]["total"] > BROAD
+            is_broad = bool(found) and found[0]["total"] > BROAD
         if is_broad:
             found = await self._rank(await self._narrowed(expression), facets)
-        rows = [row for row in found if row["is_page"] and asked_of(row["directives"]).until > self.now]
+        rows = await self._shown(found)
         candidates = rows[:CANDIDATES]
         titles = [(row["title"] or "", "") for row in candidates]
-        marked = await asyncio.to_thread(mark, self.query.with_any(), titles, self.until)
+        marked = await asyncio.to_thread(mark, self.query.with_any(), titles, self.asked.until)
         for row, (title, _) in zip(candidates, marked, strict=True):
             row["score"] *= 1 + TITLE_SHARE * title.share()
         best = _in_one_language(candidates) + rows[CANDIDATES:]
@@ -385,22 +338,31 @@ class _Search:
 
     async def _rank(self, ranking: _Ranking, facets: bool) -> list[dict[str, Any]]:
         """The best of the pages to rank, with the number of all of them (up to one more than ``BROAD``)."""
-        sql = SQL["find"].format(
-            matching=self._dialect.matching[ranking.table],
-            facet=SQL["facet"].format(most=_MOST_VALUES),
-            facets=self._dialect.facets if facets else "NULL",
-            wanted=SQL["wanted"],
+        sql = INDEX["find"].format(
+            table=ranking.table,
+            weights=", ".join(map(str, _WEIGHTS[ranking.table])),
+            facet=INDEX["facet"].format(most=_MOST_VALUES),
+            facets=INDEX["facets"] if facets else "NULL",
             site_weight=SITE_WEIGHT,
             popularity_share=POPULARITY_SHARE,
             popularity_half=POPULARITY_HALF,
+            **_PARTS,
         )
         values = {"match": ranking.match, "place": ranking.place, "head": ranking.head, "most": ranking.most}
         limit = max(self.depth, CANDIDATES)
         while True:
-            found = await self.store.query(sql, {**values, **self.values, "now": self.now, "limit": limit})
+            rows = await self.asked.index.query(sql, {**values, **self.values, "now": self.asked.now, "limit": limit})
+            found = [dict(row) for row in rows]
             if len(found) < limit or len(set(map(self.shown_as, found))) >= self.depth:
                 return found
             limit *= 4  # most of the best pages are near-duplicates that are not shown
+
+    async def _shown(self, found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The rows whose pages may be shown now, with what the crawl knows of them now."""
+        numbers = ", ".join(str(row["url_id"]) for row in found)
+        pages = await self.asked.store.query(SQL["pages"].format(numbers=numbers)) if numbers else []
+        known = {page["url_id"]: page for page in pages if asked_of(page["directives"]).until > self.asked.now}
+        return [row | known[row["url_id"]] for row in found if row["url_id"] in known]
 
     async def _narrowed(self, expression: _Expression) -> _Ranking:
         """The most promising pages, if more than ``BROAD`` match."""
@@ -422,11 +384,9 @@ class _Search:
         return replace(ranking, place=BROAD)
 
     async def _count(self, ranking: _Ranking, match: str | None) -> int:
-        """How many pages match, up to one more than ``BROAD``; 0 if the database ranks all pages that match."""
-        if self._dialect.count is None:
-            return 0
+        """How many pages match, up to one more than ``BROAD``."""
         values = {"match": match, "place": ranking.place, "most": BROAD + 1, **self.values}
-        (row,) = await self.store.query(self._dialect.count[ranking.table], values)
+        (row,) = await self.asked.index.query(INDEX["count"].format(table=ranking.table, **_PARTS), values)
         return int(row["n"])
 
 
@@ -446,40 +406,41 @@ def _best_first(row: dict[str, Any]) -> tuple[float, int]:
     return -row["score"], row["url_id"]
 
 
-async def _state(store: Store) -> str:
-    """A note for the user if results may be out of date. Raises :class:`NoIndex` if there is no index."""
-    rows = await store.query(SQL["index_state"])
-    if not rows:
-        command = f"crawler index{db_argument(store.name)}"
-        emptied = "or forgetting pages has emptied it"
-        raise NoIndex(
-            f"this store has no search index yet, {emptied}; ", Action(command, "crawl.index()"), " builds it"
-        )
-    if not rows[0]["complete"]:
+async def _state(store: Store, index: Index) -> str:
+    """A note for the user if results may be out of date. Raises :class:`NoIndex` for the index of another crawl."""
+    (state,) = await index.query(INDEX["state"])
+    if state["crawl"] != await crawl_of(store):
+        raise NoIndex(f"{store.name}: the search index beside this store is that of another crawl")
+    if not state["complete"]:
         return f"the index is not complete; `crawler index{db_argument(store.name)}` completes it"
-    return behind_sentence(await store.computed(), store.name)
+    computed = await store.computed()
+    computed[Computed.INDEX] = computed.get(Computed.INDEX, True) or bool(
+        await store.query(SQL["is_behind"], {"last_request": state["last_request"]})
+    )
+    return behind_sentence(computed, store.name)
 
 
-async def _values(store: Store, filters: Filters) -> dict[str, object]:
+async def _values(asked: _Asked) -> dict[str, object]:
     """The parameters of the filters. Raises :class:`UsageError` for an unknown site."""
-    host = None if filters.site is None else await _known_site(store, filters.site)
+    filters, index = asked.filters, asked.index
+    host = None if filters.site is None else await _known_site(asked.store, filters.site)
     values: dict[str, object] = {"language": filters.language, "depth": filters.depth, "since": filters.since}
     values |= {"host": host, "first_row": 0, "last_row": _ALL}
-    if host is not None and (rows_of_site := _DIALECTS[store.dialect].rows_of_site):
-        (rows,) = await store.query(rows_of_site, {"host": host})
-        values |= rows
-    values["cluster"] = None if filters.similar_to is None else await _known_cluster(store, filters.similar_to)
+    if host is not None:
+        (rows,) = await index.query(INDEX["rows_of_site"].format(**_PARTS), {"host": host})
+        values |= dict(rows)
+    values["cluster"] = None if filters.similar_to is None else await _known_cluster(asked, filters.similar_to)
     return values
 
 
-async def _known_cluster(store: Store, url: str) -> int:
+async def _known_cluster(asked: _Asked, url: str) -> int:
     """The cluster of a page. Raises :class:`UsageError` if the page has no near-duplicates."""
     try:
-        rows = await store.query(SQL["cluster"], {"url_id": await store.find(canonicalise(url))})
+        rows = await asked.index.query(INDEX["cluster"], {"url_id": await asked.store.find(canonicalise(url))})
     except NotCrawlable:
         rows = []
     if not rows:
-        raise UsageError(Argument("similar_to", url[:200]), ": the store knows no near-duplicates of this page")
+        raise UnknownFilter(Argument("similar_to", url[:200]), ": the index knows no near-duplicates of this page")
     return int(rows[0]["cluster_id"])
 
 
@@ -489,62 +450,54 @@ async def _known_site(store: Store, site: str) -> str:
     host = (readable.partition("://")[2] or readable).partition("/")[0].lower()
     if not host or not await store.query(SQL["known_site"], {"host": host}):
         status = f"`crawler status{db_argument(store.name)}`"
-        raise UsageError(Argument("site", site[:200]), f": the crawl knows no such site; {status} lists them")
+        raise UnknownFilter(Argument("site", site[:200]), f": the crawl knows no such site; {status} lists them")
     return host
 
 
-async def _hits(
-    store: Store, query: Query, rows: Sequence[dict[str, Any]], until: float, *, all_words: bool
-) -> list[SearchHit]:
+async def _hits(asked: _Asked, query: Query, rows: Sequence[dict[str, Any]], *, all_words: bool) -> list[SearchHit]:
     hits: list[SearchHit] = []
     for start in range(0, len(rows), _TEXTS_IN_MEMORY):
         batch = rows[start : start + _TEXTS_IN_MEMORY]
-        kept = await kept_texts(store, (row["body_id"] for row in batch))
-        pages = [kept.get(row["body_id"], _NO_TEXT) for row in batch]
-        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, pages, until)
+        documents = await asked.index.documents(row["row_id"] for row in batch)
+        pages = [documents[row["row_id"]] for row in batch]
+        shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, pages, asked.until)
         hits += [
             SearchHit(**parts, all_words=all_words, **{name: row[name] for name in _COPIED})
             for row, parts in zip(batch, shown, strict=True)
         ]
-    return await _with_anchors(store, query, rows, hits)
-
-
-async def _with_anchors(
-    store: Store, query: Query, rows: Sequence[dict[str, Any]], hits: list[SearchHit]
-) -> list[SearchHit]:
-    """The hits; those without a mark in title and excerpt with the anchor that matched."""
-    bare = [row["url_id"] for row, hit in zip(rows, hits, strict=True) if not hit.title.marks + hit.excerpt.marks]
-    if not bare:
-        return hits
-    anchors = await matching_anchors(store, query.with_any(), bare)
-    return [replace(hit, anchor=anchors.get(row["url_id"])) for row, hit in zip(rows, hits, strict=True)]
+    return hits
 
 
 _COPIED = ("url", "site", "score", "fetched_at", "in_links", "in_sites", "pagerank", "language", "depth", "similar")
 
 
-_NO_TEXT = MainText("", "")  # of a page that changed since the index was built
-
-
 def _shown_texts(
-    match: str, rows: Sequence[dict[str, Any]], pages: Sequence[MainText], until: float
+    match: str, rows: Sequence[dict[str, Any]], pages: Sequence[Document], until: float
 ) -> list[dict[str, Any]]:
     """The title, an excerpt and its section of each page: from its text or description; else the beginning of the text.
 
-    NOSNIPPET and ``max-snippet`` of the page bound the excerpt; the title is no part of it.
+    A page without a match in either has the anchor of a link to it that matches, if there is one. NOSNIPPET and
+    ``max-snippet`` of the page bound the excerpt; the title is no part of it.
     """
     from_text = mark(match, [(row["title"] or "", page.text) for row, page in zip(rows, pages, strict=True)], until)
     from_description = mark(match, [("", row["description"] or "") for row in rows], until)
-    shown = []
-    for row, page, (title, excerpt), (_, said) in zip(rows, pages, from_text, from_description, strict=True):
+    shown: list[dict[str, Any]] = []
+    bare = {}
+    for n, (row, page, (title, excerpt), (_, said)) in enumerate(
+        zip(rows, pages, from_text, from_description, strict=True)
+    ):
         limit = asked_of(row["directives"]).snippet_chars
         is_said = bool(said.marks and not excerpt.marks)
         section = None if is_said or not limit else _section(row["url"], page, excerpt)
-        shown.append({"title": title, "excerpt": within(said if is_said else excerpt, limit), "section": section})
-    return shown
+        best = within(said if is_said else excerpt, limit)
+        shown.append({"title": title, "excerpt": best, "section": section})
+        if not title.marks and not best.marks:
+            bare[n] = page.anchors
+    anchors = matching_anchors(match, bare) if bare else {}
+    return [parts | {"anchor": anchors.get(n)} for n, parts in enumerate(shown)]
 
 
-def _section(url: str, page: MainText, excerpt: Marked) -> SearchSection | None:
+def _section(url: str, page: Document, excerpt: Marked) -> SearchSection | None:
     """The section of the first match in an excerpt of the text of a page."""
     if not excerpt.marks:
         return None

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from crawler.search.forms import forms_of, languages_of
-from crawler.search.index_backend import SQL
+from crawler.search.index_file import INDEX, Index
 from crawler.search.query import plain_words
 from crawler.search.tokenizer import as_shown, tokenize
-
-if TYPE_CHECKING:
-    from crawler.store.sections import Store
 
 _LEAST_LETTERS = 4
 _ALIKE = 0.75  # of difflib: one wrong letter in a word of four, two in one of eight
@@ -33,7 +30,7 @@ class Suggestion(NamedTuple):
     as_typed: str
 
 
-async def suggestion(store: Store, words: str, *, few: bool) -> Suggestion | None:
+async def suggestion(index: Index, words: str, *, few: bool) -> Suggestion | None:
     """The query ``words`` with a known word in place of each unknown one; ``None`` if there is nothing to correct.
 
     A word is compared with those that begin with the same two letters, or with these in the other order. ``few`` says
@@ -42,13 +39,13 @@ async def suggestion(store: Store, words: str, *, few: bool) -> Suggestion | Non
     readable, found = plain_words(words)
     corrected, as_typed, end, unknown = "", "", 0, 0
     for start, forms in found:
-        others = await forms_of(store, forms[0], await languages_of(store))
-        pages = max([await _pages_with(store, form) for form in (*forms, *others)])
+        others = await forms_of(index, forms[0], await languages_of(index))
+        pages = max([await _pages_with(index, form) for form in (*forms, *others)])
         if pages > (_RARE if few else 0):
             continue
         if (unknown := unknown + 1) > _MOST_UNKNOWN:
             break
-        meant = await _nearest(store, forms[0], _MORE_FREQUENT * pages)
+        meant = await _nearest(index, forms[0], _MORE_FREQUENT * pages)
         if meant is not None:
             corrected += readable[end:start] + meant
             as_typed += f'{readable[end:start]}"{forms[0]}"'
@@ -56,21 +53,21 @@ async def suggestion(store: Store, words: str, *, few: bool) -> Suggestion | Non
     return Suggestion(corrected + readable[end:], as_typed + readable[end:]) if corrected else None
 
 
-async def _pages_with(store: Store, word: str) -> int:
+async def _pages_with(index: Index, word: str) -> int:
     """On how many pages the rarest part of a word is; ``std::vector`` has two."""
-    rows = [await store.query(SQL["word"], {"term": term}) for term in tokenize(word)]
+    rows = [await index.query(INDEX["word"], {"term": term}) for term in tokenize(word)]
     return min((of_term[0]["doc"] if of_term else 0 for of_term in rows), default=1)
 
 
-async def _nearest(store: Store, word: str, least_pages: int) -> str | None:
+async def _nearest(index: Index, word: str, least_pages: int) -> str | None:
     terms = tokenize(word)
     if len(terms) != 1 or not terms[0].isalpha() or len(terms[0]) < _LEAST_LETTERS:
         return None
     (term,) = terms
     pages: dict[str, int] = {}
     for prefix in dict.fromkeys((term[:2], term[1::-1])):
-        rows = await store.query(
-            SQL["words_like"],
+        rows = await index.query(
+            INDEX["words_like"],
             {
                 "prefix": prefix,
                 "after": prefix + _LAST,

@@ -1,7 +1,4 @@
-"""Splits text into words as the tokenizer of FTS5 does, for an index that is not FTS5's.
-
-So a page is found by the same words in either database, and the words marked in an excerpt are those that matched.
-"""
+"""Prepares text for the tokenizer of FTS5, and splits the words of a query as that tokenizer does."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ async def _measure(path: Path) -> list[Row]:
     store = await SqliteStore.open(path, read_only=True)
     try:
         for name, (questions, filters) in _questions().items():
-            times = sorted([await _cpu_s(store, words, filters) for words in questions])
+            times = sorted([await _cpu_s(store, str(path), words, filters) for words in questions])
             median, p95 = times[len(times) // 2], times[ceil(0.95 * len(times)) - 1]
             must = f"≤ {_TARGET_S * 1000:.0f} ms"
             rows.append(Row(f"{name}, median of {len(times)}", median * 1000, "ms"))
@@ -58,11 +58,11 @@ async def _measure(path: Path) -> list[Row]:
     return rows
 
 
-async def _cpu_s(store: SqliteStore, words: str, filters: Filters) -> float:
+async def _cpu_s(store: SqliteStore, db: str, words: str, filters: Filters) -> float:
     times = []
     for _ in range(_ROUNDS):
         start = time.process_time()
-        await search(store, words, now=_AT, filters=filters, facets=True)
+        await search(store, db, words, now=_AT, filters=filters, facets=True)
         times.append(time.process_time() - start)
     return min(times)
 

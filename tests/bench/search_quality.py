@@ -24,9 +24,9 @@ from urllib.parse import unquote, urlsplit
 
 import xxhash
 
-from crawler.search.results import search
+from crawler.search.index_file import index_path, open_index
+from crawler.search.results import SQL, search
 from crawler.store.sqlite.store import SqliteStore
-from crawler.texts.kept import kept_texts
 from tests.bench import realweb
 from tests.bench.table import Row
 
@@ -110,8 +110,8 @@ async def _measure(db: Path, show: bool) -> list[Row]:
     asked = questions()
     store = await SqliteStore.open(db, read_only=True)
     try:
-        answers = {"crawler search": [(question, await _ours(store, question)) for question in asked]}
-        pages = await _texts(store)
+        answers = {"crawler search": [(question, await _ours(store, db, question)) for question in asked]}
+        pages = await _texts(store, db)
     finally:
         await store.close()
     for name, make in {"FTS5": plain_fts5, "tantivy": tantivy_default}.items():
@@ -122,8 +122,8 @@ async def _measure(db: Path, show: bool) -> list[Row]:
     return [row for name, of_search in answers.items() for row in _rows(name, of_search)]
 
 
-async def _ours(store: SqliteStore, question: Question) -> list[int]:
-    found = await search(store, question.words, now=_NOW, limit=_HITS)
+async def _ours(store: SqliteStore, db: Path, question: Question) -> list[int]:
+    found = await search(store, str(db), question.words, now=_NOW, limit=_HITS)
     return _places([hit.url for hit in found.hits], question)
 
 
@@ -137,14 +137,15 @@ def _name(url: str) -> str:
     return f"{host}{unquote(parts.path).removesuffix('.html')}"
 
 
-async def _texts(store: SqliteStore) -> dict[str, tuple[str, str]]:
+async def _texts(store: SqliteStore, db: Path) -> dict[str, tuple[str, str]]:
     """Title and main text of each page in the index."""
-    sql = """SELECT s.site || u.path AS url, p.title, p.body_id FROM search_page i
-        JOIN pages_by_id p ON p.url_id = i.url_id JOIN urls_by_id u ON u.url_id = i.url_id
-        JOIN sites_by_id s ON s.site_id = u.site_id ORDER BY 1"""
-    rows = await store.query(sql)
-    kept = await kept_texts(store, (row["body_id"] for row in rows))
-    return {row["url"]: (row["title"] or "", kept[row["body_id"]].text) for row in rows if row["body_id"] in kept}
+    async with open_index(index_path(str(db)), 3600) as index:
+        rows = {row["url_id"]: row["row_id"] for row in await index.query("SELECT url_id, row_id FROM search_page")}
+        documents = await index.documents(rows.values())
+    numbers = ", ".join(map(str, rows))
+    pages = await store.query(SQL["pages"].format(numbers=numbers))
+    texts = {page["url"]: documents[rows[page["url_id"]]] for page in pages}
+    return {url: (texts[url].title, texts[url].text) for url in sorted(texts)}
 
 
 def plain_fts5(pages: Mapping[str, tuple[str, str]]) -> Searches:

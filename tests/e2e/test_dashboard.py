@@ -260,7 +260,7 @@ def test_metrics_are_what_the_store_holds(db: Path, crawling: Crawling, dashboar
         ("/why?url=", {}, 400, "not a URL"),
         ("/why?url=javascript:alert(1)", {}, 400, ""),
         ("/search?words=", {}, 400, "error"),
-        ("/search?words=x", {}, 400, "no search index yet"),
+        ("/search?words=x", {}, 400, "no such search index"),
     ],
 )
 def test_what_is_asked_wrongly_is_told(

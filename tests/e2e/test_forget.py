@@ -19,7 +19,8 @@ from tests.web import LoopbackWeb
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def db(request: pytest.FixtureRequest, loopback: LoopbackWeb, tmp_path: Path) -> str:
+def db(request: pytest.FixtureRequest, loopback: LoopbackWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)  # where the index of a database is
     b = loopback.url("b.test")
     loopback.sites["a.test"] = {
         "/": Page(f"<title>Zebra</title><a href=/secret>about the quagga</a> <a href=/open>open</a> <a href={b}>b</a>"),
@@ -62,11 +63,15 @@ def test_a_site_that_opts_out_is_blocked_and_forgotten_by_one_command(
     assert (dry["pages"], dry["links"], len(dry["examples"])) == (3, 3, 3)
     assert "Quagga" in exported(db, tmp_path, "pages"), "a dry run changes nothing"
     done = forget(db, "a.test", "--because", "asked by mail")
-    assert (done["pages"], done["blocked"], done["index_emptied"]) == (3, "a.test", True)
+    assert (done["pages"], done["blocked"], done["in_index"]) == (3, "a.test", True)
     assert set(done["behind"]) == {"near_duplicates", "ranks", "index"}
     computed = json.loads(here("status", "--db", db, "--json").out)["computed"]
-    assert computed == {"near_duplicates": {"is_behind": True}, "ranks": {"is_behind": True}}
-    told = f"not up to date with the crawl: near-duplicates, ranks; run `crawler refresh-search{db_argument(db)}`"
+    assert computed == {name: {"is_behind": True} for name in ("near_duplicates", "ranks", "index")}
+    for word in ("quagga", "okapi", "plain"):
+        assert json.loads(here("search", word, "--db", db, "--json").out)["hits"] == []
+    assert len(json.loads(here("search", "gnu", "--db", db, "--json").out)["hits"]) == 1, "the search answers"
+    behind = "near-duplicates, ranks, search index"
+    told = f"not up to date with the crawl: {behind}; run `crawler refresh-search{db_argument(db)}`"
     assert "".join(told.split()) in "".join(here("status", "--db", db).out.split())
     table = here("export", "csv", tmp_path / "near.csv", "--table", "near_duplicates", "--db", db)
     assert "not up to date with the crawl: near-duplicates;" in table.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,17 +34,20 @@ class Crawled(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def crawled(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+def crawled(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     """Two pages, with a search index and ranks. No test changes them; each has a role of its own."""
-    config = tmp_path_factory.mktemp("crawl") / "c.toml"
+    folder = tmp_path_factory.mktemp("crawl")
+    config = folder / "c.toml"
     config.write_text(HASTY)
     db = postgres.make_store()
-    with LoopbackWeb({"a.test": {"/": Page("<a href=/b>a word</a>"), "/b": Page("<a href=/>home</a>")}}) as web:
+    site = {"/": Page("<a href=/b>a word</a>"), "/b": Page("<a href=/>home</a>")}
+    with pytest.MonkeyPatch.context() as patch, LoopbackWeb({"a.test": site}) as web:
+        patch.chdir(folder)  # where the index of a database is
         seed = web.url("a.test")
         for command in (("run", seed, "--config", config, *LOOPBACK, "--sample", "2"), ("index",), ("rank",)):
             ended = here(*command, "--db", db)
             assert ended.code == 0, ended
-    return Crawled(db, seed)
+        yield Crawled(db, seed)
 
 
 @pytest.fixture

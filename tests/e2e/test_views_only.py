@@ -12,16 +12,12 @@ import pytest
 
 from crawler.demo.pages import Page, plain
 from crawler.export import FORMATS, VIEWS
-from crawler.search.index_backend import SQL as SEARCH
 from crawler.store.sql.schema import load_queries, schema
 from crawler.store.sqlite.store import SqliteStore
-from crawler.store.statements import load_statements
 from tests.command import HASTY, LOOPBACK, here
 from tests.web import LoopbackWeb
 
 SOURCES = Path(__file__).parents[2] / "crawler"
-#: The index is the own table of the search.
-INDEX = re.compile(r"search_(page|state|anchors|word|(text|head)\w*)")
 WRITES = (sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE)
 
 
@@ -31,8 +27,7 @@ class Guard:
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         names = dict(db.execute("SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view')").fetchall())
-        tables = {name for name, kind in names.items() if kind == "table" and not name.startswith("sqlite_")}
-        self.tables = {name for name in tables if not INDEX.fullmatch(name)}
+        self.tables = {name for name, kind in names.items() if kind == "table" and not name.startswith("sqlite_")}
         self.inside_views: set[str | None] = set()  # the names of views, and of common table expressions in them
         self.found: list[str] = []
         self._is_learning = True
@@ -135,16 +130,6 @@ def test_no_command_reads_a_table(
     reads = [sql for sql in asked if sql not in of_store and not sql.startswith(("BEGIN", "ROLLBACK"))]
     assert len(reads) > 60
     assert {sql: found for sql in reads if (found := guard.violations(sql))} == {}
-
-
-def test_the_search_index_is_built_from_views(guard: Guard) -> None:
-    for statement in filter(None, (part.strip() for part in SEARCH["deduplicate"].split(";\n"))):
-        assert not guard.violations(statement), statement
-    dialect = load_statements("crawler.search", "sqlite.sql")
-    for name in ("inbound_links", "next_pages", "count_chosen", "begin_state", "end_state", "remove_unchosen"):
-        assert not guard.violations(SEARCH[name].format(version=1, site_weight=1, languages="en")), name
-    for name in ("insert_text", "insert_page", "set_figures", "insert_inbound"):
-        assert not guard.violations(dialect[name]), name
 
 
 def test_no_source_names_a_table(guard: Guard) -> None:

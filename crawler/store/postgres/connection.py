@@ -33,7 +33,7 @@ from crawler.store.statements import ONLY_READS
 
 #: Keys of the advisory locks in the database of a store: for opening the store, for a limit on pages, for building the
 #: search index, for ending a run.
-OPENING, PAGES, INDEXING, ENDING = 7_465_401, 7_465_402, 7_465_403, 7_465_404
+OPENING, PAGES, ENDING = 7_465_401, 7_465_402, 7_465_404
 
 _CONNECT_S = 10.0
 _LEAST_S = 0.001

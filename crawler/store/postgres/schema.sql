@@ -68,36 +68,6 @@ CREATE TABLE offer (
 CREATE TABLE request_number (last bigint NOT NULL);
 INSERT INTO request_number VALUES (0);
 
-CREATE TABLE search_page (
-  url_id bigint PRIMARY KEY,
-  digest bigint NOT NULL,
-  in_links bigint NOT NULL,
-  in_sites bigint NOT NULL,
-  size bigint NOT NULL,                  -- in words
-  site_id bigint NOT NULL,
-  language text COLLATE "C" NOT NULL,
-  depth bigint NOT NULL,
-  fetched_at double precision NOT NULL
-);
-
-CREATE TABLE search_anchors (
-  url_id bigint PRIMARY KEY REFERENCES search_page ON DELETE CASCADE,
-  anchors text NOT NULL
-);
-
-CREATE TABLE search_text (               -- the words of a page, without its text; a long page has several rows
-  url_id bigint NOT NULL REFERENCES search_page ON DELETE CASCADE,
-  part bigint NOT NULL,
-  words tsvector NOT NULL,
-  PRIMARY KEY (url_id, part)
-);
-CREATE INDEX search_words ON search_text USING gin(words);
-
-CREATE TABLE search_word (               -- the words of the index; FTS5 has them anyway
-  term text COLLATE "C" PRIMARY KEY,
-  doc bigint NOT NULL
-);
-
 -- ---- functions
 
 -- Functions of SQLite, so that one statement runs on both.

@@ -624,6 +624,10 @@ DELETE FROM main_text WHERE body_id NOT IN (SELECT body_id FROM page WHERE body_
 -- name: computations_behind
 UPDATE computation SET last_request = -1;
 
+-- name: index_behind
+-- The search index has earlier ranks and near-duplicates.
+UPDATE computation SET last_request = -1 WHERE name = 'index';
+
 -- name: computations
 SELECT name, is_behind FROM computations_by_id;
 

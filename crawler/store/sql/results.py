@@ -20,6 +20,12 @@ class Results(StoreSection):
             await self._sql.execute_many("insert_rank", (page._asdict() for page in pages))
             await self._sql.execute_many("insert_site_rank", (site._asdict() for site in sites))
             await self._sql.execute("set_computed", name=Computed.RANKS.value, last_request=last_request)
+            await self._sql.execute("index_behind")
+
+    async def cover(self, computed: Computed, last_request: int) -> None:
+        """Note that a result that is kept elsewhere covers the crawl up to a request."""
+        async with self._writing():
+            await self._sql.execute("set_computed", name=computed.value, last_request=last_request)
 
     async def keep_texts(self, texts: Sequence[KeptText]) -> None:
         """Insert or replace the texts of bodies. Texts of bodies that were deleted meanwhile are left out."""
@@ -49,3 +55,4 @@ class Results(StoreSection):
             await self._sql.execute("drop_near_duplicates")
             await self._sql.execute_many("insert_near_duplicate", (page._asdict() for page in pages))
             await self._sql.execute("set_computed", name=Computed.NEAR_DUPLICATES.value, last_request=last_request)
+            await self._sql.execute("index_behind")

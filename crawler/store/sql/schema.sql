@@ -457,9 +457,9 @@ CREATE TABLE near_duplicate (            -- as `crawler duplicates` last compute
 );
 CREATE INDEX near_duplicate_cluster ON near_duplicate(cluster_id);
 
-CREATE TABLE computation (               -- what of these was computed; one row for the ranks, one for near-duplicates
-  name TEXT PRIMARY KEY,                 -- 'ranks', 'near_duplicates'
-  last_request INTEGER NOT NULL          -- they cover the requests up to this request.id; -1: pages were forgotten since
+CREATE TABLE computation (               -- what of these was computed; one row for each
+  name TEXT PRIMARY KEY,                 -- 'ranks', 'near_duplicates', 'index' (a file of its own)
+  last_request INTEGER NOT NULL          -- it covers the requests up to this request.id; -1: what it was made of is no more
 );
 
 CREATE TABLE sample_draw (               -- every draw of a sample (docs/samples.md); one row at most is not discarded
@@ -495,12 +495,3 @@ CREATE TABLE sample (                    -- one row per draw: a random walk may 
 CREATE INDEX sample_url ON sample(url_id);
 
 CREATE TABLE frame_url (url_id INTEGER PRIMARY KEY);  -- the sampling frame of the draw; empty if that was a list
-
-CREATE TABLE search_state (              -- one row, once there is an index
-  id INTEGER PRIMARY KEY CHECK (id = 1),
-  version INTEGER NOT NULL,              -- of the way in which pages are indexed; another version rebuilds the index
-  last_request INTEGER NOT NULL,         -- the index covers the requests up to this request.id
-  complete INTEGER NOT NULL,             -- 0 while the index is built, and if building was interrupted
-  mean_inbound REAL NOT NULL,            -- mean over the pages: linking pages plus ten times the other sites
-  languages TEXT NOT NULL                -- of its pages, those whose word forms are found, separated by blanks
-);

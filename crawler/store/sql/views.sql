@@ -398,8 +398,7 @@ CREATE VIEW computations_by_id AS
   SELECT name, last_request, last_request < 0 OR EXISTS (
     SELECT 1 FROM request r
     WHERE r.id > c.last_request AND r.purpose = 'page' AND coalesce(r.status, 0) <> 304) AS is_behind
-  FROM (SELECT name, last_request FROM computation
-        UNION ALL SELECT 'index', last_request FROM search_state) AS c;
+  FROM computation c;
 
 CREATE VIEW samples_by_id AS SELECT draw, url_id, stratum, walk, probability, site_probability FROM sample;
 

@@ -81,7 +81,7 @@ async def open_database(path: Path, *, read_only: bool = False, may_make: bool =
     Raises :class:`UsageError` if there is no store to read, :class:`StoreVersionError` for a store with another schema,
     :class:`StoreError` for a damaged file and for a file of another kind.
     """
-    target = _read_only_uri(path) if read_only else str(path)
+    target = read_only_uri(path) if read_only else str(path)
     if not read_only and may_make:
         make_private(path)
     factory = ReadOnlyConnection if read_only else sqlite3.Connection
@@ -185,7 +185,7 @@ async def interrupting(db: aiosqlite.Connection, seconds: float) -> AsyncIterato
         await asyncio.shield(asyncio.ensure_future(db.set_progress_handler(cast(Any, None), 0)))
 
 
-def _read_only_uri(path: Path) -> str:
+def read_only_uri(path: Path) -> str:
     """The URI to read a store. In a folder that is not writable, and without a writer, SQLite must make no file."""
     alone = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
     return f"{path.absolute().as_uri()}?mode=ro" + ("&immutable=1" if alone else "")
@@ -209,11 +209,11 @@ async def _bring_up(db: aiosqlite.Connection, path: Path) -> None:
         else:
             dropped = "".join(f"DROP VIEW IF EXISTS {view};\n" for view in own_views())
             statements = dropped + migration("sqlite", version)
-        for statement in _split(f"{statements};\nPRAGMA user_version = {SCHEMA_VERSION};"):
+        for statement in split_script(f"{statements};\nPRAGMA user_version = {SCHEMA_VERSION};"):
             await db.execute(statement)
 
 
-def _split(sql: str) -> Iterator[str]:
+def split_script(sql: str) -> Iterator[str]:
     """The statements of a script: ``executescript`` would commit the transaction that it is called in."""
     statement = ""
     for line in sql.splitlines(keepends=True):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.model import Link
 from crawler.search.build_index import IndexSummary, OnProgress, build_index
+from crawler.search.index_file import index_path, open_index
 from crawler.search.results import Filters, SearchResult, search
 from crawler.store.keys import render_keys
 from crawler.store.location import is_url
@@ -74,11 +76,20 @@ class Crawled:
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for row in await self.harness.store.query(sql)]
 
+    async def of_index(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query on the index."""
+        async with open_index(index_path(self.db), 60) as index:
+            return [tuple(row) for row in await index.query(sql)]
+
+    async def change_index(self, sql: str) -> None:
+        with closing(sqlite3.connect(index_path(self.db))) as db, db:
+            db.execute(sql)
+
     async def index(self, on_progress: OnProgress = lambda done, total: None) -> IndexSummary:
         return await build_index(self.db, self.harness.store, self.texts, on_progress)
 
     async def search(self, words: str, *, limit: int = 10, site: str | None = None, now: float = NOW) -> SearchResult:
-        return await search(self.harness.store, words, now=now, limit=limit, filters=Filters(site))
+        return await search(self.harness.store, self.db, words, now=now, limit=limit, filters=Filters(site))
 
     async def urls(self, words: str, *, limit: int = 10, site: str | None = None) -> list[str]:
         """Of the pages with all the words, best first."""

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from crawler.errors import UsageError
 from crawler.model import Purpose
 from crawler.search import build_index as index_module
-from crawler.search import index_backend, sqlite_index
-from crawler.search.build_index import IndexSummary
-from crawler.store.keys import render_keys
+from crawler.search import index_file
+from crawler.search.build_index import IndexSummary, take_out
+from crawler.search.index_file import index_path, open_index
 from crawler.store.location import db_argument
 from tests.contract.visits import request, robots
-from tests.unit.search.crawled import Crawled, Said, crawled
+from tests.unit.search.crawled import Crawled, Said
 
 A, B, C = "http://a.test", "http://b.test", "http://c.test"
 
 
+@pytest.fixture
+def crawl(crawl_in_either: Crawled) -> Crawled:
+    return crawl_in_either
+
+
 async def inbound(crawl: Crawled) -> dict[str, tuple[int, int]]:
-    sql = """SELECT s.name || u.path AS url, i.in_links, i.in_sites FROM search_page i
-             JOIN url u ON u.id = i.url_id JOIN site s ON s.id = site_of(i.url_id)"""
-    return {url: (links, sites) for url, links, sites in await crawl.rows(render_keys(sql))}
+    urls = dict(await crawl.rows("SELECT url_id, url FROM urls"))
+    found = await crawl.of_index("SELECT url_id, in_links, in_sites FROM search_page")
+    return {urls[number]: (links, sites) for number, links, sites in found}
 
 
 async def test_every_field_is_found(crawl: Crawled) -> None:
@@ -126,31 +130,83 @@ async def test_only_changed_pages_are_read_again(crawl: Crawled) -> None:
     await crawl.change("UPDATE page SET title = 'Changed' WHERE url_id = (SELECT min(url_id) FROM page)")
     assert await crawl.index() == IndexSummary(5, 1, 0)
     assert len(await crawl.urls("changed")) == 1
-    assert len(await crawl.urls("word")) == 5, "its stale row is not found"
+    assert len(await crawl.urls("word")) == 5, "its old row is gone"
+    assert await crawl.of_index("SELECT count(*) FROM search_text_docsize") == [(5,)]
     await crawl.visit({f"{B}/": Said("new", links={f"{A}/3": ""})})
     assert await crawl.index() == IndexSummary(6, 1, 0), "a link without text changes a number alone"
     assert (await inbound(crawl))[f"{A}/3"] == (1, 1)
 
 
-async def test_when_half_of_the_index_is_stale_it_is_built_anew(tmp_path: Path) -> None:
-    """FTS5's; in PostgreSQL what is replaced is gone."""
-    async with crawled(str(tmp_path / "crawl.db")) as crawl:
-        await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(4)})
-        for change in range(3):
-            await crawl.index()
-            await crawl.change("UPDATE page SET title = ?", f"title {change}")
-        assert await crawl.rows("SELECT count(*) FROM search_text") == [(12,)]
-        assert await crawl.index() == IndexSummary(4, 4, 0)
-        assert await crawl.rows("SELECT rowid FROM search_text") == [(1,), (2,), (3,), (4,)]
-        assert len(await crawl.urls("title word")) == 4
-
-
 async def test_another_version_begins_anew(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     await crawl.visit({f"{A}/": Said("word")})
     await crawl.index()
-    monkeypatch.setattr(index_backend, "VERSION", index_backend.VERSION + 1)
+    monkeypatch.setattr(index_file, "VERSION", index_file.VERSION + 1)
+    with pytest.raises(UsageError, match="no search index of this version"):
+        await crawl.search("word")
     assert await crawl.index() == IndexSummary(1, 1, 0)
-    assert await crawl.rows("SELECT count(*) AS n FROM search_text") == [(1,)]
+    assert await crawl.urls("word") == [f"{A}/"]
+
+
+async def test_the_index_of_another_crawl_begins_anew(crawl: Crawled) -> None:
+    """A store was deleted, and the file of its index was left."""
+    await crawl.visit({f"{A}/": Said("word")})
+    await crawl.index()
+    await crawl.change_index("UPDATE search_state SET crawl = 'other'")
+    with pytest.raises(UsageError, match="that of another crawl"):
+        await crawl.search("word")
+    assert await crawl.index() == IndexSummary(1, 1, 0)
+
+
+async def words_of(crawl: Crawled) -> set[str]:
+    return {word for (word,) in await crawl.of_index("SELECT term FROM search_word")}
+
+
+async def test_pages_are_taken_out_one_at_a_time(crawl: Crawled) -> None:
+    """With the anchors of their links. Pages that are new since the last build are not added."""
+    await crawl.visit({
+        f"{A}/": Said("word start", links={f"{B}/": "harbour master"}),
+        f"{B}/": Said("word there", "Title", {f"{A}/": "secret anchor"}, "Description", "Keywords"),
+    })  # fmt: skip
+    await crawl.index()
+    await crawl.visit({f"{C}/": Said("word of a new page")})
+    async with open_index(index_path(crawl.db), 60) as reader:  # begun before
+        assert len(await reader.query("SELECT 1 FROM search_text WHERE search_text MATCH 'word'")) == 2
+        await crawl.change("DELETE FROM link WHERE anchor = 'secret anchor'")
+        await crawl.change("UPDATE page SET noindex = 1, body_id = NULL WHERE title = 'Title'")
+        assert await take_out(crawl.db, crawl.harness.store) is False, "a search holds the log"
+        assert await crawl.urls("word") == [f"{A}/"], "another search meanwhile"
+        assert len(await reader.query("SELECT 1 FROM search_text WHERE search_text MATCH 'word'")) == 2
+    assert await words_of(crawl) == {"word", "start"}
+    assert await take_out(crawl.db, crawl.harness.store) is True
+    data = index_path(crawl.db).read_bytes()
+    assert b"secret" not in data
+    assert b"start" in data
+    assert await crawl.index() == IndexSummary(2, 2, 0), "the new page, and the one whose anchors were taken out"
+
+
+async def test_without_an_index_nothing_is_taken_out(crawl: Crawled) -> None:
+    assert await take_out(crawl.db, crawl.harness.store) is None
+    assert not index_path(crawl.db).exists()
+
+
+async def test_it_answers_while_it_is_built(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "_BATCH", 2)
+    await crawl.visit({f"{A}/{n}": Said(f"word {n}", "Old") for n in range(6)})
+    await crawl.index()
+    await crawl.change("UPDATE page SET title = 'New'")
+    found: list[tuple[int, int]] = []
+    searches = asyncio.Queue[None]()
+
+    async def look() -> None:
+        while len(found) < 3:
+            await searches.get()
+            found.append((len(await crawl.urls("word")), len(await crawl.urls("new"))))
+
+    looking = asyncio.create_task(look())
+    await crawl.index(lambda done, total: searches.put_nowait(None))
+    await looking
+    assert [every for every, _ in found] == [6, 6, 6], "each page is in the index at any time"
+    assert found[-1] == (6, 6)
 
 
 class Killed(Exception):
@@ -177,23 +233,22 @@ async def test_a_crash_loses_no_batch_that_was_done(crawl: Crawled, monkeypatch:
 
 
 async def test_the_same_store_gives_the_same_index(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = "search_text_docsize" if "://" not in crawl.db else "search_text ORDER BY url_id, part"
-    tables = ("search_page ORDER BY url_id", "search_state", sizes)
+    tables = ("search_page ORDER BY url_id", "search_state", "search_text_docsize", "search_word", "search_document")
     await crawl.visit({f"{A}/{n}": Said(f"word {n}", f"T{n}", {f"{A}/{n * 7 % 10}": f"to {n}"}) for n in range(10)})
     await crawl.index()
     whole = await crawl.search("word")
-    rows = [await crawl.rows(f"SELECT * FROM {table}") for table in tables]
-    monkeypatch.setattr(index_backend, "VERSION", 0)
+    rows = [await crawl.of_index(f"SELECT * FROM {table}") for table in tables]
+    monkeypatch.setattr(index_file, "VERSION", 0)
     await crawl.index()
     monkeypatch.undo()
     await crawl.index()
-    assert rows == [await crawl.rows(f"SELECT * FROM {table}") for table in tables]
+    assert rows == [await crawl.of_index(f"SELECT * FROM {table}") for table in tables]
     assert await crawl.search("word") == whole
 
 
 async def test_it_stops_when_cancelled(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_module, "_BATCH", 1)
-    monkeypatch.setattr(sqlite_index, "_STEPS_BETWEEN_CHECKS", 1)
+    monkeypatch.setattr(index_file, "_STEPS_BETWEEN_CHECKS", 1)
     await crawl.visit({f"{A}/{n}": Said(f"word {n}") for n in range(60)})
     begun = asyncio.Event()
     work = asyncio.create_task(crawl.index(lambda done, total: begun.set()))
@@ -201,7 +256,7 @@ async def test_it_stops_when_cancelled(crawl: Crawled, monkeypatch: pytest.Monke
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
-    ((done,),) = await crawl.rows("SELECT count(*) AS n FROM search_page")
+    ((done,),) = await crawl.of_index("SELECT count(*) FROM search_page")
     assert 1 <= done < 60
     assert await crawl.index() == IndexSummary(60, 60 - done, 0)
 

@@ -1,4 +1,4 @@
-"""The forms of words in a search, and the languages of its pages; on both databases."""
+"""The forms of words in a search, and the languages of its pages."""
 
 from __future__ import annotations
 

@@ -25,13 +25,14 @@ async def web(crawl: Crawled) -> None:
 
 
 async def look(crawl: Crawled, **more: object) -> SearchResult:
-    return await search(crawl.harness.store, "gnu", now=NOW, **more)  # type: ignore[arg-type]
+    return await search(crawl.harness.store, crawl.db, "gnu", now=NOW, **more)  # type: ignore[arg-type]
 
 
 async def test_the_best_page_of_a_cluster_is_shown(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     await web(crawl)
     assert {hit.similar for hit in (await look(crawl)).hits} == {0}, "before they are looked for"
     await find_duplicates(crawl.harness.store, crawl.texts)
+    await crawl.index()
     monkeypatch.setattr(results, "CANDIDATES", 3)  # one cluster fills them
     found = await look(crawl, limit=2)
     assert {hit.url: hit.similar for hit in found.hits} == {COPIES[4]: 5, f"{A}/other": 0}
@@ -46,7 +47,8 @@ async def test_the_best_page_of_a_cluster_is_shown(crawl: Crawled, monkeypatch: 
 async def test_pages_with_some_of_the_words_are_folded_too(crawl: Crawled) -> None:
     await web(crawl)
     await find_duplicates(crawl.harness.store, crawl.texts)
-    found = await search(crawl.harness.store, "gnu another", now=NOW)
+    await crawl.index()
+    found = await search(crawl.harness.store, crawl.db, "gnu another", now=NOW)
     assert [(hit.url == f"{A}/other", hit.all_words) for hit in found.hits] == [(True, True), (False, False)]
 
 
@@ -55,6 +57,7 @@ async def test_a_page_of_results_that_is_not_full_is_the_last_one(crawl: Crawled
     await crawl.index()
     assert last_page_of(Asked("gnu"), await look(crawl)) == 2
     await find_duplicates(crawl.harness.store, crawl.texts)
+    await crawl.index()
     assert last_page_of(Asked("gnu"), await look(crawl)) == 1, "eleven pages are not shown"
     assert last_page_of(Asked("gnu", page=2), await look(crawl, offset=10)) == 2
 
@@ -62,6 +65,7 @@ async def test_a_page_of_results_that_is_not_full_is_the_last_one(crawl: Crawled
 async def test_the_search_page_leads_to_similar_pages(crawl: Crawled) -> None:
     await web(crawl)
     await find_duplicates(crawl.harness.store, crawl.texts)
+    await crawl.index()
     page = render(Asked("gnu"), await look(crawl), name="x", pages=7, sites=1)
     assert "?q=gnu&amp;similar_to=http%3A%2F%2Fa.test%2F4" in page
     assert "5 similar pages" in page

@@ -1,4 +1,4 @@
-"""What ``crawler refresh-search`` computes; on both databases."""
+"""What ``crawler refresh-search`` computes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_only_what_is_older_than_the_crawl_is_computed(crawl: Crawled) -> 
 async def test_an_index_that_was_not_completed_is_built(crawl: Crawled) -> None:
     await crawl.visit({f"{A}/1": Said("A parser splits sources into tokens.", "Parsers")})
     await refreshed(crawl)
-    await crawl.change("UPDATE search_state SET complete = 0")
+    await crawl.change_index("UPDATE search_state SET under_way = 1")
     assert await refreshed(crawl) == [Computed.INDEX]
-    await crawl.change("UPDATE search_state SET version = version - 1")
+    await crawl.change_index("PRAGMA user_version = 1")
     assert await refreshed(crawl) == [Computed.INDEX]

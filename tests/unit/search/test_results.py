@@ -88,6 +88,7 @@ async def test_ranks_stand_above_the_numbers_of_links(crawl: Crawled) -> None:
     assert (await crawl.urls("word"))[0] == f"{A}/1"
     for path, pagerank in (("/0", 0.1), ("/1", 0.2), ("/2", 0.7)):
         await crawl.change(f"INSERT INTO rank SELECT id, site_of(id), {pagerank}, 0, 0 FROM url WHERE path = ?", path)
+    await crawl.index()
     assert await crawl.urls("word") == [f"{A}/2", f"{A}/1", f"{A}/0"]
     assert (await crawl.search("word")).hits[0].pagerank == 0.7
 

@@ -1,8 +1,7 @@
-"""Suggestions of spellings, from the words of the index; on both databases."""
+"""Suggestions of spellings, from the words of the index."""
 
 from __future__ import annotations
 
-from crawler.search.build_index import empty_index
 from tests.unit.search.crawled import Crawled, Said
 
 A = "http://a.test"
@@ -58,11 +57,12 @@ async def test_the_words_of_a_changed_index(crawl: Crawled) -> None:
     assert (await crawl.search("lexicografer")).suggestion == "lexicographer"
 
 
-async def test_an_emptied_index_has_no_words(crawl: Crawled) -> None:
+async def test_the_words_of_a_page_that_is_no_more(crawl: Crawled) -> None:
     await crawl.visit(PAGES)
     await crawl.index()
-    assert await empty_index(crawl.db)
-    assert await crawl.rows("SELECT count(*) FROM search_word") == [(0,)]
+    await crawl.change("UPDATE page SET noindex = 1, body_id = NULL WHERE title = 'Threads'")
+    await crawl.index()
+    assert (await crawl.search("asynchronus")).suggestion is None
 
 
 async def test_a_misspelt_query_is_answered_with_its_correction(crawl: Crawled) -> None:

@@ -1,0 +1,48 @@
+"""The texts of a page as the index keeps them: for excerpts, and to take the page out of the index."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from crawler.page.main_text import clean
+from crawler.page.texts import MainText, Section
+from crawler.search.tokenizer import for_tokenizer
+from crawler.store.bodies import compress, decompress
+
+_LEVEL = 3  # of zstd
+
+
+class Document(NamedTuple):
+    """A page. ``anchors`` has the anchors of links to the page, one a line, the most frequent first."""
+
+    title: str
+    description: str
+    keywords: str
+    anchors: str
+    headings: str
+    text: str
+    sections: tuple[Section, ...]
+
+    @classmethod
+    def of(cls, row: Any, anchors: str, text: MainText) -> Document:
+        """The document of a page: ``row`` has its title, description and keywords."""
+        head = (row["title"] or "", row["description"] or "", row["keywords"] or "")
+        return cls(*head, anchors, text.headings, text.text, text.sections)
+
+    def columns(self) -> list[str]:
+        """The values of the columns of the index. The same document always has the same ones."""
+        texts = (self.title, self.anchors, self.description, self.keywords)
+        return [for_tokenizer(text) for text in (*map(clean, texts), self.headings, self.text)]
+
+
+def packed(document: Document) -> bytes:
+    """The stored form of a document."""
+    sections = [(each.start, each.level, each.heading, each.anchor) for each in document.sections]
+    return compress(json.dumps([*document[:-1], sections], ensure_ascii=False).encode(errors="replace"), _LEVEL)
+
+
+def unpacked(data: bytes) -> Document:
+    """The document of which ``data`` is the stored form."""
+    *texts, sections = json.loads(decompress(data))
+    return Document._make([*texts, tuple(Section(*each) for each in sections)])
