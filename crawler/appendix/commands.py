@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawler.appendix.check import check_appendix, digest_of
 from crawler.appendix.rendering import render
-from crawler.appendix.write import AppendixOptions, write_appendix
+from crawler.appendix.study import Study
+from crawler.appendix.write import write_appendix
 from crawler.cli.console import console
 from crawler.cli.on_store import on_store, show
 from crawler.cli.output import tell
 from crawler.cli.progress import progress_line
+from crawler.cli.shared import store_at
 from crawler.clock import SystemClock
 from crawler.formatting import duration
 from crawler.sampling import load
+from crawler.settings.stores import existing_store
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 
-def write(folder: Path, db: str, title: str, authors: tuple[str, ...], variables: Iterable[str]) -> None:
+def write(folder: Path, db: str, study_file: Path | None, variables: Iterable[str]) -> None:
     """Write the appendix of the store ``db``, and print what checks it. ``variables`` are ``NAME=SQL`` each."""
-    options = AppendixOptions(
-        title=title, authors=authors, variables=dict(map(load("variables").variable_of, variables))
-    )
+    study = Study() if study_file is None else Study.of(study_file)
+    given = (text.partition("=") for text in variables if load("variables").variable_of(text))
+    study = replace(study, variables={**study.variables, **{name.strip(): text.strip() for name, _, text in given}})
     clock = SystemClock()
     began = clock.now()
 
     async def work(store: Store) -> str:
-        with progress_line("reading the log") as say:
-            return await write_appendix(store, folder, options, now=began, say=say)
+        async with AsyncExitStack() as opened:
+            earlier = None
+            if study.since:
+                earlier = await opened.enter_async_context(existing_store(store_at(study.since)))
+            with progress_line("reading the log") as say:
+                return await write_appendix(store, folder, study, now=began, earlier=earlier, say=say)
 
     digest = on_store(db, work)
     tell(

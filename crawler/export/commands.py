@@ -78,8 +78,12 @@ def _help() -> str:
     is_flag=True,
     help="Tables of pages: with the language that a classifier sees in the text. Needs the extra `language`.",
 )
-@click.option("--title", default="", metavar="TEXT", help="appendix: the title of the data.")
-@click.option("--author", multiple=True, metavar="NAME", help="appendix: an author; may be repeated.")
+@click.option(
+    "--study",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.toml",
+    help="appendix: the title, the authors and the like (docs/appendix.md).",
+)
 @click.option(
     "--variable",
     "texts",
@@ -98,9 +102,7 @@ def _help() -> str:
     metavar="N",
     help="jsonl: the main texts of pages in chunks of at most N characters, with their headings and preferences.",
 )
-def export(
-    format: str, out: Path, db: str, title: str, author: tuple[str, ...], texts: tuple[str, ...], **given: Any
-) -> None:
+def export(format: str, out: Path, db: str, study: Path | None, texts: tuple[str, ...], **given: Any) -> None:
     """Run the command; its help is made from the table of formats. ``given`` are fields of :class:`ExportOptions`."""
     options = ExportOptions(**given)
     if format == APPENDIX:
@@ -108,10 +110,10 @@ def export(
 
         if options != ExportOptions():
             raise UsageError("an appendix is of the whole crawl; leave the options of tables out")
-        appendix.write(out, db, title, author, texts)
+        appendix.write(out, db, study, texts)
         return
-    if title or author or texts:
-        raise UsageError("--title, --author and --variable are for `crawler export appendix`")
+    if study or texts:
+        raise UsageError("--study and --variable are for `crawler export appendix`")
     tally = ExportProgress(is_watched=sys.stderr.isatty())
     clock, needed, unit = SystemClock(), _COMPUTED.get(options.table or ""), FORMATS[format].counts
     began = clock.now()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,11 +45,13 @@ variable_option = click.option(
     multiple=True,
     metavar="NAME=SQL",
     help="Estimate an expression over the columns of the view pages too, as in chars=length(title). "
-    "NAME?=SQL: its NULL is a missing value.",
+    "NAME?=SQL: its NULL is a missing value. NAME=@FILE.csv: hand codes; NAME=@FILE.py: a function of a page.",
 )
 
 by_option = click.option(
-    "--by", type=click.Choice(["stratum", "site"]), help="Estimate everything for each of these parts too."
+    "--by",
+    metavar="PARTS",
+    help="Estimate everything for each stratum, site, or value of a column or variable too.",
 )
 since_option = click.option(
     "--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes."
@@ -77,12 +79,12 @@ def sample(
 
 def _estimates(db: str, texts: tuple[str, ...], by: str | None, since: str | None) -> Survey:
     surveys = load("survey")
-    variables, parts = _variables(texts), None if by is None else surveys.By(by)
+    variables = variables_of(texts)
 
     async def estimate(store: Store) -> Survey:
         async with AsyncExitStack() as opened:
             earlier = None if since is None else await opened.enter_async_context(existing_store(store_at(since)))
-            made: Survey = await surveys.survey(store, SystemClock().now(), variables, parts, earlier)
+            made: Survey = await surveys.survey(store, SystemClock().now(), variables, by, earlier)
             return made
 
     return on_store(db, estimate)
@@ -161,7 +163,7 @@ def plan(
 
     Nothing is requested or stored.
     """
-    variables = _variables(texts)
+    variables = variables_of(texts)
     if variables and pilot is None:
         raise UsageError("--variable is forecast from a pilot: give --pilot STORE, a store with a sample")
     plans = load("plan")
@@ -180,7 +182,8 @@ def plan(
     show(as_json, lambda: plans.as_json(made, settings), lambda: plans.render(made, settings, console))
 
 
-def _variables(texts: tuple[str, ...]) -> dict[str, str]:
+def variables_of(texts: Iterable[str]) -> dict[str, str]:
+    """The variables of several ``--variable``."""
     return dict(load("variables").variable_of(text) for text in texts)
 
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,6 +77,21 @@ class Estimate:
         names = ("value", "low", "high", "standard_error", "lowest", "highest")
         changed = {name: factor * number for name in names if (number := getattr(self, name)) is not None}
         return replace(self, **changed)
+
+
+class SurveyUnit(NamedTuple):
+    """How survey software describes a drawn unit that has answered.
+
+    The primary unit ``psu`` is the cluster that was drawn by chance, or else the unit itself; ``stratum`` is that of
+    the primary units. ``fpc`` is the sampling fraction of the primary unit, ``None`` for draws with replacement;
+    ``second`` is that of the unit within it. ``weight`` accounts for the units that did not answer.
+    """
+
+    stratum: int
+    psu: int
+    fpc: float | None
+    second: float
+    weight: float
 
 
 class Sample:
@@ -144,6 +160,17 @@ class Sample:
             clusters=None if clusters is None else np.asarray(clusters)[known],
             cluster_probability=np.broadcast_to(np.asarray(cluster_probability, np.float64), drawn.shape)[known],
         )
+
+    def units(self) -> list[SurveyUnit | None]:
+        """How survey software describes each drawn unit; ``None`` for a unit that has not answered."""
+        given = self.given
+        columns = (given.stratum[given.cluster], given.cluster, given.fraction[given.cluster], given.within)
+        known = [
+            SurveyUnit(int(stratum), int(psu), float(fpc) or None, float(second), float(weight))
+            for stratum, psu, fpc, second, weight in zip(*columns, given.weight, strict=True)
+        ]
+        rest = iter(known)
+        return [next(rest) if is_known else None for is_known in self.answered.tolist()]
 
     def total(self, values: ArrayLike, size: float | None = None) -> Estimate:
         """The sum over the population. ``values`` has the value of each drawn unit, NaN if it has none.

@@ -69,6 +69,7 @@ def describe_survey(survey: Survey) -> list[str]:
     missing = sum(survey.outcomes.get(outcome, 0) for outcome in NONRESPONSE)
     listed = ", ".join(f"{survey.outcomes[outcome]:,} {outcome}" for outcome in Outcome if survey.outcomes.get(outcome))
     lines.append(f"Response: {survey.urls - missing:,} of {many(survey.urls, 'URL')} ({listed or 'none drawn'})")
+    lines += survey.codes
     if survey.waiting:
         lines.append(f"{many(survey.waiting, 'URL')} of it not requested yet; the same command continues")
     if survey.over_budget:

@@ -102,8 +102,8 @@ def test_settings_that_exclude_a_proxy(options: list[str], told: str, tmp_path: 
     [
         (("export", "appendix", "folder", "--table", "pages"), "an appendix is of the whole crawl"),
         (
-            ("export", "csv", "pages.csv", "--title", "A study"),
-            "--title, --author and --variable are for `crawler export appendix`",
+            ("export", "csv", "pages.csv", "--variable", "n=depth"),
+            "--study and --variable are for `crawler export appendix`",
         ),
         (("audit", "--appendix", ".", "--sites", "sites.csv"), "--report, --sites and --registered need a store"),
         (("audit", "--appendix", "."), "no data appendix (it has no SHA256SUMS)"),
