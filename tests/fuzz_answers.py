@@ -447,7 +447,9 @@ async def judged(seed: int, numbers: Sequence[int], folder: Path) -> list[str]:
                 batch = numbers[begin : begin + _BATCH]
                 await store.add_seeds([(f"http://h{begin}.test/{number}", None) for number in batch])
                 await store.prepare(None)
-                claims = (await store.commit(CommitBatch(time.time(), ClaimLimits(len(numbers), _BATCH)))).claims
+                claims = (
+                    await store.commit(CommitBatch(time.time(), claim_limits=ClaimLimits(len(numbers), _BATCH)))
+                ).claims
                 queued = [one for claim in claims for one in claim.urls][: len(batch)]
                 outcomes = []
                 for number, one in zip(batch, queued, strict=True):
@@ -458,7 +460,9 @@ async def judged(seed: int, numbers: Sequence[int], folder: Path) -> list[str]:
                     except Exception as error:
                         wrong.append(f"case {number}: {error!r} for a {case.kind or 'robots.txt'} with {case.sent!r}")
                 released = [claim.group_id for claim in claims]
-                await store.commit(CommitBatch(time.time(), ClaimLimits(0, 0), outcomes=outcomes, released=released))
+                await store.commit(
+                    CommitBatch(time.time(), claim_limits=ClaimLimits(0, 0), outcomes=outcomes, released=released)
+                )
     finally:
         await store.close()
     return wrong
