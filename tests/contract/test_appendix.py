@@ -163,7 +163,7 @@ async def test_own_variables_have_a_column_and_estimates(opener: Opener, tmp_pat
     assert book["draws", "chars"]["meaning"].endswith("length(title)")
     (judged,) = (check.judged for check in check_appendix(folder) if "own variables" in check.title)
     assert judged == "3 estimates of 3 variables"
-    _replace(folder / "tables" / "draws.csv", ",4.0,", ",,")
+    _replace(folder / "tables" / "draws.csv", ",4.0,text/html,", ",,text/html,")
     assert "chars has 1 units, and draws.csv 0 values" in faults(folder)
 
 
