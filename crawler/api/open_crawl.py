@@ -264,11 +264,9 @@ class OpenCrawl:
         *,
         table: str | None = None,
         where: str | None = None,
-        bodies: bool = False,
+        add: Iterable[str] = (),
         base_url: str | None = None,
         allowed_for: Iterable[str] = (),
-        detect_language: bool = False,
-        main_text: bool = False,
         chunk: int | None = None,
     ) -> ExportProgress:
         """Write the content of the store to a file, completely or not at all; see :func:`crawler.export.export`.
@@ -282,11 +280,9 @@ class OpenCrawl:
         options = ExportOptions(
             table=table,
             where=where,
-            bodies=bodies,
+            add=tuple(add),
             base_url=base_url,
             allowed_for=tuple(allowed_for),
-            detect_language=detect_language,
-            main_text=main_text,
             chunk=chunk,
         )
         async with self._store() as store:  # its own: the export opens a transaction on it
@@ -448,6 +444,7 @@ class OpenCrawl:
             seeds.urls,
             strata=seeds.strata,
             domains=seeds.domains,
+            skipped=seeds.skipped,
             clock=clock,
             on_pages=hand_over,
             hooks=run.hooks,
@@ -576,7 +573,7 @@ def _seeds(settings: Settings, seeds: Iterable[str] | Mapping[str, str]) -> Seed
     texts = arguments.urls("seeds", seeds)
     file, skip_bad = "" if texts else settings.seeds.file, settings.seeds.skip_bad
     taken = all_seeds(texts, file, source="run(seeds=…)", skip_bad=skip_bad, tell=_LOG.warning)
-    return Seeds(taken.urls, _strata(seeds)) if isinstance(seeds, Mapping) else taken
+    return taken._replace(strata=_strata(seeds)) if isinstance(seeds, Mapping) else taken
 
 
 def _strata(seeds: Mapping[str, str]) -> dict[str, str]:

@@ -1,10 +1,8 @@
-"""Carries out ``crawler export appendix`` and ``crawler audit --appendix``, whose options are of these commands."""
+"""Carries out ``crawler export appendix`` and ``crawler audit``, whose options are of these commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,18 +17,15 @@ from crawler.cli.progress import progress_line
 from crawler.cli.shared import store_at
 from crawler.clock import SystemClock
 from crawler.formatting import duration
-from crawler.sampling import load
 from crawler.settings.stores import existing_store
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 
-def write(folder: Path, db: str, study_file: Path | None, variables: Iterable[str]) -> None:
-    """Write the appendix of the store ``db``, and print what checks it. ``variables`` are ``NAME=SQL`` each."""
+def write(folder: Path, db: str, study_file: Path | None) -> None:
+    """Write the appendix of the store ``db``, described by a file, and print what checks it."""
     study = Study() if study_file is None else Study.of(study_file)
-    given = (text.partition("=") for text in variables if load("variables").variable_of(text))
-    study = replace(study, variables={**study.variables, **{name.strip(): text.strip() for name, _, text in given}})
     clock = SystemClock()
     began = clock.now()
 
@@ -43,9 +38,7 @@ def write(folder: Path, db: str, study_file: Path | None, variables: Iterable[st
                 return await write_appendix(store, folder, study, now=began, earlier=earlier, say=say)
 
     digest = on_store(db, work)
-    tell(
-        f"{folder}: a data appendix, in {duration(clock.now() - began)}; `crawler audit --appendix {folder}` checks it"
-    )
+    tell(f"{folder}: a data appendix, in {duration(clock.now() - began)}; `crawler audit {folder}` checks it")
     tell(f"SHA-256 of {folder}/SHA256SUMS: {digest}")
 
 

@@ -24,7 +24,7 @@ from crawler.audit.log_reader import canonical_records, snapshot
 from crawler.audit.run_audit import AuditResult, audit_snapshot
 from crawler.audit.totals import site_totals
 from crawler.cli.progress import Say
-from crawler.errors import Argument, UsageError, require
+from crawler.errors import UsageError, require
 from crawler.export.tables import PAGE_DIRECTIVES, load_arrow
 from crawler.export.views import VIEWS, ColumnType
 from crawler.formatting import many
@@ -93,7 +93,7 @@ async def _write(
         kinds = {name: _kind(column) for name, column in own.items()}
         survey = await load_sampling("survey").survey(store, now, variables, earlier=earlier)
         plain = survey.as_json()
-        _write_json(folder / "estimates.json", plain | {"variables": dict(study.variables)})
+        _write_json(folder / "estimates.json", plain | {"variables": dict(variables)})
         seeds = load_sampling("seed_groups").describe_seed_groups(survey.seeds)
         made["nonresponse"] = list(plain["outcomes"].items())
         made["estimates"] = list(load_sampling("publication").rows_of(survey))
@@ -101,8 +101,8 @@ async def _write(
         (folder / "recipe.R").write_text(recipe_r(draw), "utf-8")
         (folder / "recipe.py").write_text(recipe_python(draw), "utf-8")
     elif variables:
-        raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave out ", Argument("variable"))
-    tables, counts = tables_with(study.variables, kinds), {}
+        raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave them out")
+    tables, counts = tables_with(variables, kinds), {}
     for number, table in enumerate(tables):
         say("tables written", number, len(tables))
         async with aclosing(_rows(store, table, now, draw, audit, made.get(table.name, ()))) as rows:

@@ -26,6 +26,7 @@ class Check(StrEnum):
     RETRY_AFTER = "retry-after"
     RESTS = "rests"
     HOURS = "hours"
+    PAGES = "pages"
     OPERATOR = "operator"
     SAMPLE = "sample"
 
@@ -43,6 +44,7 @@ TITLES: Mapping[Check, str] = {
     Check.RETRY_AFTER: "After a Retry-After, 429 or 503, the politeness group was left alone as long as required",
     Check.RESTS: "A site that answered by walls was left alone for its rests, and at last for good",
     Check.HOURS: "Hosts with set hours were asked only in those hours",
+    Check.PAGES: "No site gave more pages than its limit",
     Check.OPERATOR: "Nothing was sent to a blocked site, or while the operator had paused the crawl",
     Check.SAMPLE: "After a sample was drawn, no page was requested that it left out",
 }

@@ -75,6 +75,14 @@ class NotDrawn(NamedTuple):
     drawn_at: float
 
 
+class PageCount(NamedTuple):
+    """How many pages a site has, sitemaps included."""
+
+    site_id: int
+    site: str
+    pages: int
+
+
 class LogNumbering(NamedTuple):
     """How many requests the log holds, the last number given to one, and how many name a known site."""
 
@@ -140,6 +148,18 @@ async def read_not_drawn(store: Store) -> tuple[int, list[NotDrawn]]:
     if not judged["requests"]:
         return 0, []
     return judged["requests"], [NotDrawn(**row) for row in await store.query(_SQL["not_drawn"])]
+
+
+async def read_page_counts(store: Store) -> list[PageCount]:
+    """The number of pages of each site that has some."""
+    return [PageCount(**row) for row in await store.query(_SQL["page_counts"])]
+
+
+async def read_pages_at_once(store: Store, site_id: int) -> int:
+    """The number of pages of a site whose first request brought them: a revisit is not limited."""
+    (row,) = await store.query(_SQL["pages_at_once"], {"site_id": site_id})
+    pages: int = row["pages"]
+    return pages
 
 
 async def read_slices(store: Store, runs: Iterable[RunRecord]) -> AsyncIterator[Slice]:

@@ -119,6 +119,17 @@ GROUP BY p.url, p.fetched_at ORDER BY p.url
 SELECT count(*) AS requests FROM sample_draws d JOIN requests_by_id q ON q.started_at > d.drawn_at
 WHERE d.discarded_at IS NULL AND d.held_from IS NOT NULL AND q.purpose = 'page'
 
+-- name: page_counts
+SELECT s.site_id, s.site, p.pages
+FROM (SELECT site_id, count(*) AS pages FROM pages_by_id GROUP BY site_id) p JOIN sites_by_id s ON s.site_id = p.site_id
+ORDER BY s.site
+
+-- name: pages_at_once
+-- The pages of a site that the first request for their URL brought.
+SELECT count(*) AS pages FROM pages_by_id p JOIN urls_by_id u ON u.url_id = p.url_id
+WHERE p.site_id = :site_id AND u.kind = 'page' AND (SELECT q.status FROM requests_by_id q
+  WHERE q.site_id = p.site_id AND q.path = u.path AND q.purpose = 'page' ORDER BY q.request_id LIMIT 1) BETWEEN 200 AND 299
+
 -- name: not_drawn
 -- Of these, the requests for pages that were not drawn. Allowed are the targets of redirects, and pages nearer than the
 -- depth that was held back, if they were requested before the draw: they made the frame. While the frame is open again

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 from crawler.errors import Setting, UsageError
 from crawler.frontier.hours import window
 from crawler.frontier.politeness import PolitenessSettings
+from crawler.frontier.site_settings import pages_allowed
 from crawler.model import Headers, Reading, RobotsAction
 from crawler.preferences.purposes import UsePurpose
 from crawler.reasons import ErrorKind
@@ -145,6 +146,16 @@ class RunRecord:
     @property
     def politeness(self) -> PolitenessSettings:
         return self.settings.politeness
+
+    @property
+    def limits_pages(self) -> bool:
+        """Whether the run had a limit on the pages of any site."""
+        limit = self.settings.limits.max_pages_per_site
+        return limit is not None or any(rule.max_pages for rule in self.politeness.sites)
+
+    def pages_allowed(self, host: str) -> int | None:
+        """The limit on the pages of each site of ``host``; ``None`` is no limit."""
+        return pages_allowed(host, self.politeness.sites, self.settings.limits.max_pages_per_site)
 
     @property
     def robots(self) -> RobotsSettings:

@@ -19,6 +19,7 @@ from crawler.audit.study import StudyFacts, read_study_facts
 from crawler.audit.totals import LogTotals, read_totals
 from crawler.formatting import instant, many, seconds
 from crawler.frontier.operator import Standing, standing
+from crawler.url import host_of
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -109,6 +110,7 @@ async def audit_snapshot(store: Store, now: float, on_progress: OnProgress = lam
     in_log += [_forged_text(sha256) for sha256 in sorted(forged)]
     replay.counts[Check.LOG].violations += len(in_log)
     kept += await _not_drawn(store, replay.counts[Check.SAMPLE])
+    kept += await _over_limit(store, runs, replay.counts[Check.PAGES])
     listed += kept[: MAX_LISTED - len(listed)]
     totals = await read_totals(store)
     study = await read_study_facts(store)
@@ -162,6 +164,27 @@ async def _not_drawn(store: Store, count: CheckCount) -> list[Violation]:
         )
         for each in requests
     ]
+
+
+async def _over_limit(store: Store, runs: Sequence[RunRecord], count: CheckCount) -> list[Violation]:
+    """The sites with more pages than any run allowed. Nothing is judged of a site that a run did not limit."""
+    crawls = [run for run in runs if not run.is_auxiliary]
+    if not crawls or not all(run.limits_pages for run in crawls):
+        return []
+    violations = []
+    for site in await log_reader.read_page_counts(store):
+        limits = [run.pages_allowed(host_of(site.site)) for run in crawls]
+        most = max((limit for limit in limits if limit is not None), default=0)
+        if None in limits:
+            continue
+        count.judged += 1
+        if site.pages > most and (pages := await log_reader.read_pages_at_once(store, site.site_id)) > most:
+            required = f"at most {many(most, 'page')} of the site, as the settings of the runs say"
+            violations.append(
+                Violation(Check.PAGES, required, f"{many(pages, 'page')} at a first visit", url=site.site)
+            )
+    count.violations += len(violations)
+    return violations
 
 
 def _incomplete_log(numbering: LogNumbering, counts: Sequence[RequestCount]) -> list[Violation]:

@@ -35,7 +35,7 @@ SELECT s.site, g.politeness_group, g.claimed_by IS NOT NULL AS worked_on, g.paus
   CASE WHEN s.rests_until > :now THEN 'rest after walls or refusals'
     WHEN g.claimed_by IS NULL AND g.ready_at > g.next_at THEN '' ELSE g.waits_for END AS waits_for,
   g.next_at, s.robots_until, s.rests_until, coalesce(g.ready_at, 0) AS ready_at,
-  (g.ready_at IS NULL AND g.claimed_by IS NULL) AS at_limit,
+  ({at_limit}) AS at_limit,
   (SELECT count(*) FROM (SELECT 1 FROM frontier_by_id f WHERE f.site_id = s.site_id LIMIT :most_queued) AS q) AS queued
 FROM ({groups}) g JOIN sites_by_id s ON s.group_id = g.group_id LEFT JOIN robots_by_id r ON r.robots_copy = s.robots_copy
 WHERE EXISTS (SELECT 1 FROM frontier_by_id f WHERE f.site_id = s.site_id) LIMIT :limit

@@ -14,10 +14,13 @@ from crawler.errors import StoreError
 from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect import time_left
 from crawler.inspect.heartbeats import SILENT_S, last_seen, low_disk
+from crawler.inspect.page_limits import AT_LIMIT, page_limit_reached, pages_per_site
 from crawler.inspect.parts import part_status
 from crawler.inspect.status import are_several, reasons, workers
 from crawler.model import State
 from crawler.reasons import group_waits_for
+from crawler.settings.settings import Settings
+from crawler.settings.stored import stored_settings
 from crawler.store.location import is_url, store_name
 from crawler.store.rows import Beat
 from crawler.store.statements import load_statements
@@ -91,7 +94,7 @@ class SnapshotReader:
         """How long the crawl will take, with the sentence that says so; ``None`` if nothing is left."""
         left = await self._time_left.at(now)
         seen = time_left.as_json(left)
-        return None if left is None or seen is None else seen | {"text": time_left.describe_time_left(left)}
+        return None if left is None or seen is None else seen | {"text": time_left.describe_time_left(left, now)}
 
     async def _part_text(self, now: float) -> dict[str, Any] | None:
         """The part of a crawl that the store has, with the lines that describe it; ``None`` for a whole crawl."""
@@ -166,12 +169,16 @@ class SnapshotReader:
     async def _site_rows(self, now: float) -> list[dict[str, Any]]:
         """Sites with queued URLs: those worked on, the next ones, those that wait longest, and those at a limit."""
         found: dict[str, dict[str, Any]] = {}
+        settings = await stored_settings(self._store) or Settings()
+        has_all_pages = await page_limit_reached(self._store, settings)
+        bounds = {"now": now, "most_queued": _MAX_QUEUED, "pages_per_site": pages_per_site(settings)}
         selections = {"claimed": _SITES, "next": _SITES, "last": _LAST_SITES, "held": _LAST_SITES}
         for selection, limit in selections.items():
             groups = f"{selection}_groups"
             if selection in ("last", "held") or len(found) < _SITES:
-                sql = _SQL["sites"].format(groups=_SQL[groups])
-                for row in await self._store.query(sql, {"now": now, "limit": limit, "most_queued": _MAX_QUEUED}):
+                sql = _SQL["sites"].format(groups=_SQL[groups], at_limit=AT_LIMIT)
+                for row in await self._store.query(sql, bounds | {"limit": limit}):
+                    row["at_limit"] = has_all_pages or bool(row["at_limit"])
                     row["waits_for"] = group_waits_for(row.pop("robots_problem"), row["waits_for"])
                     row["until"] = max(
                         row.pop("next_at"), row.pop("robots_until"), row.pop("rests_until"), row.pop("ready_at")

@@ -28,7 +28,7 @@ async def conclude(store: Store, policy: CrawlPolicy, pages: PageCounter, progre
         return await _nothing_left(store, progress, revisits=policy.revisit.enabled)
     if await store.next_ready() is not None:
         return None  # a block was lifted
-    return _at_their_limit(policy.limits.max_pages_per_site, queued)
+    return _at_their_limit(policy, queued)
 
 
 async def _nothing_left(store: Store, progress: Progress, *, revisits: bool) -> RunEnd:
@@ -49,8 +49,11 @@ async def _nothing_left(store: Store, progress: Progress, *, revisits: bool) -> 
     return done
 
 
-def _at_their_limit(limit: int | None, queued: int) -> RunEnd:
-    """The end of a crawl in which every site with queued URLs has its ``limit`` of pages; ``queued`` URLs stay."""
-    assert limit is not None, "without a limit, a group with queued URLs is ready at some time"
+def _at_their_limit(policy: CrawlPolicy, queued: int) -> RunEnd:
+    """The end of a crawl in which every site with queued URLs has its limit of pages; ``queued`` URLs stay."""
+    general = policy.limits.max_pages_per_site
+    own = "max_pages in a table [site]" if any(rule.max_pages for rule in policy.politeness.sites) else None
+    assert general or own, "without a limit, a group with queued URLs is ready at some time"
+    limit = " or ".join(str(each) for each in (general, own) if each)
     left = f"{queued:,} URL stays queued" if queued == 1 else f"{queued:,} URLs stay queued"
     return RunEnd(EndCode.MAX_PAGES_PER_SITE, f"({limit}); {left}")

@@ -246,7 +246,10 @@ robots_attempts integer: how often that was requested in vain
 next_at time: when it is requested again
 registered_domain text
 leads_to_domain text: the registered domain at the end
-url_id integer""",
+url_id integer: empty for a line that was no URL and was skipped; url is then its text, reason what is wrong with it
+source text: the file of a skipped line, or what else named it
+line integer: the number of a skipped line, from 1
+meant text: the URLs that a skipped line perhaps meant, with blanks between""",
     "links": """\
 every link of a page
 source text: the page with the link

@@ -68,13 +68,15 @@ class End(StrEnum):
     BOUNDED = "bounded"
     TOO_EARLY = "too_early"
     NO_END_IN_SIGHT = "no_end_in_sight"
+    AWAITED = "awaited"  # only sites whose robots.txt is awaited are left, and are given up by then
 
 
 class TimeLeft(NamedTuple):
-    """The range of the time that is left, in seconds. ``most_s`` is ``None`` unless ``end`` is ``BOUNDED``.
+    """The range of the time that is left, in seconds.
 
-    ``new_per_page`` is the number of new URLs that a page brings. ``slowest`` is the group that alone needs longest:
-    ``slowest_s`` for its ``slowest_queued`` URLs.
+    ``most_s`` is ``None`` unless ``end`` is ``BOUNDED`` or ``AWAITED``. ``new_per_page`` is the number of new URLs that
+    a page brings. ``slowest`` is the group that alone needs longest: ``slowest_s`` for its ``slowest_queued`` URLs. If
+    the end is ``AWAITED``, it is that of the ``groups`` that is tried longest.
     """
 
     least_s: float
@@ -84,12 +86,13 @@ class TimeLeft(NamedTuple):
     slowest: str
     slowest_queued: int
     slowest_s: float
+    groups: int = 1
 
     @property
     def reason(self) -> str:
         """Why there is no upper bound, in words; "" if there is one."""
         match self.end:
-            case End.BOUNDED:
+            case End.BOUNDED | End.AWAITED:
                 return ""
             case End.TOO_EARLY:
                 return "too early for an upper end"
@@ -111,7 +114,8 @@ def time_left(
     Lower bound: the group that alone needs longest with the shortest of its pauses, and the time of all answers in
     ``limits.slots`` at once. Upper bound: the URLs that the queued ones will bring, ``queued / (1 - R)`` with R by
     depth; each group takes its longest pause, and all answers come after one another in the slots. Fewer answers than
-    ``least_answers`` say too little for an upper bound.
+    ``least_answers`` say too little for an upper bound. If every group waits for a robots.txt, the upper bound is the
+    time at which the last is given up.
     """
     backlogs = [backlog for backlog in backlogs if backlog.queued > 0]
     if not backlogs or limits.pages <= 0:
@@ -123,6 +127,13 @@ def time_left(
     known_s = [backlog.usual_s for backlog in backlogs if backlog.usual_s > 0]
     others_s = sum(known_s) / len(known_s) if known_s else 0.0
     paces = [_Pace.longest(each, growth.factor, others_s, politeness, now) for each in backlogs]
+    if all(backlog.give_up_at is not None for backlog in backlogs):
+        last = max(range(len(paces)), key=lambda n: paces[n].start_s)
+        most_s = min(paces[last].start_s, limits.time_s)
+        tried, brings = backlogs[last], growth.new_per_page
+        return TimeLeft(
+            least_s, max(least_s, most_s), End.AWAITED, brings, tried.group, tried.queued, least_s, len(backlogs)
+        )
     is_early = sum(count.answered for count in depths.values()) < least_answers
     most_s = limits.time_s if is_early else _most_s(paces, limits)
     without_bound = End.NO_END_IN_SIGHT if growth.new_per_page >= 1 else End.TOO_EARLY

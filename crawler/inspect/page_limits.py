@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crawler.settings.settings import Settings
+from crawler.store.statements import load_statements
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 _UNLIMITED = 1 << 62
+
+#: A condition on the site ``s`` of the group ``g``, over the views by number: no queued URL of it may be claimed.
+AT_LIMIT = load_statements("crawler.inspect")["at_limit"]
 
 
 def pages_per_site(settings: Settings) -> int:

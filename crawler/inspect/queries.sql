@@ -1,11 +1,15 @@
 -- The statements of status and why, over the views of the store.
 
+-- name: at_limit
+-- The condition that a limit keeps all queued URLs of the site s, of the group g, from being claimed: the draw of a
+-- sample, or the limit on its pages. pages_per_site is that of the last run.
+(g.ready_at IS NULL AND g.claimed_by IS NULL) OR (s.fetched >= coalesce(s.max_pages, :pages_per_site)
+  AND NOT EXISTS (SELECT 1 FROM frontier_by_id f WHERE f.site_id = s.site_id AND f.is_revisit = 1))
+
 -- name: largest_sites
--- The sites that were asked for their robots.txt or have URLs queued, those with the most queued URLs first. at_limit: a
--- limit keeps all queued URLs of the site from being claimed. pages_per_site is that of the last run.
-SELECT v.*, v.queued > 0 AND (g.ready_at IS NULL OR (v.fetched >= :pages_per_site AND NOT EXISTS (SELECT 1 FROM frontier_by_id f
-  WHERE f.site_id = i.site_id AND f.is_revisit = 1))) AS at_limit
-FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group JOIN sites_by_id i ON i.site = v.site
+-- The sites that were asked for their robots.txt or have URLs queued, those with the most queued URLs first.
+SELECT v.*, v.queued > 0 AND ({at_limit}) AS at_limit
+FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group JOIN sites_by_id s ON s.site = v.site
 WHERE v.robots_status IS NOT NULL OR v.queued > 0
 ORDER BY v.queued DESC, v.fetched DESC, v.site LIMIT :limit
 
@@ -15,9 +19,8 @@ SELECT site, rest_count, rests_until, closed_at, next_at, robots_status, robots_
 ORDER BY CASE WHEN closed_at IS NOT NULL OR robots_action = 'given_up' THEN 0 ELSE 1 END, site LIMIT :limit
 
 -- name: site
-SELECT v.*, v.queued > 0 AND (g.ready_at IS NULL OR (v.fetched >= :pages_per_site AND NOT EXISTS (SELECT 1 FROM frontier_by_id f
-  WHERE f.site_id = i.site_id AND f.is_revisit = 1))) AS at_limit
-FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group JOIN sites_by_id i ON i.site = v.site
+SELECT v.*, v.queued > 0 AND ({at_limit}) AS at_limit
+FROM sites v JOIN groups_by_id g ON g.politeness_group = v.politeness_group JOIN sites_by_id s ON s.site = v.site
 WHERE v.site = :site
 
 -- name: count_asked_sites
@@ -127,9 +130,11 @@ WHERE started_at > coalesce((SELECT max(drawn_at) FROM sample_draws), 0) ORDER B
 -- room is the number of pages that the limit still lets through on these sites, with URLs that are not known yet.
 -- waits_until is that of the first site, failing_since and robots_status those of a site whose robots.txt is awaited.
 SELECT g.politeness_group AS name, g.next_at, g.pause_s, g.usual_s, max(s.crawl_delay_s) AS crawl_delay_s,
-  sum(CASE WHEN f.queued - f.revisits <= :per_site - s.fetched THEN f.queued
-    WHEN s.fetched < :per_site THEN :per_site - s.fetched + f.revisits ELSE f.revisits END) AS queued,
-  sum(1.0 * (CASE WHEN s.fetched < :per_site THEN :per_site - s.fetched ELSE 0 END + f.revisits)) AS room,
+  sum(CASE WHEN f.queued - f.revisits <= coalesce(s.max_pages, :per_site) - s.fetched THEN f.queued
+    WHEN s.fetched < coalesce(s.max_pages, :per_site) THEN coalesce(s.max_pages, :per_site) - s.fetched + f.revisits
+    ELSE f.revisits END) AS queued,
+  sum(1.0 * (CASE WHEN s.fetched < coalesce(s.max_pages, :per_site) THEN coalesce(s.max_pages, :per_site) - s.fetched
+    ELSE 0 END + f.revisits)) AS room,
   count(*) AS sites, max(f.last_due_at) AS last_due_at, min(f.first_due_at) AS first_due_at,
   min(CASE WHEN s.robots_until > s.rests_until THEN s.robots_until ELSE s.rests_until END) AS waits_until,
   min(CASE WHEN s.robots_until > :now THEN coalesce(r.failing_since, r.fetched_at) END) AS failing_since,

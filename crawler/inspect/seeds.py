@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -15,7 +16,7 @@ from crawler.clock import brief_time, iso
 from crawler.errors import Setting
 from crawler.formatting import counted, many
 from crawler.frontier.operator import standing
-from crawler.inspect.unknown_hosts import known_hosts, nearest
+from crawler.inspect.unknown_hosts import KnownHosts, known_hosts
 from crawler.reasons import ReasonCode
 from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _SQL = load_statements("crawler.inspect", "seeds.sql")
 _MOST_AT_THE_END = 50_000  # seeds, which the store counts within a second
 _NAMED = 20  # in the summary of a run
-_SPELLED = 20  # hosts that are compared with all others, some 50 ms each
 _LISTED = 10  # of each outcome, without --all
 _MOST_SHOWN = 5  # at the end of a run
 
@@ -62,6 +62,7 @@ class Outcome(StrEnum):
     OUT_OF_SCOPE = "out_of_scope", "the settings of the crawl leave it out"
     WALLED = "walled", "a bot defence or a price in place of the page: write to the owner of the site"
     CLOSED = "closed", "closed by robots.txt: only the owner of the site can open it"
+    SKIPPED = "skipped", "a line that is no URL: correct it, and read the list again"
     BLOCKED = "blocked", "blocked by the operator", False
     FORGOTTEN = "forgotten", "forgotten by the operator", False
     HELD_BACK = "held_back", "a limit holds it back", False
@@ -73,12 +74,12 @@ class Outcome(StrEnum):
 
 
 class Seed(NamedTuple):
-    """A seed with what became of it. Times in seconds since the epoch."""
+    """A seed with what became of it, or a line of a list that was skipped. Times in seconds since the epoch."""
 
-    url: str
+    url: str  # of a skipped line its text
     outcome: Outcome
     leads_to: str | None  # the end of its redirects
-    reason_code: ReasonCode  # with the sentence `reason`: of the URL at the end
+    reason_code: ReasonCode | None  # with the sentence `reason`: of the URL at the end; None: of a skipped line
     reason: str
     pages: int  # of the site at the end
     failing_since: float | None
@@ -87,6 +88,10 @@ class Seed(NamedTuple):
     robots_problem: str | None = None  # what came in place of the robots.txt that it waits for
     robots_attempts: int | None = None
     blocked_as: str | None = None  # the name under which the operator has blocked its site
+    source: str | None = None  # the list of a skipped line, and its number
+    line: int | None = None
+    meant: tuple[str, ...] = ()  # the URLs that were perhaps meant by a skipped line, or by the name of a host
+    is_mended: bool = False  # these are seeds too
 
     @property
     def site(self) -> str:
@@ -101,10 +106,13 @@ class Seed(NamedTuple):
     def remedy(self, db: str) -> str | None:
         """The command that mends it in the store ``db``, or that shows more; ``None`` if there is nothing to do."""
         make = _REMEDIES.get(self.outcome)
-        return None if make is None else f"crawler {make(self)}{db_argument(db)}"
+        command = None if make is None else make(self)
+        return None if command is None else f"crawler {command}{db_argument(db)}"
 
     def describe(self, now: float) -> str:
         """What became of it, as a sentence."""
+        if self.reason_code is None:
+            return f"{self.source}, line {self.line}: {self.reason}"
         leads = "" if self.leads_to is None else f"leads to {self.leads_to}: "
         if self.outcome is Outcome.LEFT_SCOPE and self.leads_to_domain is not None:
             leads = f"leads to {self.leads_to}, of another registered domain ({self.leads_to_domain}): "
@@ -119,12 +127,33 @@ class Seed(NamedTuple):
 
     def as_json(self, db: str) -> dict[str, Any]:
         """The seed as a JSON object; ``remedy`` is a command for a shell."""
-        return self._asdict() | {"needs_person": self.outcome.needs_person, "remedy": self.remedy(db)}
+        return self._asdict() | {
+            "meant": " ".join(self.meant) or None,
+            "needs_person": self.outcome.needs_person,
+            "remedy": self.remedy(db),
+        }
 
 
 def _again(seed: Seed) -> str:
-    """Another request for a seed that was given up. One that is still tried is left out: it may be spelled wrong."""
-    return f"run --refresh {quote(seed.url)}" if seed.robots_problem is None else f"control block {quote(seed.site)}"
+    """What was perhaps meant; else another request, if the seed was given up: one that is waited for is tried again.
+
+    If what was meant is a seed too, only the wrong name is left to be taken out.
+    """
+    if seed.meant:
+        return f"store forget {quote(seed.url)}" if seed.is_mended else _meant(seed)
+    return f"run --refresh {quote(seed.url)}" if seed.robots_problem is None else _explained(seed)
+
+
+def _meant(seed: Seed) -> str:
+    return f"run {' '.join(map(quote, seed.meant))}"
+
+
+def _read_again(seed: Seed) -> str | None:
+    """The URLs that a skipped line perhaps meant; else its list anew, if that is a file."""
+    if seed.meant:
+        return _meant(seed)
+    is_file = seed.source is not None and os.path.isabs(seed.source)
+    return f"run --seeds {quote(seed.source or '')} --skip-bad-seeds" if is_file else None
 
 
 def _explained(seed: Seed) -> str:
@@ -141,7 +170,7 @@ def _other_page(seed: Seed) -> str:
     return _again(seed) if front == seed.url else f"run {quote(front)}"
 
 
-_REMEDIES: Mapping[Outcome, Callable[[Seed], str]] = {
+_REMEDIES: Mapping[Outcome, Callable[[Seed], str | None]] = {
     Outcome.NO_SUCH_HOST: _again,
     Outcome.LEFT_SCOPE: lambda seed: f"run {quote(seed.leads_to or seed.url)}",
     Outcome.NOT_FOUND: _other_page,
@@ -154,6 +183,7 @@ _REMEDIES: Mapping[Outcome, Callable[[Seed], str]] = {
     Outcome.OUT_OF_SCOPE: _explained,
     Outcome.WALLED: _explained,
     Outcome.CLOSED: _explained,
+    Outcome.SKIPPED: _read_again,
     Outcome.BLOCKED: lambda seed: f"control unblock {quote(seed.blocked_as or seed.site)}",
     Outcome.FORGOTTEN: lambda seed: f"store forget {quote(seed.leads_to or seed.url)} --undo",
     Outcome.HELD_BACK: _explained,
@@ -168,7 +198,6 @@ class Ledger(NamedTuple):
     at: float
     db: str
     seeds: Sequence[Seed]
-    spelled: Mapping[str, str]  # the known host that is most like the host of a seed that does not exist
 
     def counts(self) -> dict[Outcome, int]:
         """How many seeds there are of each outcome, in the order of :class:`Outcome`."""
@@ -183,8 +212,7 @@ class Ledger(NamedTuple):
     def describe(self, seed: Seed) -> str:
         """What became of ``seed``, with the host that was perhaps meant."""
         said = seed.describe(self.at)
-        near = self.spelled.get(seed.host)
-        return said if near is None else f"{said}; the crawl knows {near}"
+        return f"{said}; the crawl knows {host_of(seed.meant[0])}" if seed.meant and seed.reason_code else said
 
     def as_json(self) -> dict[str, Any]:
         """The ledger as one JSON object."""
@@ -237,10 +265,20 @@ async def read_ledger(store: Store, db: str, now: float) -> Ledger:
         seeds = [
             seed._replace(blocked_as=next(iter(stands.names_of(seed.leads_to or seed.url)), None)) for seed in seeds
         ]
-    unknown = [seed.host for seed in seeds if seed.outcome is Outcome.NO_SUCH_HOST][:_SPELLED]
-    hosts = await known_hosts(store) if unknown else frozenset[str]()
-    spelled = {host: near for host in unknown if (near := nearest(host, hosts)) is not None}
-    return Ledger(now, db, seeds, spelled)
+    if any(seed.outcome is Outcome.NO_SUCH_HOST for seed in seeds):
+        known, urls = await known_hosts(store), {seed.url for seed in seeds}
+        seeds = [_spelled_right(seed, known, urls) if seed.outcome is Outcome.NO_SUCH_HOST else seed for seed in seeds]
+    return Ledger(now, db, seeds)
+
+
+def _spelled_right(seed: Seed, known: KnownHosts, seeds: Collection[str]) -> Seed:
+    """The seed with the URL that was perhaps meant: the same on the known host that is spelled most like its host."""
+    near = known.nearest(seed.host)
+    if near is None:
+        return seed
+    scheme, separator, rest = (seed.leads_to or seed.url).partition("://")
+    meant = f"{scheme}{separator}{near}{rest.removeprefix(seed.host)}"
+    return seed._replace(meant=(meant,), is_mended=meant in seeds)
 
 
 async def ledger_at_end(store: Store, db: str, now: float) -> Ledger | None:
@@ -269,7 +307,7 @@ def _seed(row: Mapping[str, Any]) -> Seed:
         url=row["url"],
         outcome=Outcome(row["outcome"]),
         leads_to=row["leads_to"],
-        reason_code=ReasonCode(row["reason_code"]),
+        reason_code=None if row["reason_code"] is None else ReasonCode(row["reason_code"]),
         reason=row["reason"],
         pages=row["pages"],
         failing_since=row["failing_since"],
@@ -277,6 +315,9 @@ def _seed(row: Mapping[str, Any]) -> Seed:
         leads_to_domain=row["leads_to_domain"] if elsewhere else None,
         robots_problem=row["robots_problem"],
         robots_attempts=row["robots_attempts"],
+        source=row["source"],
+        line=row["line"],
+        meant=tuple((row["meant"] or "").split()),
     )
 
 

@@ -4,8 +4,8 @@
 -- Every seed with what became of it.
 SELECT url, site, outcome, leads_to, state, reason_code, reason, pages, failing_since, robots_problem,
   robots_attempts, next_at, registered_domain,
-  leads_to_domain
-FROM seeds ORDER BY outcome, url_id
+  leads_to_domain, source, line, meant
+FROM seeds ORDER BY outcome, url_id, source, line
 
 -- name: count_seeds
 SELECT count(*) AS seeds FROM urls_by_id WHERE seed = 1

@@ -16,7 +16,7 @@ from crawler.formatting import counted, duration, many
 from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
 from crawler.inspect.heartbeats import SILENT_S, last_seen, low_disk
-from crawler.inspect.page_limits import page_limit_reached, pages_per_site
+from crawler.inspect.page_limits import AT_LIMIT, page_limit_reached, pages_per_site
 from crawler.inspect.parts import PartStatus, part_status
 from crawler.inspect.refusing import refusal_advice, refusal_sentence
 from crawler.inspect.revisits import count_revisits, revisit_rows
@@ -102,7 +102,8 @@ async def read_status(store: Store, now: float) -> Status:
     run = await store.last_run()
     settings = await stored_settings(store) or Settings()
     per_site = pages_per_site(settings)
-    sites = await store.query(_SQL["largest_sites"], {"limit": _SITES_SHOWN, "pages_per_site": per_site})
+    largest = _SQL["largest_sites"].format(at_limit=AT_LIMIT)
+    sites = await store.query(largest, {"limit": _SITES_SHOWN, "pages_per_site": per_site})
     if await page_limit_reached(store, settings):
         sites = [row | {"at_limit": row["queued"] > 0} for row in sites]
     (asked,) = await store.query(_SQL["count_asked_sites"])
@@ -185,7 +186,7 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
     if status.part is not None:
         rows += status.part.rows()
     if status.time_left is not None:
-        rows.append(("Time", describe_time_left(status.time_left)))
+        rows.append(("Time", describe_time_left(status.time_left, status.at)))
     rows += revisit_rows(status.revisits, status.at, db)
     if status.last_run is not None:
         rows.append(("Last run", _last_run(status.last_run, status)))

@@ -6,9 +6,10 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from crawler.clock import brief_time
 from crawler.formatting import duration, many
 from crawler.frontier.scope import ScopeMode
-from crawler.frontier.time_left import DepthCount, GroupBacklog, Limits, TimeLeft, time_left
+from crawler.frontier.time_left import DepthCount, End, GroupBacklog, Limits, TimeLeft, time_left
 from crawler.settings.settings import Settings
 from crawler.settings.stored import recorded
 from crawler.store.statements import load_statements
@@ -82,11 +83,15 @@ def _backlog(row: dict[str, Any], settings: Settings, is_bounded: bool) -> Group
     )
 
 
-def describe_time_left(left: TimeLeft) -> str:
-    """The range in one sentence: ``about 12 min to 40 min to go``, and the group that needs longest.
+def describe_time_left(left: TimeLeft, now: float) -> str:
+    """The range at ``now`` in one sentence: ``about 12 min to 40 min to go``, and the group that needs longest.
 
     It is no bound: queued URLs may end without a request, and servers may answer slower.
     """
+    if left.end is End.AWAITED and left.most_s is not None:
+        others = f", nor from {many(left.groups - 1, 'other host')}" if left.groups > 1 else ""
+        until = brief_time(now + left.most_s, now)
+        return f"no answer from {left.slowest} ({many(left.slowest_queued, 'URL')}){others}: tried until {until}"
     if left.most_s is not None:
         span = f"about {duration(left.least_s)} to {duration(left.most_s)} to go"
     else:

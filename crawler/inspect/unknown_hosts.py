@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from difflib import get_close_matches
+from collections.abc import Iterable
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from crawler.clock import brief_time
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _SQL = load_statements("crawler.inspect")
 _COMPARED = 5000  # hosts, those with the most pages: some 50 ms
-_ALIKE = 0.75  # of difflib: two letters that changed places in a name of eight
 
 
 def describe_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
@@ -37,19 +36,36 @@ def describe_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
     return f"{wait.reason}{spelled} ({tried}: {name})"
 
 
-async def known_hosts(store: Store) -> frozenset[str]:
+class KnownHosts:
+    """Hosts by each of their names with one letter left out.
+
+    Two names are alike if they are the same after one letter is left out of one or both: a letter was left out, added,
+    replaced or changed places with another.
+    """
+
+    def __init__(self, hosts: Iterable[str]) -> None:
+        self._alike: dict[str, list[str]] = {}
+        for host in hosts:
+            for shorter in _shortened(host):
+                self._alike.setdefault(shorter, []).append(host)
+
+    def nearest(self, host: str) -> str | None:
+        """The name most like ``host`` among the other hosts; ``None`` if none is like it."""
+        found = {name for shorter in _shortened(host) for name in self._alike.get(shorter, ()) if name != host}
+        return max(found, key=lambda name: (SequenceMatcher(None, host, name).ratio(), name), default=None)
+
+
+def _shortened(host: str) -> set[str]:
+    return {host, *(host[:n] + host[n + 1 :] for n in range(len(host)))}
+
+
+async def known_hosts(store: Store) -> KnownHosts:
     """The hosts with the most pages."""
     sites = await store.query(_SQL["crawled_sites"], {"limit": _COMPARED})
-    return frozenset(host_of(row["site"]) for row in sites)
-
-
-def nearest(host: str, hosts: Collection[str]) -> str | None:
-    """The name most like ``host`` among the other ``hosts``; ``None`` if none is like it."""
-    near = get_close_matches(host, set(hosts) - {host}, n=1, cutoff=_ALIKE)
-    return near[0] if near else None
+    return KnownHosts(host_of(row["site"]) for row in sites)
 
 
 async def advice(store: Store, host: str) -> str:
     """What the operator may have meant by a host name that does not exist."""
-    near = nearest(host, await known_hosts(store))
+    near = (await known_hosts(store)).nearest(host)
     return "is it spelled right?" if near is None else f"is it spelled right? The crawl knows {near}"

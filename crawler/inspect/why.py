@@ -21,7 +21,7 @@ from crawler.frontier.operator import standing
 from crawler.frontier.scope import Scope
 from crawler.frontier.site_settings import rule_for
 from crawler.inspect.heartbeats import low_disk
-from crawler.inspect.page_limits import page_limit_reached, pages_per_site
+from crawler.inspect.page_limits import AT_LIMIT, page_limit_reached, pages_per_site
 from crawler.inspect.parts import requesting_part
 from crawler.inspect.refusing import is_refusing, refusal_advice, refusal_sentence
 from crawler.inspect.revisits import about_revisits, revisits_of
@@ -159,7 +159,8 @@ async def _page(store: Store, number: int, now: float) -> dict[str, Any] | None:
 
 
 async def _site(store: Store, site: str, settings: Settings) -> dict[str, Any] | None:
-    rows = await store.query(_SQL["site"], {"site": site, "pages_per_site": pages_per_site(settings)})
+    sql = _SQL["site"].format(at_limit=AT_LIMIT)
+    rows = await store.query(sql, {"site": site, "pages_per_site": pages_per_site(settings)})
     return rows[0] if rows else None
 
 
@@ -225,7 +226,9 @@ async def _limit_reached(store: Store, known: dict[str, Any], settings: Settings
     if most is not None and not is_revisit and await page_limit_reached(store, settings):
         return f"a higher --max-pages: the crawl has the {many(most, 'page')} that the last run allowed"
     if known["site"]["at_limit"]:
-        return "a higher --max-pages-per-site: its site has the pages that the last run allowed"
+        own = known["site_settings"] or {}
+        limit = f'max_pages in [site."{own["name"]}"]' if "max_pages" in own else "--max-pages-per-site"
+        return f"a higher {limit}: its site has the pages that the last run allowed"
     return None
 
 

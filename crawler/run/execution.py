@@ -123,7 +123,7 @@ async def _as_begun(with_given: Callable[[Settings], Settings]) -> tuple[Setting
     if begun_with := [_setting_text(key, key.value(settings), short=True) for key in differing(settings, fresh)]:
         tell(
             f"goes on with {', '.join(begun_with)}, as the crawl was begun "
-            f"(`crawler settings show{argument}` lists all settings)"
+            f"(`crawler settings{argument}` lists all settings)"
         )
     changes = [
         f"{_setting_text(key, key.value(settings))} (was {_plain(key, key.value(before))})"
@@ -225,7 +225,13 @@ async def _run(settings: Settings, seeds: Seeds, changes: str, forced_end: Force
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals(forced_end=forced_end)
     session = crawl_session(
-        settings, seeds.urls, strata=seeds.strata, domains=seeds.domains, clock=clock, tell=messages
+        settings,
+        seeds.urls,
+        strata=seeds.strata,
+        domains=seeds.domains,
+        skipped=seeds.skipped,
+        clock=clock,
+        tell=messages,
     )
     async with session as (crawl, store):
         messages.begun()
@@ -284,7 +290,9 @@ async def _notify_of_end(settings: Settings, result: dict[str, Any], signals: Si
 async def _run_team(settings: Settings, seeds: Seeds, messages: _RunMessages, forced_end: ForcedEnd) -> int:
     """Run the crawl in several worker processes. This process starts and watches them."""
     clock, signals = SystemClock(), Signals(forced_end=forced_end)
-    beginning = begun(settings, seeds.urls, clock, domains=seeds.domains, at_work=False, tell=messages)
+    beginning = begun(
+        settings, seeds.urls, clock, domains=seeds.domains, skipped=seeds.skipped, at_work=False, tell=messages
+    )
     async with beginning as (store, _):
         messages.begun()
         team = Team(settings, store, clock, tell)

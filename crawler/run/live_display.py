@@ -161,7 +161,7 @@ class Watch:
             ),
         ]
         if seen.time_left is not None:
-            lines.append(Text(describe_time_left(seen.time_left)))
+            lines.append(Text(describe_time_left(seen.time_left, seen.at)))
         if progress.troubles:
             lines.append(Text("trouble: " + _troubles(progress.troubles.most_common(4)), style="yellow"))
         if (slowest := self._slowest(now)) is not None:

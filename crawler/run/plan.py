@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,10 @@ from crawler.cli.layout import Fact, facts
 from crawler.formatting import duration, many
 from crawler.frontier.politeness import group_name
 from crawler.frontier.scope import ScopeMode
+from crawler.frontier.site_settings import pages_allowed
 from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits, TimeLeft, time_left
 from crawler.settings.settings import Settings
-from crawler.url import split
+from crawler.url import host_of, split
 
 _SITES_SHOWN = 5
 
@@ -46,7 +47,7 @@ def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
     pages = Counter(group_name(split(url).site, settings.politeness.group) for url in seeds)
     in_group = Counter(group_name(site, settings.politeness.group) for site in sites)
     most, extra_each = settings.limits, settings.requests_before_pages
-    most_pages = _most_pages(settings, seeds, len(sites))
+    most_pages = _most_pages(settings, seeds, sites)
     backlogs = [
         GroupBacklog(group, n + extra_each * in_group[group], in_group[group], usual_s=QUICK_S)
         for group, n in pages.items()
@@ -70,12 +71,15 @@ def plan_of(settings: Settings, seeds: Sequence[str]) -> Plan:
     )
 
 
-def _most_pages(settings: Settings, seeds: Sequence[str], sites: int) -> int | None:
+def _most_pages(settings: Settings, seeds: Sequence[str], sites: Collection[str]) -> int | None:
     bounds = [] if settings.limits.max_pages is None else [settings.limits.max_pages]
     if settings.limits.max_depth == 0 and not settings.discovery.sitemaps:
         bounds.append(len(seeds))
-    if settings.limits.max_pages_per_site is not None and settings.scope.mode is ScopeMode.PREFIX:
-        bounds.append(settings.limits.max_pages_per_site * sites)
+    if settings.scope.mode is ScopeMode.PREFIX:
+        rules, general = settings.politeness.sites, settings.limits.max_pages_per_site
+        of_sites = [pages_allowed(host_of(site), rules, general) for site in sites]
+        if None not in of_sites:
+            bounds.append(sum(filter(None, of_sites)))
     return min(bounds, default=None)
 
 

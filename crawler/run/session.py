@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock, boot_s
@@ -44,11 +45,13 @@ from crawler.sampling import design_of_settings, draw_seeds, load, require_drawa
 from crawler.settings.changes import begin, require_same_crawl, wait_for_others
 from crawler.settings.crawl_scope import adopt_known, crawl_scope, may_contact
 from crawler.settings.keys import KEYS
+from crawler.settings.seeds import BadSeed
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record
 from crawler.settings.stores import open_store
 from crawler.store.location import absolute, db_argument, is_url, shown
 from crawler.store.open import is_there
+from crawler.store.rows import SkippedSeed
 from crawler.url import address_for, host_of, is_loopback, literal_address
 from crawler.version import VERSION
 
@@ -68,6 +71,7 @@ async def crawl_session(
     *,
     strata: Mapping[str, str] | None = None,
     domains: AbstractSet[str] = frozenset(),
+    skipped: Mapping[str, Sequence[BadSeed]] = MappingProxyType({}),
     clock: Clock | None = None,
     on_pages: OnPages | None = None,
     hooks: Hooks | None = None,
@@ -77,7 +81,7 @@ async def crawl_session(
     """A crawl ready to run, on an opened store that knows the seeds.
 
     ``strata`` names the stratum of each seed in a list, for a stratified sample. The seeds in ``domains`` stand for a
-    domain.
+    domain. ``skipped`` has the lines of each list of seeds that were no URLs.
     Raises what :func:`begun` raises, and :class:`UsageError` for a sample that cannot be drawn as asked.
     """
     _require_extras(settings)
@@ -91,7 +95,7 @@ async def crawl_session(
     clock = clock or SystemClock()
     hooks = hooks or hooks_of(settings.hooks)
     max_time_s = settings.limits.max_time_s
-    beginning = begun(settings, seeds, clock, domains=domains, at_work=True, tell=tell)
+    beginning = begun(settings, seeds, clock, domains=domains, skipped=skipped, at_work=True, tell=tell)
     async with beginning as (store, scope), AsyncExitStack() as opened:
         recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
         if drawn is not None:
@@ -149,6 +153,7 @@ async def begun(
     clock: Clock,
     *,
     domains: AbstractSet[str] = frozenset(),
+    skipped: Mapping[str, Sequence[BadSeed]] = MappingProxyType({}),
     at_work: bool,
     tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[tuple[Store, Scope]]:
@@ -175,6 +180,10 @@ async def begun(
             await store.recover(clock.now())  # a worker whose lease has ended is not at work
             await store.keep_parts(parts)
             scope = await _begin_or_join(store, settings, seeds, clock, domains=domains, at_work=at_work, tell=tell)
+            for source, bad in skipped.items():
+                await store.note_skipped(
+                    source, [SkippedSeed(each.line, each.text, each.reason, " ".join(each.meant)) for each in bad]
+                )
         _log_start(settings, store.run_id)
         yield store, scope
     finally:

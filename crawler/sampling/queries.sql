@@ -6,7 +6,7 @@
 -- A site is cut if it has had its :pages_per_site pages and has URLs queued; its queued URLs are not in the frame.
 WITH cut (site_id) AS MATERIALIZED (
   SELECT s.site_id FROM sites_by_id s
-  WHERE s.fetched >= :pages_per_site AND EXISTS (SELECT 1 FROM frontier_by_id f WHERE f.site_id = s.site_id))
+  WHERE s.fetched >= coalesce(s.max_pages, :pages_per_site) AND EXISTS (SELECT 1 FROM frontier_by_id f WHERE f.site_id = s.site_id))
 SELECT u.url_id, s.site, s.site || u.path AS url, u.site_id IN (SELECT site_id FROM cut) AS is_cut
 FROM urls_by_id u JOIN sites_by_id s ON s.site_id = u.site_id
 WHERE u.kind = 'page' AND u.depth <= :deepest AND (
@@ -17,7 +17,7 @@ WHERE u.kind = 'page' AND u.depth <= :deepest AND (
 -- name: unreached
 -- What is nearer than the pages that are held back and was not reached, without the sites that are cut.
 SELECT count(*) AS urls, count(DISTINCT f.site_id) AS sites FROM frontier_by_id f JOIN sites_by_id s ON s.site_id = f.site_id
-WHERE f.depth < :held_from AND f.is_revisit = 0 AND s.fetched < :pages_per_site
+WHERE f.depth < :held_from AND f.is_revisit = 0 AND s.fetched < coalesce(s.max_pages, :pages_per_site)
 
 -- name: links
 SELECT source_id, target_id FROM links_by_id
@@ -30,7 +30,7 @@ answers AS (
   FROM ends e JOIN urls_by_id u ON u.url_id = e.url_id
   JOIN requests_by_id q ON q.site_id = u.site_id AND q.path = u.path
   WHERE u.state IN ('redirected', 'failed') AND q.purpose = 'page')
-SELECT a.stratum, a.walk, a.probability, a.site_probability, e.drawn_id, ds.site AS drawn_site, ds.site || d.path AS drawn_url, e.url_id, u.state, u.reason_code, s.site || u.path AS url, s.fetched,
+SELECT a.stratum, a.walk, a.probability, a.site_probability, e.drawn_id, ds.site AS drawn_site, ds.site || d.path AS drawn_url, e.url_id, u.state, u.reason_code, s.site || u.path AS url, s.fetched, s.max_pages,
   w.status AS answer, w.error_kind, p.status, p.body_bytes, p.nofollow, p.noindex, p.language,
   (SELECT count(*) FROM links_by_id l WHERE l.source_id = e.url_id) AS links
 FROM samples_by_id a JOIN ends e ON e.drawn_id = a.url_id

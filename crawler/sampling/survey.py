@@ -277,7 +277,7 @@ async def survey(
     own = {name: await _own_values(store, rows, name, variable, now) for name, variable in read.items()}
     queued = [row for row in _once(rows) if row["state"] == State.QUEUED]
     limit = await _pages_per_site(store)
-    over_budget = sum(limit is not None and row["fetched"] >= limit for row in queued)
+    over_budget = sum(_has_its_pages(row, limit) for row in queued)
     (outside,) = await store.query(_SQL["blocked_outside"])
     design = _sample(draw, rows)
     measures = [*_measures(design, rows, own)] if rows else []
@@ -524,12 +524,19 @@ def _link_counts(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 
 def _outcome(row: Mapping[str, Any], limit: int | None) -> Outcome:
     if row["state"] == State.QUEUED:
-        return Outcome.OVER_BUDGET if limit is not None and row["fetched"] >= limit else Outcome.WAITING
+        return Outcome.OVER_BUDGET if _has_its_pages(row, limit) else Outcome.WAITING
     if (unknown := NONRESPONSE_BY_CODE.get(row["reason_code"])) is not None:
         return unknown
     if _is_disallowed(row):
         return Outcome.DISALLOWED
     return Outcome.NO_ANSWER if _status(row) == "none" else Outcome.ANSWERED
+
+
+def _has_its_pages(row: Mapping[str, Any], limit: int | None) -> bool:
+    """Whether the site of a drawn URL has the pages that its own limit, or else ``limit``, allows."""
+    own: int | None = row["max_pages"]
+    most = limit if own is None else own
+    return most is not None and row["fetched"] >= most
 
 
 async def _pages_per_site(store: Store) -> int | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO, NamedTuple
 
 from crawler.errors import Reference, SeedError, Setting, UsageError
@@ -31,28 +33,40 @@ _SECOND_URL = re.compile(r"([,;|]\s*)https?:/", re.IGNORECASE)
 _SLASHES = re.compile(r"(https?:)([/\\]*)", re.IGNORECASE)
 
 
-class _BareHost(NotCrawlable):
-    """A host without http:// or https:// before it."""
+class _Mistake(NotCrawlable):
+    """A text that is no seed; ``meant`` are the URLs that were perhaps meant, written as URLs."""
+
+    def __init__(self, reason: str, meant: Iterable[str] = (), *, is_host: bool = False) -> None:
+        super().__init__(reason)
+        self.is_host = is_host  # without http:// or https:// before it
+        try:
+            self.meant = tuple(map(canonicalise, meant))
+        except NotCrawlable:
+            self.meant = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BadSeed:
-    """A line that is no seed, and the reason. ``line`` counts from 1."""
+    """A line that is no seed, and the reason. ``line`` counts from 1; ``meant`` has URLs that were perhaps meant."""
 
     line: int
     reason: str
     is_host: bool = False  # without a scheme
+    text: str = ""
+    meant: tuple[str, ...] = ()
 
 
 class Seeds(NamedTuple):
     """Seeds in order. ``strata`` has the stratum of each seed of a list with strata.
 
-    ``domains`` are the seeds that stand for a domain of a rank list: its first addresses.
+    ``domains`` are the seeds that stand for a domain of a rank list: its first addresses. ``skipped`` has the bad lines
+    of each list that was read, and that the run skips.
     """
 
     urls: list[str]
     strata: dict[str, str]
     domains: frozenset[str] = frozenset()
+    skipped: Mapping[str, Sequence[BadSeed]] = MappingProxyType({})
 
 
 def all_seeds(texts: Iterable[str], file: str, *, source: str, skip_bad: bool, tell: Callable[[str], None]) -> Seeds:
@@ -64,13 +78,15 @@ def all_seeds(texts: Iterable[str], file: str, *, source: str, skip_bad: bool, t
     """
     seeds, bad = read_seeds(text.encode(errors="surrogatepass") for text in texts)
     _refuse(bad, source, "seed", skip_bad, tell)
+    skipped = {source: bad} if seeds or bad else {}
     if not file:
-        return Seeds(seeds, {})
-    (more, strata, domains), bad = _read_file(file)
+        return Seeds(seeds, {}, skipped=skipped)
+    listed, bad = _read_file(file)
     _refuse(bad, "standard input" if file == "-" else file, "line", skip_bad, tell)
-    if not more:
+    if not listed.urls:
         raise UsageError("holds no URL", key="seeds.file", value=file)
-    return Seeds(list(dict.fromkeys(seeds + more)), strata, domains)
+    name = "standard input" if file == "-" else os.path.abspath(file)
+    return listed._replace(urls=list(dict.fromkeys(seeds + listed.urls)), skipped={**skipped, name: bad})
 
 
 def _read_file(file: str) -> tuple[Seeds, list[BadSeed]]:
@@ -115,7 +131,9 @@ def read_seeds(lines: Iterable[bytes]) -> tuple[list[str], list[BadSeed]]:
             if text:
                 seeds[_seed(text)] = None
         except NotCrawlable as error:
-            bad.append(BadSeed(number, str(error), isinstance(error, _BareHost)))
+            shown = raw[:MAX_URL_CHARS].decode(errors="replace").replace("\0", "\ufffd").strip()
+            is_host, meant = (error.is_host, error.meant) if isinstance(error, _Mistake) else (False, ())
+            bad.append(BadSeed(number, str(error), is_host, shown, meant))
     return list(seeds), bad
 
 
@@ -174,10 +192,12 @@ def _seed(text: str) -> str:
     function raises :class:`NotCrawlable`.
     """
     if (joined := _SECOND_URL.search(text)) and "?" not in text[: joined.start()]:  # a query may hold URLs
-        raise NotCrawlable(f"column {joined.end(1) + 1}: a second URL begins; give one URL a line")
+        meant = _SECOND_URL.sub(lambda found: f"\n{found[0][len(found[1]) :]}", text).split("\n")
+        raise _Mistake(f"column {joined.end(1) + 1}: a second URL begins; give one URL a line", meant)
     if (slashes := _SLASHES.match(text)) and slashes[2] != "//":
         written = f"{slashes[1]}//{text[slashes.end() :]}"
-        raise NotCrawlable(f"column {slashes.end(1) + 1}: not // but {slashes[2]!r}; did you mean {written[:200]} ?")
+        reason = f"column {slashes.end(1) + 1}: not // but {slashes[2]!r}; did you mean {written[:200]} ?"
+        raise _Mistake(reason, [written])
     try:
         url = canonicalise(text)
     except NotCrawlable as error:
@@ -185,10 +205,13 @@ def _seed(text: str) -> str:
             mend = (
                 f"give a file of seeds as --seeds {text}" if Path(text).is_file() else f"did you mean https://{text} ?"
             )
-            raise _BareHost(f"no http:// or https:// before it; {mend}") from None
+            reason = f"no http:// or https:// before it; {mend}"
+            raise _Mistake(reason, [] if Path(text).is_file() else [f"https://{text}"], is_host=True) from None
         scheme, colon, rest = text.partition("://")
         near = get_close_matches(scheme.lower(), ("https", "http"), n=1, cutoff=0.7) if colon else []
-        raise NotCrawlable(f"{error}" + (f"; did you mean {near[0]}://{rest[:200]} ?" if near else "")) from None
+        meant = [f"{scheme}://{rest}" for scheme in near]
+        told = f"; did you mean {meant[0][:200]} ?" if meant else ""
+        raise _Mistake(f"{error}{told}", meant) from None
     if not text.isprintable() or " " in text:
         raise NotCrawlable(f"white space within: {url[:200]}; give one URL a line, and write a blank in it as %20")
     return url

@@ -60,6 +60,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "rup_mail": ("id",),
     "control": ("id",),
     "host_taken": ("host",),
+    "skipped_seed": ("source", "line"),
     "sample_draw": ("number",),
     "sample": ("draw",),
     "frame_url": ("url_id",),

@@ -59,7 +59,7 @@ NOT_MERGED = frozenset(
     {
         *("rank", "site_rank", "text_signature", "site_template", "near_duplicate", "computation"),
         *("sample_draw", "sample", "frame_url"),
-        *("change_under_way", "revisit_budget", "part", "outgoing", "hash_key"),
+        *("change_under_way", "revisit_budget", "part", "outgoing", "hash_key", "skipped_seed"),
     }
 )
 

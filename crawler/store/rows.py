@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from crawler.formatting import instant, many
 from crawler.frontier.refusals import NO_REFUSALS, Refusals
 from crawler.frontier.sample_design import Design, amount_of
-from crawler.reasons import ErrorKind
+from crawler.reasons import UNSENT_KINDS, ErrorKind
 from crawler.url import path_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RequestRow(NamedTuple):
-    """One request that was sent, for the log."""
+    """One request, for the log."""
 
     site_id: int
     path: str
@@ -44,6 +44,11 @@ class RequestRow(NamedTuple):
     lag_s: float = 0.0  # of the own event loop, between started_at and finished_at
     tls: TlsFacts | None = None  # of the connection
     address: str | None = None  # of the server; None: no connection, or only a proxy knows it
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether there was an address to connect to: other requests are in the log, and were not sent."""
+        return self.error is None or self.error.kind not in UNSENT_KINDS
 
     @property
     def price(self) -> str | None:
@@ -141,6 +146,15 @@ class UrlLimits(NamedTuple):
     max_depth: int | None = None
     pages_per_site: int | None = None
     below_depth: int | None = None  # URLs at this depth or deeper are held back
+
+
+class SkippedSeed(NamedTuple):
+    """A line of a list of seeds that was no URL. ``meant`` has URLs that were perhaps meant, with blanks between."""
+
+    line: int
+    text: str
+    reason: str
+    meant: str = ""
 
 
 class ClaimLimits(NamedTuple):
@@ -279,7 +293,7 @@ class Waiting(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The number of URLs in each state, and of pages, links, requests and sites."""
+    """The number of URLs in each state, and of pages, links, requests that were sent, and sites."""
 
     states: dict[State, int]
     pages: int

@@ -248,6 +248,29 @@ async def test_pages_per_site_are_counted_over_all_runs(harness: Harness) -> Non
     assert await harness.store.fetched_count() == 2
 
 
+async def test_a_site_may_have_a_page_limit_of_its_own(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while the crawl allows fewer pages of each site, or none; a changed limit counts from the next run on."""
+
+    async def opened(*rules: SiteRule) -> None:
+        monkeypatch.setattr("tests.contract.conftest.POLITENESS", PolitenessSettings(delay_s=2.0, sites=rules))
+        await harness.reopen()
+
+    async def claimed() -> dict[str, int]:
+        claims = await harness.claim()
+        await harness.commit(released=[claim.group_id for claim in claims])
+        return {claim.group: len(claim.urls) for claim in claims if claim.urls}
+
+    await opened(SiteRule("test", max_pages=3), SiteRule("b.test", max_pages=1), SiteRule("c.test", delay_s=3.0))
+    harness.pages_per_site = 2
+    await harness.seed(*(f"http://{host}/{n}" for host in ("a.test", "b.test", "c.test", "d.xtest") for n in range(5)))
+    assert await claimed() == {"a.test": 3, "b.test": 1, "c.test": 2, "d.xtest": 2}
+    harness.pages_per_site = 0
+    assert await claimed() == {}
+    harness.pages_per_site = 2
+    await opened(SiteRule("b.test", max_pages=0))
+    assert await claimed() == {"a.test": 2, "b.test": 5, "c.test": 2, "d.xtest": 2}
+
+
 async def test_the_robots_copy_in_force_comes_with_the_claim(harness: Harness) -> None:
     await harness.seed(A)
     (claim,) = await harness.claim()

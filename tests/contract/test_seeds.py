@@ -15,6 +15,7 @@ from crawler.inspect.seeds import Outcome as Became
 from crawler.inspect.seeds import Seed, read_ledger
 from crawler.model import State
 from crawler.reasons import Reason, ReasonCode
+from crawler.store.rows import SkippedSeed
 from tests.contract.test_control import give
 from tests.contract.visits import Harness, deferred, excluded, failed, fetched, redirected
 from tests.reasons import reason
@@ -72,6 +73,28 @@ async def test_each_seed_has_what_became_of_it(harness: Harness) -> None:
     }
     assert seeds[E].leads_to_domain == "other.example"
     assert seeds[F].failing_since == harness.now - 5
+
+
+async def test_the_skipped_lines_of_a_list_are_those_of_its_last_reading(harness: Harness) -> None:
+    """A line is no longer listed once the crawl knows every URL that it perhaps meant."""
+    many = SkippedSeed(2, "http:/c.test", "not //", f"{C} {D}")
+
+    async def listed() -> list[tuple[str | None, int | None, str, tuple[str, ...]]]:
+        seeds = (await read_ledger(harness.store, "c.db", harness.now)).seeds
+        return [(s.source, s.line, s.url, s.meant) for s in seeds if s.outcome is Became.SKIPPED]
+
+    await harness.seed(A)
+    lines = [SkippedSeed(1, "a.test", "no scheme", A), many, SkippedSeed(3, "\ufffd", "no text")]
+    await harness.store.note_skipped("/list", lines)
+    await harness.store.note_skipped("command line", [SkippedSeed(1, "b.test", "no scheme", B)])
+    one, two = ("/list", 2, many.text, (C, D)), ("/list", 3, "\ufffd", ())
+    assert await listed() == [one, two, ("command line", 1, "b.test", (B,))]
+    await harness.seed(B, C)
+    assert await listed() == [one, two]
+    await harness.seed(D)
+    assert await listed() == [two]
+    await harness.store.note_skipped("/list", [])
+    assert await listed() == []
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,9 @@ def test_hand_codes_and_functions_are_variables_everywhere(waves: tuple[Path, Pa
     assert ended.code == 0, ended
     assert "pages of topic shop" in (tmp_path / "r.html").read_text()
     folder = tmp_path / "appendix"
-    assert here("export", "appendix", folder, "--db", db, *options).code == 0
+    study = f'[variables]\ntopic = "@{codes}"\nwords = "@{tmp_path / "own.py"}"\n'
+    (tmp_path / "study.toml").write_text(study)
+    assert here("export", "appendix", folder, "--db", db, "--study", tmp_path / "study.toml").code == 0
     assert (folder / "variables" / "topic.csv").read_bytes() == codes.read_bytes()
     assert here("audit", "--appendix", folder).code == 0
     changed = folder / "variables" / "topic.csv"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shlex
@@ -49,6 +50,35 @@ def test_the_ledger_of_the_seeds(loopback: LoopbackWeb, tmp_path: Path) -> None:
 
     assert here("export", "csv", tmp_path / "seeds.csv", "--table", "seeds", "--db", db).code == 0
     assert (tmp_path / "seeds.csv").read_text().startswith("url,site,outcome,leads_to,")
+
+
+def test_lines_that_were_skipped_are_listed_until_they_are_mended(loopback: LoopbackWeb, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(HASTY)
+    for host in ("a.test", "b.test", "c.test"):
+        loopback.sites[host] = {"/": Page("x")}
+    good, b, c = map(loopback.url, ("a.test", "b.test", "c.test"))
+    seeds, db = tmp_path / "a list", tmp_path / "c.db"
+    seeds.write_bytes(f"{good}\n{b} {c}\n{b.replace('http', 'htpp')}\n{c.replace('//', '/')}\n".encode())
+    run = ("run", "--config", tmp_path / "c.toml", *LOOPBACK, "--db", db)
+    assert here(*run, "--seeds", seeds, "--skip-bad-seeds").code == 0
+    assert here(*run).code == 0, "a later run that reads no list leaves them as they are"
+
+    found = json.loads(here("seeds", "--json", "--db", db).out)
+    assert (found["count"], found["need_person"], found["outcomes"]) == (4, 3, {"skipped": 3, "fetched": 1})
+    skipped = [line for line in found["seeds"] if line["outcome"] == "skipped"]
+    assert [(line["source"], line["line"]) for line in skipped] == [(str(seeds), n) for n in (2, 3, 4)]
+    assert skipped[0]["text"].startswith(f"{seeds}, line 2: white space within: {b}")
+    assert f"    {skipped[0]['remedy']}\n" in here("seeds", "--db", db).out
+    assert here("export", "csv", tmp_path / "seeds.csv", "--table", "seeds", "--db", db).code == 0
+    with (tmp_path / "seeds.csv").open(newline="") as rows:
+        assert sorted(row["line"] for row in csv.DictReader(rows)) == ["", "2", "3", "4"]
+
+    for line in skipped[1:]:
+        assert here(*shlex.split(line["remedy"])[1:], "--no-progress").code == 0
+    assert json.loads(here("seeds", "--json", "--db", db).out)["outcomes"] == {"skipped": 1, "fetched": 3}
+    seeds.write_text(f"{good}\n{b}\n{c}\n")
+    assert here(*shlex.split(skipped[0]["remedy"])[1:], "--no-progress").code == 0
+    assert json.loads(here("seeds", "--json", "--db", db).out)["outcomes"] == {"fetched": 3}
 
 
 def test_patterns_that_leave_nothing_are_told(loopback: LoopbackWeb, tmp_path: Path) -> None:

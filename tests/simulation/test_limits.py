@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from crawler.audit.checks import Check, CheckCount
+from crawler.audit.run_audit import run_audit
 from crawler.demo.pages import Fault, Hit, Page, Site, first, plain, redirect
 from crawler.engine import outbox
 from crawler.engine.crawl_settings import LimitSettings
@@ -20,6 +22,7 @@ from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
+from crawler.frontier.site_settings import SiteRule
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
 from crawler.store.rows import CommitBatch, CommitResult
@@ -115,6 +118,25 @@ def test_max_pages_per_site_is_exact_and_may_grow(limit: int, db_path: Path) -> 
     assert per_site(db_path) == [limit + 2] * 6
     crawls(db_path, WEB, Options())
     assert {url for url, _ in run_virtual(lambda clock: look(db_path)).pages} == set(WEB.depths)
+
+
+def test_a_site_with_a_page_limit_of_its_own_gives_so_many_pages_and_the_audit_judges_it(db_path: Path) -> None:
+    hosts = sorted(WEB.sites)
+    rules = (SiteRule(hosts[0], max_pages=2), SiteRule(hosts[1], max_pages=7))
+    own = replace(limited(max_pages_per_site=4), politeness=PolitenessSettings(delay_s=1.0, sites=rules))
+
+    async def main(clock: VirtualClock) -> tuple[str, dict[str, int], CheckCount]:
+        ended = await crawl(clock, db_path, SimulatedWeb(clock, WEB.sites), WEB.seeds, own)
+        counts = await rows(db_path, "SELECT host, count(*) FROM pages GROUP BY host")
+        store = await SqliteStore.open(db_path, read_only=True)
+        audited = await run_audit(store, clock.now())
+        await store.close()
+        return ended, dict(counts), audited.counts[Check.PAGES]
+
+    ended, pages, judged = run_virtual(main)
+    assert "limits.max_pages_per_site (4 or max_pages in a table [site])" in ended
+    assert pages == dict.fromkeys(hosts, 4) | {hosts[0]: 2, hosts[1]: 7}
+    assert judged == CheckCount(6, 0)
 
 
 def test_max_time_ends_a_crawl_in_time(db_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_the_end_and_why_name_the_nearest_known_host(db_path: Path) -> None:
     said, facts = run_virtual(main)
     assert said == [
         "seed http://exmaple.test/: no such host: exmaple.test, no answer since 2027-01-15T08:00:00Z; the crawl knows "
-        "example.test; `crawler run --refresh http://exmaple.test/ --db c.db`",
+        "example.test; `crawler store forget http://exmaple.test/ --db c.db`",
         "seed http://other.invalid/: no such host: other.invalid, no answer since 2027-01-15T08:00:00Z; "
         "`crawler run --refresh http://other.invalid/ --db c.db`",
     ]

@@ -20,6 +20,7 @@ from crawler.errors import LeaseLost
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import GroupBy, group_name
+from crawler.frontier.site_settings import SiteRule
 from crawler.model import Kind, Link
 from crawler.reasons import Reason, ReasonCode, StoredReason
 from crawler.store.keys import site_of
@@ -38,8 +39,8 @@ _SITES_KEPT = 100_000
 class PostgresOffers(Offers):
     """The URLs of a store to which other workers write, and in which no commit writes to other groups."""
 
-    def __init__(self, sql: Statements, group_by: GroupBy) -> None:
-        super().__init__(sql, group_by)
+    def __init__(self, sql: Statements, group_by: GroupBy, rules: Sequence[SiteRule] = ()) -> None:
+        super().__init__(sql, group_by, rules)
         self._names: dict[str, str] = {}  # name of the group by site
         self.worker = 0
         self.has_left = False  # offers that may not have been carried over yet

@@ -100,10 +100,11 @@ FROM (SELECT name, group_number(name) AS id FROM unnest(:name::text[]) AS name
 ORDER BY 1 ON CONFLICT DO NOTHING;
 
 -- name: add_sites
-INSERT INTO site (name, host, registered_domain, group_id, other_part)
-SELECT t.name, t.host, t.registered_domain, g.id, t.other_part
-FROM unnest(:name::text[], :host::text[], :registered_domain::text[], :group_name::text[], :other_part::int[])
-  AS t (name, host, registered_domain, group_name, other_part) JOIN politeness_group g ON g.name = t.group_name
+INSERT INTO site (name, host, registered_domain, group_id, other_part, max_pages)
+SELECT t.name, t.host, t.registered_domain, g.id, t.other_part, t.max_pages
+FROM unnest(:name::text[], :host::text[], :registered_domain::text[], :group_name::text[], :other_part::int[],
+  :max_pages::bigint[])
+  AS t (name, host, registered_domain, group_name, other_part, max_pages) JOIN politeness_group g ON g.name = t.group_name
 WHERE NOT EXISTS (SELECT 1 FROM site s WHERE s.name = t.name) ORDER BY t.name ON CONFLICT DO NOTHING;
 
 -- name: insert_body
@@ -203,11 +204,11 @@ UPDATE politeness_group g SET ready_at = (
   SELECT min(greatest(g.next_at, s.robots_until, s.rests_until, f.due_at))
   FROM site s CROSS JOIN LATERAL (
     (SELECT due_at FROM frontier WHERE site_id = s.id AND depth < :below_depth
-      AND s.fetched < :pages_per_site
+      AND s.fetched < page_limit(s)
      ORDER BY due_at LIMIT 1)
     UNION ALL
     (SELECT due_at FROM frontier WHERE site_id = s.id AND is_revisit = 1
-      AND s.fetched >= :pages_per_site
+      AND s.fetched >= page_limit(s)
      ORDER BY due_at LIMIT 1)
     UNION ALL (SELECT 0::float8 FROM robots_wait WHERE target_id = s.id LIMIT 1)) f
   WHERE s.group_id = g.id)
@@ -218,9 +219,9 @@ WHERE id = ANY(numbers(:groups));
 SELECT g.id FROM politeness_group g LEFT JOIN (
   SELECT s.group_id, min(greatest(h.next_at, s.robots_until, s.rests_until, f.due_at)) AS ready_at
   FROM site s JOIN politeness_group h ON h.id = s.group_id CROSS JOIN LATERAL (
-    (SELECT due_at FROM frontier WHERE site_id = s.id AND s.fetched < :pages_per_site ORDER BY due_at LIMIT 1)
+    (SELECT due_at FROM frontier WHERE site_id = s.id AND s.fetched < page_limit(s) ORDER BY due_at LIMIT 1)
     UNION ALL
-    (SELECT due_at FROM frontier WHERE site_id = s.id AND is_revisit = 1 AND s.fetched >= :pages_per_site
+    (SELECT due_at FROM frontier WHERE site_id = s.id AND is_revisit = 1 AND s.fetched >= page_limit(s)
       ORDER BY due_at LIMIT 1)
     UNION ALL (SELECT 0::float8 FROM robots_wait WHERE target_id = s.id LIMIT 1)) f
   GROUP BY s.group_id) n ON n.group_id = g.id
@@ -237,7 +238,7 @@ ORDER BY ready_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 WITH able AS (
   SELECT s.id, s.group_id FROM site s
   WHERE s.group_id = ANY(numbers(:groups)) AND s.robots_until <= :until AND s.rests_until <= :until
-    AND CASE WHEN s.fetched < :pages_per_site
+    AND CASE WHEN s.fetched < page_limit(s)
     THEN EXISTS (SELECT FROM frontier WHERE site_id = s.id AND due_at = 0
       AND depth < :below_depth)
       OR EXISTS (SELECT FROM frontier
@@ -251,7 +252,7 @@ turned AS (
   SELECT p.id, p.group_id, (place + sites - floor(:until / greatest(1.0, g.pause_s))::bigint % sites) % sites AS nth
   FROM ordered p JOIN politeness_group g ON g.id = p.group_id),
 chosen AS MATERIALIZED (SELECT * FROM turned WHERE nth < :limit)
-SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rest_count,
+SELECT s.id, s.name, s.group_id, s.fetched, page_limit(s) AS page_limit, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rest_count,
   s.rests_until, s.probe, s.closed_at,
   (SELECT coalesce(json_agg(json_build_object('id', u.id, 'path', u.path, 'depth', u.depth, 'attempts', u.attempts,
     'hops', u.hops,
@@ -269,10 +270,10 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s, s.wall
     (SELECT -1::float8 AS due_at, depth, id AS url_id FROM url WHERE id = s.probe AND state = 'queued')
     UNION ALL
     (SELECT due_at, depth, url_id FROM frontier WHERE site_id = s.id AND due_at <= :until
-     AND s.fetched < :pages_per_site AND depth < :below_depth ORDER BY due_at, depth, url_id LIMIT :limit)
+     AND s.fetched < page_limit(s) AND depth < :below_depth ORDER BY due_at, depth, url_id LIMIT :limit)
     UNION ALL
     (SELECT due_at, depth, url_id FROM frontier WHERE site_id = s.id AND due_at <= :until
-     AND is_revisit = 1 AND s.fetched >= :pages_per_site ORDER BY due_at LIMIT :limit)) q
+     AND is_revisit = 1 AND s.fetched >= page_limit(s) ORDER BY due_at LIMIT :limit)) q
     JOIN url u ON u.id = q.url_id
     LEFT JOIN revisit v ON v.url_id = u.id
     LEFT JOIN page p ON p.url_id = v.url_id) AS urls,
@@ -324,7 +325,7 @@ SELECT (SELECT count(*) FROM url) AS urls, (SELECT count(*) FROM frontier) AS qu
     (SELECT state, count(*) AS n FROM url WHERE state IN ('redirected', 'excluded', 'failed')
       GROUP BY state) AS n) AS ended,
   (SELECT count(*) FROM page) AS pages, (SELECT count(*) FROM link) AS links, (SELECT count(*)
-    FROM request) AS requests,
+    FROM request WHERE was_sent(error_kind) = 1) AS requests,
   (SELECT count(*) FROM site) AS sites;
 
 -- name: insert_sample

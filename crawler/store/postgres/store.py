@@ -115,7 +115,7 @@ class PostgresStore(Store):
         self._read = Queries(self._fetch, queries)
         self._slow = Queries(self._fetch_slowly, queries)
         self._politeness = politeness
-        self._offers = PostgresOffers(sql, politeness.group)
+        self._offers = PostgresOffers(sql, politeness.group, politeness.sites)
         self._workers = _Workers(sql, politeness, lease_s)
         self._answers: set[object] = set()  # the numbers of answers that are stored
         self._readiness = PostgresReadiness(sql)

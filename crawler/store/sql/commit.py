@@ -597,13 +597,12 @@ class Committer:
             return []
         await self._sql.execute("claim_groups", worker=me, groups=json.dumps(list(claims)))
         batches: dict[int, list[list[Queued]]] = {group: [] for group in claims}
-        pages_per_site = unlimited(urls.pages_per_site)
         for site in await self._sql.fetch(
             "claimed_sites",
             until=until,
             limit=limits.urls_per_group,
             groups=json.dumps(list(claims)),
-            pages_per_site=pages_per_site,
+            pages_per_site=unlimited(urls.pages_per_site),
             below_depth=unlimited(urls.below_depth),
             small=SMALL_BYTES,
         ):
@@ -611,7 +610,7 @@ class Committer:
             batch = [_queued(url, site) for url in json.loads(site.urls)]
             if claims[site.group_id].sites[site.id].refusals.is_probed:
                 batch = batch[:1]
-            batches[site.group_id].append(_within(batch, pages_per_site - site.fetched))
+            batches[site.group_id].append(_within(batch, site.page_limit - site.fetched))
         for group, claim in claims.items():
             claim.urls = _interleaved(batches[group])[: limits.urls_per_group]
         targets = await self._sql.fetch("robots_targets", groups=json.dumps(list(claims)), until=until)

@@ -14,9 +14,11 @@ import msgspec
 from crawler.frontier.offers import KnownUrl, Offer, UrlChange, passed_on, weigh
 from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import GroupBy, group_name
+from crawler.frontier.site_settings import SiteRule, rule_for
 from crawler.model import Kind, State
 from crawler.reasons import ReasonCode, StoredReason
 from crawler.store.keys import PROBES, new_key, numbers_from, site_of, url_number
+from crawler.store.sql.readiness import unlimited
 from crawler.store.statements import Statements
 from crawler.url import host_of, registered_domain, split
 
@@ -106,12 +108,18 @@ def best_offers(found: Iterable[FoundOffer]) -> dict[str, FoundOffer]:
     return best
 
 
+def own_page_limit(rule: SiteRule | None) -> int | None:
+    """The limit that ``rule`` sets on the pages of its sites, as the column ``site.max_pages`` has it."""
+    return None if rule is None or rule.max_pages is None else unlimited(rule.max_pages or None)
+
+
 class Offers:
     """The URLs of a store, as one of its writers sees them. Every method must be called within a transaction."""
 
-    def __init__(self, sql: Statements, group_by: GroupBy) -> None:
+    def __init__(self, sql: Statements, group_by: GroupBy, rules: Sequence[SiteRule] = ()) -> None:
         self._sql = sql
         self._group_by = group_by
+        self._rules = rules
         self._sites: dict[str, SiteNumbers] = {}  # by name
         self._recent = RecentUrls()
         self._key: int | None = None
@@ -150,6 +158,7 @@ class Offers:
                         "host": host,
                         "registered_domain": registered_domain(host),
                         "other_part": None if self.parts is None else self.parts.other_of(name),
+                        "max_pages": own_page_limit(rule_for(host, self._rules)),
                     }
                     for name, group, host in zip(missing, groups, map(host_of, missing), strict=True)
                 ],

@@ -335,6 +335,27 @@ UPDATE politeness_group SET next_at = next_at - pause_s + :pause_s, pause_s = :p
   AND next_at > 0
 RETURNING id;
 
+-- name: clear_page_limits
+UPDATE site SET max_pages = NULL WHERE max_pages IS NOT NULL;
+
+-- name: set_page_limit
+-- The limit of a table [site] for the sites of a host or domain, and of all hosts below it.
+UPDATE site SET max_pages = number_of(:max_pages)
+WHERE rtrim(host, '.') = :name OR substr(rtrim(host, '.'), length(rtrim(host, '.')) - length(:name)) = '.' || :name;
+
+-- name: forget_skipped
+DELETE FROM skipped_seed WHERE source = :source;
+
+-- name: insert_skipped
+INSERT INTO skipped_seed (source, line, text, reason, meant)
+each_row(:source text, :line bigint, :text text, :reason text, :meant text);
+
+-- name: skipped_and_meant
+SELECT source, line, meant FROM skipped_seed WHERE meant <> '';
+
+-- name: drop_skipped
+DELETE FROM skipped_seed WHERE source = :source AND line = :line;
+
 -- name: budgets
 SELECT site_id, paid_until FROM revisit_budget;
 
@@ -356,7 +377,7 @@ WHERE state = 'queued' AND kind = 'page' AND NOT (hops > 0 AND :follows) AND id 
 -- its queued URLs.
 UPDATE url SET state = 'excluded', reason_code = 'frame', reason = :sentence
 WHERE state = 'queued' AND id IN (SELECT f.url_id FROM frontier f JOIN site s ON s.id = f.site_id
-  WHERE f.depth < :held_from AND f.is_revisit = 0 AND s.fetched < :pages_per_site);
+  WHERE f.depth < :held_from AND f.is_revisit = 0 AND s.fetched < page_limit(s));
 
 -- name: dequeue_not_drawn
 DELETE FROM frontier WHERE (SELECT state FROM url WHERE id = url_id) <> 'queued';

@@ -65,6 +65,9 @@ def _arrays(arguments: str) -> str:
 #: - ``latest_now`` is the given time, or that of the clock of the database if it is later. ``lease_clock`` is the time
 #:   by which leases run: that of the clock of the database, if it has one.
 #: - ``number_of(:n)`` is a number or NULL.
+#: - ``was_sent(error_kind)`` is as in the views.
+#: - ``page_limit(s)`` is the limit on the pages of the site ``s``: its own, or else ``:pages_per_site``. If that is
+#:   0, no site gets a new page.
 _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]] = {
     "sqlite": {
         "list_of": "SELECT value FROM json_each({0})",
@@ -82,6 +85,8 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "latest_now": "{0}",
         "lease_clock": "{0}",
         "number_of": "{0}",
+        "was_sent": _WAS_SENT,
+        "page_limit": "CASE WHEN :pages_per_site > 0 THEN coalesce({0}.max_pages, :pages_per_site) ELSE 0 END",
     },
     "postgres": {
         "list_of": "SELECT unnest(numbers({0}))",
@@ -99,6 +104,9 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "latest_now": "greatest({0}, clock())",
         "lease_clock": "clock()",
         "number_of": "{0}::bigint",
+        "was_sent": _WAS_SENT,
+        "page_limit": "CASE WHEN :pages_per_site::bigint > 0 "
+        "THEN coalesce({0}.max_pages, :pages_per_site::bigint) ELSE 0 END",
     },
 }
 

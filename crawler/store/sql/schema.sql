@@ -99,9 +99,19 @@ CREATE TABLE site (                      -- scheme + host + port
   rests_until REAL NOT NULL DEFAULT 0,   -- the end of the last of them
   probe INTEGER,                         -- url.id: it is requested after the rest
   closed_at REAL,                        -- since when the site is closed because of them
-  fetched INTEGER NOT NULL DEFAULT 0     -- number of pages fetched
+  fetched INTEGER NOT NULL DEFAULT 0,    -- number of pages fetched
+  max_pages INTEGER                      -- the limit on them by a table [site]; NULL: that of the run
 ) room(80);
 CREATE INDEX site_group ON site(group_id);
+
+CREATE TABLE skipped_seed (              -- lines that were no URLs, as each list of seeds was last read
+  source TEXT NOT NULL,                  -- the path of the file, or `command line` and the like
+  line INTEGER NOT NULL,                 -- from 1
+  text TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  meant TEXT NOT NULL,                   -- the URLs that were perhaps meant, with blanks between
+  PRIMARY KEY (source, line)
+);
 
 CREATE TABLE host_taken (                -- hosts in scope because a seed of the same registered domain redirects to them
   host TEXT PRIMARY KEY,

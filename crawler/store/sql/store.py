@@ -40,12 +40,13 @@ from crawler.store.rows import (
     RobotsTarget,
     RobotsWait,
     SiteNews,
+    SkippedSeed,
     Waiting,
 )
 from crawler.store.sql.bodies import Bodies, find_url
 from crawler.store.sql.control import Control, read_parts
 from crawler.store.sql.maintenance import Maintenance
-from crawler.store.sql.offers import FoundOffer, Offers, best_offers
+from crawler.store.sql.offers import FoundOffer, Offers, best_offers, own_page_limit
 from crawler.store.sql.readiness import Readiness
 from crawler.store.sql.results import Results
 from crawler.store.sql.revisits import RevisitRows, Revisits
@@ -444,6 +445,26 @@ class Store(ABC):
                 await self._sql.execute_many("set_seed", named)
                 await self._readiness.refresh(touched)
             self._offers.forget()  # seeds are of many sites: few of them are worked on first
+        await self._drop_mended()
+
+    @retrying
+    async def note_skipped(self, source: str, lines: Sequence[SkippedSeed]) -> None:
+        """Note the lines of a list of seeds that were no URLs, in place of those of its last reading.
+
+        A line is left out, and dropped later, once the store knows all URLs that it perhaps meant.
+        """
+        async with self._writing():
+            await self._sql.execute("forget_skipped", source=source)
+            await self._sql.execute_many("insert_skipped", [{"source": source, **line._asdict()} for line in lines])
+        await self._drop_mended()
+
+    async def _drop_mended(self) -> None:
+        async with self._writing():
+            lines = await self._sql.fetch("skipped_and_meant")
+            known = await self._offers.numbers({url for line in lines for url in line.meant.split()})
+            for line in lines:
+                if known.keys() >= set(line.meant.split()):
+                    await self._sql.execute("drop_skipped", source=line.source, line=line.line)
 
     async def unfetched_seed(self) -> str | None:
         """A seed that was not fetched, if possible on a site that this run has asked; ``None`` if there is none."""
@@ -506,6 +527,9 @@ class Store(ABC):
         """Recompute when each group is ready, under limits and pauses that may have changed since the last run."""
         async with self._writing():
             await self._sql.execute("keep_longer_pauses", pause_s=self._politeness.delay_s)
+            await self._sql.execute("clear_page_limits")
+            for rule in sorted(self._politeness.sites, key=lambda rule: len(rule.name)):  # the longest name counts
+                await self._sql.execute("set_page_limit", name=rule.name, max_pages=own_page_limit(rule))
             await self._readiness.refresh_all(pages_per_site)
 
     async def regroup(self) -> None:

@@ -207,8 +207,8 @@ CREATE VIEW near_duplicates AS
   JOIN url u ON u.id = n.url_id JOIN site s ON s.id = site_of(n.url_id)
   JOIN url c ON c.id = n.cluster_id JOIN site t ON t.id = site_of(n.cluster_id);
 
--- One row per seed, with what became of it at the end of its redirects. `outcome` is a code of
--- crawler/inspect/seeds.py; leads_to is NULL if the seed leads nowhere else; pages are those of the site at the end.
+-- One row per seed, with what became of it at the end of its redirects, and one per line of a list that was no URL
+-- (`skipped`; url is its text). `outcome` is a code of crawler/inspect/seeds.py; leads_to is NULL if the seed leads nowhere else; pages are those of the site at the end.
 CREATE VIEW seeds AS
   WITH RECURSIVE way (seed_id, end_id, n) AS (
     SELECT id, id, 0 FROM url WHERE seed = 1 AND hops = 0
@@ -253,12 +253,17 @@ CREATE VIEW seeds AS
            AS robots_problem,
          CASE WHEN u.state = 'queued' AND r.action = 'defer' THEN r.failures END AS robots_attempts,
          CASE WHEN u.state = 'queued' THEN latest(u.due_at, s.robots_until, s.rests_until, g.next_at) END AS next_at,
-         ss.registered_domain, s.registered_domain AS leads_to_domain, w.seed_id AS url_id
+         ss.registered_domain, s.registered_domain AS leads_to_domain, w.seed_id AS url_id,
+         CAST(NULL AS TEXT) AS source, CAST(NULL AS BIGINT) AS line, CAST(NULL AS TEXT) AS meant
   FROM longest l JOIN way w ON w.seed_id = l.seed_id AND w.n = l.n
   JOIN url su ON su.id = w.seed_id JOIN site ss ON ss.id = site_of(w.seed_id)
   JOIN url u ON u.id = w.end_id JOIN site s ON s.id = site_of(w.end_id)
   JOIN politeness_group g ON g.id = s.group_id
-  LEFT JOIN page p ON p.url_id = w.end_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
+  LEFT JOIN page p ON p.url_id = w.end_id LEFT JOIN robots_copy r ON r.id = s.robots_id
+  UNION ALL
+  SELECT text, NULL, 'skipped', NULL, NULL, NULL, reason, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, source, line,
+         nullif(meant, '')
+  FROM skipped_seed;
 
 -- For each drawn URL the URL that stands for it: if the draw follows them, that at the end of its redirects, instant refreshes
 -- and other addresses of its domain. A redirect to a URL that the crawl does not fetch counts as a redirect, unless the operator has
@@ -354,7 +359,7 @@ CREATE VIEW requests_by_id AS
 
 CREATE VIEW sites_by_id AS
   SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, robots_until, rests_until, crawl_delay_s, main_site, fetched,
-         first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id, host, registered_domain
+         max_pages, first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id, host, registered_domain
   FROM site;
 
 CREATE VIEW groups_by_id AS

@@ -35,8 +35,8 @@ SELECT u.depth, u.target FROM json_each(:numbers) j JOIN url u ON u.id = j.value
 INSERT INTO politeness_group (name) VALUES (:name) ON CONFLICT DO NOTHING;
 
 -- name: add_sites
-INSERT INTO site (name, host, registered_domain, group_id, other_part)
-  SELECT :name, :host, :registered_domain, id, :other_part FROM politeness_group
+INSERT INTO site (name, host, registered_domain, group_id, other_part, max_pages)
+  SELECT :name, :host, :registered_domain, id, :other_part, :max_pages FROM politeness_group
   WHERE name = :group_name ON CONFLICT DO NOTHING;
 
 -- name: insert_body
@@ -88,7 +88,7 @@ VALUES (:site, :main_site, :evidence, :contradiction, :now);
 UPDATE politeness_group SET ready_at = (
   SELECT max(politeness_group.next_at, min(max(s.robots_until, s.rests_until, CASE
     WHEN EXISTS (SELECT 1 FROM robots_wait WHERE target_id = s.id) THEN 0
-    WHEN s.fetched < :pages_per_site
+    WHEN s.fetched < page_limit(s)
     THEN coalesce(
       (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.due_at = 0 AND f.depth < :below_depth LIMIT 1),
       (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id AND f.due_at > 0 AND f.depth < :below_depth
@@ -104,7 +104,7 @@ WITH now AS MATERIALIZED (
   SELECT g.id, g.ready_at AS before, (
     SELECT max(g.next_at, min(max(s.robots_until, s.rests_until, CASE
       WHEN EXISTS (SELECT 1 FROM robots_wait WHERE target_id = s.id) THEN 0
-      WHEN s.fetched < :pages_per_site
+      WHEN s.fetched < page_limit(s)
       THEN (SELECT f.due_at FROM frontier f WHERE f.site_id = s.id ORDER BY f.due_at LIMIT 1)
       ELSE (SELECT f.due_at FROM frontier f INDEXED BY frontier_revisit WHERE f.site_id = s.id AND f.is_revisit = 1
         ORDER BY f.due_at LIMIT 1) END)))
@@ -128,7 +128,7 @@ WHERE ready_at <= :until AND claimed_by IS NULL
 WITH able AS (
   SELECT s.id, s.group_id FROM site s
   WHERE s.group_id IN (SELECT value FROM json_each(:groups)) AND s.robots_until <= :until AND s.rests_until <= :until
-    AND CASE WHEN s.fetched < :pages_per_site
+    AND CASE WHEN s.fetched < page_limit(s)
     THEN EXISTS (SELECT 1 FROM frontier WHERE site_id = s.id AND due_at = 0 AND depth < :below_depth)
       OR EXISTS (SELECT 1 FROM frontier WHERE site_id = s.id AND due_at > 0 AND due_at <= :until
         AND depth < :below_depth)
@@ -140,7 +140,7 @@ ordered AS (
 chosen AS MATERIALIZED (
   SELECT ordered.id, (place + sites - CAST(:until / max(1.0, g.pause_s) AS INTEGER) % sites) % sites AS nth
   FROM ordered CROSS JOIN politeness_group g ON g.id = group_id WHERE nth < :limit)
-SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rest_count,
+SELECT s.id, s.name, s.group_id, s.fetched, page_limit(s) AS page_limit, s.robots_id, s.crawl_delay_s, s.walls, s.refused, s.front_refused, s.rest_count,
   s.rests_until, s.probe, s.closed_at,
   (SELECT json_group_array(json_object('id', u.id, 'path', u.path, 'depth', u.depth, 'attempts', u.attempts, 'hops',
     u.hops,
@@ -157,14 +157,14 @@ SELECT s.id, s.name, s.group_id, s.fetched, s.robots_id, s.crawl_delay_s, s.wall
     (SELECT id AS url_id FROM url WHERE id = s.probe AND state = 'queued'
      UNION ALL SELECT url_id FROM (
        SELECT url_id FROM (SELECT url_id FROM frontier
-         WHERE site_id = s.id AND due_at = 0 AND s.fetched < :pages_per_site AND depth < :below_depth ORDER BY depth,
+         WHERE site_id = s.id AND due_at = 0 AND s.fetched < page_limit(s) AND depth < :below_depth ORDER BY depth,
            url_id LIMIT :limit)
        UNION ALL SELECT url_id FROM (SELECT url_id FROM frontier
-         WHERE site_id = s.id AND due_at > 0 AND due_at <= :until AND s.fetched < :pages_per_site
+         WHERE site_id = s.id AND due_at > 0 AND due_at <= :until AND s.fetched < page_limit(s)
            AND depth < :below_depth
          ORDER BY due_at, depth, url_id LIMIT :limit) LIMIT :limit)
      UNION ALL SELECT url_id FROM (SELECT url_id FROM frontier INDEXED BY frontier_revisit
-       WHERE site_id = s.id AND due_at <= :until AND is_revisit = 1 AND s.fetched >= :pages_per_site
+       WHERE site_id = s.id AND due_at <= :until AND is_revisit = 1 AND s.fetched >= page_limit(s)
          ORDER BY due_at LIMIT :limit)) q
     JOIN url u ON u.id = q.url_id LEFT JOIN revisit v ON v.url_id = u.id LEFT
       JOIN page p ON p.url_id = v.url_id) AS urls,
@@ -205,7 +205,7 @@ SELECT (SELECT count(*) FROM url) AS urls, (SELECT count(*) FROM frontier) AS qu
   (SELECT json_group_object(state, n) FROM
     (SELECT state, count(*) AS n FROM url WHERE state IN ('redirected', 'excluded', 'failed') GROUP BY state)) AS ended,
   (SELECT count(*) FROM page) AS pages, (SELECT count(*) FROM link) AS links, (SELECT count(*)
-    FROM request) AS requests,
+    FROM request WHERE was_sent(error_kind) = 1) AS requests,
   (SELECT count(*) FROM site) AS sites;
 
 -- name: add_visited_pages

@@ -87,7 +87,7 @@ class SqliteStore(Store):
         self._politeness = politeness
         self._sql = sql = Statements(ByPosition(db), queries)
         self._read = Queries(partial(fetch_rows, db, path), queries)
-        self._offers = Offers(sql, politeness.group)
+        self._offers = Offers(sql, politeness.group, politeness.sites)
         self._workers = Workers(sql, politeness, lease_s)
         self._readiness = Readiness(sql)
         self._revisits = _Revisits(db, queries, sql, self._offers)

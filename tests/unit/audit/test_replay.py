@@ -45,6 +45,7 @@ def test_an_obedient_log_is_without_violation() -> None:
         Check.RETRY_AFTER: 0,
         Check.RESTS: 0,
         Check.HOURS: 0,
+        Check.PAGES: 0,
         Check.OPERATOR: 0,
         Check.SAMPLE: 0,
     }

@@ -121,7 +121,8 @@ async def test_an_obedient_crawl(doctored: Doctored) -> None:
     assert found.violations == []
     assert {c.value: t.judged for c, t in found.counts.items()} == {
         "log": 6, "identity": 6, "robots first": 4, "robots fresh": 4, "permission": 4, "preference": 0,
-        "overlap": 4, "pause": 4, "retry-after": 0, "rests": 0, "hours": 0, "operator": 0, "sample": 0,
+        "overlap": 4, "pause": 4, "retry-after": 0, "rests": 0, "hours": 0, "pages": 0,
+        "operator": 0, "sample": 0,
     }  # fmt: skip
     assert found.limits == []
 
@@ -173,6 +174,42 @@ async def test_a_page_that_is_kept_against_its_preference(
     violations = (await audited(doctored)).violations
     assert [violation.url for violation in violations] == found
     assert {violation.check for violation in violations} <= {Check.PREFERENCE}
+
+
+@pytest.mark.parametrize(
+    ("runs", "judged", "found"),
+    [
+        ([{"limits.max_pages_per_site": 2}], 1, 1),
+        ([{"limits.max_pages_per_site": 3}], 1, 0),
+        ([{"limits.max_pages_per_site": 2}, {"limits.max_pages_per_site": 3}], 1, 0),
+        ([{"limits.max_pages_per_site": 2}, {}], 0, 0),
+        ([{"site": {"a.test": {"max_pages": 2}}}], 1, 1),
+        ([{"site": {"a.test": {"max_pages": 0}}, "limits.max_pages_per_site": 2}], 0, 0),
+        ([{"site": {"b.test": {"max_pages": 2}}}], 0, 0),
+    ],
+)
+async def test_a_site_that_gave_more_pages_than_its_limit(
+    doctored: Doctored, runs: list[dict[str, object]], judged: int, found: int
+) -> None:
+    """A revisit is not limited: a page that an earlier request did not bring is not counted."""
+    for values in runs:
+        doctored.run(settings(values))
+    site = doctored.site("http://a.test")
+    doctored.robots(site, 1)
+    doctored.request(site, 4.1, "/3", status=404)
+    for n in range(4):
+        doctored.request(site, 8.1 + 4 * n, f"/{n}")
+        number = url_number(site, f"/{n}", 0)
+        doctored.db.execute("INSERT INTO url (id, path, state, depth) VALUES (?, ?, 'fetched', 0)", (number, f"/{n}"))
+        doctored.db.execute(
+            "INSERT INTO page (url_id, status, content_type, fetched_at, noindex, nofollow, body_bytes)"
+            " VALUES (?, 200, '', ?, 0, 0, 1)",
+            (number, START + 9.0),
+        )
+    result = await audited(doctored)
+    said = [(each.check, each.url, each.done) for each in result.violations]
+    assert said == [(Check.PAGES, "http://a.test", "3 pages at a first visit")] * found
+    assert result.counts[Check.PAGES].judged == judged
 
 
 async def test_the_operators_orders_are_held_against_the_log(doctored: Doctored) -> None:

@@ -10,13 +10,13 @@ import pytest
 from crawler.errors import ConfigError
 from crawler.frontier.politeness import GroupBy, Pace, PauseFacts, PolitenessSettings, after_answer
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
-from crawler.frontier.site_settings import SITES, SiteRule, rule_for
+from crawler.frontier.site_settings import SITES, SiteRule, pages_allowed, rule_for
 from crawler.settings.keys import KEYS
 from crawler.settings.loading import load_file, settings_from
 from crawler.settings.settings import Settings
 from crawler.settings.stored import recorded, to_record
 
-SHOP = SiteRule("shop.example", 10.0, "22-06 Europe/Berlin", 2)
+SHOP = SiteRule("shop.example", 10.0, "22-06 Europe/Berlin", 2, 50)
 NEWS = SiteRule("news.shop.example", 1.0)
 
 
@@ -52,6 +52,15 @@ def test_the_longest_pause_of_its_hosts_holds_for_a_group(group: GroupBy, name: 
     assert settings.of_group(name).delay_s == delay_s
 
 
+@pytest.mark.parametrize(("own", "general", "allowed"), [(5, None, 5), (5, 3, 5), (0, 3, None), (None, 3, 3)])
+def test_the_page_limit_of_a_site_takes_the_place_of_the_general_one(
+    own: int | None, general: int | None, allowed: int | None
+) -> None:
+    rules = (SHOP._replace(max_pages=own),)
+    assert pages_allowed("www.shop.example", rules, general) == allowed
+    assert pages_allowed("other.example", rules, general) == general
+
+
 @pytest.mark.parametrize(("limit", "deep"), [(None, 9), (1, 1)])
 def test_the_depth_of_a_site_takes_the_place_of_the_general_one(limit: int | None, deep: int) -> None:
     scope = Scope(ScopeSettings(ScopeMode.ANY), (), max_depth=limit, sites=(SHOP,))
@@ -64,7 +73,7 @@ def test_the_depth_of_a_site_takes_the_place_of_the_general_one(limit: int | Non
 
 def test_tables_are_read_written_and_stored(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
-    file.write_text('[site."shop.example"]\ndelay = "10 s"\nhours = "22-06 Europe/Berlin"\ndepth = 2\n')
+    file.write_text('[site."shop.example"]\ndelay = "10 s"\nhours = "22-06 Europe/Berlin"\ndepth = 2\nmax_pages = 50\n')
     settings = load_file(Settings(), file)
     assert settings.politeness.sites == (SHOP,)
     assert recorded(json.loads(json.dumps(to_record(settings)))) == settings
@@ -72,7 +81,7 @@ def test_tables_are_read_written_and_stored(tmp_path: Path) -> None:
     assert load_file(Settings(), file) == settings
 
 
-@pytest.mark.parametrize("stated", [{"delay": 5}, {"hours": "22-06 UTC"}, {"depth": 0}])
+@pytest.mark.parametrize("stated", [{"delay": 5}, {"hours": "22-06 UTC"}, {"depth": 0}, {"max_pages": 0}])
 def test_each_setting_may_stand_alone(stated: dict[str, object]) -> None:
     (rule,) = SITES.read({"shop.example": stated})
     assert rule.stated == stated
@@ -82,7 +91,7 @@ def test_each_setting_may_stand_alone(stated: dict[str, object]) -> None:
     ("table", "told"),
     [
         ({"shop.example": {"dely": 1}}, "unknown key 'dely'"),
-        ({"shop.example": {}}, "needs one of delay, hours, depth"),
+        ({"shop.example": {}}, "needs one of delay, hours, depth, max_pages"),
         ({"shop": 3}, "needs one of"),
         ({"http://a.b/": {"delay": 1}}, "no host or domain"),
         ({"a.b": {"delay": -1}}, "0 or more"),

@@ -58,6 +58,17 @@ def test_known_waits_count() -> None:
     assert awaited.most_s > 500
 
 
+def test_a_crawl_whose_last_hosts_do_not_answer_ends_when_these_are_given_up() -> None:
+    """However many new URLs the pages brought that were fetched."""
+    endless = {0: DepthCount(answered=100), 1: DepthCount(queued=150)}
+    dead = (GroupBacklog("a", 3, give_up_at=NOW + 500), GroupBacklog("b", 9, ready_at=NOW + 70, give_up_at=NOW + 90))
+    seen = left(*dead, depths=endless)
+    assert (seen.end, seen.slowest, seen.slowest_queued, seen.groups) == (End.AWAITED, "a", 3, 2)
+    assert seen.most_s == pytest.approx(500, abs=5)
+    assert seen.least_s == 70
+    assert left(*dead, GroupBacklog("c", 1), depths=endless).end is End.NO_END_IN_SIGHT
+
+
 def test_refused_urls_cost_no_time() -> None:
     half = {0: DepthCount(answered=1), 1: DepthCount(queued=100, answered=50, refused=51)}
     assert left(GroupBacklog("a", 100), depths=half).least_s == pytest.approx(49 * 2)

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from crawler.inspect.seeds import Ledger, Outcome, Seed, describe_outcomes, render
+from crawler.inspect.unknown_hosts import KnownHosts
 from crawler.model import State
 from crawler.reasons import ReasonCode
 from crawler.store.sql.schema import schema
@@ -31,7 +32,18 @@ def seed(outcome: Outcome, code: ReasonCode = ReasonCode.FETCHED, **more: Any) -
         (seed(Outcome.REFUSED_ADDRESS, ReasonCode.ADDRESS), "crawler run --allow-private --db c.db"),
         (seed(Outcome.REFUSED_ADDRESS, ReasonCode.PORT), "crawler why http://a.test/x --db c.db"),
         (seed(Outcome.BLOCKED, blocked_as="a.test"), "crawler control unblock a.test --db c.db"),
-        (seed(Outcome.NO_SUCH_HOST, robots_problem="x"), "crawler control block http://a.test --db c.db"),
+        (seed(Outcome.NO_SUCH_HOST, robots_problem="x"), "crawler why http://a.test/x --db c.db"),
+        (seed(Outcome.NO_SUCH_HOST, meant=("http://b.test/x",)), "crawler run http://b.test/x --db c.db"),
+        (
+            seed(Outcome.NO_SUCH_HOST, meant=("http://b.test/x",), is_mended=True),
+            "crawler store forget http://a.test/x --db c.db",
+        ),
+        (
+            seed(Outcome.SKIPPED, meant=("http://a.test/", "http://b.test/?a&b")),
+            "crawler run http://a.test/ 'http://b.test/?a&b' --db c.db",
+        ),
+        (seed(Outcome.SKIPPED, source="/a list"), "crawler run --seeds '/a list' --skip-bad-seeds --db c.db"),
+        (seed(Outcome.SKIPPED, source="command line"), None),
         (seed(Outcome.FETCHED), None),
     ],
 )
@@ -40,7 +52,8 @@ def test_the_remedy_is_a_command_that_can_be_pasted(one: Seed, remedy: str | Non
 
 
 def test_every_seed_that_needs_a_person_has_a_remedy() -> None:
-    assert [outcome for outcome in Outcome if outcome.needs_person and seed(outcome).remedy("c.db") is None] == []
+    without = [outcome for outcome in Outcome if outcome.needs_person and seed(outcome).remedy("c.db") is None]
+    assert without == [Outcome.SKIPPED], "a line that is in no file"
 
 
 def outcomes(state: State) -> dict[ReasonCode, Outcome]:
@@ -87,8 +100,31 @@ def test_a_seed_that_is_still_tried_says_what_came_how_often_and_when_it_is_aske
     assert tried.describe(NOW + 60) == f"{said} now)"
 
 
+def test_a_skipped_line_says_where_it_stands() -> None:
+    skipped = Seed("htp:a", Outcome.SKIPPED, None, None, "no URL", 0, None, None, None, source="/list", line=7)
+    assert skipped.describe(NOW) == "/list, line 7: no URL"
+
+
+@pytest.mark.parametrize(
+    ("host", "near"),
+    [
+        ("exmaple.test", "example.test"),  # two letters in each other's place
+        ("exampel.test", "example.test"),
+        ("eample.test", "example.test"),  # one missing
+        ("exxample.test", "example.test"),  # one too many
+        ("examble.test", "example.test"),  # another one
+        ("wwwexample.test", None),
+        ("sample.test", None),
+        ("other.test", None),
+        ("example.test", None),
+    ],
+)
+def test_the_host_that_was_perhaps_meant(host: str, near: str | None) -> None:
+    assert KnownHosts(["example.test", "shop.test"]).nearest(host) == near
+
+
 def ledger(*seeds: Seed) -> Ledger:
-    return Ledger(NOW, "c.db", seeds, {"a.test": "aa.test"})
+    return Ledger(NOW, "c.db", seeds)
 
 
 def test_the_end_of_a_run_names_five_seeds_and_counts_all() -> None:
@@ -99,9 +135,9 @@ def test_the_end_of_a_run_names_five_seeds_and_counts_all() -> None:
 
 
 def test_a_run_that_has_told_its_causes_names_only_hosts_that_do_not_exist() -> None:
-    unknown = seed(Outcome.NO_SUCH_HOST, ReasonCode.NO_NAME)
+    unknown = seed(Outcome.NO_SUCH_HOST, ReasonCode.NO_NAME, meant=("http://aa.test/x",))
     (said,) = ledger(unknown).lines_at_end(has_causes=True)
-    assert said.startswith("seed http://a.test/x: no_name; the crawl knows aa.test; `crawler run")
+    assert said.startswith("seed http://a.test/x: no_name; the crawl knows aa.test; `crawler run http://aa.test/x --db")
     assert ledger(seed(Outcome.CLOSED)).lines_at_end(has_causes=True) == []
 
 

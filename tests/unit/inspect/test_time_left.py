@@ -7,6 +7,8 @@ import pytest
 from crawler.frontier.time_left import End, TimeLeft
 from crawler.inspect.time_left import as_json, describe_time_left
 
+NOW = 1_800_000_000.0
+
 
 @pytest.mark.parametrize(
     ("least_s", "most_s", "end", "sentence"),
@@ -24,7 +26,7 @@ from crawler.inspect.time_left import as_json, describe_time_left
 )
 def test_the_range_is_one_sentence(least_s: float, most_s: float | None, end: End, sentence: str) -> None:
     left = TimeLeft(least_s, most_s, end, 1.5, "a.test", 7, least_s)
-    assert describe_time_left(left).startswith(sentence)
+    assert describe_time_left(left, NOW).startswith(sentence)
     assert as_json(left) == {
         "least_s": least_s,
         "most_s": most_s,
@@ -34,6 +36,18 @@ def test_the_range_is_one_sentence(least_s: float, most_s: float | None, end: En
         "slowest_queued": 7,
         "slowest_s": least_s,
     }
+
+
+@pytest.mark.parametrize(
+    ("groups", "sentence"),
+    [
+        (1, "no answer from a.test (7 URLs): tried until 09:00:00Z"),
+        (3, "no answer from a.test (7 URLs), nor from 2 other hosts: tried until 09:00:00Z"),
+    ],
+)
+def test_hosts_that_do_not_answer_are_tried_until_a_time(groups: int, sentence: str) -> None:
+    left = TimeLeft(60.0, 3600.0, End.AWAITED, 1.5, "a.test", 7, 60.0, groups)
+    assert describe_time_left(left, NOW) == sentence
 
 
 def test_nothing_left_is_null() -> None:

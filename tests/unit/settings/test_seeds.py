@@ -146,17 +146,46 @@ def test_any_bytes_give_canonical_seeds_or_named_lines(content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "reason"),
+    ("line", "reason", "meant"),
     [
-        ("http://a.test/,http://b.test/", "column 16: a second URL begins; give one URL a line"),
-        ("http://a.test/; https://b.test/", "column 17: a second URL begins; give one URL a line"),
-        ("https:/one.test/", "column 7: not // but '/'; did you mean https://one.test/ ?"),
-        ("https:one.test/", "column 7: not // but ''; did you mean https://one.test/ ?"),
-        ("http:///a.test/", "column 6: not // but '///'; did you mean http://a.test/ ?"),
+        (
+            "http://a.test/,http://b.test/",
+            "column 16: a second URL begins; give one URL a line",
+            ("http://a.test/", "http://b.test/"),
+        ),
+        (
+            "http://a.test/; https://b.test",
+            "column 17: a second URL begins; give one URL a line",
+            ("http://a.test/", "https://b.test/"),
+        ),
+        ("https:/one.test/", "column 7: not // but '/'; did you mean https://one.test/ ?", ("https://one.test/",)),
+        ("https:one.test", "column 7: not // but ''; did you mean https://one.test ?", ("https://one.test/",)),
+        ("http:///a.test/", "column 6: not // but '///'; did you mean http://a.test/ ?", ("http://a.test/",)),
     ],
 )
-def test_a_mistake_within_a_line_is_named_by_its_column(line: str, reason: str) -> None:
-    assert read_seeds([line.encode()]) == ([], [BadSeed(1, reason)])
+def test_a_mistake_within_a_line_is_named_by_its_column(line: str, reason: str, meant: tuple[str, ...]) -> None:
+    assert read_seeds([line.encode()]) == ([], [BadSeed(1, reason, text=line, meant=meant)])
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        (b"a.test", ("https://a.test/",)),
+        (b"a.test/x?y", ("https://a.test/x?y",)),
+        (b"htp://a.test/x", ("http://a.test/x",)),
+        (b"htps://a.test", ("https://a.test/",)),
+        (b"http://a.test/,http:///", ()),
+        (b"htps://a test/", ()),
+        (b"ftp://a.test/", ()),
+        (b"http://a.test/ of ours", ()),
+        (b"http://a.test:99999/", ()),
+        (b"\xff\xfe", ()),
+        (b"h\0t", ()),
+    ],
+)
+def test_the_urls_that_a_line_perhaps_meant(line: bytes, meant: tuple[str, ...]) -> None:
+    _, (bad,) = read_seeds([line])
+    assert (bad.meant, "\0" in bad.text) == (meant, False)
 
 
 def test_a_query_may_hold_urls() -> None:
