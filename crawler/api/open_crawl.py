@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import AsyncGeneratorType, TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar, Unpack
 from weakref import ref
 
 from crawler.api import arguments
@@ -339,28 +339,28 @@ class OpenCrawl:
         self,
         variables: Mapping[str, Variable] | None = None,
         *,
-        by: Literal["stratum", "site"] | None = None,
+        by: str | None = None,
         since: str | Path | None = None,
     ) -> Survey:
         """The estimates from the sample that :meth:`run` drew (settings ``sample.*``). Needs the extra ``sample``.
 
         ``variables`` are SQL expressions over the columns of ``pages``, or functions of a :class:`Page` that return a
-        number, a truth value, a text, or ``None`` for a page without a value. ``by`` makes all estimates for each
-        stratum or site too. ``since`` is a store with an earlier wave of the same sample, for estimates of the changes.
+        number, a truth value, a text, or ``None`` for a page without a value; ``@FILE.csv`` names hand codes. ``by``
+        makes all estimates for each ``stratum``, ``site`` or value of a variable too. ``since`` is a store with an
+        earlier wave of the same sample, for estimates of the changes.
         Raises :class:`UsageError` without a store, a sample in it, or that extra, and for a variable that cannot be
         computed.
         """
         from crawler.sampling import load
 
         estimate, now = load("survey"), SystemClock().now()
-        parts = None if by is None else estimate.By(by)
         async with AsyncExitStack() as opened:
             store = await opened.enter_async_context(self._store())
             earlier = None
             if since is not None:
                 past = replace(self._settings, store=replace(self._settings.store, db=str(since)))
                 earlier = await opened.enter_async_context(existing_store(past))
-            survey: Survey = await estimate.survey(store, now, variables, parts, earlier)
+            survey: Survey = await estimate.survey(store, now, variables, by, earlier)
             return survey
 
     async def search(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import file_digest, sha256
@@ -17,8 +17,10 @@ from crawler.errors import Argument, UsageError
 from crawler.export.csv_cells import unprotected
 from crawler.formatting import many
 from crawler.frontier.sample_design import Listed, Method, Sampler, SitesBy, draw_stratified
+from crawler.sampling.hand_codes import read_codes
 
 SUMS = "SHA256SUMS"
+VARIABLES = "variables"  # the folder of hand codes and of functions
 
 _SHOWN = 20  # faults of one kind that are listed
 _Judged = tuple[str, list[str]]
@@ -204,6 +206,8 @@ def _variables(folder: Path) -> _Judged:
     estimates = json.loads(path.read_text("utf-8")) if path.exists() else {"variables": {}}
     names, faults, judged = estimates["variables"], list[str](), 0
     draws = list(_rows(folder / "tables" / "draws.csv")) if names else []
+    for name in names:
+        faults += _faults_of_codes(folder, name, draws)
     for figure in (figure for figure in estimates.get("estimates", ()) if figure["among"] == "pages"):
         name, is_label, label = figure["what"].partition(" = ")
         if name not in names or (is_label and not label):  # an empty cell of CSV is a missing value too
@@ -218,6 +222,24 @@ def _variables(folder: Path) -> _Judged:
             if not isclose(value, figure["value"], rel_tol=1e-9, abs_tol=1e-12):
                 faults.append(f"{figure['what']} is {figure['value']}, and draws.csv gives {value}")
     return f"{many(judged, 'estimate')} of {many(len(names), 'variable')}", faults
+
+
+def _faults_of_codes(folder: Path, name: str, draws: Iterable[Mapping[str, str]]) -> list[str]:
+    """The draws whose value is not their hand code, if the variable has hand codes."""
+    path = folder / VARIABLES / f"{name.removesuffix('?')}.csv"
+    if not path.exists():
+        return []
+    codes = read_codes(path, name)
+    pages = {row["url_id"]: row["url"] for row in _rows(folder / "tables" / "pages.csv")}
+    faults = []
+    for row in draws:
+        code = codes.of(row["site"], row["url"], pages.get(row["page_id"], ""))
+        cell: float | str | None = unprotected(row[name]) or None
+        if cell is not None and isinstance(code, float):
+            cell = float(cell)
+        if cell is not None and cell != code:
+            faults.append(f"{row['url']} has the value {cell} of {name}, and the hand codes say {code}")
+    return faults
 
 
 #: The checks by their titles. Each returns what it judged, and the faults that it found.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from crawler.appendix.check import sha256_of
+from crawler.appendix.study import Study
 from crawler.appendix.tables import Table
 from crawler.export.views import Column, ColumnType
 from crawler.formatting import many
@@ -32,8 +33,11 @@ _MEDIA_TYPES = {
     ".md": "text/markdown",
     ".parquet": "application/vnd.apache.parquet",
     ".txt": "text/plain",
+    ".R": "text/plain",
+    ".py": "text/x-python",
     ".cff": "text/yaml",
 }
+_DOI = re.compile(r"10\.[0-9]{4,9}/\S+")
 _REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 
 _README = """\
@@ -52,7 +56,10 @@ request log against the digest of the audit, and the draw of the sample against 
 | `robots/` | every robots.txt text that was in force, octet by octet, named by its SHA-256 |
 | `audit.json`, `audit.md` | the result of the audit of every request, for programs and for readers |
 | `audit-records.jsonl` | all that the audit judged; its SHA-256 is the digest of the audit |
+| `METHODS.md` | a template for the sections on methods and results; complete what stands in brackets |
 | `estimates.json` | the estimates from the sample, if there is one; `draws` has the values of own variables |
+| `recipe.R`, `recipe.py` | programs that repeat estimates from `draws` with R's `survey` and Python's `svy` |
+| `variables/` | the hand codes and the Python functions of the study's own variables, if there are any |
 | `software.json` | the versions of the software |
 | `CITATION.cff` | how to cite this data |
 | `SHA256SUMS` | the digests of all other files, for `sha256sum -c` |
@@ -145,27 +152,39 @@ def readme(
     return _README.format(title=title, version=VERSION, date=_date(now), tables=rows, faults=faults, seeds=seed_lines)
 
 
-def citation(title: str, authors: tuple[str, ...], now: float) -> str:
+def citation(study: Study, now: float) -> str:
     """The text of ``CITATION.cff`` (Citation File Format 1.2.0). JSON texts are YAML texts."""
-    names = "\n".join(f"  - name: {json.dumps(author)}" for author in authors)
-    return (
-        "cff-version: 1.2.0\n"
-        f"title: {json.dumps(title)}\n"
-        'message: "If you use this data, cite it as below."\n'
-        "type: dataset\n"
-        f"authors:\n{names}\n"
-        f'date-released: "{_date(now)}"\n'
-        f"abstract: {json.dumps(f'Data appendix of a crawl with polite-crawler {VERSION}.')}\n"
-    )
+    lines = [
+        "cff-version: 1.2.0",
+        f"title: {_yaml(study.title)}",
+        'message: "If you use this data, cite it as below."',
+        "type: dataset",
+        "authors:",
+        *(f"  - name: {_yaml(author)}" for author in study.authors),
+        f'date-released: "{_date(now)}"',
+        f"abstract: {_yaml(f'Data appendix of a crawl with polite-crawler {VERSION}.')}",
+    ]
+    if study.licence:
+        lines.append(f"license: {_yaml(study.licence)}")
+    if study.identifier:
+        kind = "doi" if _DOI.fullmatch(study.identifier) else "url" if "://" in study.identifier else "other"
+        lines += ["identifiers:", f"  - type: {kind}", f"    value: {_yaml(study.identifier)}"]
+    return "\n".join(lines) + "\n"
 
 
-def data_package(folder: Path, title: str, now: float, tables: Sequence[Table]) -> str:
+def _yaml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def data_package(folder: Path, study: Study, now: float, tables: Sequence[Table]) -> str:
     """The text of ``datapackage.json`` (Data Package 1.0): every file in ``folder``, with the columns of the tables."""
     of_path = {f"tables/{table.name}.csv": table for table in tables}
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     package = {
         "name": "crawl-appendix",
-        "title": title,
+        "title": study.title,
+        **({"id": study.identifier} if study.identifier else {}),
+        **({"licenses": [{"name": study.licence}]} if study.licence else {}),
         "created": datetime.fromtimestamp(int(now), UTC).isoformat(),
         "resources": [_resource(folder, path, of_path.get(path)) for path in paths],
     }

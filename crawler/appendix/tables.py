@@ -39,11 +39,26 @@ blocked integer: URLs excluded because the operator blocked the site
 """.splitlines()
 
 
+#: The columns of the table of draws that the view ``samples`` lacks, in the order of :func:`crawler.appendix.write`.
+OF_DRAWS: Mapping[str, Column] = columns_of(
+    [
+        "certainty yes: whether the site of the URL was certain to be in the sample",
+        "psu_stratum integer: the stratum from which the primary sampling unit was drawn; empty without an answer",
+        "psu integer: the primary sampling unit: a site drawn by chance, a random walk, or else the URL",
+        "fpc number: the share of the primary units of the stratum that answered; empty for draws with replacement",
+        "second_stage_probability number: of the URL within its primary unit, times the share that answered",
+        "weight number: one by the probability of the draw and of the answer; empty without an answer",
+        "size number: the decoded size of the page in octets",
+        "links number: the number of distinct links of the page; empty if it says NOFOLLOW",
+    ]
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table of the appendix. ``view`` and ``order`` say which rows it has, unless a statement makes them.
 
-    ``own`` names the columns that are the user's variables.
+    ``own`` names the columns that no view has.
     """
 
     name: str
@@ -87,6 +102,26 @@ TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        "estimates",
+        "The estimates from the sample, and the totals",
+        columns_of(
+            [
+                "quantity text: what is estimated",
+                "among text: the URLs that the estimate is about",
+                "unit text: share, bytes, links, number or count",
+                "estimate number: the value",
+                "low number: lower end of the 95 % interval; empty if the sample does not determine it",
+                "high number: upper end of the 95 % interval",
+                "standard_error number: of the estimate",
+                "units integer: drawn units with a value",
+                "missing integer: drawn units whose value is not known",
+                "lowest number: lower bound whatever the missing units would answer",
+                "highest number: upper bound whatever the missing units would answer",
+                "may_be_too_narrow yes: whether the interval may contain the true value less often",
+            ]
+        ),
+    ),
+    Table(
         "exclusions",
         "Excluded URLs by reason",
         columns_of(
@@ -113,8 +148,8 @@ TABLES: tuple[Table, ...] = (
 
 
 def tables_with(expressions: Mapping[str, str], kinds: Mapping[str, ColumnType]) -> tuple[Table, ...]:
-    """The tables with variables of the user as columns of the table of draws, by their names."""
-    own = {
+    """The tables; the table of draws has a column for each variable of the user, by their names."""
+    own = {**OF_DRAWS} | {
         name: Column(kinds[name], f"a variable of the study, of the page that answered: {expression}")
         for name, expression in expressions.items()
     }

@@ -6,15 +6,19 @@ import csv
 import json
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crawler.appendix.check import SUMS, files_listed_in, sha256_of
+from crawler.appendix.check import SUMS, VARIABLES, files_listed_in, sha256_of
 from crawler.appendix.describe import citation, codebook_rows, data_package, readme, software
-from crawler.appendix.tables import Table, tables_with, write_table
+from crawler.appendix.methods import methods
+from crawler.appendix.recipes import recipe_python, recipe_r
+from crawler.appendix.study import Study
+from crawler.appendix.tables import DRAWS, OF_DRAWS, Table, tables_with, write_table
 from crawler.atomic_files import AtomicFiles
 from crawler.audit.log_reader import canonical_records, snapshot
 from crawler.audit.run_audit import AuditResult, audit_snapshot
@@ -37,36 +41,24 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppendixOptions:
-    """What a study adds to its appendix.
-
-    ``authors`` stand in the citation; without any, the contact of the last run does. ``variables`` are SQL expressions
-    over the view ``pages`` by their names: they have estimates, and a column in the table of draws.
-    """
-
-    title: str = ""
-    authors: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
-
-
 _SQL = load_statements("crawler.appendix")
 
 
 async def write_appendix(
     store: Store,
     folder: Path,
-    options: AppendixOptions,
+    study: Study,
     *,
     now: float,
+    earlier: Store | None = None,
     say: Say = lambda what, done=0, total=None: None,
 ) -> str:
     """Write the data appendix of a store to a folder, whole or not at all. Returns the SHA-256 of ``SHA256SUMS``.
 
     The store must be opened read-only and for this call alone; the appendix shows one moment of it. ``now`` is in
-    seconds since the epoch. An earlier appendix is replaced. ``say`` gets the progress. Raises :class:`UsageError` for
-    a folder with other files, if there is no run, if a library is missing, and for variables without a sample or that
-    cannot be computed.
+    seconds since the epoch. ``earlier`` is a store with an earlier wave. An earlier appendix is replaced. ``say`` gets
+    the progress. Raises :class:`UsageError` for a folder with other files, if there is no run, if a library is missing,
+    and for variables without a sample or that cannot be computed.
     """
     load_arrow()
     with AtomicFiles() as files:
@@ -74,41 +66,46 @@ async def write_appendix(
         (beside / "tables").mkdir()
         (beside / "robots").mkdir()
         async with snapshot(store):
-            await _write(store, beside, options, now, say)
+            await _write(store, beside, study, now, earlier, say)
         return _write_sums(beside)
 
 
 async def _write(
     store: Store,
     folder: Path,
-    options: AppendixOptions,
+    study: Study,
     now: float,
+    earlier: Store | None,
     say: Say,
 ) -> None:
-    title, variables = options.title, options.variables
+    load = load_sampling
+    variables = dict(load("variables").variable_of(f"{name}={text}") for name, text in study.variables.items())
     audit = await audit_snapshot(store, now, partial(say, "requests judged"))
     if not audit.runs:
         raise UsageError(f"{store.name}: no run, so there is nothing to append")
     await _write_audit(store, folder, audit)
     draw = await store.samples.drawn()
-    outcomes: list[tuple[str, int]] = []
-    seeds: list[str] = []
-    values: dict[str, list[float | str | None]] = {}
+    survey, seeds, kinds = None, list[str](), dict[str, ColumnType]()
+    made: dict[str, Sequence[Sequence[Any]]] = {}
     if draw is not None:
         say("estimates from the sample")
-        values = await _values(store, variables, now)
-        survey = await load_sampling("survey").survey(store, now, variables)
-        _write_json(folder / "estimates.json", survey.as_json() | {"variables": dict(variables)})
+        own, made[DRAWS] = await _draws(store, draw, variables, now)
+        kinds = {name: _kind(column) for name, column in own.items()}
+        survey = await load_sampling("survey").survey(store, now, variables, earlier=earlier)
+        plain = survey.as_json()
+        _write_json(folder / "estimates.json", plain | {"variables": dict(variables)})
         seeds = load_sampling("seed_groups").describe_seed_groups(survey.seeds)
-        outcomes = list(survey.as_json()["outcomes"].items())
+        made["nonresponse"] = list(plain["outcomes"].items())
+        made["estimates"] = list(load_sampling("publication").rows_of(survey))
+        _copy_files(folder, variables)
+        (folder / "recipe.R").write_text(recipe_r(draw), "utf-8")
+        (folder / "recipe.py").write_text(recipe_python(draw), "utf-8")
     elif variables:
         raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave them out")
-    kinds = {name: _kind(column) for name, column in values.items()}
     tables, counts = tables_with(variables, kinds), {}
     for number, table in enumerate(tables):
         say("tables written", number, len(tables))
-        rows = _rows(store, table, now, draw, outcomes, audit, list(zip(*values.values(), strict=True)))
-        async with aclosing(rows):
+        async with aclosing(_rows(store, table, now, draw, audit, made.get(table.name, ()))) as rows:
             counts[table.name] = await write_table(folder / "tables", table, rows)
     async with aclosing(store.rows(_SQL["robots_texts"])) as texts:
         async for row in texts:
@@ -116,26 +113,51 @@ async def _write(
     _write_json(folder / "software.json", software())
     with (folder / "codebook.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("table", "column", "type", "meaning"), *codebook_rows(tables)])
-    title = title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}"
     contact = next((run.contact for run in reversed(audit.runs) if run.contact), "unnamed")
-    (folder / "CITATION.cff").write_text(citation(title, options.authors or (contact,), now), "utf-8")
-    (folder / "README.md").write_text(readme(title, now, tables, counts, audit.violation_count, seeds), "utf-8")
-    (folder / "datapackage.json").write_text(data_package(folder, title, now, tables), "utf-8")
+    study = replace(
+        study,
+        title=study.title or f"Data appendix of a crawl of {many(audit.totals.sites, 'site')}",
+        authors=study.authors or (contact,),
+    )
+    (folder / "CITATION.cff").write_text(citation(study, now), "utf-8")
+    (folder / "METHODS.md").write_text(methods(study, audit, survey), "utf-8", errors="backslashreplace")
+    (folder / "README.md").write_text(readme(study.title, now, tables, counts, audit.violation_count, seeds), "utf-8")
+    (folder / "datapackage.json").write_text(data_package(folder, study, now, tables), "utf-8")
 
 
-async def _values(store: Store, variables: Mapping[str, str], now: float) -> dict[str, list[float | str | None]]:
-    """The values of each variable, one for each draw in their order; labels are texts, and the others numbers."""
-    taken = {*VIEWS["samples"]}.intersection(variables)
+async def _draws(
+    store: Store, draw: SampleDraw, variables: Mapping[str, Any], now: float
+) -> tuple[Mapping[str, Sequence[float | str | None]], list[tuple[Any, ...]]]:
+    """The values of each variable, and the columns that the table of draws has beside its view, row by row.
+
+    Labels are texts, and other values numbers.
+    """
+    taken = {*VIEWS["samples"], *OF_DRAWS}.intersection(variables)
     if taken:
         raise UsageError(f"variable {min(taken)}: the table of draws has a column of that name; choose another")
-    found: dict[str, list[float | str | None]] = {}
-    for name, values in (await load_sampling("survey").values_of_draws(store, variables, now)).items():
+    read = await load_sampling("survey").read_draws(store, draw, variables, now)
+    own: dict[str, list[float | str | None]] = {}
+    for name, values in read.own.items():
         are_labels = any(isinstance(value, str) for value in values)
-        found[name] = [
+        own[name] = [
             None if value is None or isinstance(value, Missing) else str(value) if are_labels else float(value)
             for value in values
         ]
-    return found
+    nothing = (None,) * 5
+    rows = zip(read.certainty, read.units, _known(read.sizes), _known(read.links), *own.values(), strict=True)
+    return own, [(int(certain), *(unit or nothing), *rest) for certain, unit, *rest in rows]
+
+
+def _copy_files(folder: Path, variables: Mapping[str, Any]) -> None:
+    """Copy the files that variables name to ``variables/NAME.csv`` and ``variables/NAME.py``."""
+    for name, variable in variables.items():
+        if (file := load_sampling("variables").file_of(variable)) is not None:
+            (folder / VARIABLES).mkdir(exist_ok=True)
+            (folder / VARIABLES / f"{name}{file.suffix}").write_bytes(file.read_bytes())
+
+
+def _known(numbers: Iterable[float]) -> list[float | None]:
+    return [None if isnan(number) else number for number in numbers]
 
 
 def _kind(column: Iterable[float | str | None]) -> ColumnType:
@@ -159,13 +181,13 @@ async def _rows(
     table: Table,
     now: float,
     draw: SampleDraw | None,
-    outcomes: Iterable[tuple[str, int]],
     audit: AuditResult,
-    values: Sequence[tuple[Any, ...]],
+    made: Sequence[Sequence[Any]],
 ) -> AsyncGenerator[Sequence[Any], None]:
-    if table.name == "nonresponse":
-        for outcome in outcomes:
-            yield outcome
+    """The rows of a table. ``made`` has those of a table without a view, or the columns ``table.own`` of each row."""
+    if table.name in ("nonresponse", "estimates"):
+        for row in made:
+            yield row
     elif table.name == "sites":
         async for site in site_totals(store):
             yield site
@@ -185,11 +207,12 @@ async def _rows(
         directives = PAGE_DIRECTIVES.get(table.view, "NULL")
         columns = ", ".join(name for name in table.columns if name not in table.own)
         sql = _SQL["rows"].format(columns=columns, directives=directives, view=table.view, order=table.order)
-        further = iter(values)
+        further = iter(made)
         async with aclosing(store.rows(sql)) as rows:
             async for row in rows:
+                own = next(further) if table.own else ()
                 if asked_of(row.page_directives).until > now:
-                    yield (*row[:-1], *(next(further) if table.own else ()))
+                    yield (*row[:-1], *own)
 
 
 def _listed(audit: AuditResult, draw: SampleDraw) -> Iterable[Any]:

@@ -30,13 +30,13 @@ from crawler.reasons import ReasonCode
 from crawler.terminal_text import printable
 from crawler.version import VERSION
 
-_READINGS = {
+READINGS = {
     Reading.STRICT: "strict: a page was fetched only if both the 1996 draft and RFC 9309 allow it",
     Reading.DRAFT1996: "draft1996: as the Internet-Draft of 1996 reads it",
     Reading.RFC9309: "rfc9309: as RFC 9309 reads it",
 }
 
-_SCOPES = {
+SCOPES = {
     ScopeMode.PREFIX: "below the folders of its seeds",
     ScopeMode.HOST: "on the hosts of its seeds",
     ScopeMode.DOMAIN: "on the registered domains of its seeds",
@@ -112,7 +112,7 @@ def _meaning(reason_code: str) -> str:
         return reason_code or "no reason recorded"
 
 
-def _plain(value: Any) -> Any:
+def in_markdown(value: Any) -> Any:
     """Text of unknown origin on one line, with the special characters of Markdown escaped."""
     if isinstance(value, Markup):
         return value
@@ -129,7 +129,7 @@ def _code(text: str) -> Markup:
 
 
 def _environment() -> Environment:
-    environment = template_environment("crawler.audit", finalize=_plain)
+    environment = template_environment("crawler.audit", finalize=in_markdown)
     environment.filters.update(
         code=_code,
         codes=lambda texts: Markup(", ").join(map(_code, texts)),
@@ -140,8 +140,8 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         MAX_LISTED=MAX_LISTED,
-        READINGS=_READINGS,
-        SCOPES=_SCOPES,
+        READINGS=READINGS,
+        SCOPES=SCOPES,
         TITLES=TITLES,
         TOLERANCE_S=TOLERANCE_S,
         VERSION=VERSION,

@@ -4,16 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import isfinite
+from typing import TYPE_CHECKING
 
 from crawler.formatting import duration, many
 from crawler.report.facts import Distribution, Facts, Slot
 from crawler.report.formats import moment, percent, time_label
-from crawler.report.geometry import Column, ColumnChart, Segment, Series, column_chart, stacked_bar
+from crawler.report.geometry import Column, ColumnChart, Interval, Segment, Series, column_chart, interval, stacked_bar
 from crawler.report.labels import ANSWER_SERIES, STATES
+
+if TYPE_CHECKING:
+    from crawler.sampling.survey import Figure
 
 _TIME_LABELS = 6
 _DEPTH_LABELS = 12
 _MAX_EMPTY_SLOTS = 3
+
+
+def intervals(figures: Sequence[Figure]) -> list[Interval | None]:
+    """The interval of each estimate, on one scale for all of the same unit and of the same quantity."""
+
+    def scale_of(figure: Figure) -> tuple[object, str]:
+        return figure.unit, "" if figure.unit == "share" else figure.what
+
+    most: dict[tuple[object, str], float] = {}
+    for figure in figures:
+        numbers = (figure.estimate.value, figure.estimate.high)
+        high = 1.0 if figure.unit == "share" else max((number for number in numbers if isfinite(number)), default=0.0)
+        most[scale_of(figure)] = max(most.get(scale_of(figure), 0.0), high)
+    return [
+        interval((made.value, made.low, made.high, made.lowest, made.highest), most[scale_of(figure)])
+        for figure in figures
+        for made in (figure.estimate,)
+    ]
 
 
 def url_states(facts: Facts) -> list[Segment]:

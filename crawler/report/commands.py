@@ -17,6 +17,7 @@ from crawler.formatting import many, size
 from crawler.report.facts import Facts
 from crawler.report.gather import gather
 from crawler.report.write import require_html, write
+from crawler.sampling.commands import by_option, variable_option, variables_of
 from crawler.store.location import store_name
 
 if TYPE_CHECKING:
@@ -26,14 +27,19 @@ if TYPE_CHECKING:
 @cli.command()
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path), metavar="OUT.html")
 @db_option
-def report(out: Path, db: str) -> None:
-    """Write a crawl as one HTML file with figures, charts and the audit. The file loads nothing."""
+@variable_option
+@by_option
+def report(out: Path, db: str, texts: tuple[str, ...], by: str | None) -> None:
+    """Write a crawl as one HTML file with figures, charts and the audit. The file loads nothing.
+
+    --variable and --by are for the estimates from a sample.
+    """
     if require_html(out).resolve() == Path(db).resolve():
         raise UsageError(f"{out}: this is the store itself; name another file")
 
     async def read(store: Store) -> Facts:
         with progress_line("reading the store"):
-            return await gather(store, store_name(db), SystemClock().now())
+            return await gather(store, store_name(db), SystemClock().now(), variables_of(texts), by)
 
     facts = on_store(db, read)
     console.print(f"{out}: {size(write(out, facts))}; {_said(facts)}", soft_wrap=True)

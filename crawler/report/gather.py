@@ -38,6 +38,7 @@ from crawler.store.statements import load_statements
 
 if TYPE_CHECKING:
     from crawler.sampling import Survey
+    from crawler.sampling.variables import Variable
     from crawler.store.sections import Store
 
 #: How many rows a table of the report has at most.
@@ -61,8 +62,13 @@ _WIDTHS_S = (
 _SQL = load_statements("crawler.report")
 
 
-async def gather(store: Store, name: str, now: float) -> Facts:
+async def gather(
+    store: Store, name: str, now: float, variables: Mapping[str, Variable] | None = None, by: str | None = None
+) -> Facts:
     """The facts about a store called ``name``; ``now`` in seconds since the epoch.
+
+    ``variables`` and ``by`` are for the estimates from a sample, see :func:`crawler.sampling.survey.survey`. Raises
+    :class:`UsageError` if these are given and there is no estimate of them.
 
     All facts but the audit are of one moment, even if a crawl writes to the store.
     """
@@ -103,7 +109,7 @@ async def gather(store: Store, name: str, now: float) -> Facts:
             most_linked=await _pages(store, "most_linked", now),
             largest=await _pages(store, "largest", now),
             slowest=await _pages(store, "slowest", now),
-            survey=await _survey(store, now),
+            survey=await _survey(store, now, variables, by),
         )
 
 
@@ -114,12 +120,17 @@ async def _audit(store: Store, now: float) -> AuditResult | str:
         return str(error)
 
 
-async def _survey(store: Store, now: float) -> Survey | str | None:
-    if await store.samples.drawn() is None:
+async def _survey(
+    store: Store, now: float, variables: Mapping[str, Variable] | None, by: str | None
+) -> Survey | str | None:
+    is_asked = bool(variables) or by is not None
+    if not is_asked and await store.samples.drawn() is None:
         return None
     try:
-        made: Survey = await load("survey").survey(store, now)
+        made: Survey = await load("survey").survey(store, now, variables, by)
     except UsageError as error:  # the extra for estimates is not installed
+        if is_asked:
+            raise
         return str(error)
     return made
 

@@ -99,6 +99,30 @@ class Segment:
     share: float
 
 
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with its interval, and the bounds over missing units, in percent of the width."""
+
+    value: float
+    low: float
+    width: float
+    lowest: float
+    widest: float
+
+
+def interval(numbers: Sequence[float | None], most: float) -> Interval | None:
+    """Lay out ``value, low, high, lowest, highest`` on a scale from 0 to ``most``; ``None`` if there is no interval.
+
+    The bounds may be ``None``. What is off the scale is cut.
+    """
+    value, low, high, lowest, highest = numbers
+    if not most or value is None or low is None or high is None or not all(map(math.isfinite, (value, low, high))):
+        return None
+    lowest, highest = (low if lowest is None else lowest), (high if highest is None else highest)
+    places = [round(100 * min(max(number / most, 0.0), 1.0), 2) for number in (value, low, high, lowest, highest)]
+    return Interval(places[0], places[1], places[2] - places[1], places[3], places[4] - places[3])
+
+
 def column_chart(
     name: str, columns: Sequence[Column], series: Sequence[Series], *, every: int | None = None, edges: bool = False
 ) -> ColumnChart:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from crawler.atomic_files import AtomicFiles
 from crawler.cli.console import console
 from crawler.cli.on_store import on_store, show
 from crawler.cli.options import Command, config_option, configured, named_seeds, setting_options
-from crawler.cli.shared import OneOf, cli, db_option, json_option, store_at
+from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
 from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Method
@@ -45,14 +45,20 @@ variable_option = click.option(
     multiple=True,
     metavar="NAME=SQL",
     help="Estimate an expression over the columns of the view pages too, as in chars=length(title). "
-    "NAME?=SQL: its NULL is a missing value.",
+    "NAME?=SQL: its NULL is a missing value. NAME=@FILE.csv: hand codes; NAME=@FILE.py: a function of a page.",
+)
+
+by_option = click.option(
+    "--by",
+    metavar="PARTS",
+    help="Estimate everything for each stratum, site, or value of a column or variable too.",
 )
 
 
 @cli.group(invoke_without_command=True)
 @db_option
 @variable_option
-@click.option("--by", type=OneOf(["stratum", "site"]), help="Estimate everything for each of these parts too.")
+@by_option
 @click.option("--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes.")
 @click.option(
     "--out",
@@ -86,12 +92,12 @@ def sample(
 
 def _estimates(db: str, texts: tuple[str, ...], by: str | None, since: str | None) -> Survey:
     surveys = load("survey")
-    variables, parts = _variables(texts), None if by is None else surveys.By(by)
+    variables = variables_of(texts)
 
     async def estimate(store: Store) -> Survey:
         async with AsyncExitStack() as opened:
             earlier = None if since is None else await opened.enter_async_context(existing_store(store_at(since)))
-            made: Survey = await surveys.survey(store, SystemClock().now(), variables, parts, earlier)
+            made: Survey = await surveys.survey(store, SystemClock().now(), variables, by, earlier)
             return made
 
     return on_store(db, estimate)
@@ -152,7 +158,7 @@ def plan(
 
     Takes SEEDs and options as `crawler run --sample` does. Nothing is requested or stored.
     """
-    variables = _variables(texts)
+    variables = variables_of(texts)
     if variables and pilot is None:
         raise UsageError("--variable is forecast from a pilot: give --pilot STORE, a store with a sample")
     plans = load("plan")
@@ -171,7 +177,8 @@ def plan(
     show(as_json, lambda: plans.as_json(made, settings), lambda: plans.render(made, settings, console))
 
 
-def _variables(texts: tuple[str, ...]) -> dict[str, str]:
+def variables_of(texts: Iterable[str]) -> dict[str, str]:
+    """The variables of several ``--variable``."""
     return dict(load("variables").variable_of(text) for text in texts)
 
 

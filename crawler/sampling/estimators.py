@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,18 +34,16 @@ from scipy.special import betaincinv, stdtrit
 
 CONFIDENCE = 0.95
 
-#: A sample of fewer units may lack a rare kind that dominates a mean or total: one sample of 400 units in fifty lacks a
-#: kind that is 1 % of the population. Whether a sample lacks it cannot be seen in the sample, which then looks regular.
-#: So the mark depends on the design alone (`python -m tests.bench coverage`).
-ENOUGH_UNITS = 400
-#: The number of clusters, of which the same holds: their number bounds what a sample tells about kinds of cluster.
-ENOUGH_CLUSTERS = 40
-#: The same for units of unequal weights. Their effective number depends on which sites were drawn, and is greatest in a
-#: sample that lacks the large sites. So the number of units itself must be greater.
-ENOUGH_UNEQUAL_UNITS = 1000
-#: The effective number of units, or of sites by their estimated sizes, divided by their number. Sites of unequal size
-#: that were drawn with nearly equal probabilities may lack a large one, whatever their number.
-_NEARLY_EQUAL = 0.9
+#: Marks depend on the design and on nonresponse alone: whether a sample lacks a rare kind of page cannot be seen in it.
+#: They stand where fewer than 94 of 100 intervals held in the trial (`python -m tests.bench coverage`). Means and
+#: totals need so many effective units, or so many if clusters were drawn by chance.
+ENOUGH_UNITS = 200
+ENOUGH_CLUSTERED_UNITS = 400
+#: The number of clusters that means and totals need if clusters were drawn by chance.
+ENOUGH_CLUSTERS = 15
+#: The effective number of clusters by their estimated sizes, divided by their number. Clusters of unequal size that
+#: were drawn with nearly equal probabilities may lack a large one: for means, and for shares if one dominates.
+_NEARLY_EQUAL, _DOMINATED = 0.9, 0.5
 #: Strata with fewer clusters are too small for a third and a fourth moment of their own.
 _SMALL_STRATUM = 10
 
@@ -63,8 +62,8 @@ class Estimate:
     units: int
     """The number of units with a value."""
     may_be_too_narrow: bool = False
-    """Whether the interval may contain the true value less often: units are missing, or a mean, a total, or a share in
-    clusters has too few units (``ENOUGH_UNITS``) or clusters, or the clusters drawn by chance have unequal sizes."""
+    """Whether the interval may contain the true value less often than 94 times in 100: too many units are missing, a
+    mean or total has too few units or clusters, or the clusters drawn by chance have unequal sizes."""
     missing: int = 0
     """The number of units whose value is unknown because they have not answered."""
     lowest: float | None = None
@@ -76,6 +75,21 @@ class Estimate:
         names = ("value", "low", "high", "standard_error", "lowest", "highest")
         changed = {name: factor * number for name in names if (number := getattr(self, name)) is not None}
         return replace(self, **changed)
+
+
+class SurveyUnit(NamedTuple):
+    """How survey software describes a drawn unit that has answered.
+
+    The primary unit ``psu`` is the cluster that was drawn by chance, or else the unit itself; ``stratum`` is that of
+    the primary units. ``fpc`` is the sampling fraction of the primary unit, ``None`` for draws with replacement;
+    ``second`` is that of the unit within it. ``weight`` accounts for the units that did not answer.
+    """
+
+    stratum: int
+    psu: int
+    fpc: float | None
+    second: float
+    weight: float
 
 
 class Sample:
@@ -144,6 +158,17 @@ class Sample:
             clusters=None if clusters is None else np.asarray(clusters)[known],
             cluster_probability=np.broadcast_to(np.asarray(cluster_probability, np.float64), drawn.shape)[known],
         )
+
+    def units(self) -> list[SurveyUnit | None]:
+        """How survey software describes each drawn unit; ``None`` for a unit that has not answered."""
+        given = self.given
+        columns = (given.stratum[given.cluster], given.cluster, given.fraction[given.cluster], given.within)
+        known = [
+            SurveyUnit(int(stratum), int(psu), float(fpc) or None, float(second), float(weight))
+            for stratum, psu, fpc, second, weight in zip(*columns, given.weight, strict=True)
+        ]
+        rest = iter(known)
+        return [next(rest) if is_known else None for is_known in self.answered.tolist()]
 
     def total(self, values: ArrayLike, size: float | None = None) -> Estimate:
         """The sum over the population. ``values`` has the value of each drawn unit, NaN if it has none.
@@ -220,7 +245,7 @@ class Sample:
             size = min(effective, value * (1 - value) / spread.variance) * wider**2
         low, high = _binomial(value, size)
         low, high = min(low, _binomial(1.0, alike)[0]), max(high, _binomial(0.0, alike)[1])
-        is_doubtful = self.has_clusters and spread.left > 0 and self._are_few(known)
+        is_doubtful = self.has_clusters and spread.left > 0 and self._may_lack_a_large_cluster(known)
         if open_ended and min(value, 1 - value) < 1e-12:
             return Estimate(value, low, high, error, units, is_doubtful)
         made = _in_finite_population(value, low, high, spread, units)
@@ -272,9 +297,13 @@ class Sample:
         return np.where(self.part, np.asarray(values, np.float64), np.nan)
 
     def _unlike(self, estimate: Estimate) -> Estimate:
-        """An estimate from the units that answered: the others may be unlike them, so it is marked."""
-        missing = int((self.part & ~self.answered).sum())
-        return replace(estimate, missing=missing, may_be_too_narrow=estimate.may_be_too_narrow or missing > 0)
+        """An estimate from the units that answered.
+
+        It is marked if more units are missing than the square root of their number: then it may be off by more than a
+        standard error, if the others are unlike these by a standard deviation.
+        """
+        missing, units = int((self.part & ~self.answered).sum()), int(self.part.sum())
+        return replace(estimate, missing=missing, may_be_too_narrow=estimate.may_be_too_narrow or missing**2 > units)
 
     def _ratio(self, y: Floats) -> tuple[float, _Spread, int]:
         """The Hájek mean, its spread, and its number of units."""
@@ -299,16 +328,25 @@ class Sample:
         return replace(made, may_be_too_narrow=spread.left > 0 and self._are_few(known))
 
     def _are_few(self, known: NDArray[np.bool_]) -> bool:
-        """Whether the design is too small for an interval that holds, or may lack a site that is large by chance."""
-        if _effective(self.weight[known]) < ENOUGH_UNITS or 0 < self.chosen < ENOUGH_CLUSTERS:
-            return True
-        weight = self.weight[known & self.is_chosen]
-        are_unequal = len(weight) > 0 and _effective(weight) < _NEARLY_EQUAL * len(weight)
-        if are_unequal and len(weight) < ENOUGH_UNEQUAL_UNITS:
-            return True
-        sites = _sums(self.cluster, np.where(self.is_chosen, self.weight, 0.0))
-        sites = sites[sites > 0]
-        return len(sites) > 0 and _effective(sites) < _NEARLY_EQUAL * len(sites)
+        """Whether the design is too small for a mean, or may lack a site that is large by chance."""
+        enough = ENOUGH_CLUSTERED_UNITS if self.has_clusters else ENOUGH_UNITS
+        is_small = _effective(self.weight[known]) < enough - 1e-6 or 0 < self.chosen < ENOUGH_CLUSTERS
+        return is_small or self._likeness_of_clusters() < _NEARLY_EQUAL
+
+    def _may_lack_a_large_cluster(self, known: NDArray[np.bool_]) -> bool:
+        """Whether a cluster that decides a share may be missing: clusters were drawn whatever their sizes."""
+        chances = self.fraction[self.cluster[self.is_chosen]]
+        if not len(chances) or np.ptp(chances) > 1e-9:
+            return False
+        return _effective(self.weight[known]) < ENOUGH_CLUSTERED_UNITS - 1e-6 or (
+            self._likeness_of_clusters() < _DOMINATED
+        )
+
+    def _likeness_of_clusters(self) -> float:
+        """The effective number of clusters drawn by chance by their estimated sizes, divided by their number."""
+        sizes = _sums(self.cluster, np.where(self.is_chosen, self.weight, 0.0))
+        sizes = sizes[sizes > 0]
+        return _effective(sizes) / len(sizes) if len(sizes) else 1.0
 
     def _clusters_of(self, units: NDArray[np.bool_]) -> int:
         """The number of clusters that have some of ``units``. A single one shows no variance between clusters."""

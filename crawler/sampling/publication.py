@@ -51,7 +51,7 @@ def publish(survey: Survey, suffix: str) -> bytes:
     return FORMS[suffix](survey)
 
 
-def _rows(survey: Survey) -> Iterator[tuple[Any, ...]]:
+def rows_of(survey: Survey) -> Iterator[tuple[Any, ...]]:
     """The estimates and the totals, unrounded; an undetermined number is empty."""
     for figure in survey.figures:
         yield _row(figure.what, figure.among, figure.unit, figure.estimate)
@@ -67,7 +67,7 @@ def _row(what: str, among: str, unit: Unit, made: Estimate) -> tuple[Any, ...]:
 
 def _csv(survey: Survey) -> bytes:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerows([COLUMNS, *_rows(survey)])  # RFC 4180
+    csv.writer(text, lineterminator="\r\n").writerows([COLUMNS, *rows_of(survey)])  # RFC 4180
     return text.getvalue().encode()
 
 

@@ -9,7 +9,7 @@ from crawler.cli.console import PrintableConsole
 from crawler.cli.layout import Align, table
 from crawler.formatting import many, size
 from crawler.frontier.sample_design import amount_of
-from crawler.sampling.estimators import ENOUGH_CLUSTERS, ENOUGH_UNITS, Estimate
+from crawler.sampling.estimators import ENOUGH_CLUSTERED_UNITS, ENOUGH_CLUSTERS, ENOUGH_UNITS, Estimate
 from crawler.sampling.seed_groups import describe_seed_groups
 from crawler.sampling.survey import NONRESPONSE, NONRESPONSE_BY_CODE, Figure, Outcome, Survey, Unit
 
@@ -69,6 +69,7 @@ def describe_survey(survey: Survey) -> list[str]:
     missing = sum(survey.outcomes.get(outcome, 0) for outcome in NONRESPONSE)
     listed = ", ".join(f"{survey.outcomes[outcome]:,} {outcome}" for outcome in Outcome if survey.outcomes.get(outcome))
     lines.append(f"Response: {survey.urls - missing:,} of {many(survey.urls, 'URL')} ({listed or 'none drawn'})")
+    lines += survey.codes
     if survey.waiting:
         lines.append(f"{many(survey.waiting, 'URL')} of it not requested yet; the same command continues")
     if survey.over_budget:
@@ -113,10 +114,10 @@ def doubts(survey: Survey) -> list[str]:
         )
     if any(figure.estimate.may_be_too_narrow for figure in survey.figures):
         notes.append(
-            "or wider: the interval may miss the true value more than 5 times in 100. Units are missing, or the sample "
-            "is too small for sizes and links, and for shares if sites were drawn by chance: fewer than "
-            f"{ENOUGH_UNITS} units may lack a rare kind of page, fewer than {ENOUGH_CLUSTERS} walks or sites a kind of "
-            "site, and drawn sites of unequal size a large site"
+            "or wider: the interval may miss the true value more than 6 times in 100. Sizes, links, values and totals: "
+            f"draw at least {ENOUGH_UNITS} URLs that count ({ENOUGH_CLUSTERED_UNITS} on at least {ENOUGH_CLUSTERS} "
+            "sites if sites are drawn first). Drawn sites of unequal size: draw them in proportion to their size. Many "
+            "missing units: run again to ask them, and quote the bounds"
         )
     if survey.draws:
         notes.append(

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crawler.errors import UsageError
+from crawler.formatting import many
 from crawler.frontier.sample_design import Method, Per
 from crawler.inspect.sampling_frame import open_frame
 from crawler.model import MISSING, Missing, State
 from crawler.page.language import primary_subtag
 from crawler.reasons import ErrorKind, ReasonCode
-from crawler.sampling.estimators import Estimate, Sample
+from crawler.sampling.estimators import Estimate, Sample, SurveyUnit
+from crawler.sampling.hand_codes import HandCodes
 from crawler.sampling.seed_groups import SeedGroup, seed_groups
-from crawler.sampling.variables import Value, Variable, values_of
+from crawler.sampling.variables import Value, Variable, opened, values_of, variable_of
 from crawler.store.location import db_argument
 from crawler.store.rows import SampleDraw
 from crawler.store.statements import load_statements
@@ -50,11 +52,9 @@ class Unit(StrEnum):
     COUNT = "count"  # of URLs or links: a total
 
 
-class By(StrEnum):
-    """The parts of the frame for which everything is estimated too."""
-
-    STRATUM = "stratum"
-    SITE = "site"
+#: The parts of the frame for which everything is estimated too: those of the design, or else a variable.
+STRATUM, SITE = "stratum", "site"
+_MAX_DOMAINS = 60
 
 
 class Outcome(StrEnum):
@@ -123,17 +123,21 @@ class Measure:
     values: Sequence[float]
     missing: Sequence[bool] = ()
 
-    def of(self, sample: Sample, size: float | None = None) -> Figure:
+    def of(self, sample: Sample, size: float | None = None, whole: Sample | None = None) -> Figure:
         """The estimate from ``sample``, whose draws ``values`` are of.
 
-        It has a total if ``size`` is the number of URLs in the population. A total is marked if its mean is.
+        It has a total if ``size`` is the number of URLs in the population. For a part whose number of URLs is not
+        known, ``whole`` is the sample of the population of ``size``. A total is marked if its mean is.
         """
         if any(self.missing):
             sample = sample.without_answer(self.missing)
+            whole = whole and whole.without_answer(self.missing)
         is_share, total = self.unit is Unit.SHARE, None
         estimate = sample.share(self.values, open_ended=True) if is_share else sample.mean(self.values)
         if size is not None:
-            total = sample.count(self.values, size, open_ended=True) if is_share else sample.total(self.values, size)
+            terms = np.where(sample.part, np.asarray(self.values, np.float64), nan)
+            summed = whole or sample
+            total = summed.count(terms, size, open_ended=True) if is_share else summed.total(terms, size)
             total = replace(total, may_be_too_narrow=total.may_be_too_narrow or estimate.may_be_too_narrow)
         if self.unit in (Unit.BYTES, Unit.LINKS):
             estimate, total = _from_none(estimate), total and _from_none(total)
@@ -145,13 +149,15 @@ class _Part:
     """The frame, or a part of it: its ``name``, the sample for estimates of it, and its number of URLs if known.
 
     ``name`` is a phrase such as ``on site …``, empty for the frame.
-    ``draws`` are the places of the draws that ``sample`` consists of.
+    ``draws`` are the places of the draws that ``sample`` consists of. For a part of unknown size, ``whole`` is the
+    sample of the frame, and ``size`` the number of URLs in the frame.
     """
 
     name: str
     sample: Sample
     draws: np.ndarray
     size: float | None
+    whole: Sample | None = None
 
     def figures(self, measures: Iterable[Measure]) -> Iterable[Figure]:
         which = f" {self.name}" if self.name else ""
@@ -159,7 +165,7 @@ class _Part:
             values = np.asarray(measure.values, np.float64)[self.draws].tolist()
             missing = np.asarray(measure.missing, bool)[self.draws].tolist() if measure.missing else ()
             among = measure.among + which
-            yield replace(measure, among=among, values=values, missing=missing).of(self.sample, self.size)
+            yield replace(measure, among=among, values=values, missing=missing).of(self.sample, self.size, self.whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +182,21 @@ class DrawnUrls:
 
 
 @dataclass(frozen=True, slots=True)
+class DrawTable:
+    """The draws of a sample for other software: one entry for each draw.
+
+    ``certainty`` says whether the site of the URL was certain to be in the sample. ``sizes`` (octets) and ``links`` are
+    NaN for a URL that has none. ``own`` has the values of each variable of the user.
+    """
+
+    certainty: Sequence[bool]
+    units: Sequence[SurveyUnit | None]
+    sizes: Sequence[float]
+    links: Sequence[float]
+    own: Mapping[str, Sequence[Value]]
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
     """The estimates from a sample, and the number of URLs that it does not cover.
 
@@ -183,7 +204,8 @@ class Survey:
     ``draws`` counts URLs as often as they were drawn; ``waiting`` those not yet asked for, ``over_budget`` apart, whose
     site has had its pages; ``blocked`` those that the operator has blocked since. ``left_out`` is how many known URLs
     of blocked sites are not in the frame. ``outcomes`` counts the drawn URLs, each once, by what became of them.
-    ``unseen_at_most`` is the upper bound for the share of a kind of URL that the sample does not contain.
+    ``unseen_at_most`` is the upper bound for the share of a kind of URL that the sample does not contain. ``codes``
+    says in sentences where hand codes are from.
     """
 
     draw: SampleDraw
@@ -198,6 +220,7 @@ class Survey:
     figures: Sequence[Figure]
     outcomes: Mapping[Outcome, int]
     unseen_at_most: float
+    codes: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object. A bound that the sample does not determine is ``None``."""
@@ -207,6 +230,7 @@ class Survey:
         made["discarded"] = [_plain_draw(draw) for draw in self.discarded]
         made["outcomes"] = {outcome.value: self.outcomes.get(outcome, 0) for outcome in Outcome}
         made["unseen_at_most"] = self.unseen_at_most
+        made["hand_codes"] = list(self.codes)
         return made | {"estimates": [_plain(figure) for figure in self.figures]}
 
 
@@ -230,12 +254,14 @@ async def survey(
     store: Store,
     now: float,
     variables: Mapping[str, Variable] | None = None,
-    by: By | None = None,
+    by: str | None = None,
     earlier: Store | None = None,
 ) -> Survey:
     """Estimates from the sample in the store.
 
-    ``variables`` are variables of the user by their names. With ``by``, each stratum or site has estimates too.
+    ``variables`` are variables of the user by their names. With ``by``, the parts of the frame have estimates too: each
+    ``stratum`` or ``site``, or the pages with each value of a variable, which is one of ``variables``, ``NAME=…``, or
+    an expression over ``pages``.
     ``earlier`` is a store with an earlier wave of the same sample; then the changes of sizes, links
     and variables since then are estimated too. Raises :class:`UsageError` if the store has no sample, for a variable
     that cannot be computed, and if the earlier sample is another one.
@@ -247,7 +273,8 @@ async def survey(
         waits = "" if frame is None else f": {frame.describe(now)}"
         raise UsageError(f"the store holds no sample{waits}; {command} draws one when its sampling frame is known")
     rows = await store.query(_SQL["drawn"])
-    own = {name: await _own_values(store, rows, name, variable, now) for name, variable in (variables or {}).items()}
+    read = {name: _opened(variable, name) for name, variable in (variables or {}).items()}
+    own = {name: await _own_values(store, rows, name, variable, now) for name, variable in read.items()}
     queued = [row for row in _once(rows) if row["state"] == State.QUEUED]
     limit = await _pages_per_site(store)
     over_budget = sum(_has_its_pages(row, limit) for row in queued)
@@ -255,11 +282,15 @@ async def survey(
     design = _sample(draw, rows)
     measures = [*_measures(design, rows, own)] if rows else []
     parts = [_Part("", design, np.arange(len(rows)), draw.frame)]
-    if by is not None and rows:
+    if by in (STRATUM, SITE) and rows:
         parts += await _parts(store, draw, design, rows, by)
+    elif by is not None and rows:
+        name, variable = (by, read[by]) if by in read else _domain_of(by)
+        read.setdefault(name, variable)
+        parts += _domains(draw, design, rows, name, await _labels(store, rows, name, variable, now))
     figures = tuple(figure for part in parts for figure in part.figures(measures))
     if earlier is not None:
-        figures = (*figures, *await _changes(earlier, draw, rows, own, variables or {}, now))
+        figures = (*figures, *await _changes(earlier, draw, rows, own, read, now))
     unseen = design.share(np.zeros(len(rows)), open_ended=True)
     unseen_at_most = unseen.high if unseen.highest is None else unseen.highest
     waiting = len(queued) - over_budget
@@ -278,6 +309,7 @@ async def survey(
         figures,
         outcomes,
         unseen_at_most,
+        [variable.describe(name) for name, variable in read.items() if isinstance(variable, HandCodes)],
     )
 
 
@@ -287,29 +319,79 @@ async def drawn_of(store: Store, draw: SampleDraw, variables: Mapping[str, Varia
     Raises :class:`UsageError` for a variable that cannot be computed.
     """
     rows = await store.query(_SQL["drawn"])
-    own = {name: await _own_values(store, rows, name, variable, now) for name, variable in variables.items()}
+    own = {
+        name: await _own_values(store, rows, name, _opened(variable, name), now) for name, variable in variables.items()
+    }
     design = _sample(draw, rows)
     measures = [*_measures(design, rows, own)]
     return DrawnUrls(design, measures, [row["drawn_site"] for row in rows], [row["stratum"] for row in rows])
 
 
-async def values_of_draws(store: Store, variables: Mapping[str, Variable], now: float) -> dict[str, list[Value]]:
-    """The values of each variable: one for each draw, in the order of the draws; ``None`` for a draw without a value.
+async def read_draws(store: Store, draw: SampleDraw, variables: Mapping[str, Variable], now: float) -> DrawTable:
+    """What the table of draws of a data appendix has beside the view ``samples``, in the order of the draws.
 
     Raises :class:`UsageError` for a variable that cannot be computed.
     """
     rows = await store.query(_SQL["drawn"])
-    return {name: await _own_values(store, rows, name, variable, now) for name, variable in variables.items()}
+    own = {
+        name: await _own_values(store, rows, name, _opened(variable, name), now) for name, variable in variables.items()
+    }
+    are_certain = [draw.method != Method.RANDOM_WALK and row["site_probability"] == 1 for row in rows]
+    return DrawTable(are_certain, _sample(draw, rows).units(), _sizes(rows), _link_counts(rows), own)
+
+
+def _opened(variable: Variable, name: str) -> Variable | HandCodes:
+    if name in (_SIZE, _LINKS):  # two figures with one name could not be told apart
+        raise UsageError(f"variable {name}: an estimate of every sample has this name; choose another name")
+    return opened(variable, name)
 
 
 async def _own_values(
-    store: Store, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable, now: float
+    store: Store, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable | HandCodes, now: float
 ) -> list[Value]:
-    if name in (_SIZE, _LINKS):  # two figures with one name could not be told apart
-        raise UsageError(f"variable {name}: an estimate of every sample has this name; choose another name")
+    """The value of each draw; a URL that is no page has none."""
+    if isinstance(variable, HandCodes):
+        _require_known(variable, name, rows)
+        return [_code(variable, row) if row["state"] == State.FETCHED else None for row in rows]
     pages = [row["url_id"] for row in rows if row["state"] == State.FETCHED]
     values = await values_of(store, variable, name, pages, now)
     return [values.get(row["url_id"]) if row["state"] == State.FETCHED else None for row in rows]
+
+
+def _code(codes: HandCodes, row: Mapping[str, Any]) -> Value:
+    return codes.of(row["drawn_site"], row["drawn_url"], row["url"])
+
+
+def _require_known(codes: HandCodes, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise :class:`UsageError` for codes of URLs that were not drawn: one that is misspelt would seem missing."""
+    drawn = {row[key] for row in rows for key in ("drawn_url", "url")}
+    unknown = [] if codes.of_sites else [url for url in codes.codes if url not in drawn]
+    if unknown:
+        raise UsageError(
+            f"variable {name}: {codes.file} has codes of {many(len(unknown), 'URL')} that the sample does not have, "
+            f"such as {unknown[0]}"
+        )
+
+
+def _domain_of(by: str) -> tuple[str, Variable | HandCodes]:
+    """The variable that ``--by`` names: ``NAME=…``, or an expression alone."""
+    has_name = by.partition("=")[0].strip().isidentifier() and "=" in by
+    name, expression = variable_of(by) if has_name else (by, by)
+    return name, _opened(expression, name)
+
+
+async def _labels(
+    store: Store, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable | HandCodes, now: float
+) -> list[str | Missing | None]:
+    """The part that each draw belongs to; ``None`` if to none, and MISSING if that is not known."""
+    if isinstance(variable, HandCodes) and variable.of_sites:  # known of URLs that are no pages too
+        return [_label(_code(variable, row)) for row in rows]
+    values = await _own_values(store, rows, name, variable, now)
+    return [MISSING if _is_unknown(row) else _label(value) for row, value in zip(rows, values, strict=True)]
+
+
+def _label(value: Value) -> str | Missing | None:
+    return value if value is None or isinstance(value, str | Missing) else f"{float(value):g}"
 
 
 def _numbers(values: Sequence[Value]) -> list[float]:
@@ -325,16 +407,16 @@ def _is_share(values: Iterable[Value]) -> bool:
 
 
 async def _parts(
-    store: Store, draw: SampleDraw, whole: Sample, rows: Sequence[Mapping[str, Any]], by: By
+    store: Store, draw: SampleDraw, whole: Sample, rows: Sequence[Mapping[str, Any]], by: str
 ) -> list[_Part]:
     """The strata or sites of which some URL was drawn. If sites were drawn first, estimates of a site hold given it."""
     is_list, per_site = draw.method == Method.STRATIFIED, draw.per == Per.SITE
-    if by is By.STRATUM and not (is_list or per_site):
+    if by == STRATUM and not (is_list or per_site):
         raise UsageError("the sample has no strata: it was drawn from all sites together; estimate by site")
     # A stratum was sampled apart from the others. The sample of a site may depend on chance.
-    is_stratum = by is By.STRATUM or (per_site and not is_list)
+    is_stratum = by == STRATUM or (per_site and not is_list)
     framed = {} if is_list else {row["site"]: row["urls"] for row in await store.query(_SQL["frame_sites"])}
-    labels = np.array([row["stratum"] if by is By.STRATUM else row["drawn_site"] for row in rows])
+    labels = np.array([row["stratum"] if by == STRATUM else row["drawn_site"] for row in rows])
     parts = []
     for label in sorted(set(labels.tolist())):
         draws, size = np.arange(len(rows)), framed.get(label)
@@ -345,8 +427,38 @@ async def _parts(
             size = float(sample.weight.sum()) if is_list else size
         else:
             sample = whole.among(labels == label)
-        parts.append(_Part(f"{'on' if by is By.SITE else 'of'} {by.value} {label}", sample, draws, size))
+        parts.append(_Part(f"{'on' if by == SITE else 'of'} {by} {label}", sample, draws, size))
     return parts
+
+
+def _domains(
+    draw: SampleDraw,
+    whole: Sample,
+    rows: Sequence[Mapping[str, Any]],
+    name: str,
+    labels: Sequence[str | Missing | None],
+) -> list[_Part]:
+    """The parts by a variable. A URL whose part is not known counts as one without an answer in every part."""
+    are_missing = np.array([label is MISSING for label in labels])
+    there = sorted({label for label in labels if isinstance(label, str)})
+    if not there:
+        raise UsageError(f"no URL of the sample has a value of {name}, so there is no part to estimate")
+    if len(there) > _MAX_DOMAINS:
+        raise UsageError(
+            f"{name} has {len(there):,} values, and estimates are made of {_MAX_DOMAINS} parts at most: name an "
+            "expression with fewer values, such as one with CASE"
+        )
+    whole, everything = whole.without_answer(are_missing), np.arange(len(rows))
+    return [
+        _Part(
+            f"of {name} {label}",
+            whole.among(are_missing | np.array([each == label for each in labels])),
+            everything,
+            draw.frame,
+            whole,
+        )
+        for label in there
+    ]
 
 
 def _own_measures(sample: Sample, name: str, values: Sequence[Value]) -> Iterable[Measure]:
@@ -366,7 +478,7 @@ async def _changes(
     draw: SampleDraw,
     rows: Sequence[Mapping[str, Any]],
     own: Mapping[str, Sequence[Value]],
-    variables: Mapping[str, Variable],
+    variables: Mapping[str, Variable | HandCodes],
     now: float,
 ) -> Iterable[Figure]:
     """The changes since an earlier wave of the same sample, of what has numbers in both."""

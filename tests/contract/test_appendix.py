@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from crawler.appendix.check import SUMS, check_appendix, digest_of
+from crawler.appendix.study import Study
 from crawler.appendix.tables import TABLES
-from crawler.appendix.write import AppendixOptions, write_appendix
+from crawler.appendix.write import write_appendix
 from crawler.errors import UsageError
 from crawler.frontier.sample_design import Method, Per, SampleSettings, draw_stratified, read_list
 from crawler.model import Resource
@@ -87,7 +88,7 @@ async def appendix(opener: Opener, tmp_path: Path) -> Path:
 async def write(opener: Opener, folder: Path) -> Path:
     store = await sampled(opener)
     try:
-        await write_appendix(store, folder, AppendixOptions(title="A study", authors=("A. Researcher",)), now=NOW)
+        await write_appendix(store, folder, Study(title="A study", authors=("A. Researcher",)), now=NOW)
     finally:
         await store.close()
     return folder
@@ -142,15 +143,13 @@ async def test_own_variables_have_a_column_and_estimates(opener: Opener, tmp_pat
     variables = {"chars": "length(title)", "kind": "content_type", "large": "body_bytes > 2"}
     store = await sampled(opener)
     try:
-        await write_appendix(store, folder, AppendixOptions(variables=variables), now=NOW)
+        await write_appendix(store, folder, Study(variables=variables), now=NOW)
         for wrong in ({"site": expression}, {"x": "no_such_column"}):
             with pytest.raises(UsageError, match=f"variable {next(iter(wrong))}"):
-                await write_appendix(store, tmp_path / "wrong", AppendixOptions(variables=wrong), now=NOW)
+                await write_appendix(store, tmp_path / "wrong", Study(variables=wrong), now=NOW)
         for taken in ("size", "links per page"):
-            with pytest.raises(UsageError, match=f"variable {taken}: an estimate"):
-                await write_appendix(
-                    store, tmp_path / "wrong", AppendixOptions(variables={taken: "length(title)"}), now=NOW
-                )
+            with pytest.raises(UsageError, match=f"variable {taken}: "):
+                await write_appendix(store, tmp_path / "wrong", Study(variables={taken: "length(title)"}), now=NOW)
     finally:
         await store.close()
     assert faults(folder) == []
@@ -164,7 +163,7 @@ async def test_own_variables_have_a_column_and_estimates(opener: Opener, tmp_pat
     assert book["draws", "chars"]["meaning"].endswith("length(title)")
     (judged,) = (check.judged for check in check_appendix(folder) if "own variables" in check.title)
     assert judged == "3 estimates of 3 variables"
-    _replace(folder / "tables" / "draws.csv", ",4.0,", ",,")
+    _replace(folder / "tables" / "draws.csv", ",4.0,text/html,", ",,text/html,")
     assert "chars has 1 units, and draws.csv 0 values" in faults(folder)
 
 
@@ -176,9 +175,7 @@ async def test_variables_need_a_sample(opener: Opener, tmp_path: Path) -> None:
     store = await reader(opener)
     try:
         with pytest.raises(UsageError, match="no sample"):
-            await write_appendix(
-                store, tmp_path / "none", AppendixOptions(variables={"chars": "length(title)"}), now=NOW
-            )
+            await write_appendix(store, tmp_path / "none", Study(variables={"chars": "length(title)"}), now=NOW)
     finally:
         await store.close()
 
@@ -252,7 +249,7 @@ async def test_a_stratified_draw_is_repeated_if_its_list_is_there(opener: Opener
     for name in ("with", "without"):
         store = await listed(opener, tmp_path / "seeds.csv") if name == "with" else await reader(opener)
         try:
-            await write_appendix(store, tmp_path / name, AppendixOptions(), now=NOW)
+            await write_appendix(store, tmp_path / name, Study(), now=NOW)
         finally:
             await store.close()
         assert faults(tmp_path / name) == []
@@ -265,11 +262,11 @@ async def test_an_appendix_replaces_an_earlier_one_and_no_other_folder(opener: O
     store = await sampled(opener)
     try:
         (tmp_path / "there").mkdir()
-        first = await write_appendix(store, tmp_path / "there", AppendixOptions(), now=NOW)
-        assert await write_appendix(store, tmp_path / "there", AppendixOptions(), now=NOW) == first
+        first = await write_appendix(store, tmp_path / "there", Study(), now=NOW)
+        assert await write_appendix(store, tmp_path / "there", Study(), now=NOW) == first
         (tmp_path / "there" / "mine").touch()
         with pytest.raises(UsageError, match="contains mine, which no earlier export wrote"):
-            await write_appendix(store, tmp_path / "there", AppendixOptions(), now=NOW)
+            await write_appendix(store, tmp_path / "there", Study(), now=NOW)
     finally:
         await store.close()
     assert (tmp_path / "there" / "mine").exists()
@@ -285,7 +282,7 @@ async def test_a_failure_leaves_nothing(opener: Opener, tmp_path: Path, monkeypa
     before = set(tmp_path.iterdir())
     try:
         with pytest.raises(UsageError, match="No space left on device"):
-            await write_appendix(store, tmp_path / "appendix", AppendixOptions(), now=NOW)
+            await write_appendix(store, tmp_path / "appendix", Study(), now=NOW)
     finally:
         await store.close()
     assert set(tmp_path.iterdir()) - before == set()

@@ -127,3 +127,66 @@ def test_another_sample_is_no_earlier_wave(waves: tuple[Path, Path], loopback: L
     ended = here("sample", "--db", waves[1], "--since", other)
     assert ended.code == 2
     assert "another sample" in ended.err
+
+
+def test_hand_codes_and_functions_are_variables_everywhere(waves: tuple[Path, Path], tmp_path: Path) -> None:
+    db = waves[1]
+    with closing(sqlite3.connect(db)) as store:
+        drawn = [url for (url,) in store.execute("SELECT url FROM samples ORDER BY draw")]
+    codes = tmp_path / "codes.csv"
+    rows = [f"{url},{'news' if n < 8 else 'shop'},ann" for n, url in enumerate(drawn[:-1])]
+    rows += [f"{drawn[0]},news,bob", f"{drawn[1]},shop,bob"]
+    codes.write_text("\n".join(["url,topic,coder", *rows]))
+    (tmp_path / "own.py").write_text("def words(page):\n    return len(page.text) // 100\n")
+    options = ("--variable", f"topic=@{codes}", "--variable", f"words=@{tmp_path / 'own.py'}")
+    found = estimates(db, *options, "--by", "topic")
+    assert (found["topic = news", "pages"]["units"], found["topic = news", "pages"]["missing"]) == (11, 1)
+    assert found["words", "pages of topic news"]["units"] == 8
+    assert found["words", "pages of topic news"]["missing"] == 1, "one page has no code"
+    total = found["words", "pages"]["total"]["value"]
+    parts = [found["words", f"pages of topic {topic}"]["total"]["value"] for topic in ("news", "shop")]
+    assert 0 < sum(parts) <= 1.4 * total
+    said = here("sample", "--db", db, *options).out
+    assert "2 coded by several, 50.0 % of pairs agree, Krippendorff's alpha 0.00 (nominal)" in " ".join(said.split())
+
+    ended = here("report", tmp_path / "r.html", "--db", db, *options, "--by", "topic")
+    assert ended.code == 0, ended
+    assert "pages of topic shop" in (tmp_path / "r.html").read_text()
+    folder = tmp_path / "appendix"
+    study = f'[variables]\ntopic = "@{codes}"\nwords = "@{tmp_path / "own.py"}"\n'
+    (tmp_path / "study.toml").write_text(study)
+    assert here("export", "appendix", folder, "--db", db, "--study", tmp_path / "study.toml").code == 0
+    assert (folder / "variables" / "topic.csv").read_bytes() == codes.read_bytes()
+    assert here("audit", "--appendix", folder).code == 0
+    changed = folder / "variables" / "topic.csv"
+    changed.write_text(changed.read_text().replace("news", "blog", 1))
+    assert "and the hand codes say blog" in here("audit", "--appendix", folder).out
+
+
+def test_parts_may_be_of_a_column_or_of_a_file_of_sites(waves: tuple[Path, Path], tmp_path: Path) -> None:
+    db = waves[1]
+    found = estimates(db, "--by", "kind=CASE WHEN body_bytes > 1000 THEN 'large' ELSE 'small' END")
+    assert {among for what, among in found if what == "size"} == {"pages", "pages of kind large", "pages of kind small"}
+    assert found["size", "pages of kind small"]["high"] < 2000
+    with closing(sqlite3.connect(db)) as store:
+        sites = [site for (site,) in store.execute("SELECT DISTINCT site FROM samples ORDER BY 1")]
+    listed = tmp_path / "kinds.csv"
+    listed.write_text(f"site,owner\n{sites[0]}/,state\n{sites[1]}/,firm\n")
+    parts, whole = estimates(db, "--by", f"owner=@{listed}"), estimates(db, "--by", "site")
+    assert parts["size", "pages of owner state"]["value"] == whole["size", f"pages on site {sites[0]}"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("url,kind\nhttp://a.test/1,x\n", "name the columns url (or site), topic"),
+        ("url,topic\nno url,x\n", "line 2:"),
+        ("url,topic\nhttp://elsewhere.test/,x\n", "that the sample does not have"),
+        ("url,topic\nhttp://a.test/,x\nhttp://a.test/,y\n", "line 3: http://a.test/ has a code already"),
+    ],
+)
+def test_wrong_hand_codes_name_the_line(waves: tuple[Path, Path], tmp_path: Path, text: str, named: str) -> None:
+    (tmp_path / "codes.csv").write_text(text)
+    ended = here("sample", "--db", waves[1], "--variable", f"topic=@{tmp_path / 'codes.csv'}")
+    assert ended.code == 2
+    assert named in " ".join(ended.err.split())

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from crawler.appendix.write import AppendixOptions, write_appendix
+from crawler.appendix.study import Study
+from crawler.appendix.write import write_appendix
 from crawler.export import FORMATS
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW
@@ -93,7 +94,7 @@ async def test_no_table_of_resources_has_those_of_expired_pages(
 ) -> None:
     await save("jsonl", tmp_path / "out.jsonl", table="resources")
     assert lines(tmp_path / "out.jsonl").keys() == URLS - {OVER}
-    await write_appendix(store, tmp_path / "appendix", AppendixOptions(), now=NOW + 60)
+    await write_appendix(store, tmp_path / "appendix", Study(), now=NOW + 60)
     with (tmp_path / "appendix" / "tables" / "resources.csv").open(newline="") as file:
         assert {row["url"] for row in csv.DictReader(file)} == URLS - {OVER}
 

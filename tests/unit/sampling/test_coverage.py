@@ -1,4 +1,4 @@
-"""A shorter form of `python -m tests.bench coverage`: unmarked intervals hold at least 93 times of 100.
+"""A shorter form of `python -m tests.bench coverage`: unmarked intervals hold at least 94 times of 100.
 
 One design is judged each time, all of them with ``-m long``.
 """
