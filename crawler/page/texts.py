@@ -34,12 +34,9 @@ class MainText:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A part of a page: ``kind`` is ``heading``, ``text``, ``item`` or ``pre``.
+class Content:
+    """The main content of a page. ``markdown`` names the addresses of links by their numbers in ``links``."""
 
-    ``level`` is that of a heading, or the depth of an item.
-    """
-
-    kind: str
-    text: str
-    level: int = 0
+    markdown: str
+    plain: str
+    links: tuple[str, ...] = ()
