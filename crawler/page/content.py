@@ -9,13 +9,12 @@ without the parts in which none of them stand. html-to-markdown writes these ele
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from importlib import import_module
 from typing import Any
-from urllib.parse import quote
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -31,20 +30,28 @@ _NEVER = (
     "nav,footer,aside,[role=navigation],[role=search],[role=banner],[role=contentinfo],[hidden],[aria-hidden=true]"
 )
 _HEADINGS = "h1,h2,h3,h4,h5,h6"
-_BLOCKS = frozenset(
-    "address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 "
-    "h5 h6 header hr legend li main ol p pre section summary table tbody td tfoot th thead tr ul".split()
+_BLOCK = (
+    "address,article,aside,blockquote,body,center,dd,details,dialog,div,dl,dt,fieldset,figcaption,figure,footer,form,"
+    f"{_HEADINGS},header,hr,legend,li,main,ol,p,pre,section,summary,table,tbody,td,tfoot,th,thead,tr,ul"
 )
-_BLOCK = ",".join(_BLOCKS)
-_IN_CELLS = f"pre,ul,ol,dl,blockquote,table,hr,{_HEADINGS}"
+# In a cell of Markdown stands a line. A table with one of these is unwrapped.
+_IN_CELLS = f"pre,dl,blockquote,table,hr,{_HEADINGS}"
+_WHOLE = frozenset({"p", "li", "ul", "ol", "dl", "pre", "blockquote", "table"})
+_CELLS = "table,caption,thead,tbody,tfoot,tr,td,th"
+_BREAK = "\ue000"  # stands for the end of a block until the elements are text
 _STRUCTURE = "pre,dl,table,math"
-_KEPT_INLINE = frozenset({"a", "br", "code"})
+# Emphasis of a part of a word cannot be written in CommonMark, and it says little.
+_PLAIN_INLINE = (
+    *("b", "strong", "em", "i", "u", "s", "strike", "del", "ins", "mark", "small", "big", "sub", "sup", "q", "cite"),
+    *("dfn", "abbr", "var", "samp", "kbd", "tt", "span", "font", "time"),
+)
 _DEEPEST = 60  # elements within one another; what is deeper is one part
 _CORE = 0.9  # of the words of the content are in its element
 _LEAST_WORDS = 10  # of a part that resiliparse leaves out and that is kept
 _RUN = 3  # words by which the content is recognised
 _LINK_SIGNS = frozenset({"¶", "#", "§", "🔗", "\uf0c1", ""})
 _NAVIGATION_LINE = re.compile(r"\s*(?:\[\s*)?(?:Next|Previous|Prev|Up)\s*:", re.ASCII)
+_SCHEME, _SAFE_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:"), re.compile("(?:https?|mailto):", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 Words = tuple[str, ...]
@@ -61,18 +68,12 @@ class _Part:
     parts: list[_Part] = field(default_factory=list)
 
 
-def require_libraries() -> None:
-    """Raise :class:`ModuleNotFoundError` if a library of the extra ``text`` is missing."""
-    import_module(EXTRACTOR)
-    import_module(CONVERTER)
-
-
 def content_of_html(html: str) -> Content:
     """The content of a page. Raises :class:`ModuleNotFoundError` if a library is missing."""
     found = import_module(EXTRACTOR).extract_plain_text(
         html, main_content=True, list_bullets=False, alt_texts=False, comments=False, post_meta=False
     )
-    body = LexborHTMLParser(html).body
+    body = LexborHTMLParser(html.replace(_BREAK, "")).body
     if body is None:
         return Content("", "")
     _remove(body)
@@ -82,19 +83,13 @@ def content_of_html(html: str) -> Content:
         core = inner[0]
     title = _title(root, core)
     _prune(core)
-    links: list[str] = []
-    parts = []
-    for node in (title, core.node):
-        if node is not None:
-            _normalise(node, links)
-            parts.append(node.html or "")
-    return _converted("".join(parts), tuple(links))
+    return converted([node for node in (title, core.node) if node is not None])
 
 
 def content_of_text(text: str) -> Content:
     """The content of a document that is plain text: its paragraphs."""
     paragraphs = (escape(" ".join(part.split())) for part in re.split(r"\n\s*\n", text))
-    return _converted("".join(f"<p>{part}</p>" for part in paragraphs if part), ())
+    return _written("".join(f"<p>{part}</p>" for part in paragraphs if part), ())
 
 
 def _remove(body: LexborNode) -> None:
@@ -137,7 +132,11 @@ def _measured(node: LexborNode, runs: set[Words], lines: set[Words], depth: int 
             loose.clear()
             inner = _measured(child, runs, lines, depth + 1)
             part.parts.append(inner)
-            part.words, part.linked, part.found = part.words + inner.words, part.linked + inner.linked, part.found + inner.found
+            part.words, part.linked, part.found = (
+                part.words + inner.words,
+                part.linked + inner.linked,
+                part.found + inner.found,
+            )
             if child.tag == "a":
                 part.linked += inner.words - inner.linked
         else:
@@ -148,7 +147,7 @@ def _measured(node: LexborNode, runs: set[Words], lines: set[Words], depth: int 
     return part
 
 
-def _title(root: LexborNode | _Part, core: _Part) -> LexborNode | None:
+def _title(root: _Part, core: _Part) -> LexborNode | None:
     """The part with the first ``h1`` of the page if it stands before the content."""
     part = root
     while part is not core:
@@ -168,7 +167,8 @@ def _holds(part: _Part, other: _Part) -> bool:
 def _prune(part: _Part) -> None:
     for each in part.parts:
         if each.found:
-            _prune(each)
+            if each.node.tag not in _WHOLE or (each.node.tag == "table" and _is_layout(each.node)):
+                _prune(each)
         elif (
             each.words
             and (each.words < _LEAST_WORDS or 2 * each.linked >= each.words)
@@ -177,20 +177,43 @@ def _prune(part: _Part) -> None:
             each.node.decompose()
 
 
+def _is_layout(table: LexborNode) -> bool:
+    """Whether the cells of a table hold blocks, or no row has two cells with words."""
+    if any(node.mem_id != table.mem_id for node in table.css(_IN_CELLS)):
+        return True
+    rows = [sum(bool(cell.text().strip()) for cell in row.css("td,th")) for row in table.css("tr")]
+    return max(rows, default=0) < 2 or len(rows) < 2
+
+
 def _normalise(root: LexborNode, links: list[str]) -> None:
-    for node in root.css("a"):
-        address = (node.attributes.get("href") or "").strip()
-        if node.text().strip() in _LINK_SIGNS:
-            node.decompose()
-        elif not address or re.match(r"(?i)[a-z][a-z0-9+.-]*:", address) and not re.match(r"(?i)(https?|mailto):", address):
-            node.unwrap()
-        else:
-            node.attrs["href"] = f"{LINK}{len(links)}"
-            links.append(address)
+    root.unwrap_tags(list(_PLAIN_INLINE))
+    root.merge_text_nodes()
     for node in root.css("pre"):
         for line_break in node.css("br"):
             line_break.replace_with("\n")
         node.inner_html = escape("\n" + (node.text() or "").replace("\xa0", " ").strip("\n"))
+    for node in reversed(root.css("code")):
+        before = node.prev
+        if before is not None and before.tag == "code":  # their marks would run together
+            before.inner_html = (before.inner_html or "") + (node.inner_html or "")
+            node.decompose()
+    for node in root.css("a"):
+        address = (node.attributes.get("href") or "").strip()
+        if node.text().strip() in _LINK_SIGNS:
+            node.decompose()
+        elif not address or (_SCHEME.match(address) and not _SAFE_SCHEME.match(address)):
+            node.unwrap()
+        else:
+            node.attrs["href"] = f"{LINK}{len(links)}"
+            if "title" in node.attributes:
+                del node.attrs["title"]
+            links.append(address)
+    for node in root.css("table"):
+        if _is_layout(node):
+            for inner in node.css(_CELLS):
+                inner.insert_before(_BREAK)
+                inner.insert_after(_BREAK)
+                inner.unwrap()
 
 
 @cache
@@ -213,7 +236,17 @@ def _options(output: str) -> Any:
     )
 
 
-def _converted(html: str, links: tuple[str, ...]) -> Content:
+def converted(nodes: Iterable[LexborNode]) -> Content:
+    """Elements, which this changes, as content."""
+    links: list[str] = []
+    parts = []
+    for node in nodes:
+        _normalise(node, links)
+        parts.append(node.html or "")
+    return _written("".join(parts).replace(_BREAK, "<p></p>"), tuple(links))
+
+
+def _written(html: str, links: tuple[str, ...]) -> Content:
     convert: Any = import_module(CONVERTER).convert
     markdown, plain = (convert(html, _options(output)).content.strip() for output in ("markdown", "plain"))
     return Content(markdown, plain, links)

@@ -1,9 +1,8 @@
 """Compares ways to turn a page into Markdown: on articles with known texts, and on pages of manuals.
 
 `--articles DIR` is a clone of scrapinghub/article-extraction-benchmark: 181 articles with their texts, judged as its
-own `evaluate.py` judges (runs of four words). `--realweb DIR` is the folder of `python -m tests.bench web`. What must be
-kept of a page of a manual follows from its HTML by the rules of :func:`expected`; the Markdown is rendered, and looked
-through for it.
+own `evaluate.py` judges (runs of four words). `--realweb DIR` is the folder of `python -m tests.bench web`. The rules
+of :func:`expected` say what must be kept of a page of a manual; the Markdown is rendered, and searched for it.
 
 Ways whose libraries are missing are left out: trafilatura, readability-lxml and markdownify are not installed by the
 extra `dev`.
@@ -18,7 +17,7 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +27,8 @@ from typing import Any
 from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.page.main_text import main_text
+from crawler.export.main_text import with_links
+from crawler.page.content import content_of_html, converted
 from tests.bench.table import Row
 
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
@@ -76,12 +76,10 @@ def run(options: argparse.Namespace) -> list[Row]:
     missing = {name for name, way in ways.items() if any(find_spec(library) is None for library in way.libraries)}
     for name in sorted(missing):
         print(f"{name}: left out, needs {' and '.join(ways[name].libraries)}")
-    rows = []
-    for name in ways.keys() - missing if not options.ways else options.ways:
-        way = ways[name].markdown
+    rows: list[Row] = []
+    for name in (name for name in ways if name not in missing):
         if options.articles:
-            rows += _judge_articles(name, way, options.articles)
-    for name in [name for name in ways if name not in missing]:
+            rows += _judge_articles(name, ways[name].markdown, options.articles)
         if options.realweb:
             rows += _judge_manuals(name, ways[name].markdown, options)
     if not rows:
@@ -112,9 +110,7 @@ def _overlap(truth: str, found: str) -> tuple[float | None, float | None]:
 
 def _runs(text: str) -> Counter[tuple[str, ...]]:
     words = _WORD.findall(text)
-    runs = Counter(tuple(words[n : n + 4]) for n in range(max(1, len(words) - 3)))
-    total = runs.total()
-    return Counter({run: count / total for run, count in runs.items()}) if words and total else Counter()
+    return Counter(tuple(words[n : n + 4]) for n in range(max(1, len(words) - 3))) if words else Counter()
 
 
 def _judge_manuals(name: str, way: Callable[[str], str], options: argparse.Namespace) -> list[Row]:
@@ -141,7 +137,12 @@ def _judge_manuals(name: str, way: Callable[[str], str], options: argparse.Names
         for path, kind, thing in lost:
             print(path, kind, str(thing)[:200])
     rows = [
-        Row(f"manuals, {kind}: {name}", 100 * got[kind] / max(1, wanted[kind]), "%", note=f"{got[kind]:,} of {wanted[kind]:,}")
+        Row(
+            f"manuals, {kind}: {name}",
+            100 * got[kind] / max(1, wanted[kind]),
+            "%",
+            note=f"{got[kind]:,} of {wanted[kind]:,}",
+        )
         for kind in KINDS
     ]
     rows.append(Row(f"manuals, pages with navigation: {name}", pages_with_navigation, "", note=f"of {len(sample)}"))
@@ -190,6 +191,8 @@ def expected(html: str) -> Kept:
     text = _words(tree.body.text(separator=" "))
     kept.navigation = [line for line in map(_beginning, outside) if line and line not in text]
     for node in tree.body.css("pre"):
+        for line_break in node.css("br"):
+            line_break.replace_with("\n")
         if lines := _lines(node.text()):
             kept.pre.append(lines)
     for node in tree.body.css("table"):
@@ -248,7 +251,9 @@ def _beginning(words: str) -> str:
 
 
 def _lines(text: str) -> tuple[str, ...]:
-    return tuple(line.rstrip() for line in text.expandtabs().replace("\xa0", " ").strip("\n").splitlines() if line.strip())
+    return tuple(
+        line.rstrip() for line in text.expandtabs().replace("\xa0", " ").strip("\n").splitlines() if line.strip()
+    )
 
 
 class Found:
@@ -294,3 +299,89 @@ def _text(html: str) -> str:
 class Way:
     markdown: Callable[[str], str]
     libraries: Sequence[str] = ()
+
+
+def _crawler(html: str) -> str:
+    return with_links(content_of_html(html), "http://page.test/")
+
+
+def _main_element(html: str) -> str:
+    """The `<main>` element, or the body without its frame, by html-to-markdown."""
+    tree = LexborHTMLParser(html)
+    root = tree.css_first("main,[role=main]") or tree.body
+    if root is None:
+        return ""
+    for node in root.css(f"{_UNSHOWN},nav,header,footer,aside,[role=navigation],[role=banner],[role=contentinfo]"):
+        node.decompose()
+    return _to_markdown(root.html or "")
+
+
+def _resiliparse(html: str) -> str:
+    from resiliparse.extract.html2text import extract_plain_text
+
+    made: str = extract_plain_text(
+        html,
+        main_content=True,
+        alt_texts=False,
+        comments=False,
+        post_meta=False,
+        links=True,
+        preserve_formatting="minimal_html",
+    )
+    return _to_markdown(made)
+
+
+def _trafilatura(html: str, output: str) -> str:
+    from trafilatura import extract
+
+    made: str | None = extract(
+        html,
+        output_format=output,
+        include_links=True,
+        include_formatting=True,
+        include_tables=True,
+        include_comments=False,
+        fast=True,
+    )
+    return made or ""
+
+
+def _readability(html: str) -> str:
+    from readability import Document  # readability-lxml
+
+    try:
+        made: str = Document(html).summary(html_partial=True)
+    except Exception as error:  # such as a page without elements
+        print(f"readability: {error}")
+        return ""
+    return made
+
+
+def _markdownify(html: str) -> str:
+    from markdownify import markdownify
+
+    made: str = markdownify(html, heading_style="ATX", escape_misc=True)
+    return made
+
+
+def _to_markdown(html: str) -> str:
+    body = LexborHTMLParser(html).body
+    if body is None:
+        return ""
+    content = converted([body])
+    return with_links(content, "http://page.test/")
+
+
+WAYS = {
+    "crawler": Way(_crawler, ["resiliparse", "html_to_markdown"]),
+    "main element, html-to-markdown": Way(_main_element, ["html_to_markdown"]),
+    "resiliparse, html-to-markdown": Way(_resiliparse, ["resiliparse", "html_to_markdown"]),
+    "trafilatura": Way(lambda html: _trafilatura(html, "markdown"), ["trafilatura"]),
+    "trafilatura, html-to-markdown": Way(
+        lambda html: _to_markdown(_trafilatura(html, "html")), ["trafilatura", "html_to_markdown"]
+    ),
+    "readability, html-to-markdown": Way(
+        lambda html: _to_markdown(_readability(html)), ["readability", "html_to_markdown"]
+    ),
+    "readability, markdownify": Way(lambda html: _markdownify(_readability(html)), ["readability", "markdownify"]),
+}
