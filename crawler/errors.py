@@ -117,7 +117,7 @@ EXTRAS = {
     "sample": ("numpy", "scipy"),
     "report": ("jinja2",),
     "search": ("jinja2",),
-    "text": ("resiliparse",),
+    "text": ("html_to_markdown", "resiliparse"),
     "documents": ("pypdfium2",),
     "s3": ("obstore",),
     "identity": ("cryptography", "jinja2"),
