@@ -9,10 +9,10 @@ from crawler.engine.parser_process import answer_to
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import unpack_rules
 from crawler.engine.sitemap_messages import SitemapFacts, question_about_sitemap, unpack_sitemap
-from crawler.engine.text_messages import TextQuestion, unpack_text
+from crawler.engine.text_messages import ContentQuestion, TextQuestion, unpack_content, unpack_text
 from crawler.model import Fetched, PageFacts, Reading
 from crawler.page.headers import HTML_TYPES
-from crawler.page.texts import MainText
+from crawler.page.texts import Content, MainText
 from crawler.robots.readings import SiteRules
 
 
@@ -58,3 +58,9 @@ class TextsInProcess:
         text = unpack_text(answer_to(unpack_question(*pack_question(question, 1.0))))
         assert isinstance(text, MainText)
         return text
+
+    async def content(self, site: str, body: bytes, charset: str | None, content_type: str) -> Content | None:
+        question = ContentQuestion(1.0, site, charset, content_type, body)
+        content = unpack_content(answer_to(unpack_question(*pack_question(question, 1.0))))
+        assert not isinstance(content, str)
+        return content

@@ -9,9 +9,9 @@ import msgspec
 from crawler.engine.page_messages import Question
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.sitemap_messages import SitemapQuestion
-from crawler.engine.text_messages import TextQuestion
+from crawler.engine.text_messages import ContentQuestion, TextQuestion
 
-AnyQuestion: TypeAlias = Question | RobotsQuestion | SitemapQuestion | TextQuestion
+AnyQuestion: TypeAlias = Question | RobotsQuestion | SitemapQuestion | TextQuestion | ContentQuestion
 
 # The first byte of a message with a question tells what the question is about.
 _KINDS: dict[type[AnyQuestion], bytes] = {
@@ -19,6 +19,7 @@ _KINDS: dict[type[AnyQuestion], bytes] = {
     RobotsQuestion: b"r",
     SitemapQuestion: b"s",
     TextQuestion: b"t",
+    ContentQuestion: b"c",
 }
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODERS: dict[bytes, msgspec.msgpack.Decoder[AnyQuestion]] = {

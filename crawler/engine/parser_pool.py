@@ -49,12 +49,12 @@ from crawler.engine.sitemap_messages import (
     unpack_sitemap,
     unread_sitemap,
 )
-from crawler.engine.text_messages import TextQuestion, TextUnread, unpack_text
+from crawler.engine.text_messages import ContentQuestion, TextQuestion, TextUnread, unpack_content, unpack_text
 from crawler.errors import CrawlerError, Fault
 from crawler.fetch.decoding import decode_gzip
 from crawler.model import Fetched, Headers, PageFacts, Reading
 from crawler.page.headers import HTML_TYPES, PDF, unread_page
-from crawler.page.texts import MainText
+from crawler.page.texts import Content, MainText
 from crawler.reasons import RequestError
 from crawler.robots.readings import SiteRules, unread_rules
 from crawler.shortages import SYSTEM_IS_FULL
@@ -149,7 +149,7 @@ class _Unread(NamedTuple):
 
 
 #: Text is the description of a bug that the document brought to light.
-Answer = PageFacts | SiteRules | SitemapFacts | MainText | str | _Unread
+Answer = PageFacts | SiteRules | SitemapFacts | MainText | Content | str | _Unread | None
 
 
 class ParserPool:
@@ -251,6 +251,15 @@ class ParserPool:
         if isinstance(answer, _Unread):
             raise TextUnread(answer.why)
         if not isinstance(answer, MainText):
+            raise TextUnread(f"a bug in the crawler ({answer})")
+        return answer
+
+    async def read_content(self, question: ContentQuestion) -> Content | None:
+        """The content of a stored document; ``None`` without the libraries for it. Raises as :meth:`read_text`."""
+        answer = await self._ask(question, is_alone=False)
+        if isinstance(answer, _Unread):
+            raise TextUnread(answer.why)
+        if answer is not None and not isinstance(answer, Content):
             raise TextUnread(f"a bug in the crawler ({answer})")
         return answer
 
@@ -450,6 +459,8 @@ class _Document(Document):
                 return unpack_sitemap(message)
             case TextQuestion():
                 return unpack_text(message)
+            case ContentQuestion():
+                return unpack_content(message)
             case Question():
                 return unpack_answer(message)
 

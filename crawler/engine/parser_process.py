@@ -3,9 +3,10 @@
 The process receives one question for each document on standard input: a
 :class:`~crawler.engine.page_messages.Question` about a page, a
 :class:`~crawler.engine.robots_messages.RobotsQuestion` about a robots.txt, a
-:class:`~crawler.engine.sitemap_messages.SitemapQuestion` about a sitemap, or a
-:class:`~crawler.engine.text_messages.TextQuestion` about the text of a stored document. It writes one answer to
-standard output, in the order of the questions. Its first message says that it is ready, and what confines it
+:class:`~crawler.engine.sitemap_messages.SitemapQuestion` about a sitemap, a
+:class:`~crawler.engine.text_messages.TextQuestion` about the text of a stored document, or a
+:class:`~crawler.engine.text_messages.ContentQuestion` about its content. It writes one answer to standard output,
+in the order of the questions. Its first message says that it is ready, and what confines it
 (:mod:`crawler.engine.sandbox`): it confines itself before it reads anything. It ends when standard input ends, so it
 outlives a killed crawler by the time of one document at most.
 
@@ -37,7 +38,7 @@ from crawler.engine.parser_messages import AnyQuestion, unpack_question
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.sandbox import confine
 from crawler.engine.sitemap_messages import SitemapQuestion, pack_sitemap, read_sitemap_of
-from crawler.engine.text_messages import TextQuestion, load_reader, pack_text, read_text
+from crawler.engine.text_messages import ContentQuestion, TextQuestion, load_reader, pack_text, read_content, read_text
 from crawler.errors import fault
 from crawler.fetch.decoding import decode_gzip
 from crawler.gunzip import gunzip
@@ -102,6 +103,8 @@ def answer_to(question: AnyQuestion) -> bytes:
         return pack_sitemap(read_sitemap_of(question))
     if isinstance(question, TextQuestion):
         return pack_text(read_text(question))
+    if isinstance(question, ContentQuestion):
+        return pack_text(read_content(question))
     return pack_answer(read_document(question))
 
 
@@ -125,8 +128,8 @@ def _answer(message: bytes, body: bytes) -> bytes:
     """The answer to a question."""
     try:
         question = unpack_question(message, body)
-        if isinstance(question, TextQuestion):
-            load_reader(question.content_type)
+        if isinstance(question, TextQuestion | ContentQuestion):
+            load_reader(question)
         limit_time(question.max_cpu_s)
         answer = answer_to(question)
     except (MemoryError, SelectolaxError):

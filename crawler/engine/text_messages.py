@@ -1,20 +1,21 @@
-"""The question to a parser process about the text of a stored document, the answer, and the limits on one document."""
+"""The questions to a parser process about the text and the content of a stored document, with answers and limits."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import msgspec
 
-from crawler.page.texts import MainText
+from crawler.page.texts import Content, MainText
 
-#: Processor time that the text of one document may take, in seconds. Nearly all take less than 0.02.
+#: Processor time that the text of one document may take, and its content, in seconds. Nearly all take less than 0.02.
 MAX_CPU_S = 2.0
 
 
 class TextUnread(Exception):
-    """The text of a document was not read; the message is the reason."""
+    """The text or the content of a document was not read; the message is the reason."""
 
 
 class TextQuestion(NamedTuple):
@@ -27,14 +28,29 @@ class TextQuestion(NamedTuple):
     body: bytes
 
 
+class ContentQuestion(NamedTuple):
+    """A stored document whose content is to be read, with the fields of :class:`TextQuestion`."""
+
+    max_cpu_s: float
+    url: str
+    charset: str | None
+    content_type: str
+    body: bytes
+
+
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER: msgspec.msgpack.Decoder[MainText | str] = msgspec.msgpack.Decoder(MainText | str)
+_TEXT: msgspec.msgpack.Decoder[MainText | str] = msgspec.msgpack.Decoder(MainText | str)
+_CONTENT: msgspec.msgpack.Decoder[Content | str | None] = msgspec.msgpack.Decoder(Content | str | None)
+
+
+def load_reader(question: TextQuestion | ContentQuestion) -> None:
+    """Load the libraries that answer such questions, which takes longer than to answer one."""
+    _load(_read_text if isinstance(question, TextQuestion) else _read_content, question.content_type)
 
 
 @cache
-def load_reader(content_type: str) -> None:
-    """Load the libraries that read such documents, which takes longer than to read one."""
-    _read_text(b"", None, content_type)
+def _load(read: Callable[[bytes, str | None, str], object], content_type: str) -> None:
+    read(b"", None, content_type)
 
 
 def read_text(question: TextQuestion) -> MainText:
@@ -48,11 +64,27 @@ def _read_text(body: bytes, charset: str | None, content_type: str) -> MainText:
     return main_text(body, charset, content_type)
 
 
-def pack_text(answer: MainText) -> bytes:
-    """The text of a document as one message."""
+def read_content(question: ContentQuestion) -> Content | None:
+    """The content of a document; ``None`` without the libraries. Raises :class:`MemoryError` as :func:`read_text`."""
+    return _read_content(question.body, question.charset, question.content_type)
+
+
+def _read_content(body: bytes, charset: str | None, content_type: str) -> Content | None:
+    from crawler.page.content import content_of  # as above
+
+    return content_of(body, charset, content_type)
+
+
+def pack_text(answer: MainText | Content | None) -> bytes:
+    """The text or the content of a document as one message."""
     return _ENCODER.encode(answer)
 
 
 def unpack_text(message: bytes) -> MainText | str:
     """The answer in a message: the text, or the description of a bug. Raises :class:`msgspec.DecodeError` if none."""
-    return _DECODER.decode(message)
+    return _TEXT.decode(message)
+
+
+def unpack_content(message: bytes) -> Content | str | None:
+    """The content in a message, or the description of a bug. Raises :class:`msgspec.DecodeError` if neither."""
+    return _CONTENT.decode(message)

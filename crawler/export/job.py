@@ -154,16 +154,20 @@ class Job:
         """
         require_library(page.content_type)
         text = await self._text_of(page)
-        if text is not None and text.note:
-            self.tally.unread[text.note] += 1
-        return None if text is None or text.note else text.content
+        content = None if text is None else text.content
+        if content is not None and content.note:
+            self.tally.unread[content.note] += 1
+            return None
+        return content
 
     async def beginning_of(self, page: Any, most_chars: int) -> str | None:
         """The first characters of the text of a page; ``None`` without a body, or beyond the bounds."""
         text = await self._text_of(page)
-        if text is not None and text.note and Addition.TEXT not in self.options.add:  # else content_of counts the page
-            self.tally.unread[text.note] += 1
-        return None if text is None or text.note else text.text[:most_chars]
+        if text is None or not text.note:
+            return None if text is None else text.text[:most_chars]
+        is_counted = Addition.TEXT in self.options.add and text.content is not None and text.content.note
+        self.tally.unread[text.note] += not is_counted  # by content_of
+        return None
 
     async def _text_of(self, page: Any) -> MainText | None:
         for row in await self.store.query(SQL["document"], {"url_id": page.url_id}):

@@ -18,6 +18,10 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from crawler.page.charset import to_utf8
+from crawler.page.headers import HTML_TYPES, PDF
+from crawler.page.main_text import MAX_TEXT_CHARS, is_text
+from crawler.page.pdf import read_pdf
 from crawler.page.texts import Content
 
 #: The modules of the extra ``text``.
@@ -66,6 +70,23 @@ class _Part:
     linked: int = 0
     found: int = 0
     parts: list[_Part] = field(default_factory=list)
+
+
+def content_of(body: bytes, charset: str | None, content_type: str = "") -> Content | None:
+    """The content of a fetched document; ``None`` without the libraries that read it, and for other types.
+
+    ``charset`` is the one that the crawl decoded the page with.
+    """
+    try:
+        if content_type == PDF:
+            read = read_pdf(body, MAX_TEXT_CHARS)
+            return None if read is None else content_of_text("\n\n".join(read.pages))
+        document = to_utf8(body, charset)[1].decode(errors="replace")
+        if content_type in HTML_TYPES:
+            return content_of_html(document)
+        return content_of_text(document[:MAX_TEXT_CHARS]) if is_text(content_type) else None
+    except ModuleNotFoundError:
+        return None
 
 
 def content_of_html(html: str) -> Content:

@@ -21,19 +21,23 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The main content of a page. ``markdown`` names the addresses of links by their numbers in ``links``."""
+    """The main content of a page. ``markdown`` names the addresses of links by their numbers in ``links``.
+
+    ``note`` says why the content was not read, if that took more than a parser process may take.
+    """
 
     markdown: str
     plain: str
     links: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class MainText:
     """The main text of a page. The text includes the headings; ``language`` is the one that the page states.
 
-    ``content`` is ``None`` without the libraries that read it. ``note`` says why the text was not read, if that took
-    more than a parser process may take.
+    ``note`` says why the text was not read, if that took more than a parser process may take. ``content`` is read apart
+    from the text; it is ``None`` without the libraries that read it.
     """
 
     headings: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from crawler.engine.text_messages import TextUnread
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # a search, which reads no text, loads no parser pool
     from crawler.texts.reader import ReadsTexts
 
 #: The version of the reading. Increase it when a document would get another text: it is then read again.
-VERSION = 2
+VERSION = 3
 _LEVEL = 6  # of zstd: a seventh less than level 1, in 0.2 ms more
 _SQL = load_statements("crawler.texts")
 
@@ -50,8 +50,8 @@ async def texts_of(
 
     ``for_export`` reads a text again that was kept without its content, and keeps nothing: an export only reads.
 
-    A document beyond the bounds has an empty text with a note. A document whose body was deleted is left out. All texts
-    are in memory at once.
+    A document beyond the bounds has an empty text with a note, and so has its content, which has bounds of its own. A
+    document whose body was deleted is left out. All texts are in memory at once.
     """
     wanted = set(documents)
     kept = await _kept(store, {document.body_id for document in wanted})
@@ -59,7 +59,7 @@ async def texts_of(
     for document in wanted:
         read_as, data = kept.get(document.body_id, ("", b""))
         text = await asyncio.to_thread(_unpacked, data) if read_as == document.read_as else None
-        if text is None or (for_export and text.content is None and not text.note):
+        if text is None or (for_export and text.content is None):
             unknown.append(document)
         else:
             texts[document] = text
@@ -92,11 +92,15 @@ async def _read(
     bodies = await store.bodies.get(document.body_id for document in documents)
 
     async def read(document: StoredDocument) -> MainText:
+        question = document.site, bodies[document.body_id], document.charset, document.content_type
         try:
-            body = bodies[document.body_id]
-            return await reader.main_text(document.site, body, document.charset, document.content_type)
+            text = await reader.main_text(*question)
         except TextUnread as unread:
-            return MainText("", "", note=str(unread))
+            text = MainText("", "", note=str(unread))
+        try:
+            return replace(text, content=await reader.content(*question))
+        except TextUnread as unread:
+            return replace(text, content=Content("", "", note=str(unread)))
 
     there = [document for document in documents if document.body_id in bodies]
     async with asyncio.TaskGroup() as tasks:
@@ -106,12 +110,12 @@ async def _read(
 
 def _packed(text: MainText) -> bytes:
     sections = [(each.start, each.level, each.heading, each.anchor) for each in text.sections]
-    content = text.content and (text.content.markdown, text.content.plain, text.content.links)
+    content = text.content and (text.content.markdown, text.content.plain, text.content.links, text.content.note)
     values = (text.headings, text.text, sections, text.language, text.note, content)
     return compress(json.dumps(values, ensure_ascii=False).encode(errors="replace"), _LEVEL)
 
 
 def _unpacked(data: bytes) -> MainText:
     headings, text, sections, language, note, content = json.loads(decompress(data))
-    read = content and Content(content[0], content[1], tuple(content[2]))
+    read = content and Content(content[0], content[1], tuple(content[2]), content[3])
     return MainText(headings, text, tuple(Section(*each) for each in sections), language, note, read)

@@ -6,9 +6,9 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
-from crawler.engine.text_messages import MAX_CPU_S, TextQuestion, TextUnread
+from crawler.engine.text_messages import MAX_CPU_S, ContentQuestion, TextQuestion, TextUnread
 from crawler.model import Reading
-from crawler.page.texts import MainText
+from crawler.page.texts import Content, MainText
 
 __all__ = ["ReadsTexts", "TextReader", "TextUnread"]
 
@@ -20,6 +20,10 @@ class ReadsTexts(Protocol):
         """The text of a document of a site. Raises :class:`TextUnread` for a document beyond the bounds."""
         ...
 
+    async def content(self, site: str, body: bytes, charset: str | None, content_type: str) -> Content | None:
+        """The content of a document; ``None`` without the libraries that read it. Raises as :meth:`main_text`."""
+        ...
+
 
 class TextReader:
     """Reads several documents at once. An async context manager, which ends the processes.
@@ -27,7 +31,7 @@ class TextReader:
     The processes are those of a crawl (:class:`crawler.engine.parser_pool.ParserPool`), so a document that takes long
     does not hold up those of other sites. They are started for the first document. ``main_text`` raises
     :class:`TextUnread` for a document beyond the bounds, and :class:`crawler.engine.parser_pool.ParserFailed` if no
-    process can be started.
+    process can be started. The bounds on a text and on a content are apart.
     """
 
     def __init__(self, max_cpu_s: float = MAX_CPU_S) -> None:
@@ -37,6 +41,10 @@ class TextReader:
     async def main_text(self, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:
         """The text as :func:`crawler.page.main_text.main_text` reads it."""
         return await self._pool.read_text(TextQuestion(self._max_cpu_s, site, charset, content_type, body))
+
+    async def content(self, site: str, body: bytes, charset: str | None, content_type: str) -> Content | None:
+        """The content as :func:`crawler.page.content.content_of` reads it."""
+        return await self._pool.read_content(ContentQuestion(self._max_cpu_s, site, charset, content_type, body))
 
     async def __aenter__(self) -> Self:
         return self

@@ -12,7 +12,7 @@ import pytest
 from crawler.errors import UsageError
 from crawler.export.job import Job
 from crawler.export.main_text import Chunk, chunks, require_library, with_links
-from crawler.page.texts import Content, MainText
+from crawler.page.texts import Content
 from crawler.texts.reader import TextReader, TextUnread
 from tests.unit.export.conftest import A, Exporter
 from tests.unit.export.test_page_restrictions import filled  # noqa: F401 (pages that ask for something)
@@ -116,12 +116,12 @@ async def test_exports_go_on_without_a_page_beyond_the_bounds(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def read(self: TextReader, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:
+    async def read(self: TextReader, site: str, body: bytes, charset: str | None, content_type: str) -> Content:
         if body == b"<p>body":
             raise TextUnread("too long")
-        return MainText("", "x", content=Content("x", "x"))
+        return Content("x", "x")
 
-    monkeypatch.setattr(TextReader, "main_text", read)
+    monkeypatch.setattr(TextReader, "content", read)
     whole = await save("jsonl", tmp_path / "table", add=("text",))
     assert whole.unread == {"too long": 1}
     rows = {row["url"]: row["main_text"] for row in map(json.loads, (tmp_path / "table").read_text().splitlines())}

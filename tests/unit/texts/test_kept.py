@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from crawler.duplicates.find import find_duplicates
+from crawler.page.texts import Content
 from crawler.search.build_index import IndexSummary, build_index
 from crawler.texts import kept
 from crawler.texts.reader import TextReader, TextUnread
+from tests.reading import TextsInProcess
 from tests.unit.search.conftest import crawl
 from tests.unit.search.crawled import Crawled, Said
 
@@ -53,6 +55,26 @@ async def test_the_text_of_an_earlier_version_goes_at_the_next_index(crawl: Craw
     await crawl.change("UPDATE page SET body_id = (SELECT max(id) FROM body)")
     assert (await crawl.index()).changed == 1
     assert len(await crawl.rows(KEPT)) == 1
+
+
+async def test_a_page_whose_content_is_beyond_the_bounds_is_found_by_its_text(
+    crawl: Crawled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    async def content(self: TextsInProcess, site: str, *document: object) -> Content | None:
+        asked.append(site)
+        raise TextUnread("too long")
+
+    monkeypatch.setattr(TextsInProcess, "content", content)
+    await crawl.visit({f"{A}/": Said("quarry")})
+    assert await crawl.index() == IndexSummary(1, 1, 0)
+    assert await crawl.urls("quarry") == [f"{A}/"]
+    (row,) = await crawl.rows("SELECT body_id, charset, content_type, 'a' AS site FROM pages_by_id")
+    document = kept.StoredDocument(*row)
+    texts = await kept.texts_of(crawl.harness.store, crawl.texts, [document], for_export=True)
+    assert texts[document].content == Content("", "", note="too long")
+    assert len(asked) == 1, "it is not read again"
 
 
 HEADINGS = b"<title>Quarry</title>" + b"<h1>" * 500_000

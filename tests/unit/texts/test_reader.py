@@ -8,13 +8,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from crawler.engine.text_messages import pack_text, unpack_text
+from crawler.engine.text_messages import pack_text, unpack_content, unpack_text
 from crawler.page.texts import Content, MainText, Section
 from crawler.texts.reader import TextReader, TextUnread
 from tests.command import ROOT
 
 TEXT = MainText("A", "A b", (Section(0, 1, "A", "x"),), "en", content=Content("# A\n\nb", "A\n\nb", ("/x",)))
-#: A program with which a parser process divides by zero when it reads a text.
+#: Programs with which a parser process never ends to read a content, and divides by zero when it reads a text.
+ENDLESS = """
+import crawler.page.content
+def content_of(*document):
+    while True:
+        pass
+crawler.page.content.content_of = lambda body, *more: content_of() if body else None
+"""
 BUG = """
 import crawler.page.main_text
 crawler.page.main_text.clean = lambda text: 1 // 0
@@ -23,8 +30,19 @@ crawler.page.main_text.clean = lambda text: 1 // 0
 
 def test_an_answer_is_unpacked() -> None:
     assert unpack_text(pack_text(TEXT)) == TEXT
+    assert unpack_content(pack_text(TEXT.content)) == TEXT.content
+    assert unpack_content(pack_text(None)) is None
     with pytest.raises(msgspec.DecodeError):
         unpack_text(b"\x00")
+
+
+async def test_a_content_beyond_the_bounds_leaves_the_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text(ENDLESS)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
+    async with TextReader(max_cpu_s=0.3) as reader:
+        with pytest.raises(TextUnread, match="processor time"):
+            await reader.content("http://a.test", b"<p>a", None, "text/html")
+        assert (await reader.main_text("http://a.test", b"<p>a", None, "text/html")).text == "a"
 
 
 async def test_a_text_that_brings_a_bug_to_light_is_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
