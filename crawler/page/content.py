@@ -43,6 +43,10 @@ _IN_CELLS = f"pre,dl,blockquote,table,hr,{_HEADINGS}"
 _WHOLE = frozenset({"p", "li", "ul", "ol", "dl", "pre", "blockquote", "table"})
 _CELLS = "table,caption,thead,tbody,tfoot,tr,td,th"
 _BREAK = "\ue000"  # stands for the end of a block until the elements are text
+# Stand for the brackets of code in links until it is written: html-to-markdown escapes all brackets in links.
+_BRACKETS = str.maketrans("[]", "\ue001\ue002")
+_AS_BRACKETS = {after: before for before, after in _BRACKETS.items()}
+_MARKS = str.maketrans("", "", "\ue000\ue001\ue002")
 _STRUCTURE = "pre,dl,table,math"
 # Emphasis of a part of a word cannot be written in CommonMark, and it says little.
 _PLAIN_INLINE = (
@@ -94,7 +98,7 @@ def content_of_html(html: str) -> Content:
     found = import_module(EXTRACTOR).extract_plain_text(
         html, main_content=True, list_bullets=False, alt_texts=False, comments=False, post_meta=False
     )
-    body = LexborHTMLParser(html.replace(_BREAK, "")).body
+    body = LexborHTMLParser(html.translate(_MARKS)).body
     if body is None:
         return Content("", "")
     _remove(body)
@@ -169,14 +173,18 @@ def _measured(node: LexborNode, runs: set[Words], lines: set[Words], depth: int 
 
 
 def _title(root: _Part, core: _Part) -> LexborNode | None:
-    """The part with the first ``h1`` of the page if it stands before the content."""
+    """The first ``h1`` of the page if it stands before the content, with its part if other headings are in that.
+
+    Manual pages say NAME there. Without such headings the part has lines about the page: authors, dates, captions.
+    """
     part = root
     while part is not core:
         inner = next(each for each in part.parts if each is core or _holds(each, core))
         for each in part.parts[: part.parts.index(inner)]:
             heading = each.node.css_first("h1")
             if heading is not None and heading.text().strip():
-                return each.node if 2 * each.linked <= each.words <= 200 else heading
+                has_more = each.node.css_first("h2,h3,h4,h5,h6") is not None
+                return each.node if has_more and 2 * each.linked <= each.words <= 200 else heading
         part = inner
     return None
 
@@ -186,16 +194,15 @@ def _holds(part: _Part, other: _Part) -> bool:
 
 
 def _prune(part: _Part) -> None:
+    """Remove parts of which resiliparse found nothing: those mostly of links, and short ones without a heading."""
     for each in part.parts:
         if each.found:
             if each.node.tag not in _WHOLE or (each.node.tag == "table" and _is_layout(each.node)):
                 _prune(each)
-        elif (
-            each.words
-            and (each.words < _LEAST_WORDS or 2 * each.linked >= each.words)
-            and each.node.css_first(f"{_STRUCTURE},{_HEADINGS}") is None
-        ):
-            each.node.decompose()
+        elif each.words and each.node.css_first(_STRUCTURE) is None:
+            is_short = each.words < _LEAST_WORDS and each.node.css_first(_HEADINGS) is None
+            if is_short or 2 * each.linked >= each.words:
+                each.node.decompose()
 
 
 def _is_layout(table: LexborNode) -> bool:
@@ -229,6 +236,9 @@ def _normalise(root: LexborNode, links: list[str]) -> None:
             if "title" in node.attributes:
                 del node.attrs["title"]
             links.append(address)
+    for node in root.css("a code,code a"):
+        if all(inner.mem_id == node.mem_id for inner in node.css("a,code")):
+            node.inner_html = escape(node.text().translate(_BRACKETS))
     for node in root.css("table"):
         if _is_layout(node):
             for inner in node.css(_CELLS):
@@ -269,5 +279,7 @@ def converted(nodes: Iterable[LexborNode]) -> Content:
 
 def _written(html: str, links: tuple[str, ...]) -> Content:
     convert: Any = import_module(CONVERTER).convert
-    markdown, plain = (convert(html, _options(output)).content.strip() for output in ("markdown", "plain"))
+    markdown, plain = (
+        convert(html, _options(output)).content.translate(_AS_BRACKETS).strip() for output in ("markdown", "plain")
+    )
     return Content(markdown, plain, links)

@@ -33,6 +33,18 @@ def test_a_manual_page_keeps_its_name_before_the_content() -> None:
     assert said.startswith("# git\\-rebase(1\\) Manual Page\n\n## NAME\n\ngit\\-rebase \\- Reapply commits")
 
 
+def test_lines_about_a_page_before_the_content_are_left_out_and_its_title_is_kept() -> None:
+    head = "<div id=head><h1>A headline</h1><p>Written on a Monday by an author of this site</p></div>"
+    said = content_of_html(f"<body>{head}<div id=content>{SAID * 5}</div></body>").markdown
+    assert said.startswith("# A headline\n\nThe command")
+
+
+def test_a_list_of_links_under_a_heading_is_left_out() -> None:
+    related = f"<div class=related><h2>Related</h2>{MENU}</div>"
+    said = content_of_html(f"<body><div id=content><div>{SAID * 5}</div>{related}<div>{SAID * 5}</div></div></body>")
+    assert "Related" not in said.plain
+
+
 def test_navigation_is_left_out() -> None:
     texinfo = "<div class=x><p>Next: <a href=n>n</a>, Previous: <a href=p>p</a>, Up: <a href=u>u</a></p></div>"
     page = f"<body><nav>{MENU}</nav><div>{texinfo}<h1>T</h1>{SAID * 3}</div><footer>Imprint</footer></body>"
@@ -56,6 +68,8 @@ def test_links_are_kept_and_nothing_is_live() -> None:
     said = content_of_html(page)
     assert said.links == ("x y",)
     assert "[one](page-link:0) two" in said.markdown
+    for code in ("<code><a href=x>a[0]</a></code>", "<a href=x><code>a[0]</code></a>"):
+        assert between(f"<p>{code}</p>") == "[`a[0]`](page-link:0)"
     assert between("<p>&lt;script&gt;alert&lt;/script&gt; &lt;string&gt;") == r"\<script\>alert\</script\> \<string\>"
 
 
@@ -84,6 +98,7 @@ BLOCK = st.one_of(
     INLINE.map("<ul><li>{}</li><li>z</li></ul>".format), INLINE.map("<blockquote><p>{}</p></blockquote>".format),
     INLINE.map("<table><tr><th>a</th><th>b</th></tr><tr><td>{}</td><td>c</td></tr></table>".format),
     TEXT.map("<pre>{}\n  z</pre>".format), TEXT.map("<p>a <code>{}</code> b</p>".format),
+    TEXT.map("<p><a href=/x><code>{}</code></a></p>".format), TEXT.map("<p><code>a</code><code>{}</code></p>".format),
 )  # fmt: skip
 
 
