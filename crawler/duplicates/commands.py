@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def duplicates(db: str, as_json: bool) -> None:
     """Find pages with nearly the same main text, into the view `near_duplicates`; only changed pages are read.
 
-    Pages belong to one cluster if their texts have at least four fifths of their five-word sequences in common. What
-    many pages of a site share, such as menus, does not count.
+    Pages belong to one cluster if their texts have at least four fifths of their five-word sequences in common, and
+    they do not differ in title or in a main word. What many pages of a site share, such as menus, does not count.
     """
 
     async def find(store: Store) -> DuplicatesSummary:

@@ -1,9 +1,10 @@
 """Finds clusters of near-duplicates: pages whose texts have a Jaccard similarity of at least 0.8 with another one.
 
-Pages with equal texts are joined first. Then texts that have a key in common are compared, and joined if they are
-similar. No key costs quadratic work, however many texts have it: a text is compared with a few texts at most, and not
-with texts of its own cluster. The clusters follow from the signatures alone, so it does not matter in how many steps
-these were made.
+Pages whose titles or main words differ are no near-duplicates, however similar their texts are
+(:class:`crawler.duplicates.shingles.Words`). Pages with equal titles and texts are joined first. Then texts that have a
+key in common are compared, and joined if they are similar. No key costs quadratic work, however many texts have it: a
+text is compared with a few texts at most, and not with texts of its own cluster. The clusters follow from the
+signatures alone, so it does not matter in how many steps these were made.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
 from crawler.duplicates.shingles import ALIKE, BANDS, jaccard
-from crawler.duplicates.texts import KEY_BYTES, SQL, OnProgress, OwnTexts, sign
+from crawler.duplicates.texts import KEY_BYTES, SQL, OnProgress, OwnText, OwnTexts, sign
 from crawler.store.rows import NearDuplicate
 from crawler.texts.reader import ReadsTexts
 
@@ -60,6 +61,11 @@ async def find_duplicates(
     return DuplicatesSummary(pages, read, len({row.cluster_id for row in found}), len(found))
 
 
+def are_near_duplicates(one: OwnText, other: OwnText) -> bool:
+    """Whether two texts are similar, and no words of titles or subjects tell their pages apart."""
+    return jaccard(one.shingles, other.shingles) >= ALIKE and not one.words.differ_from(other.words)
+
+
 class DisjointSets:
     """Sets of numbers that can be joined. The lowest number of a set stands for it."""
 
@@ -86,7 +92,7 @@ class _Clustering:
     def __init__(self, store: Store, reader: ReadsTexts) -> None:
         self._store = store
         self._texts = OwnTexts(store, reader)
-        self._equal = DisjointSets()  # pages with equal texts
+        self._equal = DisjointSets()  # pages with equal titles and texts
         self._alike = DisjointSets()  # of these, one for each text
         self._compared: dict[tuple[int, int], float] = {}
 
@@ -123,7 +129,7 @@ class _Clustering:
 
     async def _compare_with_first(self, bucket: Sequence[int]) -> None:
         """Compare each text of a bucket with the first ones that are not alike."""
-        firsts: dict[int, set[int]] = {}
+        firsts: dict[int, OwnText] = {}
         for part in _parts(bucket if len(bucket) > 1 else (), _TEXTS_AT_ONCE):
             for number, text in (await self._texts.read(part)).items():
                 joined = any(self._join_if_alike(first, number, its_text, text) for first, its_text in firsts.items())
@@ -133,11 +139,12 @@ class _Clustering:
     def _joined(self, one: int, other: int) -> bool:
         return self._alike.find(one) == self._alike.find(other)
 
-    def _join_if_alike(self, low: int, high: int, its_text: set[int], other_text: set[int]) -> bool:
-        similarity = self._compared[low, high] = jaccard(its_text, other_text)
-        if similarity >= ALIKE:
+    def _join_if_alike(self, low: int, high: int, its_text: OwnText, other_text: OwnText) -> bool:
+        self._compared[low, high] = jaccard(its_text.shingles, other_text.shingles)
+        is_alike = are_near_duplicates(its_text, other_text)
+        if is_alike:
             self._alike.join(low, high)
-        return similarity >= ALIKE
+        return is_alike
 
     async def _described(self, numbers: Sequence[int]) -> AsyncIterator[NearDuplicate]:
         """The pages of one cluster."""
@@ -153,7 +160,7 @@ class _Clustering:
             text = (await self._texts.read([its_text]))[its_text]
             for part in _parts(unknown, _TEXTS_AT_ONCE):
                 texts = await self._texts.read(part)
-                similar |= {number: jaccard(text, other) for number, other in texts.items()}
+                similar |= {number: jaccard(text.shingles, other.shingles) for number, other in texts.items()}
         for number in numbers:
             yield NearDuplicate(number, best, similar[self._equal.find(number)])
 

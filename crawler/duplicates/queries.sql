@@ -7,7 +7,7 @@ p.body_id IS NOT NULL AND p.noindex = 0 AND p.gone_at IS NULL
 
 -- name: next_pages
 -- A batch of the pages whose texts are compared, by number, with the digests of their signatures.
-SELECT p.url_id, p.site_id, w.site, p.body_id, p.charset, p.content_type, p.body_bytes, s.digest
+SELECT p.url_id, p.site_id, w.site, p.title, p.body_id, p.charset, p.content_type, p.body_bytes, s.digest
 FROM pages_by_id p JOIN urls_by_id u ON u.url_id = p.url_id JOIN sites_by_id w ON w.site_id = p.site_id
 LEFT JOIN revisits_by_id r ON r.url_id = p.url_id
 LEFT JOIN text_signatures_by_id s ON s.url_id = p.url_id
@@ -27,7 +27,7 @@ WHERE NOT EXISTS (
 
 -- name: pages
 -- Pages by number. {numbers} is a list of numbers.
-SELECT p.url_id, p.site_id, w.site, p.body_id, p.charset, p.content_type, p.body_bytes
+SELECT p.url_id, p.site_id, w.site, p.title, p.body_id, p.charset, p.content_type, p.body_bytes
 FROM pages_by_id p JOIN sites_by_id w ON w.site_id = p.site_id
 WHERE url_id IN ({numbers}) AND body_id IS NOT NULL ORDER BY url_id
 

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
 from struct import pack
 
 import xxhash
 
 #: The version of the signatures. Increase it when the same text would get another one: all pages are then read again.
-VERSION = 1
+VERSION = 2
 #: Two texts are near-duplicates from this Jaccard similarity on.
 ALIKE = 0.8
 #: Words in a shingle.
 WORDS = 5
+#: A text is about a word that it has this often, and as this share of its words.
+SUBJECT_TIMES, SUBJECT_SHARE = 3, 0.01
 #: A text with fewer shingles is not compared: such texts are alike by chance.
 LEAST_SHINGLES = 16
 #: The beginning of a longer text is compared.
@@ -47,15 +51,51 @@ _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 Shingles = Set[int]
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Words as hashes: those of a title, those that a text is about, and all of a text."""
+
+    title: Set[int]
+    subject: Set[int]
+    all: Set[int]
+
+    def differ_from(self, other: Words) -> bool:
+        """Whether each title has a word that the other lacks, or each text is about a word that the other lacks."""
+        return bool(
+            (self.title - other.title and other.title - self.title)
+            or (self.subject - other.all and other.subject - self.all)
+        )
+
+
 def words(text: str) -> list[str]:
     """The words of a text in lower case, without punctuation."""
     return _WORD.findall(text[:MAX_CHARS].lower())
 
 
+def title_words(title: str | None) -> set[int]:
+    """The parts of a title between blanks, with their marks: ``operator+`` is not ``operator-``."""
+    return {_hash(f"title {part}") for part in (title or "").lower().split()}
+
+
+def subject(sequence: Sequence[str]) -> set[int]:
+    """The words that a text is about. Numbers are none: they are dates, or count something."""
+    least = max(SUBJECT_TIMES, SUBJECT_SHARE * len(sequence))
+    return {_hash(word) for word, count in Counter(sequence).items() if count >= least and not word.isdigit()}
+
+
+def vocabulary(sequence: Sequence[str]) -> set[int]:
+    """All words of a text."""
+    return set(map(_hash, set(sequence)))
+
+
+def _hash(text: str) -> int:
+    return xxhash.xxh3_64_intdigest(text.encode(errors="replace"))
+
+
 def shingles(sequence: Sequence[str]) -> set[int]:
     """The hashes of all sequences of :data:`WORDS` words, as numbers of 64 bits."""
     runs = zip(*(sequence[n:] for n in range(WORDS)), strict=False)
-    return {xxhash.xxh3_64_intdigest(" ".join(run).encode(errors="replace")) for run in runs}
+    return {_hash(" ".join(run)) for run in runs}
 
 
 def jaccard(one: Shingles, other: Shingles) -> float:

@@ -1,9 +1,9 @@
 """Reads the texts of pages as shingles, and keeps a signature of each text in the store.
 
-A signature has the keys under which similar texts are found: a hash of all words, and the bands of a sketch of the text
-without the template of its site. The template is what many of the first pages of the site have in common. Pages are
-numbered by a hash of their paths, so the first ones are a random sample. If one of these pages changes, all pages of
-the site are read again; otherwise only pages that changed are read.
+A signature has the keys under which similar texts are found: a hash of the title and all words, and the bands of a
+sketch of the text. Both are without the template of the site: what many of the first pages of the site have in common.
+Pages are numbered by a hash of their paths, so the first ones are a random sample. If one of these pages changes, all
+pages of the site are read again; otherwise only pages that changed are read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 import xxhash
 
-from crawler.duplicates.shingles import LEAST_SHINGLES, VERSION, bands, shingles, template, words
+from crawler.duplicates.shingles import (
+    LEAST_SHINGLES,
+    VERSION,
+    Words,
+    bands,
+    shingles,
+    subject,
+    template,
+    title_words,
+    vocabulary,
+    words,
+)
 from crawler.store.rows import SiteTemplate, TextSignature
 from crawler.store.statements import load_statements
 from crawler.texts import kept
@@ -49,20 +60,34 @@ SQL = _statements()
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The text of a page: the hash of its words, and its shingles in ascending order."""
+    """The text of a page: its words, and its shingles and the words of its title in ascending order."""
 
-    words_key: bytes
+    words: Sequence[str]
     shingles: array[int]
+    title: array[int]
 
     def keys(self, of_site: set[int]) -> bytes:
         """The keys of its signature, given the template of its site; no bytes for a text that is not compared."""
         if len(self.shingles) < LEAST_SHINGLES:
             return b""
-        return self.words_key + bands(self.own(of_site))
+        title = array("Q", sorted(set(self.title) - of_site)).tobytes()
+        said = " ".join(self.words).encode(errors="replace")
+        return xxhash.xxh3_64_digest(title + said) + bands(set(self.shingles) - of_site)
 
-    def own(self, of_site: set[int]) -> set[int]:
-        """The shingles without those of the template of the site."""
-        return set(self.shingles) - of_site
+    def own(self, of_site: set[int]) -> OwnText:
+        """The text without the template of the site."""
+        return OwnText(
+            set(self.shingles) - of_site,
+            Words(set(self.title) - of_site, subject(self.words), vocabulary(self.words)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnText:
+    """The text of a page without the template of its site."""
+
+    shingles: set[int]
+    words: Words
 
 
 async def sign(store: Store, reader: ReadsTexts, on_progress: OnProgress) -> tuple[int, int]:
@@ -104,7 +129,7 @@ class _Signing:
         site_id = rows[0]["site_id"]
         texts = await texts_of(self._store, self._reader, rows if is_sample else [row for row, _ in changed])
         if is_sample:
-            self._template = await asyncio.to_thread(template, [text.shingles for text in texts.values()])
+            self._template = await asyncio.to_thread(template_of, list(texts.values()))
             self._templates.append(SiteTemplate(site_id, array("Q", sorted(self._template)).tobytes()))
         elif self._template is None:
             self._template = await _stored_template(self._store, site_id)
@@ -129,9 +154,14 @@ def _signatures(
     ]
 
 
+def template_of(texts: Sequence[Text]) -> set[int]:
+    """What the texts and the titles of a site have in common, from a random sample."""
+    return template(text.shingles for text in texts) | template(text.title for text in texts)
+
+
 def _content(row: Any) -> bytes:
     """All that the text of a page depends on."""
-    return json.dumps([VERSION, row["body_id"], row["charset"], row["content_type"]]).encode()
+    return json.dumps([VERSION, row["title"], row["body_id"], row["charset"], row["content_type"]]).encode()
 
 
 async def _parts(store: Store) -> AsyncIterator[tuple[list[Any], bool]]:
@@ -155,13 +185,14 @@ async def texts_of(store: Store, reader: ReadsTexts, rows: Sequence[Any]) -> dic
     for batch in _batches(rows):
         documents = {row["url_id"]: StoredDocument.of(row) for row in batch}
         read = await kept.texts_of(store, reader, documents.values())
-        said = {number: read[document].text for number, document in documents.items() if document in read}
+        titles = {row["url_id"]: row["title"] for row in batch}
+        said = {n: (titles[n], read[document].text) for n, document in documents.items() if document in read}
         texts |= await asyncio.to_thread(_texts, said)
     return texts
 
 
-def _texts(said: Mapping[int, str]) -> dict[int, Text]:
-    return {number: _text(text) for number, text in said.items()}
+def _texts(said: Mapping[int, tuple[str | None, str]]) -> dict[int, Text]:
+    return {number: text_of(title, text) for number, (title, text) in said.items()}
 
 
 def _batches(rows: Iterable[Any]) -> Iterable[list[Any]]:
@@ -176,9 +207,10 @@ def _batches(rows: Iterable[Any]) -> Iterable[list[Any]]:
         yield batch
 
 
-def _text(text: str) -> Text:
+def text_of(title: str | None, text: str) -> Text:
+    """The text of a page with a title."""
     said = words(text)
-    return Text(xxhash.xxh3_64_digest(" ".join(said).encode(errors="replace")), array("Q", sorted(shingles(said))))
+    return Text(said, array("Q", sorted(shingles(said))), array("Q", sorted(title_words(title))))
 
 
 async def _stored_template(store: Store, site_id: int) -> set[int]:
@@ -195,8 +227,8 @@ class OwnTexts:
         self._store, self._reader = store, reader
         self._templates: OrderedDict[int, set[int]] = OrderedDict()
 
-    async def read(self, numbers: Iterable[int]) -> dict[int, set[int]]:
-        """The shingles of pages, by the numbers of the pages."""
+    async def read(self, numbers: Iterable[int]) -> dict[int, OwnText]:
+        """The texts of pages, by the numbers of the pages."""
         rows = await self._store.query(SQL["pages"].format(numbers=", ".join(map(str, numbers))))
         sites = {row["url_id"]: row["site_id"] for row in rows}
         texts = await texts_of(self._store, self._reader, rows)

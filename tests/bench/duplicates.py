@@ -3,11 +3,15 @@
 The pages of a site share a template: navigation and footer in elements that say so, a menu that no element marks, or
 texts around the own text within the main element. The own texts are drawn from a made-up vocabulary. One page in nine
 has a copy on another site in which some words are replaced, left out or put in.
+
+`--realweb DIR` judges the pairs of `duplicate_pairs.txt` in place of that, by similarity alone and as `crawler
+duplicates` does.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import shutil
 import sqlite3
@@ -16,6 +20,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import xxhash
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.duplicates.find import are_near_duplicates
+from crawler.duplicates.shingles import ALIKE, jaccard
+from crawler.duplicates.texts import OwnText, Text, template_of, text_of
+from crawler.page.main_text import main_text
 from tests.bench import stores
 from tests.bench.stores import StoredPage
 from tests.bench.table import Row
@@ -25,14 +36,18 @@ from tests.unit.duplicates.planted import TEMPLATES, edited, random_text, simila
 _SITES, _WORDS, _PAIR_EVERY, _ALIKE = 200, (60, 120, 240), 9, 0.85
 _KINDS = list(TEMPLATES.values())
 _LEAST_RECALL, _MOST_MB = 0.95, 250
+_LABELLED, _SAMPLE = Path(__file__).with_name("duplicate_pairs.txt"), 100
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     stores.add_options(parser)
     parser.add_argument("--pages", type=int, default=100_000, metavar="N", help="pages of the store [100000]")
+    parser.add_argument("--realweb", type=Path, metavar="DIR", help="the folder of `python -m tests.bench web`")
 
 
 def run(options: argparse.Namespace) -> list[Row]:
+    if options.realweb:
+        return _judge_labelled(options.realweb / "www/mini")
     name = f"duplicates-{options.pages}-{stores.digest(options.pages)}.db"
     kept = stores.made_once(
         options.stores / name, lambda path: stores.make_fetched(path, _SITES, _pages(options.pages))
@@ -61,6 +76,49 @@ def run(options: argparse.Namespace) -> list[Row]:
         Row("a second call, time a page", again.cpu_s / options.pages * 1000, "ms", note="nothing has changed"),
         Row("peak memory", megabytes, "MB", must=f"≤ {_MOST_MB} MB", ok=megabytes <= _MOST_MB),
     ]
+
+
+def _judge_labelled(folder: Path) -> list[Row]:
+    """Precision and recall on labelled pairs, and on a third of them that no rule was made for."""
+    lines = (line.split() for line in _LABELLED.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    pairs = [(one, other, label == "same") for one, other, label, _ in lines]
+    templates: dict[str, set[int]] = {}
+
+    def read(name: str) -> OwnText:
+        host = name.partition("/")[0]
+        if host not in templates:
+            names = sorted(path for path in (folder / host).rglob("*.html") if path.is_file())
+            sample = random.Random(1).sample(names, min(_SAMPLE, len(names)))
+            templates[host] = template_of([_text(path) for path in sample])
+        return _text(folder / name).own(templates[host])
+
+    found = [(read(one), read(other)) for one, other, _ in pairs]
+    similar = [jaccard(one.shingles, other.shingles) >= ALIKE for one, other in found]
+    judged = [are_near_duplicates(one, other) for one, other in found]
+    rows = []
+    for name, among in (("", range(len(pairs))), ("held-out ", [n for n, pair in enumerate(pairs) if _is_held(pair)])):
+        for way, taken in (("similarity alone", similar), ("crawler", judged)):
+            right = sum(taken[n] and pairs[n][2] for n in among)
+            for measure, of in (
+                ("precision", sum(taken[n] for n in among)),
+                ("recall", sum(pairs[n][2] for n in among)),
+            ):
+                note = f"{right} of {of}; {len(among)} pairs"
+                rows.append(Row(f"{name}pairs, {measure}: {way}", right / of if of else math.nan, "", note=note))
+    for (one, other, is_same), taken in zip(pairs, judged, strict=True):
+        if taken != is_same:
+            print("taken for the same:" if taken else "not found:", one, other)
+    return rows
+
+
+def _is_held(pair: tuple[str, str, bool]) -> bool:
+    return xxhash.xxh3_64_intdigest(" ".join(pair[:2]).encode()) % 3 == 0
+
+
+def _text(path: Path) -> Text:
+    html = path.read_bytes()
+    title = LexborHTMLParser(html).css_first("title")
+    return text_of(title and title.text(), main_text(html, None, "text/html").text)
 
 
 def _find(store: Path) -> Spent:

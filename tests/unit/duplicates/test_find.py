@@ -76,6 +76,37 @@ async def test_a_cluster_has_its_best_page_and_the_similarity_to_it(crawl: Crawl
     }  # fmt: skip
 
 
+async def test_pages_that_differ_in_title_are_no_near_duplicates(crawl: Crawled) -> None:
+    """Titles count as they are written, so operators differ; what the titles of a site have in common does not."""
+    text = " ".join(said(random.Random(1)))
+    await crawl.visit({f"{A}/{n}": Said(" ".join(said(random.Random(f"{n}"))), f"Page {n} - A") for n in range(9)})
+    await crawl.visit({f"{B}/{n}": Said(" ".join(said(random.Random(f"b{n}"))), f"B: page {n}") for n in range(9)})
+    await crawl.visit({
+        f"{A}/plus": Said(text, "Operator + - A"), f"{A}/minus": Said(text, "Operator * - A"),
+        f"{B}/plus": Said(text, "B: operator +"), f"{A}/print": Said(text, "Operator + (print) - A"),
+    })  # fmt: skip
+    await find(crawl)
+    assert await clusters(crawl) == {frozenset({f"{A}/plus", f"{B}/plus", f"{A}/print"})}
+
+
+async def test_pages_about_different_things_are_no_near_duplicates(crawl: Crawled) -> None:
+    """A word that one text has in every paragraph, and the other never. A number is no such word."""
+    for seed, things in ((0, ("Panel", "Label")), (4, ("2021", "2022"))):
+        parts = [" ".join(said(random.Random(seed + n), 60)) for n in range(4)]
+        await crawl.visit({f"{A}/{thing}": Said("".join(f"<p>{thing} {part}" for part in parts)) for thing in things})
+    await find(crawl)
+    assert await clusters(crawl) == {frozenset({f"{A}/2021", f"{A}/2022"})}
+
+
+async def test_a_page_with_another_title_is_compared_again(crawl: Crawled) -> None:
+    text = " ".join(said(random.Random(1)))
+    await crawl.visit({f"{A}/{n}": Said(f"{text}<!-- {n} -->", "One") for n in range(2)})
+    assert (await find(crawl)).duplicates == 2
+    assert (await find(crawl)).read == 0
+    await crawl.change("UPDATE page SET title = 'Two' WHERE url_id = (SELECT max(url_id) FROM page)")
+    assert (await find(crawl)).duplicates == 0
+
+
 async def test_the_cluster_is_a_variable_of_samples(crawl: Crawled) -> None:
     """The expressions of docs/duplicates.md."""
     text = " ".join(said(random.Random(1)))
@@ -233,14 +264,14 @@ async def test_a_large_bucket_takes_few_comparisons(crawl: Crawled, monkeypatch:
     sites = [f"http://s{n}.test/" for n in range(40)]
     await crawl.visit({site: Said(" ".join(edited(chance, text, 1))) for site in sites})
     read = 0
-    original = texts._text
+    original = texts.text_of
 
-    def counted(text: str) -> texts.Text:
+    def counted(title: str | None, text: str) -> texts.Text:
         nonlocal read
         read += 1
-        return original(text)
+        return original(title, text)
 
-    monkeypatch.setattr(texts, "_text", counted)
+    monkeypatch.setattr(texts, "text_of", counted)
     assert (await find(crawl)).duplicates == 40
     assert read <= 40 + 2 * 40 + 16
 

@@ -19,7 +19,7 @@ COPIES = [f"{A}/{n}" for n in range(6)]
 
 async def web(crawl: Crawled) -> None:
     """Six copies, of which one has the words of the query in its title, and a page of its own."""
-    pages = {url: Said(f"{TEXT} gnu <!-- {url} -->", "Gnu" if url == COPIES[4] else "Old") for url in COPIES}
+    pages = {url: Said(f"{TEXT} gnu <!-- {url} -->", "Old gnu" if url == COPIES[4] else "Old") for url in COPIES}
     await crawl.visit({**pages, f"{A}/other": Said("another gnu")})
     await crawl.index()
 
