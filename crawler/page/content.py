@@ -44,9 +44,8 @@ _WHOLE = frozenset({"p", "li", "ul", "ol", "dl", "pre", "blockquote", "table"})
 _CELLS = "table,caption,thead,tbody,tfoot,tr,td,th"
 _BREAK = "\ue000"  # stands for the end of a block until the elements are text
 # Stand for the brackets of code in links until it is written: html-to-markdown escapes all brackets in links.
-_BRACKETS = str.maketrans("[]", "\ue001\ue002")
-_AS_BRACKETS = {after: before for before, after in _BRACKETS.items()}
-_MARKS = str.maketrans("", "", "\ue000\ue001\ue002")
+_BRACKETS = (("[", "\ue001"), ("]", "\ue002"))
+_MARKS = re.compile(f"[{_BREAK}\ue001\ue002]")
 _STRUCTURE = "pre,dl,table,math"
 # Emphasis of a part of a word cannot be written in CommonMark, and it says little.
 _PLAIN_INLINE = (
@@ -98,11 +97,11 @@ def content_of_html(html: str) -> Content:
     found = import_module(EXTRACTOR).extract_plain_text(
         html, main_content=True, list_bullets=False, alt_texts=False, comments=False, post_meta=False
     )
-    body = LexborHTMLParser(html.translate(_MARKS)).body
+    body = LexborHTMLParser(_MARKS.sub("", html)).body
     if body is None:
         return Content("", "")
     _remove(body)
-    root = _measured(body, *_runs(found))
+    root = _measured(body, _with_blocks(body), *_runs(found))
     core = root
     while inner := [part for part in core.parts if root.found and part.found >= _CORE * root.found]:
         core = inner[0]
@@ -137,7 +136,18 @@ def _runs(text: str) -> tuple[set[Words], set[Words]]:
     return runs, {line for line in lines if len(line) < _RUN}
 
 
-def _measured(node: LexborNode, runs: set[Words], lines: set[Words], depth: int = 0) -> _Part:
+def _with_blocks(body: LexborNode) -> set[int]:
+    """The elements that are blocks or contain one, by ``mem_id``. To ask each element would take quadratic time."""
+    found: set[int] = set()
+    for block in body.css(_BLOCK):
+        node: LexborNode | None = block
+        while node is not None and node.mem_id not in found:
+            found.add(node.mem_id)
+            node = node.parent
+    return found
+
+
+def _measured(node: LexborNode, with_blocks: set[int], runs: set[Words], lines: set[Words], depth: int = 0) -> _Part:
     part = _Part(node)
     loose: list[str] = []
 
@@ -152,10 +162,10 @@ def _measured(node: LexborNode, runs: set[Words], lines: set[Words], depth: int 
     for child in node.iter(include_text=True):
         if child.tag == "-text":
             loose.append(child.text() or "")
-        elif depth < _DEEPEST and child.css_first(_BLOCK) is not None:
+        elif depth < _DEEPEST and child.mem_id in with_blocks:
             count("".join(loose))
             loose.clear()
-            inner = _measured(child, runs, lines, depth + 1)
+            inner = _measured(child, with_blocks, runs, lines, depth + 1)
             part.parts.append(inner)
             part.words, part.linked, part.found = (
                 part.words + inner.words,
@@ -238,7 +248,10 @@ def _normalise(root: LexborNode, links: list[str]) -> None:
             links.append(address)
     for node in root.css("a code,code a"):
         if all(inner.mem_id == node.mem_id for inner in node.css("a,code")):
-            node.inner_html = escape(node.text().translate(_BRACKETS))
+            code = node.text()
+            for bracket, mark in _BRACKETS:
+                code = code.replace(bracket, mark)
+            node.inner_html = escape(code)
     for node in root.css("table"):
         if _is_layout(node):
             for inner in node.css(_CELLS):
@@ -279,7 +292,7 @@ def converted(nodes: Iterable[LexborNode]) -> Content:
 
 def _written(html: str, links: tuple[str, ...]) -> Content:
     convert: Any = import_module(CONVERTER).convert
-    markdown, plain = (
-        convert(html, _options(output)).content.translate(_AS_BRACKETS).strip() for output in ("markdown", "plain")
-    )
+    markdown, plain = (convert(html, _options(output)).content.strip() for output in ("markdown", "plain"))
+    for bracket, mark in _BRACKETS:
+        markdown, plain = markdown.replace(mark, bracket), plain.replace(mark, bracket)
     return Content(markdown, plain, links)
