@@ -121,6 +121,7 @@ EXTRAS = {
     "documents": ("pypdfium2",),
     "s3": ("obstore",),
     "identity": ("cryptography", "jinja2"),
+    "mcp": ("mcp",),
     "updates": ("aioimaplib", "aiosmtplib", "re2"),
 }
 

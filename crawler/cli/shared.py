@@ -67,6 +67,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "refresh-search": CommandEntry("maintenance.refresh", "Update near-duplicates, ranks and the search index."),
         "index": CommandEntry("search.commands", "Build or update the search index."),
         "search": CommandEntry("search.commands", "Search the pages."),
+        "mcp": CommandEntry("mcp.commands", "Let a program with a language model read the store; it only reads."),
         "serve-search": CommandEntry("search.commands", "Serve a search page for browsers and programs."),
         "rank": CommandEntry("rank.commands", "Rank pages and sites by the links between them."),
         "duplicates": CommandEntry("duplicates.commands", "Find pages with nearly the same text."),
