@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import signal
 
-from crawler.cli.on_store import on_store
-from crawler.cli.shared import cli, db_option
+from crawler.cli.shared import cli, db_option, run_async, store_at
 from crawler.clock import SystemClock
-
-if TYPE_CHECKING:
-    from crawler.store.sections import Store
+from crawler.settings.stores import existing_store
 
 
 @cli.command("mcp")
@@ -23,8 +20,11 @@ def mcp_command(db: str) -> None:
     from crawler.mcp.tools import Tools
     from crawler.texts.reader import TextReader
 
-    async def serve(store: Store) -> None:
-        async with TextReader() as texts:
+    async def run() -> None:
+        async with existing_store(store_at(db)) as store, TextReader() as texts:
             await server_of(Tools(store, db, SystemClock(), texts)).run_stdio_async()
 
-    on_store(db, serve)
+    # A thread waits for a line of standard input, and Python would wait for it. Nothing is lost if a signal ends both.
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, signal.SIG_DFL)
+    run_async(run())

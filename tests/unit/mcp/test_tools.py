@@ -16,8 +16,11 @@ from crawler.errors import UsageError
 from crawler.mcp.answers import MAX_CHARS, answer
 from crawler.mcp.tools import Tools
 from crawler.model import Preference
+from crawler.settings.loading import settings_from
+from crawler.settings.stored import to_record
 from tests.command import ROOT
 from tests.contract.visits import fetched
+from tests.records import replace
 from tests.unit.search.crawled import Crawled, crawled
 
 HOSTILE = "https://hostile.test/"
@@ -30,11 +33,14 @@ async def crawl(tmp_path: Path) -> AsyncIterator[Crawled]:
         yield made
 
 
-async def _visit(crawl: Crawled, body: str, **facts: Any) -> Tools:
+async def _visit(
+    crawl: Crawled, body: str, *, stated: tuple[Preference, ...] = (), kept: bool = True, **facts: Any
+) -> Tools:
     await crawl.harness.seed(HOSTILE)
     for claim in await crawl.harness.claim():
-        outcomes = [fetched(queued, body=body.encode(), title="SECRET title", **facts) for queued in claim.urls]
-        await crawl.harness.finish(claim, *outcomes)
+        stored = body.encode() if kept else None
+        outcomes = [fetched(queued, body=stored, title="SECRET title", **facts) for queued in claim.urls]
+        await crawl.harness.finish(claim, *(replace(each, own_preferences=stated) for each in outcomes))
     return Tools(crawl.harness.store, crawl.db, SystemClock(), crawl.texts)
 
 
@@ -84,7 +90,7 @@ _AI = Preference("aipref", "ai-input", "n", "header", None, "Content-Usage: ai-i
         ({"directives": ("META: nosnippet",)}, "forbidding excerpts"),
         ({"directives": ("META: unavailable_after: 2001-01-01",)}, "past the date"),
         ({"directives": ("Content-Signal: noindex, nofollow, noarchive, use=immediate",)}, "forbidding copies"),
-        ({"preferences": (_AI,)}, "refusing the use: header Content-Usage: ai-input=n"),
+        ({"stated": (_AI,)}, "refusing the use: header Content-Usage: ai-input=n"),
     ],
 )
 async def test_a_page_that_forbids_it_is_withheld(crawl: Crawled, facts: dict[str, Any], said: str) -> None:
@@ -95,6 +101,19 @@ async def test_a_page_that_forbids_it_is_withheld(crawl: Crawled, facts: dict[st
     assert "SECRET" not in await tools.why(HOSTILE)
 
 
+async def test_a_page_that_refuses_a_purpose_of_the_last_run_is_withheld(crawl: Crawled) -> None:
+    tools = await _visit(crawl, "<p>text</p>", stated=(_AI._replace(category="train-ai"),))
+    assert "withheld" not in await tools.page(HOSTILE)
+    await crawl.harness.reopen(settings=to_record(settings_from({"identity.purpose": ["train-ai"]}, source="here")))
+    assert "withheld" in await Tools(crawl.harness.store, crawl.db, SystemClock(), crawl.texts).page(HOSTILE)
+
+
+async def test_a_page_with_noindex_has_no_text(crawl: Crawled) -> None:
+    tools = await _visit(crawl, "", index=False, kept=False)
+    assert "SECRET" not in await tools.page(HOSTILE)
+    assert "keeps no text" in await tools.page(HOSTILE)
+
+
 async def test_a_short_excerpt_is_shown_if_the_page_allows_no_more(crawl: Crawled) -> None:
     tools = await _visit(crawl, "<p>one two three</p>", directives=("META: max-snippet: 7",))
     head, _, material = _parts(await tools.page(HOSTILE))
@@ -103,7 +122,7 @@ async def test_a_short_excerpt_is_shown_if_the_page_allows_no_more(crawl: Crawle
 
 
 async def test_a_hit_that_refuses_the_use_has_no_words(crawl: Crawled) -> None:
-    tools = await _visit(crawl, f"<p>{_WORDS}</p>", preferences=(_AI,))
+    tools = await _visit(crawl, f"<p>{_WORDS}</p>", stated=(_AI,))
     await crawl.index()
     (hit,) = json.loads(_parts(await tools.search("museum"))[2])["hits"]
     assert hit == {"url": HOSTILE, "withheld": "refusing the use: header Content-Usage: ai-input=n"}
