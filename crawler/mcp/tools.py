@@ -81,7 +81,7 @@ class Tools:
             raise UsageError("start must be 0 or more")
         number = await self.store.find(address)
         rows = [] if number is None else await self.store.query(_SQL["page"], {"number": number})
-        if not rows:
+        if number is None or not rows:
             return answer("The store has no such page; the tool why says more.", document({"url": address}))
         row, now = rows[0], self.clock.now()
         asked = asked_of(row["directives"])
@@ -108,11 +108,12 @@ class Tools:
     async def _hit(self, hit: SearchHit) -> dict[str, Any]:
         """A hit; without its words if the page refuses the use. The search has bounded the excerpt as the page asks."""
         number = await self.store.find(hit.url)
-        if withheld := await self._refused(number):
+        withheld = "no longer in the store" if number is None else await self._refused(number)
+        if withheld is not None:
             return {"url": hit.url, "withheld": withheld}
         return {"url": hit.url, "title": hit.title.text, "excerpt": hit.excerpt.text, "fetched_at": hit.fetched_at}
 
-    async def _refused(self, number: int | None) -> str | None:
+    async def _refused(self, number: int) -> str | None:
         """Why the page may not be input of a language model, or used for a declared purpose; ``None`` if it may."""
         rows = await self.store.query(_SQL["preferences"], {"number": number})
         refusal = first_refusal([Preference(**row) for row in rows], await self._purposes())

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
 
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
@@ -147,6 +146,8 @@ async def test_arguments_that_make_no_sense_are_refused(crawl: Crawled) -> None:
 
 @pytest.mark.slow
 async def test_the_official_client_reads_a_store_over_stdio(crawl: Crawled) -> None:
+    from mcp import Client, StdioServerParameters  # a second to load, which collecting the tests would pay
+
     await _visit(crawl, f"<p>{_WORDS}</p>")
     await crawl.index()
     await crawl.harness.store.close()
