@@ -120,6 +120,8 @@ EXTRAS = {
     "text": ("resiliparse",),
     "documents": ("pypdfium2",),
     "s3": ("obstore",),
+    "rounds": ("duckdb", "obstore", "pyarrow"),
+    "spark": ("py4j", "pyspark"),
     "identity": ("cryptography", "jinja2"),
     "updates": ("aioimaplib", "aiosmtplib", "re2"),
 }

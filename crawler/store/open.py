@@ -87,7 +87,7 @@ async def open_store_at(
     try:
         if not to_copy_into:
             await store.require_whole()
-        await store.open_parts()
+        await store.open_bucket()
         await store.bodies.open(reconnect_s)
     except BaseException:
         await store.close()
