@@ -13,9 +13,9 @@ from crawler.cli.options import config_option, configured, named_seeds, setting_
 from crawler.cli.output import print_json, say, tell
 from crawler.cli.shared import STOPPED, cli, run_async
 from crawler.clock import SystemClock
-from crawler.errors import UsageError, joined
+from crawler.errors import joined
 from crawler.reasons import EndCode, RunEnd
-from crawler.rounds.dataset import Dataset, Head, is_dataset, make
+from crawler.rounds.dataset import Dataset, Head, make
 from crawler.rounds.objects import Objects
 from crawler.settings.settings import Settings
 from crawler.store.location import shown
@@ -71,14 +71,10 @@ def _dataset(location: str, seeds: tuple[str, ...], config: Path | None, options
 
     settings = configured(Settings(), config, options)
     named = named_seeds(settings, seeds)
-    objects = Objects(location)
-    if not named.urls and is_dataset(location):
-        return Dataset(objects)
     if not named.urls:
-        raise UsageError(
-            f"{shown(location)}: no seeds, and no dataset to go on with: name URLs, or a file with --seeds"
-        )
+        return Dataset(Objects(location))
     require_alone(settings, "a dataset has no place for it")
     if mistakes := list(refusals(settings, named.urls, {})):
         raise joined(mistakes)
+    objects = Objects(location, may_make=True)
     return make(objects, Head(settings.rounds.buckets, to_record(settings), named.urls, sorted(named.domains)))

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -196,13 +195,6 @@ def _bucket_in(key: str) -> int:
 def part(table: str, number: int, bucket: int, ending: str = "parquet") -> str:
     """The key of the rows of a table of one bucket and round, or of its store."""
     return f"{table}/{number:06}/{bucket:05}.{ending}"
-
-
-def is_dataset(location: str) -> bool:
-    """Whether there is a dataset at ``location``. Loads nothing for a path that is no folder."""
-    if not location.startswith("s3://") and not Path(location).is_dir():
-        return False
-    return Objects(location).get("dataset.json") is not None
 
 
 def make(objects: Objects, head: Head) -> Dataset:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from crawler.errors import StoreError, UsageError, require
+from crawler.errors import NoStore, StoreError, UsageError, require
 from crawler.store.location import is_url, shown
 
 
@@ -18,7 +18,10 @@ class Objects:
     An object appears whole or not at all. Errors of the storage become :class:`StoreError`.
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, *, may_make: bool = False) -> None:
+        """Raises :class:`NoStore` for a folder that does not exist, unless it may be made."""
+        if not may_make and not is_url(location) and not Path(location).is_dir():
+            raise NoStore(f"{location}: there is no dataset")
         self.location = location if is_url(location) else str(Path(location).resolve())
         self._obstore = require("rounds", "a dataset", "obstore")
         self._errors = require("rounds", "a dataset", "obstore.exceptions")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
-from crawler.clock import boot_s
+from crawler.clock import SystemClock, boot_s
 from crawler.errors import StoreError, require
 from crawler.rounds.dataset import Dataset, Plan
 from crawler.settings.settings import RunnerName
@@ -45,7 +45,9 @@ class Processes:
 
         Raises :class:`StoreError` if they die again and again without having claimed a task.
         """
-        ends_at, vain, claimed = boot_s() + plan.deadline - plan.begins_at, 0, -1
+        began, now = boot_s(), SystemClock().now()
+        ends_at, quiet_at = began + plan.deadline - now, began + plan.quiet_at - now
+        vain, claimed = 0, -1
         while (left := len(plan.tasks) - len(dataset.claimed(plan.round))) and not self._is_stopped:
             vain = vain + 1 if claimed == len(plan.tasks) - left else 0
             claimed = len(plan.tasks) - left
@@ -56,9 +58,21 @@ class Processes:
             self._processes = [
                 await asyncio.create_subprocess_exec(*command, start_new_session=True) for _ in range(count)
             ]
-            codes = await asyncio.gather(*(process.wait() for process in self._processes))
+            codes = await self._end_by(quiet_at)
             if not any(codes) or boot_s() >= ends_at:
                 return
+
+    async def _end_by(self, quiet_at: float) -> list[int]:
+        """The exit codes of the processes. One that hangs until ``quiet_at`` (of ``boot_s``) is killed: it is lost."""
+        waits = asyncio.gather(*(process.wait() for process in self._processes))
+        try:
+            async with asyncio.timeout(max(0.0, quiet_at - boot_s())):
+                return list(await waits)
+        except TimeoutError:
+            for process in self._processes:
+                with suppress(ProcessLookupError):
+                    process.kill()
+            return list(await asyncio.gather(*(process.wait() for process in self._processes)))
 
     def stop(self) -> None:
         """Tell the processes to end. They are not in the process group that a terminal interrupts."""

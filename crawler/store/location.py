@@ -89,6 +89,11 @@ def db_argument(db: str) -> str:
     return "" if db == DEFAULT_DB else f" --db {quote(shown(db))}"
 
 
+def names_dataset(db: str) -> bool:
+    """Whether ``db`` names a dataset of `crawler rounds`, and no store."""
+    return db.startswith("s3://") or Path(db, "dataset.json").is_file()
+
+
 def store_name(db: str) -> str:
     """The name of a store in a report: a file without its folders."""
     return shown(db) if is_url(db) else Path(db).name
