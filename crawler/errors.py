@@ -121,7 +121,7 @@ EXTRAS = {
     "documents": ("pypdfium2",),
     "s3": ("obstore",),
     "rounds": ("duckdb", "obstore", "pyarrow"),
-    "spark": ("py4j", "pyspark"),
+    "spark": ("pyspark",),
     "identity": ("cryptography", "jinja2"),
     "updates": ("aioimaplib", "aiosmtplib", "re2"),
 }

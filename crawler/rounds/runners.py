@@ -85,26 +85,26 @@ class Processes:
 class Spark:
     """Executors of Apache Spark. ``spark-submit`` and its configuration decide where they run."""
 
+    def __init__(self) -> None:
+        """Start Spark, which takes half a minute, before the first round begins."""
+        sql = require("spark", "this runner", "pyspark.sql")
+        self._context: Any = sql.SparkSession.builder.appName("crawler rounds").getOrCreate().sparkContext
+
     async def run(self, dataset: Dataset, plan: Plan) -> None:
         """Run a job with the tasks divided among the executors. If it fails, its tasks are lost, or left."""
         await asyncio.to_thread(self._run, dataset, plan)
 
     def _run(self, dataset: Dataset, plan: Plan) -> None:
-        context = self._session().sparkContext
         share = partial(_work_in_executor, dataset.objects.location, plan.round)
         buckets = [task.bucket for task in plan.tasks]
-        tasks = context.parallelize(buckets, min(len(buckets), context.defaultParallelism))
+        tasks = self._context.parallelize(buckets, min(len(buckets), self._context.defaultParallelism))
         failed = require("spark", "this runner", "py4j.protocol").Py4JError
         with suppress(failed):  # Spark has logged it; the next round does what was lost
             tasks.mapPartitions(share).collect()
 
-    def _session(self) -> Any:
-        sql = require("spark", "this runner", "pyspark.sql")
-        return sql.SparkSession.builder.appName("crawler rounds").getOrCreate()
-
     def stop(self) -> None:
         """Cancel the job: its tasks are lost, and a later round does their work."""
-        self._session().sparkContext.cancelAllJobs()
+        self._context.cancelAllJobs()
 
 
 def _work_in_executor(location: str, number: int, buckets: Iterable[int]) -> Iterator[int]:

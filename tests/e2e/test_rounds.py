@@ -236,7 +236,7 @@ def test_a_dataset_is_read_like_a_store(loopback: LoopbackWeb, tmp_path: Path, c
     reads_files = "url IN (SELECT * FROM read_csv('/etc/passwd'))"
     refused = here("export", "csv", tmp_path / "x.csv", "--db", data, "--where", reads_files)
     assert refused.code == 2, "a condition reads the views and nothing else"
-    out = str(tmp_path / "out")
+    out = str(tmp_path / "out.html")
     for command in (["audit"], ["run"], ["report", out], ["export", "warc", out]):
         refused = here(*command, "--db", data)
         assert (refused.code, "is a dataset" in refused.err) == (2, True), refused
