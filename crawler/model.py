@@ -78,6 +78,7 @@ class Request(msgspec.Struct, frozen=True):
     truncate: bool = False  # beyond max_bytes: keep the first part (True) or fail (False)
     any_type: bool = False  # read the body whatever its Content-Type, as for robots.txt
     keep_gzip: bool = False  # leave a body in gzip as it was received: the caller has it decoded and checked
+    only_gzip: bool = False  # offer no other coding, and refuse all others: this process decodes nothing of the body
     etag: str | None = None
     last_modified: str | None = None
     form: tuple[tuple[str, str], ...] | None = None
@@ -95,6 +96,7 @@ class Request(msgspec.Struct, frozen=True):
             self.truncate,
             self.any_type,
             self.keep_gzip,
+            self.only_gzip,
             self.etag,
             self.last_modified,
             self.form,

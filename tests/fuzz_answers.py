@@ -37,21 +37,20 @@ from crawler.clock import SystemClock
 from crawler.engine.answers import Answers
 from crawler.engine.crawl_policy import CrawlPolicy, RobotsPolicy
 from crawler.engine.crawl_settings import LimitSettings
-from crawler.engine.page_messages import pack_answer, unpack_answer
-from crawler.engine.parser_pool import ReadingOptions, question_about
-from crawler.engine.parser_process import read_document
+from crawler.engine.parser_pool import ReadingOptions
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.fetch.connection import Connection, current_transfer
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
-from crawler.model import Failed, Fetched, FetchResult, Kind, PageFacts, Purpose, Reading, Request
+from crawler.model import Failed, Fetched, FetchResult, Kind, Purpose, Reading, Request
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings, interpret
 from crawler.store.rows import ClaimLimits, CommitBatch
 from crawler.store.sqlite.store import SqliteStore
 from crawler.url import canonicalise
+from tests.reading import ReaderInProcess
 
 SLOW_S = 1.0
 #: Cases whose outcomes one commit has, and cases of one store.
@@ -297,19 +296,8 @@ class _Connector:
         return None
 
 
-class _Reader:
-    """Reads pages with the code of a parser process, without the process."""
-
-    def has_room(self, domain: str) -> bool:
-        return True
-
-    async def room(self, domain: str) -> None:
-        return None
-
-    async def read(self, document: Fetched, *, is_alone: bool = False) -> PageFacts:
-        read = unpack_answer(pack_answer(read_document(question_about(document, _READING))))
-        assert isinstance(read, PageFacts), read
-        return read
+class _Reader(ReaderInProcess):
+    """Reads with the code of a parser process, without the process."""
 
     async def read_robots(self, question: object) -> Any:
         raise AssertionError("no fuzzed robots.txt is that large")
@@ -353,7 +341,7 @@ class Judge:
         self._fetcher = fetcher
         self._connector = connector
         sites = cast(Any, _Sites())
-        self._answers = Answers(_POLICY, _OPEN, sites, sites, _Reader(), None)
+        self._answers = Answers(_POLICY, _OPEN, sites, sites, _Reader(_READING), None)
 
     async def outcome(self, case: Case, queued: Queued) -> Outcome | None:
         """The outcome of a case, which stands for the answer to ``queued``; ``None`` for a robots.txt."""
@@ -447,7 +435,9 @@ async def judged(seed: int, numbers: Sequence[int], folder: Path) -> list[str]:
                 batch = numbers[begin : begin + _BATCH]
                 await store.add_seeds([(f"http://h{begin}.test/{number}", None) for number in batch])
                 await store.prepare(None)
-                claims = (await store.commit(CommitBatch(time.time(), ClaimLimits(len(numbers), _BATCH)))).claims
+                claims = (
+                    await store.commit(CommitBatch(time.time(), claim_limits=ClaimLimits(len(numbers), _BATCH)))
+                ).claims
                 queued = [one for claim in claims for one in claim.urls][: len(batch)]
                 outcomes = []
                 for number, one in zip(batch, queued, strict=True):
@@ -458,7 +448,9 @@ async def judged(seed: int, numbers: Sequence[int], folder: Path) -> list[str]:
                     except Exception as error:
                         wrong.append(f"case {number}: {error!r} for a {case.kind or 'robots.txt'} with {case.sent!r}")
                 released = [claim.group_id for claim in claims]
-                await store.commit(CommitBatch(time.time(), ClaimLimits(0, 0), outcomes=outcomes, released=released))
+                await store.commit(
+                    CommitBatch(time.time(), claim_limits=ClaimLimits(0, 0), outcomes=outcomes, released=released)
+                )
     finally:
         await store.close()
     return wrong

@@ -8,8 +8,10 @@ from crawler.engine.parser_pool import ReadingOptions, question_about
 from crawler.engine.parser_process import answer_to
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import unpack_rules
+from crawler.engine.sitemap_messages import SitemapFacts, question_about_sitemap, unpack_sitemap
 from crawler.engine.text_messages import TextQuestion, unpack_text
 from crawler.model import Fetched, PageFacts, Reading
+from crawler.page.headers import HTML_TYPES
 from crawler.page.texts import MainText
 from crawler.robots.readings import SiteRules
 
@@ -30,6 +32,12 @@ class ReaderInProcess:
         question = unpack_question(*pack_question(question_about(document, self._options), MAX_CPU_S))
         facts = unpack_answer(answer_to(question))
         assert isinstance(facts, PageFacts)
+        return facts
+
+    async def read_sitemap(self, document: Fetched, *, is_alone: bool = False) -> SitemapFacts:
+        about = question_about_sitemap(document, is_html=document.content_type in HTML_TYPES)
+        facts = unpack_sitemap(answer_to(unpack_question(*pack_question(about, MAX_CPU_S))))
+        assert isinstance(facts, SitemapFacts)
         return facts
 
     async def read_robots(self, question: RobotsQuestion) -> SiteRules:

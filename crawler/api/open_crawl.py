@@ -264,11 +264,9 @@ class OpenCrawl:
         *,
         table: str | None = None,
         where: str | None = None,
-        bodies: bool = False,
+        add: Iterable[str] = (),
         base_url: str | None = None,
         allowed_for: Iterable[str] = (),
-        detect_language: bool = False,
-        main_text: bool = False,
         chunk: int | None = None,
     ) -> ExportProgress:
         """Write the content of the store to a file, completely or not at all; see :func:`crawler.export.export`.
@@ -282,11 +280,9 @@ class OpenCrawl:
         options = ExportOptions(
             table=table,
             where=where,
-            bodies=bodies,
+            add=tuple(add),
             base_url=base_url,
             allowed_for=tuple(allowed_for),
-            detect_language=detect_language,
-            main_text=main_text,
             chunk=chunk,
         )
         async with self._store() as store:  # its own: the export opens a transaction on it

@@ -2,5 +2,5 @@
 
 ``tables`` lists the tables, ``describe`` makes the files about them, and ``write`` writes the folder from a store.
 ``check`` checks a folder, with nothing but the folder. ``commands`` carries out `crawler export appendix` and
-`crawler audit --appendix`, ``rendering`` prints what a check found.
+`crawler audit`, ``rendering`` prints what a check found.
 """

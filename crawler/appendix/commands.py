@@ -1,8 +1,8 @@
-"""Carries out ``crawler export appendix`` and ``crawler audit --appendix``, whose options are of these commands."""
+"""Carries out ``crawler export appendix`` and ``crawler audit``, whose options are of these commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from crawler.cli.on_store import on_store, show
 from crawler.cli.output import tell
 from crawler.cli.progress import progress_line
 from crawler.clock import SystemClock
+from crawler.errors import UsageError
 from crawler.formatting import duration
 from crawler.sampling import load
 
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 
-def write(folder: Path, db: str, title: str, authors: tuple[str, ...], variables: Iterable[str]) -> None:
-    """Write the appendix of the store ``db``, and print what checks it. ``variables`` are ``NAME=SQL`` each."""
-    options = AppendixOptions(
-        title=title, authors=authors, variables=dict(map(load("variables").variable_of, variables))
-    )
+def write(folder: Path, db: str, study: Path | None) -> None:
+    """Write the appendix of the store ``db``, described by the file ``study``, and print what checks it."""
+    options = AppendixOptions() if study is None else read_study(study)
     clock = SystemClock()
     began = clock.now()
 
@@ -34,10 +33,28 @@ def write(folder: Path, db: str, title: str, authors: tuple[str, ...], variables
             return await write_appendix(store, folder, options, now=began, say=say)
 
     digest = on_store(db, work)
-    tell(
-        f"{folder}: a data appendix, in {duration(clock.now() - began)}; `crawler audit --appendix {folder}` checks it"
-    )
+    tell(f"{folder}: a data appendix, in {duration(clock.now() - began)}; `crawler audit {folder}` checks it")
     tell(f"SHA-256 of {folder}/SHA256SUMS: {digest}")
+
+
+def read_study(file: Path) -> AppendixOptions:
+    """What a TOML file says of a study: ``title``, ``authors``, and a table ``variables`` of SQL expressions by name.
+
+    Raises :class:`UsageError` for any other content.
+    """
+    try:
+        said = tomllib.loads(file.read_text("utf-8"))
+    except ValueError as error:  # no TOML, or no UTF-8
+        raise UsageError(f"{file}: {error}") from None
+    title, authors, variables = said.pop("title", ""), said.pop("authors", []), said.pop("variables", {})
+    texts = [title, *(authors if isinstance(authors, list) else [None])]
+    texts += variables.values() if isinstance(variables, dict) else [None]
+    if said or not all(isinstance(text, str) for text in texts):
+        raise UsageError(
+            f'{file}: a study has title = "…", authors = ["…"] and a table [variables] with NAME = "SQL", nothing else'
+        )
+    own = (load("variables").variable_of(f"{name}={expression}") for name, expression in variables.items())
+    return AppendixOptions(title=title, authors=tuple(authors), variables=dict(own))
 
 
 def check(folder: Path, *, as_json: bool) -> int:

@@ -40,7 +40,7 @@ _README = """\
 # {title}
 
 This folder belongs to a study of the web. polite-crawler {version} wrote it on {date} from the store of a crawl.
-`crawler audit --appendix DIR` checks it: every file against `SHA256SUMS`, the tables against `datapackage.json`, the
+`crawler audit DIR` checks it: every file against `SHA256SUMS`, the tables against `datapackage.json`, the
 request log against the digest of the audit, and the draw of the sample against the frame.
 
 {seeds}

@@ -20,7 +20,7 @@ from crawler.audit.log_reader import canonical_records, snapshot
 from crawler.audit.run_audit import AuditResult, audit_snapshot
 from crawler.audit.totals import site_totals
 from crawler.cli.progress import Say
-from crawler.errors import Argument, UsageError, require
+from crawler.errors import UsageError, require
 from crawler.export.tables import PAGE_DIRECTIVES, load_arrow
 from crawler.export.views import VIEWS, ColumnType
 from crawler.formatting import many
@@ -102,7 +102,7 @@ async def _write(
         seeds = load_sampling("seed_groups").describe_seed_groups(survey.seeds)
         outcomes = list(survey.as_json()["outcomes"].items())
     elif variables:
-        raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave out ", Argument("variable"))
+        raise UsageError(f"{store.name}: no sample, so variables have no estimates; leave them out")
     kinds = {name: _kind(column) for name, column in values.items()}
     tables, counts = tables_with(variables, kinds), {}
     for number, table in enumerate(tables):

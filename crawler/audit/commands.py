@@ -31,19 +31,17 @@ def _digest(context: click.Context, option: click.Parameter, value: str) -> str:
 
 
 @cli.command()
+@click.argument("appendix", required=False, type=click.Path(file_okay=False, exists=True, path_type=Path))
 @db_option
 @json_option
 @click.option(
     "--report",
+    "reports",
+    multiple=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.md",
-    help="Also write the result as a Markdown document. Needs the extra `report`.",
-)
-@click.option(
-    "--sites",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.csv",
-    help="Also write how often each site was contacted, and what is kept of it.",
+    metavar="FILE",
+    help="Also write the result as a Markdown document to FILE.md (needs the extra `report`), or how often each site "
+    "was contacted and what is kept of it to FILE.csv; may be repeated.",
 )
 @click.option(
     "--registered",
@@ -52,37 +50,38 @@ def _digest(context: click.Context, option: click.Parameter, value: str) -> str:
     metavar="DIGEST",
     help="Also require that the sample was drawn by the design with this digest (`crawler sample design`).",
 )
-@click.option(
-    "--appendix",
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    metavar="DIR",
-    help="Check a folder of `crawler export appendix` instead of a store.",
-)
+@click.option("--appendix", "named", type=click.Path(file_okay=False, exists=True, path_type=Path), hidden=True)
 def audit(
-    db: str, as_json: bool, report: Path | None, sites: Path | None, registered: str, appendix: Path | None
+    appendix: Path | None, db: str, as_json: bool, reports: tuple[Path, ...], registered: str, named: Path | None
 ) -> int:
-    """Check every logged request against robots.txt and the pace; exit code 1 if a rule was broken."""
+    """Check every logged request against robots.txt and the pace; exit code 1 if a rule was broken.
+
+    With APPENDIX, a folder of `crawler export appendix`, check that folder instead of a store.
+    """
+    appendix = appendix or named
     if appendix is not None:
-        if report is not None or sites is not None or registered:
-            raise UsageError("--report, --sites and --registered need a store; leave them out with --appendix")
+        if reports or registered:
+            raise UsageError("--report and --registered need a store; leave them out for an appendix")
         from crawler.appendix.commands import check
 
         return check(appendix, as_json=as_json)
 
-    if report is not None:
+    tables = [file for file in reports if file.suffix == ".csv"]
+    documents = [file for file in reports if file.suffix != ".csv"]
+    if documents:
         with requiring("report", "--report"):
             from crawler.audit.document import write_report
 
     async def judge(store: Store) -> AuditResult:
         with progress_line("reading the log") as say:
             result = await run_audit(store, SystemClock().now(), partial(say, "requests judged"))
-        if sites is not None:
-            await write_sites(sites, store)
+        for file in tables:
+            await write_sites(file, store)
         return result
 
     result = on_store(db, judge)
-    if report is not None:
-        write_report(report, result)
+    for file in documents:
+        write_report(file, result)
     show(
         as_json,
         lambda: result.as_json() | _registration(result.study, registered),

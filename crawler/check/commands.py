@@ -14,29 +14,23 @@ from typing import Any
 import click
 
 from crawler.cli.output import print_json, say, tell
-from crawler.cli.shared import canonical, cli, json_option
+from crawler.cli.shared import OneOf, canonical, cli, json_option
 from crawler.clock import SystemClock
 from crawler.engine.lone_robots import read_robots_alone
 from crawler.engine.parser_pool import BlockingReader
 from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
 from crawler.errors import UsageError
-from crawler.model import Preference, Reading
+from crawler.model import Reading
 from crawler.page.check import check_case
 from crawler.preferences.purposes import sentence_of
 from crawler.robots.check import check_case as check_robots_case
 from crawler.robots.doubts import doubts_about
 from crawler.robots.readings import SiteRules
 from crawler.robots.records import product_token
-from crawler.robots.tdmrep import TDMREP_PATH, filed_for, with_filed
+from crawler.robots.tdmrep import with_filed
 from crawler.robots.text import octets_read, parse
 from crawler.settings.settings import Settings
 from crawler.url import split
-
-_tdmrep_option = click.option(
-    "--tdmrep",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The site's tdmrep.json: what it states about the use of each URL counts too.",
-)
 
 
 @cli.group()
@@ -48,9 +42,8 @@ def robots() -> None:
 @click.argument("urls", nargs=-1, metavar="URL...")
 @click.option("--file", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="The robots.txt.")
 @click.option("--agent", default=Settings().identity.agent, show_default=True, metavar="TOKEN")
-@click.option("--reading", type=click.Choice([r.value for r in Reading]), default="strict", show_default=True)
+@click.option("--reading", type=OneOf([r.value for r in Reading]), default="strict", show_default=True)
 @click.option("--site", metavar="URL", help="The site of the robots.txt, for Host lines.  [default: that of each URL]")
-@_tdmrep_option
 @click.option("--jsonl", is_flag=True, help="Cases from standard input, one JSON object a line; answers likewise.")
 @json_option
 def robots_check(
@@ -59,7 +52,6 @@ def robots_check(
     agent: str,
     reading: str,
     site: str | None,
-    tdmrep: Path | None,
     jsonl: bool,
     as_json: bool,
 ) -> int:
@@ -78,8 +70,6 @@ def robots_check(
         on = split(canonical(site)).site if site else own_site
         rules = _rules(body, product_token(agent), Reading(reading), on)
         verdict, stated = rules.verdict(path), rules.stated_for(path)
-        if tdmrep is not None and verdict.allowed and rules.verdict(TDMREP_PATH).allowed:
-            stated = (*stated, *_filed(tdmrep, on, path))
         if as_json:
             preferences = {"preferences": [one._asdict() for one in stated]}
             print_json({"url": url, **asdict(verdict), **preferences, **doubted.as_json(), "unknown": unknown})
@@ -104,32 +94,22 @@ def page() -> None:
     """Read an HTML page, without network."""
 
 
-def _filed(file: Path, site: str, path: str) -> tuple[Preference, ...]:
-    """What the tdmrep.json in ``file`` states for a path. Raises :class:`UsageError` if it is malformed."""
-    try:
-        return filed_for(file.read_text("utf-8", errors="replace"), site, path)
-    except ValueError as error:
-        raise UsageError(f"{file}: {error}") from None
-
-
 @page.command("check")
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--url", metavar="URL", help="The page's address.")
-@click.option("--agent", default=Settings().identity.agent, show_default=True, metavar="TOKEN")
-@click.option("--reading", type=click.Choice([r.value for r in Reading]), default="strict", show_default=True)
-@_tdmrep_option
 @click.option("--jsonl", is_flag=True, help="Cases from standard input, one JSON object a line; answers likewise.")
-def page_check(file: Path | None, url: str | None, agent: str, reading: str, tdmrep: Path | None, jsonl: bool) -> int:
-    """Print the directives (index, follow), the facts (title, description …) and the links of a page as JSON."""
+def page_check(file: Path | None, url: str | None, jsonl: bool) -> int:
+    """Print the directives (index, follow), the facts (title, description …) and the links of a page as JSON.
+
+    A case of --jsonl may also name an `agent` and a `reading`.
+    """
     with BlockingReader() as reader:
         check = partial(check_case, now=SystemClock().now(), read=reader.read, with_filed=with_filed)
         if jsonl:
             return _jsonl(check)
         if file is None or url is None:
             raise UsageError("page check needs --url URL and a FILE, or --jsonl")
-        case = {"url": url, "html": file.read_text(errors="replace"), "agent": agent, "reading": reading}
-        if tdmrep is not None:
-            case["tdmrep"] = tdmrep.read_text("utf-8", errors="replace")
+        case = {"url": url, "html": file.read_text(errors="replace"), "agent": Settings().identity.agent}
         print_json(_checked(check, case, str(file)), indent=1)
     return 0
 

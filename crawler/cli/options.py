@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from crawler.cli.output import tell
+from crawler.cli.shared import OneOf
 from crawler.errors import ConfigError, UsageError, joined
 from crawler.fields.kinds import Form
 from crawler.settings.keys import KEYS, Key
@@ -50,14 +51,15 @@ def _given(options: Mapping[str, Any]) -> dict[Key, Any]:
     return {_key_of[name]: value for name, value in options.items() if name in _key_of and value not in (None, ())}
 
 
-_CONFIG: dict[str, Any] = {
-    "metavar": "FILE",
-    "type": click.Path(path_type=Path),
-    "help": "A TOML file of settings; options win over it.",
-}
-config_option = click.option("--config", **_CONFIG)
-#: The same for a command whose settings are those of the crawl in the store, which a file seldom changes.
-rare_config_option = click.option("--config", hidden=True, **_CONFIG)
+def config_option(*, hidden: bool = False) -> Callable[[Command], Command]:
+    """Give a command the option ``--config FILE``; :func:`configured` reads the file."""
+    return click.option(
+        "--config",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="A TOML file of settings; options win over it.",
+        hidden=hidden,
+    )
 
 
 def configured(settings: Settings, config: Path | None, options: Mapping[str, Any]) -> Settings:
@@ -112,7 +114,7 @@ def _option(key: Key, hidden: bool) -> Callable[[Command], Command]:
         case Form.FLAG:
             form = {"is_flag": True, "default": None}
         case Form.CHOICE:
-            form = {"type": click.Choice(kind.choices)}
+            form = {"type": OneOf(kind.choices)}
         case Form.LIST | Form.WORDS:
             form |= {"multiple": True}
         case Form.WHOLE:

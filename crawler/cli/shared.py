@@ -12,7 +12,7 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from types import MappingProxyType
@@ -59,7 +59,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "why": CommandEntry("inspect.commands", "Show what was decided about a URL, with the evidence."),
         "audit": CommandEntry("audit.commands", "Prove that no request broke robots.txt or the pace."),
         "dashboard": CommandEntry("dashboard.commands", "Watch and control a crawl in a browser."),
-        "settings": CommandEntry("inspect.commands", "Show the settings that a store remembers of its crawl."),
+        "settings": CommandEntry("inspect.commands", "Show the settings of the crawl in a store."),
         "store": CommandEntry("maintenance.commands", "Take content out of a store, copy it, or share it."),
     },
     "Use the results": {
@@ -80,7 +80,40 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
 }
 
 
-class LazyGroup(click.Group):
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of an error message: the one of ``known`` that is spelled most like ``word``, if any."""
+    from difflib import get_close_matches  # only for an error: commands start faster without it
+
+    near = get_close_matches(word, list(known), n=1)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+class OneOf(click.Choice[str]):  # noqa: TID251  the one place
+    """One of several words. The error for any other word names the nearest one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """``value``, if it is one of the words; click calls this."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            near = _did_you_mean(str(value), self.choices)
+            raise click.BadParameter(f"{error.message.removesuffix('.')}.{near}", ctx, param) from None
+
+
+class _Group(click.Group):
+    """A group whose error for an unknown command names the nearest one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; click calls this."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise click.UsageError(error.message + _did_you_mean(args[0], self.list_commands(ctx)), ctx) from None
+
+
+class LazyGroup(_Group):
     """A group that loads the module of a command, by ``modules``, when the command is asked for."""
 
     modules: Mapping[str, str] = {}
@@ -97,6 +130,7 @@ class LazyGroup(click.Group):
 
 
 class _Commands(LazyGroup):
+    group_class = _Group
     modules = MappingProxyType({name: entry.module for entries in COMMANDS.values() for name, entry in entries.items()})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -109,18 +143,6 @@ class _Commands(LazyGroup):
         for group, entries in COMMANDS.items():
             with formatter.section(group):
                 formatter.write_dl([(name.ljust(width), entry.about) for name, entry in entries.items()])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or name the one that is spelled most like it; click calls this."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            from difflib import get_close_matches  # only here: commands start faster without it
-
-            near = get_close_matches(args[0], self.modules, n=1)
-            raise click.UsageError(f"{error.message} Did you mean {near[0]}?" if near else error.message, ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and flush the output: an error of writing can still be reported here."""
@@ -149,13 +171,13 @@ def _abandon_output() -> None:
 @click.option(
     "--log-level",
     "output_log_level",
-    type=click.Choice([level.value for level in LogLevel]),
+    type=OneOf([level.value for level in LogLevel]),
     help="Write log records of this severity and above to standard error.",
 )
 @click.option(
     "--log-format",
     "output_log_format",
-    type=click.Choice([form.value for form in LogFormat]),
+    type=OneOf([form.value for form in LogFormat]),
     help="Write log records as lines of text, or as one JSON object a line.",
 )
 def cli(output_log_level: str | None, output_log_format: str | None) -> None:
@@ -256,15 +278,3 @@ def run_async(work: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run(work)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
-
-
-#: The environment variables with the login at a mail server.
-SMTP_USER, SMTP_PASSWORD = "CRAWLER_SMTP_USER", "CRAWLER_SMTP_PASSWORD"
-
-
-def smtp_login() -> tuple[str, str] | None:
-    """The user name and the password for mail servers, or ``None``. Raises :class:`UsageError` for half of them."""
-    user, password = os.environ.get(SMTP_USER), os.environ.get(SMTP_PASSWORD)
-    if (user is None) is not (password is None):
-        raise UsageError(f"set both {SMTP_USER} and {SMTP_PASSWORD}, or neither")
-    return None if user is None or password is None else (user, password)

@@ -17,7 +17,7 @@ from crawler.store.location import is_url, shown
 
 @cli.command()
 @click.option("--db", default="demo.db", show_default=True, metavar="PATH", help="The store; replaced at each start.")
-@click.option("--no-progress", is_flag=True, help="No live display.")
+@click.option("--no-progress", is_flag=True, hidden=True)
 @click.option("--json", "as_json", is_flag=True, help="A JSON summary at the end.")
 def demo(db: str, no_progress: bool, as_json: bool) -> int:
     """Crawl a small built-in web on loopback with the real engine, and show the result."""

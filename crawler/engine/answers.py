@@ -1,4 +1,4 @@
-"""From an answer to an outcome: reads the page or sitemap that came, and applies the rules."""
+"""From an answer to an outcome: has the page or sitemap read that came, and applies the rules."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from crawler.engine.outbox import Outbox
 from crawler.engine.parser_pool import PageReader
 from crawler.engine.recording import of_broken, of_document
 from crawler.engine.rules_cache import RulesCache
+from crawler.engine.sitemap_messages import SitemapFacts
 from crawler.errors import Fault
 from crawler.fetch.decoding import decode_gzip
 from crawler.frontier.decide import Outcome, Queued, after_fetch, withheld
@@ -93,8 +94,10 @@ class Answers:
 
     async def read(
         self, queued: Queued, result: FetchResult, rules: SiteRules | None = None
-    ) -> tuple[FetchResult, PageFacts | None]:
+    ) -> tuple[FetchResult, PageFacts | SitemapFacts | None]:
         """The answer with its body decoded, and the facts of a document; an answer whose body is broken has failed.
+
+        The body of a sitemap stays as it was received.
 
         ``rules`` are those of the robots.txt under which the request was sent: its Robots-Tag lines bind every page.
         A parser process reads the document. One that an earlier worker has left unread is read alone in a process.
@@ -103,8 +106,11 @@ class Answers:
         result = _tagged(result, rules)
         if isinstance(result, Failed) and result.kind is ErrorKind.FAULT:
             raise Fault(result.detail)
-        if not isinstance(result, Fetched) or queued.kind in (Kind.RUP, Kind.SITEMAP):
+        if not isinstance(result, Fetched) or queued.kind is Kind.RUP:
             return result, None
+        if queued.kind is Kind.SITEMAP:
+            sitemap = await self._reader.read_sitemap(result, is_alone=queued.is_answered)
+            return result if sitemap.broken is None else _broken(result, sitemap.broken), sitemap
         facts = await self._reader.read(result, is_alone=queued.is_answered)
         result = await _as_read(result, facts)
         if isinstance(result, Failed) and self._archive is not None:
@@ -115,7 +121,7 @@ class Answers:
         self,
         queued: Queued,
         result: FetchResult,
-        read: PageFacts | None,
+        read: PageFacts | SitemapFacts | None,
         stated: tuple[Preference, ...] = (),
         filed: tuple[Preference, ...] = (),
     ) -> Outcome:
@@ -129,12 +135,13 @@ class Answers:
         :class:`crawler.errors.StoreError`.
         """
         facts: PageFacts | None = None
+        sitemap = read if isinstance(read, SitemapFacts) else None
         if queued.kind is Kind.RUP:
             return after_rupinfo(queued, result, self._scope, self._policy.fetch)
-        if queued.kind is Kind.SITEMAP and isinstance(result, Fetched):
-            outcome = await self._sitemap(queued, result)
+        if sitemap is not None and isinstance(result, Fetched):
+            outcome = await self._sitemap(queued, result, sitemap)
         else:
-            if isinstance(result, Fetched) and read is not None:
+            if isinstance(result, Fetched) and isinstance(read, PageFacts):
                 facts = withheld(_supplemented(read, filed), self._policy.purposes)
             elif isinstance(result, NotModified) and queued.kind is Kind.PAGE:
                 facts = withheld(_supplemented(self._header_facts(result), filed), self._policy.purposes)
@@ -151,7 +158,8 @@ class Answers:
             outcome = replace(outcome, offers=(*outcome.offers, *feeds))
         if facts is not None:
             outcome = _with_preferences(outcome, result, facts, stated)
-        return after_revisit(outcome, result, facts, self._policy.revisit)
+        digest = b"" if sitemap is None else sitemap.body_sha256
+        return after_revisit(outcome, result, facts, self._policy.revisit, sitemap_sha256=digest)
 
     def _answer_facts(self, result: FetchResult) -> AnswerFacts:
         return AnswerFacts(
@@ -160,12 +168,13 @@ class Answers:
             None if result.tls is None else result.tls.version,
         )
 
-    async def _sitemap(self, queued: Queued, result: Fetched) -> Outcome:
-        self._record(queued, result, self._header_facts(result))
-        if same_sitemap(queued.seen, result):
+    async def _sitemap(self, queued: Queued, result: Fetched, facts: SitemapFacts) -> Outcome:
+        self._record(queued, result, replace(self._header_facts(result), wall=facts.wall))
+        if same_sitemap(queued.seen, facts.body_sha256):
             return Outcome(queued, State.FETCHED, Reason(ReasonCode.FETCHED))
         hinting = self._policy.revisit.enabled
-        return await sitemaps.read(queued, result, self._rules_cache, self._scope, self._store, hinting=hinting)
+        about = (self._rules_cache, self._scope, self._store)
+        return await sitemaps.outcome_of(queued, result, facts, *about, hinting=hinting)
 
     def _record(self, queued: Queued, result: Fetched, facts: PageFacts, stated: tuple[Preference, ...] = ()) -> None:
         if self._archive is not None:
@@ -192,24 +201,29 @@ def _tagged(result: R, rules: SiteRules | None) -> R:
 async def _as_read(answer: Fetched, facts: PageFacts) -> Fetched | Failed:
     """An answer whose body a parser process has decoded: the failure if there is none, the plain body if it is kept."""
     if facts.broken is not None:
-        return Failed(
-            answer.url,
-            answer.started_at,
-            answer.finished_at,
-            answer.headers,
-            answer.wire_bytes,
-            exchange=answer.exchange,
-            tls=answer.tls,
-            address=answer.address,
-            kind=facts.broken.kind,
-            status=answer.status,
-            detail=facts.broken.detail,
-        )
+        return _broken(answer, facts.broken)
     if facts.is_one_gzip or answer.gzipped is None:
         return answer
     decoded = await asyncio.to_thread(decode_gzip, answer.gzipped, facts.body_bytes)
     assert not isinstance(decoded, RequestError), "the parser process has decoded it"
     return replace(answer, plain=decoded[0], gzipped=None)
+
+
+def _broken(answer: Fetched, why: RequestError) -> Failed:
+    """The failure of an answer whose body cannot be decoded."""
+    return Failed(
+        answer.url,
+        answer.started_at,
+        answer.finished_at,
+        answer.headers,
+        answer.wire_bytes,
+        exchange=answer.exchange,
+        tls=answer.tls,
+        address=answer.address,
+        kind=why.kind,
+        status=answer.status,
+        detail=why.detail,
+    )
 
 
 def _supplemented(facts: PageFacts, filed: tuple[Preference, ...]) -> PageFacts:

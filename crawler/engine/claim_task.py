@@ -14,7 +14,7 @@ from crawler.frontier.refusals import after_answer, without_request
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.model import Failed, Fetched, FetchResult, Kind, Preference, RobotsAction, State
 from crawler.robots.readings import SiteRules
-from crawler.store.rows import Claim, ClaimedSite, RobotsTarget
+from crawler.store.rows import BrokenBody, Claim, ClaimedSite, RobotsTarget
 from crawler.url import path_of
 
 
@@ -170,12 +170,15 @@ class ClaimTask:
                 return
         is_page = False
         try:
-            result = await self._answer(queued, permit, rules, filed)
+            unread = await context.answers.unread(queued)
+            result = unread or await self._send(queued, permit, rules, filed)
             if result is not None:  # else the robots copy has run out: the URL is still queued
                 with context.gate.reading(permit.group):
                     decoded, facts = await context.answers.read(queued, result, rules)
-                    if isinstance(decoded, Failed) and isinstance(result, Fetched) and not queued.is_answered:
-                        context.gate.unreadable(permit.group, decoded.kind)
+                    if isinstance(decoded, Failed) and isinstance(result, Fetched):
+                        context.outbox.add_broken_body(BrokenBody.of(permit.site_id, decoded))
+                        if unread is None:
+                            context.gate.unreadable(permit.group, decoded.kind)
                     outcome = await context.answers.outcome(queued, decoded, facts, stated, filed)
                     outcome = self._apply_refusals(outcome, result)
                     is_retried = outcome.state is State.QUEUED
@@ -205,13 +208,11 @@ class ClaimTask:
                 self._deferred.add(site.id)
         return outcome
 
-    async def _answer(
+    async def _send(
         self, queued: Queued, permit: FetchPermit, rules: SiteRules | None, filed: tuple[Preference, ...]
     ) -> FetchResult | None:
-        """The answer that an earlier worker has left unread, or else the answer to a request that is sent now."""
+        """The answer to a request that is sent now; ``None`` if the robots copy has run out."""
         context = self._context
-        if (unread := await context.answers.unread(queued)) is not None:
-            return unread
         result = await context.gate.send(context.answers.request(queued), permit)
         if isinstance(result, Fetched) and context.answers.may_be_kept(result, rules, filed):
             context.outbox.add_unread(queued.id, result)

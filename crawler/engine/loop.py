@@ -33,7 +33,7 @@ from crawler.engine.termination import conclude
 from crawler.errors import ConnectionLost, LeaseLost, StoreError
 from crawler.frontier.scope import adopt_mains
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.rows import ClaimLimits, Waiting
+from crawler.store.rows import ClaimLimits, UrlLimits, Waiting
 
 #: How long finished work waits for its commit, in seconds, if it comes slowly.
 COMMIT_AGE_S = 0.5
@@ -366,7 +366,8 @@ class CrawlLoop:
         pages = [outcome for outcome in contents.outcomes if outcome.page is not None]
         new_pages = sum(outcome.queued.seen is None for outcome in pages)
         contents.now = now = engine.clock.now()
-        contents.limits, contents.worst_lag_s = self._limits(groups, new_pages, now), engine.progress.worst_lag_s
+        contents.limits, contents.claim_limits = self._url_limits(), self._claim_limits(groups, new_pages, now)
+        contents.worst_lag_s = engine.progress.worst_lag_s
         asked_at = boot_s()
         try:
             await record_all(engine.recorder, contents.recorded, engine.waits_for_room)
@@ -398,16 +399,17 @@ class CrawlLoop:
         self._last_commit_at = engine.clock.now()
         return len(result.claims)
 
-    def _limits(self, groups: int, new_pages: int, now: float) -> ClaimLimits:
+    def _url_limits(self) -> UrlLimits:
+        max_depth = self._engine.policy.limits.max_depth
+        return UrlLimits(max_depth, self._pages_per_site(), self._engine.sample.held_from)
+
+    def _claim_limits(self, groups: int, new_pages: int, now: float) -> ClaimLimits:
         """The bounds of a commit that claims ``groups`` at most and takes in ``new_pages``."""
         engine = self._engine
         return ClaimLimits(
             groups=groups,
             urls_per_group=engine.bench.urls_per_group(now),
             horizon_s=engine.bench.horizon_s(now),
-            pages_per_site=self._pages_per_site(),
-            max_depth=engine.policy.limits.max_depth,
-            below_depth=engine.sample.held_from,
             held=len(self._claim_tasks),
             pages=engine.pages.request(new_pages),
         )
@@ -439,8 +441,7 @@ class CrawlLoop:
         await self._claim_tasks.cancel()
         contents = engine.outbox.next_batch()
         contents.unread |= contents.read  # their outcomes are dropped
-        contents.now = engine.clock.now()
-        contents.limits = self._limits(groups=0, new_pages=0, now=contents.now)
+        contents.now, contents.limits = engine.clock.now(), self._url_limits()
         try:
             await record_all(engine.recorder, contents.recorded, lambda _: False)
         finally:  # an archive whose disk is full is no reason to lose what the store has room for

@@ -15,7 +15,7 @@ from crawler.frontier.refusals import RefusalNews
 from crawler.model import Fetched, Recorded
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.tdmrep import TdmrepFile
-from crawler.store.rows import CommitBatch, Refuted, RequestRow, RobotsNews, RobotsTarget, RobotsWait
+from crawler.store.rows import BrokenBody, CommitBatch, Refuted, RequestRow, RobotsNews, RobotsTarget, RobotsWait
 
 
 class Load(NamedTuple):
@@ -104,6 +104,10 @@ class Outbox:
     def add_unread(self, url_id: int, answer: Fetched) -> None:
         """The answer to a request that was just added, until :meth:`add_outcome` of its URL. It may be stored."""
         self._unread[url_id] = answer
+
+    def add_broken_body(self, broken: BrokenBody) -> None:
+        """The body of an answer that could not be decoded. Its request was added before."""
+        self._opened().broken_bodies.append(broken)
 
     def add_robots(self, news: RobotsNews, group: str, pace: Pace) -> asyncio.Future[int]:
         """A robots copy, urgent: no page is requested under it before it is committed. The future gives its number.

@@ -8,12 +8,18 @@ import msgspec
 
 from crawler.engine.page_messages import Question
 from crawler.engine.robots_messages import RobotsQuestion
+from crawler.engine.sitemap_messages import SitemapQuestion
 from crawler.engine.text_messages import TextQuestion
 
-AnyQuestion: TypeAlias = Question | RobotsQuestion | TextQuestion
+AnyQuestion: TypeAlias = Question | RobotsQuestion | SitemapQuestion | TextQuestion
 
 # The first byte of a message with a question tells what the question is about.
-_KINDS: dict[type[AnyQuestion], bytes] = {Question: b"p", RobotsQuestion: b"r", TextQuestion: b"t"}
+_KINDS: dict[type[AnyQuestion], bytes] = {
+    Question: b"p",
+    RobotsQuestion: b"r",
+    SitemapQuestion: b"s",
+    TextQuestion: b"t",
+}
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODERS: dict[bytes, msgspec.msgpack.Decoder[AnyQuestion]] = {
     about: msgspec.msgpack.Decoder(kind) for kind, about in _KINDS.items()

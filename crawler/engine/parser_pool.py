@@ -1,4 +1,4 @@
-"""Reads pages in child processes, so that no page can hold up the event loop or exhaust the crawler's memory.
+"""Reads pages and sitemaps in child processes, so that none can hold up the event loop or exhaust the crawler's memory.
 
 The tree construction that the HTML Standard prescribes is quadratic in places, and lexbor cannot be interrupted:
 0.5 MB of nested ``<div>`` take it 40 s. No cheap test tells which pages are harmless, so every page is read in a child
@@ -36,11 +36,19 @@ from crawler.engine.page_messages import (
     Question,
     unpack_answer,
 )
-from crawler.engine.parser_messages import pack_question
+from crawler.engine.parser_messages import AnyQuestion, pack_question
 from crawler.engine.parser_queue import Document, ParserQueue, State
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import unpack_rules
 from crawler.engine.sandbox import environment
+from crawler.engine.sitemap_messages import (
+    LARGE_BYTES,
+    SitemapFacts,
+    SitemapQuestion,
+    question_about_sitemap,
+    unpack_sitemap,
+    unread_sitemap,
+)
 from crawler.engine.text_messages import TextQuestion, TextUnread, unpack_text
 from crawler.errors import CrawlerError, Fault
 from crawler.fetch.decoding import decode_gzip
@@ -109,6 +117,10 @@ class PageReader(RobotsReader, Protocol):
         """Read a fetched document, ``is_alone`` in a process that reads no other meanwhile."""
         ...
 
+    async def read_sitemap(self, document: Fetched, *, is_alone: bool = False) -> SitemapFacts:
+        """Read a fetched sitemap. One that is too costly to read has no entries."""
+        ...
+
 
 class ReadingOptions(NamedTuple):
     """How a crawl reads its pages.
@@ -137,7 +149,7 @@ class _Unread(NamedTuple):
 
 
 #: Text is the description of a bug that the document brought to light.
-Answer = PageFacts | SiteRules | MainText | list[Block] | str | _Unread
+Answer = PageFacts | SiteRules | SitemapFacts | MainText | list[Block] | str | _Unread
 
 
 class ParserPool:
@@ -219,6 +231,16 @@ class ParserPool:
             raise Fault(str(answer))
         return answer
 
+    async def read_sitemap(self, document: Fetched, *, is_alone: bool = False) -> SitemapFacts:
+        """The contents of a fetched sitemap; a large one is read as a slow document. Raises as :meth:`read`."""
+        question = question_about_sitemap(document, is_html=document.content_type in HTML_TYPES)
+        answer = await self._ask(question, is_alone=is_alone or len(question.body) > LARGE_BYTES)
+        if isinstance(answer, _Unread):
+            return await asyncio.to_thread(unread_sitemap, question, answer.why)
+        if not isinstance(answer, SitemapFacts):
+            raise Fault(str(answer))
+        return answer
+
     async def read_text(self, question: TextQuestion) -> MainText | list[Block]:
         """The text of a stored document, in blocks if the question asks for them.
 
@@ -250,14 +272,14 @@ class ParserPool:
 
     # --- documents ----------------------------------------------------------------------------
 
-    async def _ask(self, question: Question | RobotsQuestion | TextQuestion, *, is_alone: bool) -> Answer:
+    async def _ask(self, question: AnyQuestion, *, is_alone: bool) -> Answer:
         if self._is_closed:
             raise asyncio.CancelledError
         document = _Document(
             domain=registered_domain(host_of(question.url)),
             octets=len(question.body),
             is_alone=is_alone,
-            says_nothing=isinstance(question, RobotsQuestion),
+            says_nothing=isinstance(question, RobotsQuestion | SitemapQuestion),
             question=question,
             answer=asyncio.get_running_loop().create_future(),
         )
@@ -400,7 +422,7 @@ class ParserPool:
 class _Document(Document):
     """A document on its way to an answer."""
 
-    question: Question | RobotsQuestion | TextQuestion
+    question: AnyQuestion
     answer: asyncio.Future[Answer]
     deaths_alone: int = 0  # of processes that were reading the document alone, and exceeded no limit
     sent_at: float = 0.0  # by the clock of the event loop
@@ -424,6 +446,8 @@ class _Document(Document):
         match self.question:
             case RobotsQuestion():
                 return unpack_rules(message)
+            case SitemapQuestion():
+                return unpack_sitemap(message)
             case TextQuestion(in_blocks=in_blocks):
                 return unpack_text(message, in_blocks=in_blocks)
             case Question():
@@ -560,6 +584,10 @@ class _Parser(asyncio.SubprocessProtocol):
         self.stage = Stage.ENDED
         self.kill()
 
+    def pipe_connection_lost(self, fd: int, error: Exception | None) -> None:
+        """The process has closed its input or output. Most likely it is ending: it is sent nothing more."""
+        self.stage = Stage.ENDED
+
     def connection_lost(self, error: Exception | None) -> None:
         self.stage = Stage.ENDED
         self._timer.cancel()
@@ -567,7 +595,7 @@ class _Parser(asyncio.SubprocessProtocol):
 
     def _check(self, progress: int, checks: int) -> None:
         """Kill the process if it has owed an answer for several checks in a row."""
-        owes = bool(self.documents) or self.stage is Stage.STARTING
+        owes = bool(self.documents) or self.stage is not Stage.READY
         checks = checks + 1 if owes and self._progress == progress else 0
         if checks > _CHECKS_WITHOUT_PROGRESS:
             self._killed_because = f"the parser did not answer within {_CHECK_EVERY_S * _CHECKS_WITHOUT_PROGRESS:g} s"

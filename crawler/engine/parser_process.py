@@ -1,8 +1,9 @@
-"""The child process that reads pages and large robots.txt files: ``python -m crawler.engine.parser_process``.
+"""The child process that reads pages, sitemaps and large robots.txt files: ``python -m crawler.engine.parser_process``.
 
 The process receives one question for each document on standard input: a
 :class:`~crawler.engine.page_messages.Question` about a page, a
-:class:`~crawler.engine.robots_messages.RobotsQuestion` about a robots.txt, or a
+:class:`~crawler.engine.robots_messages.RobotsQuestion` about a robots.txt, a
+:class:`~crawler.engine.sitemap_messages.SitemapQuestion` about a sitemap, or a
 :class:`~crawler.engine.text_messages.TextQuestion` about the text of a stored document. It writes one answer to
 standard output, in the order of the questions. Its first message says that it is ready, and what confines it
 (:mod:`crawler.engine.sandbox`): it confines itself before it reads anything. It ends when standard input ends, so it
@@ -32,9 +33,10 @@ from selectolax.lexbor import SelectolaxError
 
 from crawler.engine.messages import MAX_ANSWER_BYTES, receive, send
 from crawler.engine.page_messages import MAX_MEMORY_BYTES, OUT_OF_MEMORY, Question, pack_answer
-from crawler.engine.parser_messages import unpack_question
+from crawler.engine.parser_messages import AnyQuestion, unpack_question
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.sandbox import confine
+from crawler.engine.sitemap_messages import SitemapQuestion, pack_sitemap, read_sitemap_of
 from crawler.engine.text_messages import TextQuestion, load_reader, pack_text, read_text
 from crawler.errors import fault
 from crawler.fetch.decoding import decode_gzip
@@ -90,12 +92,14 @@ def _with_pdf(facts: PageFacts, body: bytes) -> PageFacts:
     return replace(facts, title=read.title if facts.index else None)
 
 
-def answer_to(question: Question | RobotsQuestion | TextQuestion) -> bytes:
+def answer_to(question: AnyQuestion) -> bytes:
     """The answer to a question, as one message. Raises :class:`MemoryError` if the parser runs out of memory."""
     if isinstance(question, RobotsQuestion):
         from crawler.engine.robots_reading import pack_rules, read_robots  # few sites have a large robots.txt
 
         return pack_rules(read_robots(question))
+    if isinstance(question, SitemapQuestion):
+        return pack_sitemap(read_sitemap_of(question))
     if isinstance(question, TextQuestion):
         return pack_text(read_text(question))
     return pack_answer(read_document(question))

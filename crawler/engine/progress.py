@@ -12,7 +12,7 @@ from crawler.errors import fault
 from crawler.frontier.decide import Outcome
 from crawler.frontier.revisit import VisitResult
 from crawler.model import Purpose, State
-from crawler.reasons import UNSENT_KINDS, ErrorKind, ReasonCode
+from crawler.reasons import ErrorKind, ReasonCode
 from crawler.store.rows import RequestRow, Waiting
 
 #: How many bugs of the crawler a run survives. A larger number cannot be about single answers.
@@ -30,7 +30,8 @@ class Progress:
     """
 
     started_at: float
-    requests: int = 0
+    requests: int = 0  # of the log
+    sent_requests: int = 0  # of these: the others had no address to connect to
     wire_bytes: int = 0
     active: int = 0  # politeness groups that are worked on
     pages: int = 0
@@ -69,6 +70,7 @@ class Progress:
     def sent(self, row: RequestRow) -> None:
         """Count a request of the log."""
         self.requests += 1
+        self.sent_requests += row.is_sent
         self.wire_bytes += row.bytes
         if row.error is not None and row.error.kind is not ErrorKind.FAULT and not _is_nothing(row):
             self.troubles[str(row.status) if row.status and row.status >= 300 else row.error.kind.value] += 1
@@ -79,11 +81,6 @@ class Progress:
             raise error
         self.troubles[ErrorKind.FAULT.value] += 1
         return fault(error)
-
-    @property
-    def sent_requests(self) -> int:
-        """How many of the ``requests`` were sent: those without an address to connect to were not."""
-        return self.requests - sum(self.troubles[kind.value] for kind in UNSENT_KINDS)
 
     @property
     def faults(self) -> int:
@@ -104,6 +101,7 @@ class Progress:
         total, waits = cls(started_at), list[Waiting | None]()
         for report in reports:
             total.requests += report["requests"]
+            total.sent_requests += report["sent_requests"]
             total.wire_bytes += report["wire_bytes"]
             total.pages += report["pages"]
             total.active += report["active"]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from crawler.engine.rules_cache import RulesCache
+from crawler.engine.sitemap_messages import LIMITS, SitemapFacts
 from crawler.frontier.decide import Outcome, Queued, after_sitemap
 from crawler.frontier.hints import hints_in
 from crawler.frontier.offers import Offer
 from crawler.frontier.rup_offer import rupinfo_of
 from crawler.frontier.scope import Scope
-from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction
+from crawler.model import Fetched, Kind, Purpose, Request, RobotsAction, State
+from crawler.reasons import Reason, ReasonCode
 from crawler.robots.readings import SiteRules
-from crawler.sitemaps.findings import Sitemap, SitemapKind, SitemapLimits
-from crawler.sitemaps.read import read_sitemap
+from crawler.sitemaps.findings import Sitemap, SitemapKind
 from crawler.sitemaps.trust import Trust
 from crawler.store.rows import RobotsNews
 from crawler.url import split
@@ -25,7 +24,6 @@ from crawler.url import split
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-_LIMITS = SitemapLimits()
 _MAX_NAMED = 500  # sitemaps taken from one robots.txt: it may name 20,000, on any host
 
 
@@ -47,19 +45,28 @@ def rupinfo_to_ask_for(news: RobotsNews, scope: Scope) -> tuple[Offer, ...]:
 
 
 def request_for(url: str) -> Request:
-    """The request for a sitemap: of any content type, as far as the limits go."""
-    return Request(url, Purpose.SITEMAP, max_bytes=_LIMITS.max_bytes, truncate=True, any_type=True)
+    """The request for a sitemap: of any content type, as far as the limits go. A parser process decompresses it."""
+    limit = LIMITS.max_bytes
+    return Request(url, Purpose.SITEMAP, max_bytes=limit, truncate=True, any_type=True, keep_gzip=True, only_gzip=True)
 
 
-async def read(
-    queued: Queued, result: Fetched, rules_cache: RulesCache, scope: Scope, store: Store, *, hinting: bool = False
+async def outcome_of(
+    queued: Queued,
+    result: Fetched,
+    facts: SitemapFacts,
+    rules_cache: RulesCache,
+    scope: Scope,
+    store: Store,
+    *,
+    hinting: bool = False,
 ) -> Outcome:
     """The outcome of a sitemap: an offer for each URL that it may speak for. If ``hinting``, its dates become hints.
 
     Raises :class:`crawler.errors.StoreError`.
     """
-    parse = partial(read_sitemap, url=result.url, content_type=result.content_type, limits=_LIMITS)
-    sitemap = await asyncio.to_thread(lambda: parse(result.body))  # the largest ones take most of a second
+    if facts.wall:
+        return Outcome(queued, State.FAILED, Reason(ReasonCode.WALL, facts.wall), is_walled=True)
+    sitemap = facts.sitemap
     named = {site: await rules_cache.sitemaps_of(site) for site in _sites_to_trust(queued, sitemap, scope)}
     way = await store.way_to(queued.id)  # a robots.txt that names an index also speaks for the sitemaps in the index
     outcome = after_sitemap(queued, result, sitemap, Trust(queued.url, named.get, tuple(way)), scope)

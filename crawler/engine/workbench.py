@@ -757,10 +757,8 @@ class Workbench:
         self._groups[ticket.group].in_vain = False
         if in_time:
             return None
-        group = self._groups[ticket.group]
-        had_turn = group.pace.waits_for.code is WaitCode.ADDRESS  # and the group keeps that turn
-        why = group.pace.waits_for if had_turn else WaitReason(WaitCode.LOOK_UP, ticket.host)
-        return self._give_back(group, now + _LOOK_UP_AGAIN_S, why)
+        why = WaitReason(WaitCode.LOOK_UP, ticket.host)
+        return self._give_back(self._groups[ticket.group], now + _LOOK_UP_AGAIN_S, why)
 
     def put_back(self, ticket: Ticket, now: float) -> None:
         """Nothing was sent: the request gives back the slot that it holds, and may ask again."""
@@ -974,9 +972,15 @@ class Workbench:
         return self._give_back(known, self._readings.book(known.domain, now), WaitReason(WaitCode.READING))
 
     def _give_back(self, group: _Group, until: float, why: WaitReason) -> GiveBack:
+        """Let a group wait in the store.
+
+        It keeps its turn at an address until a request is sent, whatever else it waits for. Otherwise a group that may
+        be asked for a few minutes a day would lose each turn to names without hours.
+        """
         self.vain_claims += group.in_vain
         group.in_vain = False
-        self._wait_in_store(group, max(until, group.pace.next_at), why)
+        has_turn = group.pace.waits_for.code is WaitCode.ADDRESS
+        self._wait_in_store(group, max(until, group.pace.next_at), group.pace.waits_for if has_turn else why)
         return GiveBack(until, why)
 
     def _wait_in_store(self, group: _Group, until: float, why: WaitReason) -> None:

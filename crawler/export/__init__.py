@@ -17,7 +17,7 @@ from crawler.atomic_files import AtomicFiles
 from crawler.errors import Argument, UsageError
 from crawler.export.job import ExportProgress, Job
 from crawler.export.link_graph import write_edges, write_graphml
-from crawler.export.options import ExportOptions
+from crawler.export.options import Addition, ExportOptions
 from crawler.export.sitemap import write_sitemap
 from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.text_files import write_markdown, write_text
@@ -30,7 +30,7 @@ from crawler.texts.reader import TextReader
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-__all__ = ["FORMATS", "VIEWS", "ExportOptions", "ExportProgress", "Format", "export"]
+__all__ = ["FORMATS", "VIEWS", "Addition", "ExportOptions", "ExportProgress", "Format", "export"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,7 @@ class Format:
     views: tuple[str, ...]
     counts: str
     about: str
-    takes_bodies: bool = False
-    is_table: bool = False
+    additions: tuple[Addition, ...] = ()
     takes_base_url: bool = False
     is_text: bool = True  # in UTF-8
     is_folder: bool = False  # OUT is a folder
@@ -67,9 +66,9 @@ _GRAPH = "the link graph (edges also: --table links_glued, duplicates folded)"
 _SITEMAP = "fetched pages that may be indexed and are no duplicates"
 
 FORMATS = {
-    "jsonl": Format(write_jsonl, _ANY, "row", _TABLE, takes_bodies=True, is_table=True),
-    "csv": Format(write_csv, _ANY, "row", _TABLE, is_table=True),
-    "parquet": Format(write_parquet, _ANY, "row", _TABLE, takes_bodies=True, is_table=True, is_text=False),
+    "jsonl": Format(write_jsonl, _ANY, "row", _TABLE, tuple(Addition)),
+    "csv": Format(write_csv, _ANY, "row", _TABLE, (Addition.TEXT, Addition.LANGUAGE)),
+    "parquet": Format(write_parquet, _ANY, "row", _TABLE, tuple(Addition), is_text=False),
     "markdown": Format(write_markdown, ("pages",), "page", _TEXT, is_folder=True),
     "text": Format(write_text, ("pages",), "page", _TEXT, is_folder=True),
     "warc": Format(write_warc, ("pages",), "page", _ARCHIVE, is_text=False),
@@ -120,21 +119,14 @@ def _require_fit(format: str, chosen: Format, view: str, options: ExportOptions)
     is_of_pages = view == "pages"
     if view not in chosen.views:
         raise UsageError(Argument("table", view), f": {format} is made of {' or '.join(chosen.views)}")
-    if options.bodies and not (chosen.takes_bodies and is_of_pages):
-        takers = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
-        raise UsageError(
-            Argument("bodies"),
-            f": only the table pages has bodies, in the formats {takers} (warc and wacz always have them)",
-        )
-    for option, is_given, what in (
-        ("detect_language", options.detect_language, "languages"),
-        ("main_text", options.main_text, "main texts"),
-    ):
-        if is_given and not (chosen.is_table and is_of_pages):
-            takers = ", ".join(name for name, each in FORMATS.items() if each.is_table)
-            raise UsageError(Argument(option), f": only the table pages has {what}, in the formats {takers}")
+    for added in options.add:
+        if added not in tuple(Addition):
+            raise UsageError(Argument("add", added), f" must be one of {', '.join(Addition)}")
+        if added not in chosen.additions or not is_of_pages:
+            takers = ", ".join(name for name, each in FORMATS.items() if added in each.additions)
+            raise UsageError(Argument("add", added), f": only the table pages takes it, in the formats {takers}")
     if options.chunk is not None:
-        if format != "jsonl" or not is_of_pages or options.bodies or options.detect_language or options.main_text:
+        if format != "jsonl" or not is_of_pages or options.add:
             raise UsageError(Argument("chunk"), ": chunks are the main texts of pages alone, in the format jsonl")
         if options.chunk < MIN_CHUNK:
             raise UsageError(Argument("chunk"), f": a chunk has {MIN_CHUNK} characters at least")

@@ -16,11 +16,11 @@ import click
 from crawler.cli.on_store import on_store
 from crawler.cli.output import PrintableBytes, tell
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, run_async
+from crawler.cli.shared import OneOf, cli, db_option, run_async
 from crawler.clock import SystemClock
 from crawler.engine.tasks import background_task
 from crawler.errors import UsageError
-from crawler.export import FORMATS, MIN_CHUNK, VIEWS, ExportOptions, ExportProgress
+from crawler.export import FORMATS, MIN_CHUNK, VIEWS, Addition, ExportOptions, ExportProgress
 from crawler.export import export as export_to
 from crawler.formatting import counted, duration, many
 from crawler.preferences.purposes import UsePurpose
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 _REFRESH_S = 0.2
-_BODIES = ", ".join(name for name, each in FORMATS.items() if each.takes_bodies)
 #: Not a format of :data:`FORMATS`: it is a folder.
 APPENDIX = "appendix"
 #: By view, what has its rows.
@@ -56,12 +55,19 @@ def _help() -> str:
 
 
 @cli.command(no_args_is_help=True, help=_help())
-@click.argument("format", type=click.Choice([*FORMATS, APPENDIX]), metavar="FORMAT")
+@click.argument("format", type=OneOf([*FORMATS, APPENDIX]), metavar="FORMAT")
 @click.argument("out", type=click.Path(path_type=Path, allow_dash=True))
 @db_option
-@click.option("--table", type=click.Choice(list(VIEWS)), metavar="VIEW", help=f"One of {', '.join(VIEWS)}.")
+@click.option("--table", type=OneOf(list(VIEWS)), metavar="VIEW", help=f"One of {', '.join(VIEWS)}.")
 @click.option("--where", metavar="SQL", help="Only the rows of that view that meet a condition.")
-@click.option("--bodies", is_flag=True, help=f"{_BODIES}: with the pages' bodies.")
+@click.option(
+    "--add",
+    multiple=True,
+    type=OneOf([addition.value for addition in Addition]),
+    help="Tables of pages: with their bodies (jsonl, parquet), their texts without navigation and the like (needs the "
+    "extra `text`), or the languages that a classifier sees (needs the extra `language`); may be repeated.",
+)
+@click.option("--bodies", is_flag=True, hidden=True, help="The same as --add body.")
 @click.option(
     "--base-url",
     metavar="URL",
@@ -70,27 +76,14 @@ def _help() -> str:
 @click.option(
     "--allowed-for",
     multiple=True,
-    type=click.Choice([purpose.value for purpose in UsePurpose]),
+    type=OneOf([purpose.value for purpose in UsePurpose]),
     help="Leave out pages, and links of pages, that refuse this use.",
 )
 @click.option(
-    "--detect-language",
-    is_flag=True,
-    help="Tables of pages: with the language that a classifier sees in the text. Needs the extra `language`.",
-)
-@click.option("--title", default="", metavar="TEXT", help="appendix: the title of the data.")
-@click.option("--author", multiple=True, metavar="NAME", help="appendix: an author; may be repeated.")
-@click.option(
-    "--variable",
-    "texts",
-    multiple=True,
-    metavar="NAME=SQL",
-    help="appendix: with a variable of your own and its estimates, as in chars=length(title).",
-)
-@click.option(
-    "--main-text",
-    is_flag=True,
-    help="Tables of pages: with the column main_text, without navigation and the like. Needs the extra `text`.",
+    "--study",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="appendix: a TOML file with the title, the authors and the variables of the study (docs/appendix.md).",
 )
 @click.option(
     "--chunk",
@@ -99,19 +92,19 @@ def _help() -> str:
     help="jsonl: the main texts of pages in chunks of at most N characters, with their headings and preferences.",
 )
 def export(
-    format: str, out: Path, db: str, title: str, author: tuple[str, ...], texts: tuple[str, ...], **given: Any
+    format: str, out: Path, db: str, add: tuple[str, ...], bodies: bool, study: Path | None, **given: Any
 ) -> None:
     """Run the command; its help is made from the table of formats. ``given`` are fields of :class:`ExportOptions`."""
-    options = ExportOptions(**given)
+    options = ExportOptions(add=(*add, *([Addition.BODY] if bodies else [])), **given)
     if format == APPENDIX:
         from crawler.appendix import commands as appendix
 
         if options != ExportOptions():
             raise UsageError("an appendix is of the whole crawl; leave the options of tables out")
-        appendix.write(out, db, title, author, texts)
+        appendix.write(out, db, study)
         return
-    if title or author or texts:
-        raise UsageError("--title, --author and --variable are for `crawler export appendix`")
+    if study is not None:
+        raise UsageError("--study is for `crawler export appendix`")
     tally = ExportProgress(is_watched=sys.stderr.isatty())
     clock, needed, unit = SystemClock(), _COMPUTED.get(options.table or ""), FORMATS[format].counts
     began = clock.now()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
 from crawler.export.main_text import require_library
-from crawler.export.options import ExportOptions
+from crawler.export.options import Addition, ExportOptions
 from crawler.export.views import VIEWS
 from crawler.page.directives import asked_of
 from crawler.page.texts import Block
@@ -163,7 +163,7 @@ class Job:
             text = await self.texts.main_text(page.url, body, page.charset, page.content_type)
             return text.text[:most_chars]
         except TextUnread as unread:
-            if not self.options.main_text:  # else main_text_of counts the page
+            if Addition.TEXT not in self.options.add:  # else main_text_of counts the page
                 self.tally.unread[str(unread)] += 1
             return None
 

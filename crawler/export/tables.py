@@ -6,7 +6,7 @@ import base64
 import csv
 import json
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, BinaryIO
 
 from crawler.clock import exact_time
@@ -15,6 +15,7 @@ from crawler.export.csv_cells import protected
 from crawler.export.detected_language import CLASSIFIED_CHARS, LanguageDetector
 from crawler.export.job import SQL, Job
 from crawler.export.main_text import as_text, chunks
+from crawler.export.options import Addition
 from crawler.export.views import VIEWS, ColumnType
 
 #: The expression that gives the directives of the page of a row, by view: ``unavailable_after`` hides the row.
@@ -41,7 +42,7 @@ async def write_jsonl(job: Job) -> None:
     async for values in _values(job):
         record: dict[str, Any] = {}
         for (name, kind), value in zip(columns.items(), values, strict=True):
-            if job.options.bodies and name == "body":
+            if Addition.BODY in job.options.add and name == "body":
                 record |= _text_or_base64("body", value, record["charset"] or "utf-8")
                 continue
             if kind is ColumnType.BYTES:
@@ -96,27 +97,35 @@ async def write_parquet(job: Job) -> None:
 
 def _columns(job: Job) -> dict[str, ColumnType]:
     """The columns of the table: those of the view, and those that the export adds."""
-    detected = {"detected_language": ColumnType.TEXT, "detection_confidence": ColumnType.NUMBER}
-    text = {"main_text": ColumnType.TEXT} if job.options.main_text else {}
-    body = {"body": ColumnType.BYTES}
-    view = {name: column.type for name, column in VIEWS[job.view].items()}
-    return view | (detected if job.options.detect_language else {}) | text | (body if job.options.bodies else {})
+    columns = {name: column.type for name, column in VIEWS[job.view].items()}
+    for addition, added in _ADDED.items():
+        columns |= added if addition in job.options.add else {}
+    return columns
+
+
+#: The columns that the export adds, in the order of :func:`_values`.
+_ADDED: Mapping[Addition, dict[str, ColumnType]] = {
+    Addition.LANGUAGE: {"detected_language": ColumnType.TEXT, "detection_confidence": ColumnType.NUMBER},
+    Addition.TEXT: {"main_text": ColumnType.TEXT},
+    Addition.BODY: {"body": ColumnType.BYTES},
+}
 
 
 async def _values(job: Job) -> AsyncIterator[list[Any]]:
     """The values of each row, in the order of :func:`_columns`."""
-    detector = LanguageDetector() if job.options.detect_language else None
+    add = job.options.add
+    detector = LanguageDetector() if Addition.LANGUAGE in add else None
     async for row in _rows(job):
         values = list(row[:-1])
         if detector is not None:
             body = None if row.body_sha256 is None else await job.store.bodies.of_page(row.url)
             text = None if body is None else await job.beginning_of(row, body, CLASSIFIED_CHARS)
             values += (None, None) if text is None else detector.detect(text)
-        copied = await _body(job, row) if job.options.main_text or job.options.bodies else None
-        if job.options.main_text:
+        copied = await _body(job, row) if Addition.TEXT in add or Addition.BODY in add else None
+        if Addition.TEXT in add:
             found = None if copied is None else await job.main_text_of(row, copied)
             values.append(None if found is None else as_text(found))
-        if job.options.bodies:
+        if Addition.BODY in add:
             values.append(copied)
         yield values
 
@@ -231,7 +240,7 @@ async def _batches(job: Job, width: int) -> AsyncIterator[list[list[Any]]]:
     batch: list[list[Any]] = [[] for _ in range(width)]
     size = 0
     async for values in _values(job):
-        size += len(values[-1] or b"") if job.options.bodies else 0
+        size += len(values[-1] or b"") if Addition.BODY in job.options.add else 0
         for column, value in zip(batch, values, strict=True):
             column.append(value)
         if len(batch[0]) >= _ROWS_PER_BATCH or size >= _BYTES_PER_BATCH:

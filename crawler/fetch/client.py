@@ -21,7 +21,7 @@ from crawler.errors import CrawlerError, fault
 from crawler.fetch.address_guard import refusal, refusal_behind_proxy, refusal_of_port
 from crawler.fetch.connection import Connection, Transfer, current_transfer
 from crawler.fetch.connector import Connector
-from crawler.fetch.decoding import ACCEPT_ENCODING, ENDS_EARLY, Decoder, decoder_for, is_gzip, too_large
+from crawler.fetch.decoding import ACCEPT_ENCODING, ENDS_EARLY, ONLY_GZIP, Decoder, decoder_for, is_gzip, too_large
 from crawler.fetch.failures import (
     BODY_ERRORS,
     BROKEN_OFF,
@@ -349,7 +349,7 @@ class HttpFetcher:
 
     async def _beginning(self, request: Request, response: Response, headers: Headers, transfer: Transfer) -> bytes:
         """The body of an error, if it is as short as a wall. One that is longer, or cannot be had, says nothing."""
-        short = replace(request, max_bytes=MAX_WALL_BYTES, truncate=True, keep_gzip=False)
+        short = replace(request, max_bytes=MAX_WALL_BYTES, truncate=True, keep_gzip=False, only_gzip=False)
         body = await self._body(short, response, headers, transfer)
         if isinstance(body, RequestError) or body.overflowed:
             return b""
@@ -382,7 +382,7 @@ class HttpFetcher:
             unchecked=request.max_bytes if body.is_unchecked else None,
             **self._about(transfer),
         )
-        if request.purpose is not Purpose.PAGE and content_type in _HTML_TYPES:  # a parser process judges pages
+        if request.purpose not in _READ_LATER and content_type in _HTML_TYPES:  # a parser process judges the others
             wall = wall_in_body(fetched.body)
             if wall is not None:
                 return self._walled(request, started_at, headers, transfer, response.status, wall)
@@ -401,7 +401,7 @@ class HttpFetcher:
         self, request: Request, response: Response, headers: Headers, transfer: Transfer
     ) -> _Body | RequestError:
         try:
-            decoder = _decoder_for(response)
+            decoder = _decoder_for(request, response)
             is_kept = decoder is not None and request.keep_gzip and _is_gzip(response)
             expected = _expected_bytes(request, response, is_coded=decoder is not None and not is_kept)
             pieces, size = await self._receive(response.content, request, transfer, expected)
@@ -416,7 +416,7 @@ class HttpFetcher:
                 body = await self._decode(pieces, decoder, most, received_at)
                 if body.overflowed and most < request.max_bytes:
                     await self._memory.hold(request.group, request.url, request.max_bytes)
-                    decoder = _decoder_for(response)
+                    decoder = _decoder_for(request, response)
                     assert decoder is not None, "there was one"
                     body = await self._decode(pieces, decoder, request.max_bytes, received_at)
         except BODY_ERRORS as error:
@@ -464,6 +464,8 @@ class HttpFetcher:
             extra = self._signer.headers(self._session.authority(request.url), self._clock.now())
         if request.any_type:
             extra["Accept"] = "*/*"
+        if request.only_gzip:
+            extra["Accept-Encoding"] = ONLY_GZIP
         if request.etag:
             extra["If-None-Match"] = request.etag
         if request.last_modified:
@@ -533,9 +535,11 @@ class _Body(NamedTuple):
         return len(self.plain or self.gzipped or b"")
 
 
-def _decoder_for(response: Response) -> Decoder | None:
+def _decoder_for(request: Request, response: Response) -> Decoder | None:
     fields = response.fields
-    return decoder_for(fields.getall("Content-Encoding", ()), fields.getall("Transfer-Encoding", ()))
+    return decoder_for(
+        fields.getall("Content-Encoding", ()), fields.getall("Transfer-Encoding", ()), only_gzip=request.only_gzip
+    )
 
 
 def _is_gzip(response: Response) -> bool:

@@ -178,6 +178,8 @@ if not _decodes_brotli():
 
 #: The value of ``Accept-Encoding``: exactly the codings that can be decoded.
 ACCEPT_ENCODING = ", ".join(_DECODERS)
+#: The value for a request that offers gzip alone.
+ONLY_GZIP = "gzip"
 
 
 #: A body whose coded stream stops before its end.
@@ -201,12 +203,26 @@ def decode_gzip(body: bytes, max_bytes: int) -> tuple[bytes, bool] | RequestErro
     return (decoded, decoder.is_one_gzip()) if decoder.complete() else ENDS_EARLY
 
 
+def gzip_beginning(body: bytes, max_bytes: int) -> tuple[bytes, bool] | RequestError:
+    """The first ``max_bytes`` of a body in gzip decoded, and whether there are more; or why it cannot be decoded."""
+    decoder = _gzip()
+    try:
+        decoded = decoder.feed(body, max_bytes + 1)
+    except BadCoding as error:
+        return RequestError(ErrorKind.ENCODING, str(error))
+    if len(decoded) > max_bytes:
+        return decoded[:max_bytes], True
+    return (decoded, False) if decoder.complete() else ENDS_EARLY
+
+
 def is_gzip(content_encoding: Iterable[str]) -> bool:
     """Whether gzip is the only coding of the values of ``Content-Encoding``."""
     return [coding.removeprefix("x-") for coding in _codings(content_encoding)] == ["gzip"]
 
 
-def decoder_for(content_encoding: Iterable[str], transfer_encoding: Iterable[str] = ()) -> Decoder | None:
+def decoder_for(
+    content_encoding: Iterable[str], transfer_encoding: Iterable[str] = (), *, only_gzip: bool = False
+) -> Decoder | None:
     """The decoder for the values of ``Content-Encoding``; ``None`` for a body without coding.
 
     ``transfer_encoding`` are the values of ``Transfer-Encoding``. The HTTP library decodes ``chunked``, and no other
@@ -224,7 +240,7 @@ def decoder_for(content_encoding: Iterable[str], transfer_encoding: Iterable[str
     if len(codings) > 1:
         raise BadCoding(f"the body is encoded {len(codings)} times over")
     new = _DECODERS.get(codings[0])
-    if new is None:
+    if new is None or (only_gzip and codings[0] != ONLY_GZIP):
         raise BadCoding(f"the body's encoding {codings[0][:40]!r} was not offered")
     return new()
 

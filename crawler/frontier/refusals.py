@@ -55,12 +55,14 @@ class RefusalNews(NamedTuple):
     """New refusals of a site. ``rests_until`` is in epoch seconds, 0 if it does not rest.
 
     ``queues_again`` are the codes of those failed URLs of the site that are queued again, because it is open.
+    ``before`` are the refusals that the worker knew: it adds the difference to those that are stored.
     """
 
     site_id: int
     refusals: Refusals
     rests_until: float = 0.0
     queues_again: frozenset[ReasonCode] = frozenset()
+    before: Refusals = NO_REFUSALS
 
     @property
     def is_open(self) -> bool:
@@ -91,12 +93,12 @@ def after_answer(
     )
     is_enough = before.is_probed or now.walls >= WALLS or (now.refused >= REFUSED and now.front_refused)
     if not is_enough or (is_refused and has_pages and not before.is_probed):
-        return outcome, None if has_pages and is_refused else RefusalNews(queued.site_id, now)
+        return outcome, None if has_pages and is_refused else RefusalNews(queued.site_id, now, before=before)
     if before.rest_count >= len(rests_s):
-        return outcome, RefusalNews(queued.site_id, replace(now, closed=True, probe=None))
+        return outcome, RefusalNews(queued.site_id, replace(now, closed=True, probe=None), before=before)
     until = result.finished_at + rests_s[before.rest_count]
     now = replace(now, rest_count=before.rest_count + 1, probe=queued.id)
-    return _again(outcome, until), RefusalNews(queued.site_id, now, until)
+    return _again(outcome, until), RefusalNews(queued.site_id, now, until, before=before)
 
 
 def without_request(queued: Queued, refusals: Refusals) -> Outcome | None:

@@ -18,8 +18,6 @@ in its mark-up only gets a new version, but is not visited more often.
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 from msgspec.structs import replace
 
 from crawler.frontier.decide import Outcome, is_temporary
@@ -44,16 +42,23 @@ def after_refusal(outcome: Outcome, settings: RevisitSettings, now: float) -> Ou
     return outcome if seen is None else replace(outcome, revisit=_missed(VisitResult.LOST, seen, settings, now))
 
 
-def same_sitemap(queued_seen: Seen | None, result: Fetched) -> bool:
+def same_sitemap(queued_seen: Seen | None, body_sha256: bytes) -> bool:
     """Whether a sitemap has not changed since the previous visit, so that it need not be read."""
-    return queued_seen is not None and queued_seen.content == sha256(result.body).hexdigest()
+    return queued_seen is not None and queued_seen.content == body_sha256.hex()
 
 
-def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None, settings: RevisitSettings) -> Outcome:
+def after_revisit(
+    outcome: Outcome,
+    result: FetchResult,
+    facts: PageFacts | None,
+    settings: RevisitSettings,
+    *,
+    sitemap_sha256: bytes = b"",
+) -> Outcome:
     """The outcome of a revisit. ``outcome`` is what it would be for a first visit.
 
     The outcome of a first visit, and one that is a retry, are returned as they are. ``facts`` are those of the page, or
-    those in the headers of a 304.
+    those in the headers of a 304; a sitemap has the digest of its body instead.
     """
     seen, now = outcome.queued.seen, result.finished_at
     if seen is None or outcome.state is State.QUEUED:
@@ -66,7 +71,8 @@ def after_revisit(outcome: Outcome, result: FetchResult, facts: PageFacts | None
         case Fetched():
             if facts is not None and not facts.is_read and seen.version and not _was_unread(seen):
                 return _unreached(outcome, seen, facts.note, settings, now)
-            ended = _fetched(outcome, seen, result, facts, settings)
+            content = sitemap_sha256 if facts is None else facts.body_sha256
+            ended = _fetched(outcome, seen, result, facts, content.hex(), settings)
             is_whole_next = facts is not None and (not facts.is_read or facts.unkept)
             return _without_validators(ended) if is_whole_next else ended
         case Redirected():
@@ -123,9 +129,8 @@ def _asks_more(facts: PageFacts, seen: Seen) -> bool:
 
 
 def _fetched(
-    outcome: Outcome, seen: Seen, result: Fetched, facts: PageFacts | None, settings: RevisitSettings
+    outcome: Outcome, seen: Seen, result: Fetched, facts: PageFacts | None, content: str, settings: RevisitSettings
 ) -> Outcome:
-    content = sha256(result.body).hexdigest() if facts is None else facts.body_sha256.hex()
     page = outcome.page
     as_asked = facts is None or (
         facts.index is not seen.noindex

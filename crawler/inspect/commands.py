@@ -10,13 +10,12 @@ from typing import Any
 import click
 
 from crawler.cli.on_store import on_store, show
-from crawler.cli.output import print_json, say
+from crawler.cli.output import say
 from crawler.cli.shared import canonical, cli, db_option, json_option, run_async
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.settings.keys import KEYS, Key
 from crawler.settings.loading import load_file
-from crawler.settings.settings import Settings
 from crawler.settings.stored import differing, stored_settings
 from crawler.store.location import names_dataset, shown
 
@@ -71,58 +70,36 @@ def seeds(all_seeds: bool, db: str, as_json: bool) -> None:
     show(as_json, read.as_json, lambda: ledger.render(read, console, all_seeds=all_seeds))
 
 
-@cli.group()
-def settings() -> None:
-    """Show the settings that a store remembers of its crawl."""
-
-
-@settings.command("show")
+@cli.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
 @db_option
 @json_option
-def show_settings(db: str, as_json: bool) -> None:
-    """Show the settings with which `crawler run` goes on, as a TOML file."""
-    kept = _remembered(db)
-    _show([(key, key.value(kept), None) for key in KEYS.values() if key.is_remembered], as_json)
+def settings(file: Path | None, db: str, as_json: bool) -> None:
+    """Show the settings with which `crawler run` goes on, as a TOML file. With FILE, show those that FILE would change.
 
-
-@settings.command()
-@db_option
-@json_option
-@click.option(
-    "--config", metavar="FILE", type=click.Path(path_type=Path), help="Compare with what FILE would make of them."
-)
-def diff(db: str, as_json: bool, config: Path | None) -> None:
-    """Show the settings of the crawl that differ from the defaults, or that a configuration file would change."""
-    kept = _remembered(db)
-    if config is None:
-        there = [(key, key.value(kept), key.default) for key in differing(kept, Settings())]
-    else:
-        changed = load_file(kept, config)
-        there = [(key, key.value(changed), key.value(kept)) for key in differing(changed, kept)]
-    _show(there, as_json, before="default" if config is None else "now")
-
-
-def _remembered(db: str) -> Settings:
+    A comment has the default of a setting that differs from it, or the value that FILE would replace.
+    """
     kept = on_store(db, stored_settings)
     if kept is None:
         raise UsageError(f"{shown(db)} holds no crawl, so it remembers no settings")
-    return kept
+    if file is None:
+        there = [(key, key.value(kept), key.default) for key in KEYS.values() if key.is_remembered]
+    else:
+        changed = load_file(kept, file)
+        there = [(key, key.value(changed), key.value(kept)) for key in differing(changed, kept)]
+    compared = "default" if file is None else "now"
+    show(as_json, lambda: _settings_json(there, compared), lambda: _render_settings(there, compared))
 
 
-def _show(there: Iterable[tuple[Key, Any, Any]], as_json: bool, before: str = "") -> None:
-    """Print keys with their values, each with the value before it if ``before`` says what that is."""
-    if as_json:
-        print_json(
-            {
-                key.name: {"value": key.kind.written(value), before: key.kind.written(old)}
-                if before
-                else key.kind.written(value)
-                for key, value, old in there
-            }
-        )
-        return
+def _settings_json(there: Iterable[tuple[Key, Any, Any]], compared: str) -> dict[str, Any]:
+    return {
+        key.name: {"value": key.kind.written(value), compared: key.kind.written(other)} for key, value, other in there
+    }
+
+
+def _render_settings(there: Iterable[tuple[Key, Any, Any]], compared: str) -> None:
     for section, keys in groupby(there, key=lambda each: each[0].section):
         say(f"[{section}]")
-        for key, value, old in keys:
-            was = f"  # {before}: {key.kind.toml(old)}" if before else ""
-            say(f"{key.word} = {key.kind.toml(value)}{was}")
+        for key, value, other in keys:
+            note = "" if value == other else f"  # {compared}: {key.kind.toml(other)}"
+            say(f"{key.word} = {key.kind.toml(value)}{note}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from crawler.cli.layout import Align, table
 from crawler.cli.on_store import on_store, show
 from crawler.cli.output import print_json, tell
 from crawler.cli.progress import progress_line
+from crawler.cli.secrets import secret
 from crawler.cli.shared import because_option, cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock, iso
 from crawler.errors import StoreInUse, UsageError
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _NEVER = -1e300  # before every time
 _ALL = 1 << 31  # more versions than a page has
+
+_READER_PASSWORD = "CRAWLER_READER_PASSWORD"
 
 
 @cli.group()
@@ -305,14 +307,6 @@ def prune(older_than: float | None, keep_versions: int | None, db: str, as_json:
 @store.command(hidden=True)
 @db_option
 @json_option
-def sweep(db: str, as_json: bool) -> None:
-    """Delete the bodies outside the store that no page names; part of `crawler store clean`."""
-    _show_part(_on_idle_store(db, _sweep), as_json)
-
-
-@store.command(hidden=True)
-@db_option
-@json_option
 def compact(db: str, as_json: bool) -> None:
     """Return the space of what was deleted to the disk; part of `crawler store clean`."""
     _show_part(_on_idle_store(db, _compact), as_json)
@@ -364,26 +358,22 @@ def _describe_clean(done: dict[str, int]) -> str:
 
 
 @store.command("grant-reader")
+@click.argument("role", default="crawl_reader")
 @db_option
-@click.option("--role", default="crawl_reader", show_default=True, help="The role that may read the store.")
-@click.option(
-    "--password-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Set the role's password to the first line of this file.",
-)
-def grant_reader(db: str, role: str, password_file: Path | None) -> int:
-    """Make a role on PostgreSQL that may read the store and do nothing else.
+def grant_reader(role: str, db: str) -> int:
+    """Make ROLE (by default crawl_reader) on PostgreSQL, which may read the store and do nothing else.
 
-    If the role exists, everything else that it was granted on the store is revoked. --db names a role that owns the
+    Its password is that in CRAWLER_READER_PASSWORD, or in the file that CRAWLER_READER_PASSWORD_FILE names. If the role
+    exists, everything else that it was granted on the store is revoked. --db names a role that owns the
     store. Commands that only read can then use postgresql://crawl_reader@host/name.
     """
 
     async def work() -> int:
-        password = None if password_file is None else password_file.read_text("utf-8").partition("\n")[0]
+        password = secret(_READER_PASSWORD) or None
         is_new = await grant_reader_at(store_at(db).store.db, role, password)
         console.print(f"{'made the role' if is_new else 'the role'} {role}, which may read {shown(db)}", soft_wrap=True)
         if is_new and password is None:
-            console.print("it has no password; --password-file sets one")
+            console.print(f"it has no password; the same command with {_READER_PASSWORD} sets one")
         return 0
 
     return run_async(work())

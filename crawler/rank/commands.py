@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from crawler.cli.console import console
 from crawler.cli.on_store import on_store, show
 from crawler.cli.progress import progress_line
@@ -20,16 +18,18 @@ if TYPE_CHECKING:
 @cli.command()
 @db_option
 @json_option
-@click.option("--top", default=20, show_default=True, type=click.IntRange(min=0), metavar="N", help="How many to show.")
-@click.option("--sites", is_flag=True, help="Show sites, not pages.")
-def rank(db: str, as_json: bool, top: int, sites: bool) -> None:
-    """Rank pages and sites by the links between them (PageRank), into the views `ranks` and `site_ranks`."""
+def rank(db: str, as_json: bool) -> None:
+    """Rank pages and sites by the links between them (PageRank), into the views `ranks` and `site_ranks`.
+
+    Shows the 20 highest pages and the 20 highest sites; `crawler export csv FILE --table ranks` has all.
+    """
     ranking = load_ranking()
 
-    async def run(store: Store) -> tuple[Any, Any]:
+    async def run(store: Store) -> tuple[Any, Any, Any]:
         with progress_line("ranking") as say:
             ranked = await ranking.rank(store, say)
-        return ranked, await ranking.top(store, top, sites=sites)
+        return ranked, await ranking.top_pages(store), await ranking.top_sites(store)
 
-    ranked, rows = on_store(db, run, writes=True)
-    show(as_json, lambda: {**asdict(ranked), "top": rows}, lambda: ranking.render(ranked, rows, console))
+    ranked, pages, sites = on_store(db, run, writes=True)
+    document = {**asdict(ranked), "top": pages, "top_sites": sites}
+    show(as_json, lambda: document, lambda: ranking.render(ranked, (pages, sites), console))

@@ -39,9 +39,9 @@ JOIN pages_by_id p ON p.url_id = n.url_id AND p.body_id IS NOT NULL WHERE n.url_
 -- name: top_pages
 -- The pages with the highest PageRank. A page may have a rank that was never fetched, so the state is shown.
 SELECT r.url, r.pagerank, r.in_links, r.in_sites, u.state
-FROM ranks r JOIN urls_by_id u ON u.url_id = r.url_id ORDER BY r.pagerank DESC, r.url LIMIT :limit
+FROM ranks r JOIN urls_by_id u ON u.url_id = r.url_id ORDER BY r.pagerank DESC, r.url LIMIT 20
 
 -- name: top_sites
 -- The sites with the highest PageRank, and how many of their pages were fetched.
 SELECT r.site, r.pagerank, r.pages, s.fetched, r.in_links, r.in_sites
-FROM site_ranks r JOIN sites_by_id s ON s.site = r.site ORDER BY r.pagerank DESC, r.site LIMIT :limit
+FROM site_ranks r JOIN sites_by_id s ON s.site = r.site ORDER BY r.pagerank DESC, r.site LIMIT 20

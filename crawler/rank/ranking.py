@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
@@ -56,16 +56,24 @@ async def rank(store: Store, say: Say = lambda what, done=0, total=None: None) -
     return RankingSummary(len(graph.url_ids), graph.in_links.nnz, len(sites.site_ids))
 
 
-async def top(store: Store, count: int, *, sites: bool = False) -> list[dict[str, Any]]:
-    """The ``count`` pages (with ``sites``: the sites) with the highest PageRank, highest first."""
-    return await store.query(_SQL["top_sites" if sites else "top_pages"], {"limit": count})
+async def top_pages(store: Store) -> list[dict[str, Any]]:
+    """The 20 pages with the highest PageRank, highest first."""
+    return await store.query(_SQL["top_pages"])
 
 
-def render(ranked: RankingSummary, rows: Sequence[dict[str, Any]], console: PrintableConsole) -> None:
-    """Print ranks for people: the position, and the columns of ``rows``."""
+async def top_sites(store: Store) -> list[dict[str, Any]]:
+    """The 20 sites with the highest PageRank, highest first."""
+    return await store.query(_SQL["top_sites"])
+
+
+def render(ranked: RankingSummary, tops: Iterable[Sequence[dict[str, Any]]], console: PrintableConsole) -> None:
+    """Print ranks for people: a table for each of ``tops``, with the position and the columns of its rows."""
     console.print(f"{many(ranked.pages, 'page')}, {many(ranked.links, 'link')}, {many(ranked.sites, 'site')} ranked")
-    if not rows:
-        return
+    for rows in filter(None, tops):
+        _render_top(rows, console)
+
+
+def _render_top(rows: Sequence[dict[str, Any]], console: PrintableConsole) -> None:
     name, *rest = rows[0]
     numbers = [column for column in rest if column != "state"]
     texts = [*rest[len(numbers) :], name]

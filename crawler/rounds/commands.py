@@ -25,7 +25,7 @@ from crawler.store.location import shown
 @click.argument("location", metavar="DATASET")
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
 @setting_options("seeds.file", "identity.contact", "output.json")
-@config_option
+@config_option()
 def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
     """Crawl from SEEDs in rounds, over a DATASET: a folder, or s3://bucket/prefix. Or continue its crawl.
 

@@ -199,7 +199,7 @@ async def export_dataset(
             f"{shown(location)} is a dataset: jsonl, csv, parquet and edges can be made of it, of the tables "
             f"{', '.join(_TABLES)}"
         )
-    if options.bodies or options.main_text or options.detect_language or options.chunk or options.allowed_for:
+    if options.add or options.chunk or options.allowed_for:
         raise UsageError(f"{shown(location)} is a dataset: exports of it take --table and --where only")
     with Views(location) as views:
         await export(cast(Any, views), format, out, options, now=now, tally=tally)

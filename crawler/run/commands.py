@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from crawler.cli.options import Command, config_option, setting_options
+from crawler.cli.options import config_option, setting_options
 from crawler.cli.shared import cli
 from crawler.settings.keys import KEYS
 
@@ -38,40 +37,19 @@ _COMMON = (
 )
 
 
-#: Those of them that change what ``crawler plan`` tells.
-_PLANNED = (
-    "seeds.file",
-    "identity.contact",
-    "scope.mode",
-    "limits.max_pages",
-    "limits.max_pages_per_site",
-    "limits.max_depth",
-    "limits.max_time",
-    "politeness.delay",
-    "limits.concurrency",
-    "workers.count",
-    "output.json",
-)
-
-
-def _crawl_options(*listed: str) -> Callable[[Command], Command]:
-    """Add the options of the settings of a crawl, of which the help has the ``listed`` ones."""
-    rest = tuple(key.name for key in KEYS.values() if key.option and key.name not in listed)
-
-    def add(command: Command) -> Command:
-        return setting_options(*listed)(config_option(setting_options(*rest, hidden=True)(command)))
-
-    return add
+_RARE = tuple(key.name for key in KEYS.values() if key.option and key.name not in ("store.db", *_COMMON))
 
 
 @cli.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@_crawl_options("store.db", *_COMMON)
+@setting_options("store.db", *_COMMON)
+@config_option()
+@setting_options(*_RARE, hidden=True)
 @click.option("--refresh", is_flag=True, help="Visit SITEs or URLs again, named as SEEDs; or all.")
 def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: Any) -> int:
     """Start a crawl from SEEDs, or continue the crawl in the store.
 
-    A run on a store with a crawl adds SEEDS to it, and goes on with its settings; `crawler settings show` lists them.
+    A run on a store with a crawl adds SEEDS to it, and goes on with its settings; `crawler settings` lists them.
     Options and the configuration file change what they name. docs/settings.md has all settings and rarer options.
     """
     from crawler.run import execution
@@ -81,11 +59,12 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, **options: A
 
 @cli.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@_crawl_options(*_PLANNED)
+@setting_options("store.db", *_COMMON, *_RARE, hidden=True)
+@config_option(hidden=True)
 def plan(seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
     """Tell what a crawl from SEEDs would send, and how long it would take. Nothing is requested or stored.
 
-    All options of `crawler run` are taken; those that change the answer are listed.
+    Takes the options of `crawler run`: put `plan` in place of `run`.
     """
     from crawler.run import execution
 

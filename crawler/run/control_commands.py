@@ -8,7 +8,7 @@ from shlex import quote
 import click
 
 from crawler.cli.console import console
-from crawler.cli.shared import because_option, cli, db_option, run_async, store_at
+from crawler.cli.shared import OneOf, because_option, cli, db_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.frontier.operator import Command, blockable, standing, still_blocks, unmet
@@ -30,7 +30,7 @@ _SAID = {
 
 
 @cli.command()
-@click.argument("command", type=click.Choice([command.value for command in Command]))
+@click.argument("command", type=OneOf([command.value for command in Command]))
 @click.argument("site", required=False)
 @because_option
 @db_option

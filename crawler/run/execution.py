@@ -122,7 +122,7 @@ async def _as_begun(with_given: Callable[[Settings], Settings]) -> tuple[Setting
     if begun_with := [_setting_text(key, key.value(settings), short=True) for key in differing(settings, fresh)]:
         tell(
             f"goes on with {', '.join(begun_with)}, as the crawl was begun "
-            f"(`crawler settings show{argument}` lists all settings)"
+            f"(`crawler settings{argument}` lists all settings)"
         )
     changes = [
         f"{_setting_text(key, key.value(settings))} (was {_plain(key, key.value(before))})"

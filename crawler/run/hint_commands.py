@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from shlex import quote
-from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -18,21 +18,11 @@ from crawler.run.hints import HintsGiven, give_hints
 from crawler.settings.seeds import read_seeds, require_good, seed_lines
 from crawler.store.location import db_argument
 
-if TYPE_CHECKING:
-    pass
-
 _SHOWN = 3  # refused URLs
 
 
 @cli.command()
-@click.argument("urls", nargs=-1, metavar="[URL]...")
-@click.option(
-    "--from",
-    "file",
-    type=click.File("rb"),
-    metavar="FILE|-",
-    help="Read URLs from a file, one a line; # starts a comment.",
-)
+@click.argument("urls", nargs=-1, metavar="URL...|-")
 @click.option("--gone", is_flag=True, help="The URLs are gone. Without this option they are new or have changed.")
 @click.option(
     "--source",
@@ -43,17 +33,21 @@ _SHOWN = 3  # refused URLs
 )
 @db_option
 @json_option
-def hint(urls: tuple[str, ...], file: BinaryIO | None, gone: bool, source: str, db: str, as_json: bool) -> None:
-    """Tell the crawl that URLs have changed, and `crawler run --revisit` visits them first."""
-    good, bad = read_seeds(text.encode(errors="surrogatepass") for text in urls)
-    require_good(bad, "command line", "no hint was stored", unit="URL")
-    if file is not None:
-        more, bad = read_seeds(seed_lines(file))
-        require_good(bad, f"--from {file.name}", "no hint was stored", unit="line")
-        good += more
+def hint(urls: tuple[str, ...], gone: bool, source: str, db: str, as_json: bool) -> None:
+    """Tell the crawl that URLs have changed, and `crawler run --revisit` visits them first.
 
-    if not urls and file is None:
-        raise UsageError("say which URLs have changed: as arguments, or in a file with --from")
+    With - in place of URLs, they are read from standard input, one a line; # starts a comment.
+    """
+    if not urls:
+        raise UsageError("say which URLs have changed: as arguments, or - for standard input")
+    if urls == ("-",):
+        if sys.stdin is None:
+            raise UsageError("standard input is closed")
+        good, bad = read_seeds(seed_lines(sys.stdin.buffer))
+        require_good(bad, "standard input", "no hint was stored", unit="line")
+    else:
+        good, bad = read_seeds(text.encode(errors="surrogatepass") for text in urls)
+        require_good(bad, "command line", "no hint was stored", unit="URL")
 
     kind = HintKind.GONE if gone else HintKind.CHANGED
     given = on_store(db, lambda store: give_hints(store, good, kind, source), writes=True)

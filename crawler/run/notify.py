@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import aiohttp
 
-from crawler.cli.shared import smtp_login
+from crawler.cli.secrets import smtp_login
 from crawler.clock import SystemClock
 from crawler.errors import CrawlerError, Setting
 from crawler.formatting import many

@@ -14,7 +14,7 @@ from crawler.atomic_files import AtomicFiles
 from crawler.cli.console import console
 from crawler.cli.on_store import on_store, show
 from crawler.cli.options import Command, config_option, configured, named_seeds, setting_options
-from crawler.cli.shared import cli, db_option, json_option, store_at
+from crawler.cli.shared import OneOf, cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
 from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Method
@@ -48,23 +48,28 @@ variable_option = click.option(
     "NAME?=SQL: its NULL is a missing value.",
 )
 
-by_option = click.option(
-    "--by", type=click.Choice(["stratum", "site"]), help="Estimate everything for each of these parts too."
-)
-since_option = click.option(
-    "--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes."
-)
-
 
 @cli.group(invoke_without_command=True)
 @db_option
 @variable_option
-@by_option
-@since_option
+@click.option("--by", type=OneOf(["stratum", "site"]), help="Estimate everything for each of these parts too.")
+@click.option("--since", metavar="STORE", help="A store with an earlier wave of the same sample: estimate the changes.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the estimates as a figure (.svg, .pdf; needs the extra `figure`) or a table (.csv, .tex).",
+)
 @json_option
 @click.pass_context
 def sample(
-    context: click.Context, db: str, texts: tuple[str, ...], by: str | None, since: str | None, as_json: bool
+    context: click.Context,
+    db: str,
+    texts: tuple[str, ...],
+    by: str | None,
+    since: str | None,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """Print estimates from the sample of `run --sample N`, with 95 % confidence intervals."""
     if command := context.invoked_subcommand:
@@ -72,6 +77,10 @@ def sample(
             raise UsageError(f"write the options behind the command: `crawler sample {command} …`")
         return
     survey = _estimates(db, texts, by, since)
+    if out is not None:
+        made = load("publication").publish(survey, out.suffix)
+        with AtomicFiles() as files:
+            files.open(out).file.write(made)
     show(as_json, survey.as_json, lambda: load("rendering").render(survey, console))
 
 
@@ -88,41 +97,24 @@ def _estimates(db: str, texts: tuple[str, ...], by: str | None, since: str | Non
     return on_store(db, estimate)
 
 
-@sample.command()
-@click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
-@db_option
-@variable_option
-@by_option
-@since_option
-def publish(out: Path, db: str, texts: tuple[str, ...], by: str | None, since: str | None) -> None:
-    """Write the estimates to OUT: a figure (.svg, .pdf) or a table (.csv, .tex).
-
-    A figure needs the extra `figure`.
-    """
-    made = load("publication").publish(_estimates(db, texts, by, since), out.suffix)
-    with AtomicFiles() as files:
-        files.open(out).file.write(made)
-    console.print(f"{out}: written", soft_wrap=True)
-
-
 def _design_options(*listed: str) -> Callable[[Command], Command]:
-    """The options of a design; the help has the ``listed`` ones. The others are keys of the configuration file."""
+    """The options of `crawler run` that make a design; the help has the ``listed`` ones."""
 
     def add(command: Command) -> Command:
         rest = setting_options(*(name for name in _OF_DESIGN if name not in listed), hidden=True)
-        return setting_options(*listed)(rest(command))
+        return setting_options(*listed)(config_option(hidden=True)(rest(command)))
 
     return add
 
 
 @sample.command()
-@_design_options("seeds.file", *(name for name in _OF_DESIGN if KEYS[name].section == "sample"))
-@config_option
+@_design_options(*(name for name in _OF_DESIGN if KEYS[name].section == "sample"))
 @click.option("--db", metavar="PATH|URL", help="Begin with the design of the crawl in this store.")
 def design(config: Path | None, db: str | None, **options: Any) -> None:
     """Print the design of a sample as a TOML file, by which `crawler run --config FILE` draws.
 
-    The file has every setting that decides which URLs are drawn. Nothing is requested or stored.
+    The file has every setting that decides which URLs are drawn. Nothing is requested or stored. The command also takes
+    the other options of `crawler run` that decide this, such as --seeds, --max-depth and --config.
     """
     settings, known = _begun(db)
     settings = configured(settings, config, options)
@@ -140,8 +132,7 @@ def design(config: Path | None, db: str | None, **options: Any) -> None:
 
 @sample.command()
 @click.argument("seeds", nargs=-1, metavar="[SEED]...")
-@_design_options("seeds.file", "sample.size")
-@config_option
+@_design_options()
 @click.option(
     "--pilot",
     metavar="PATH|URL",
@@ -159,7 +150,7 @@ def plan(
 ) -> None:
     """Tell how many requests and how much time a sample needs, and which precision to expect.
 
-    Nothing is requested or stored.
+    Takes SEEDs and options as `crawler run --sample` does. Nothing is requested or stored.
     """
     variables = _variables(texts)
     if variables and pilot is None:

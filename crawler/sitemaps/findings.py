@@ -28,6 +28,7 @@ class SitemapLimits:
     max_bytes: int = 52_428_800
     max_depth: int = 100  # of nested elements; a feed may contain the markup of whole articles
     max_elements: int = 1_000_000  # XML elements, or lines of text
+    max_chars: int = 16_777_216  # of the URLs together, in full: relative ones are short in the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Findings:
     def __init__(self, limits: SitemapLimits) -> None:
         self.limits = limits
         self.entries: dict[str, Entry] = {}
-        self._seen = 0
+        self._seen = self._chars = 0
         self._refused = 0
         self._first_refusal = ""
         self._odd_dates = 0
@@ -67,7 +68,7 @@ class Findings:
     def add(self, url: str, base: str | None, date: str) -> None:
         """Add a URL as written, resolved against ``base`` unless it is None, and its date (``""``: no date).
 
-        Raises :class:`Stop` if the sitemap has more entries, valid and invalid together, than the limit.
+        Raises :class:`Stop` beyond the limit on entries, valid and invalid together, or on the length of all URLs.
         """
         if self._seen >= self.limits.max_entries:
             raise Stop(f"more than {self.limits.max_entries} entries")
@@ -84,6 +85,9 @@ class Findings:
             self._refused += 1
             return
         if canonical not in self.entries:
+            self._chars += len(canonical)
+            if self._chars > self.limits.max_chars:
+                raise Stop(f"URLs of more than {self.limits.max_chars} characters")
             lastmod = epoch_s(date)
             self._odd_dates += bool(date) and lastmod is None
             self.entries[canonical] = Entry(canonical, lastmod)

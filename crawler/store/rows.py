@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from crawler.formatting import instant, many
 from crawler.frontier.refusals import NO_REFUSALS, Refusals
 from crawler.frontier.sample_design import Design, amount_of
-from crawler.reasons import ErrorKind
+from crawler.reasons import UNSENT_KINDS, ErrorKind
+from crawler.url import path_of
 
 if TYPE_CHECKING:
     from crawler.frontier.decide import Outcome, Queued
     from crawler.frontier.offers import Offer
     from crawler.frontier.politeness import Pace
     from crawler.frontier.refusals import RefusalNews
-    from crawler.model import Fetched, Headers, Purpose, RobotsCopy, State, TlsFacts
+    from crawler.model import Failed, Fetched, Headers, Purpose, RobotsCopy, State, TlsFacts
     from crawler.reasons import RequestError
     from crawler.robots.mirrors import Contradiction
     from crawler.robots.tdmrep import TdmrepFile
 
 
 class RequestRow(NamedTuple):
-    """One request that was sent, for the log."""
+    """One request, for the log."""
 
     site_id: int
     path: str
@@ -43,6 +44,11 @@ class RequestRow(NamedTuple):
     lag_s: float = 0.0  # of the own event loop, between started_at and finished_at
     tls: TlsFacts | None = None  # of the connection
     address: str | None = None  # of the server; None: no connection, or only a proxy knows it
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether there was an address to connect to: other requests are in the log, and were not sent."""
+        return self.error is None or self.error.kind not in UNSENT_KINDS
 
     @property
     def price(self) -> str | None:
@@ -134,17 +140,36 @@ class PageGrant(NamedTuple):
     left: int
 
 
+class UrlLimits(NamedTuple):
+    """The bounds on the URLs that are admitted, and on those that make a group ready."""
+
+    max_depth: int | None = None
+    pages_per_site: int | None = None
+    below_depth: int | None = None  # URLs at this depth or deeper are held back
+
+
 class ClaimLimits(NamedTuple):
     """The bounds of the claims of a commit."""
 
     groups: int
     urls_per_group: int = 50
-    pages_per_site: int | None = None
-    max_depth: int | None = None
     horizon_s: float = HORIZON_S
     held: int = 0  # groups that this worker holds: they count towards its share
     pages: PageRequest | None = None  # None: no limit on pages
-    below_depth: int | None = None  # URLs at this depth or deeper are held back
+
+
+class BrokenBody(NamedTuple):
+    """An answer in the log whose body a parser process could not decode. The first three fields name its row."""
+
+    site_id: int
+    path: str
+    started_at: float
+    error: RequestError
+
+    @classmethod
+    def of(cls, site_id: int, answer: Failed) -> BrokenBody:
+        """That of the ``answer`` of a site."""
+        return cls(site_id, path_of(answer.url), answer.started_at, answer.error)
 
 
 @dataclass(slots=True)
@@ -156,8 +181,9 @@ class SiteNews:
     """
 
     now: float = 0.0
-    limits: ClaimLimits = field(default_factory=lambda: ClaimLimits(0))
+    limits: UrlLimits = field(default_factory=UrlLimits)
     requests: list[RequestRow] = field(default_factory=list)
+    broken_bodies: list[BrokenBody] = field(default_factory=list)  # of these requests, or of earlier ones
     unread: dict[int, Fetched] = field(default_factory=dict)  # answers among the requests without an outcome, by URL
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
     robots: list[RobotsNews] = field(default_factory=list)
@@ -167,6 +193,7 @@ class SiteNews:
     def prepend(self, earlier: SiteNews) -> None:
         """Add news that came before these. The unread answers are left out: the caller knows which are still unread."""
         self.requests[:0] = earlier.requests
+        self.broken_bodies[:0] = earlier.broken_bodies
         self.robots[:0] = earlier.robots
         self.refusals[:0] = earlier.refusals
         self.paces = earlier.paces | self.paces
@@ -177,6 +204,7 @@ class SiteNews:
 class CommitBatch(SiteNews):
     """The work that one commit stores, and the bounds of what it claims. All but the news needs the claims."""
 
+    claim_limits: ClaimLimits = field(default_factory=lambda: ClaimLimits(0))
     outcomes: list[Outcome] = field(default_factory=list)
     released: list[int] = field(default_factory=list)  # group numbers
     robots_waits: list[RobotsWait] = field(default_factory=list)  # they begin after ``robots`` are stored
@@ -256,7 +284,7 @@ class Waiting(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The number of URLs in each state, and of pages, links, requests and sites."""
+    """The number of URLs in each state, and of pages, links, requests that were sent, and sites."""
 
     states: dict[State, int]
     pages: int

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> list[Row]:
             ["--version"],
             ["--help"],
             ["run", "--help"],
-            ["settings", "show", "--db", str(db)],
+            ["settings", "--db", str(db)],
             ["status", "--db", str(db)],
             ["why", shown["promises"][0]["site"], "--db", str(db)],
             ["search", "library", "--db", str(db)],

@@ -163,18 +163,20 @@ class _Load:
         offered = claimed = 0
         offering_s = claiming_s = 0.0
         for _ in range(turns):
-            claims, took_s = await self._turn(CommitBatch(self._now, ClaimLimits(GROUPS_PER_TURN, URLS_PER_GROUP)))
+            claims, took_s = await self._turn(
+                CommitBatch(self._now, claim_limits=ClaimLimits(GROUPS_PER_TURN, URLS_PER_GROUP))
+            )
             claiming_s += took_s
             urls = [queued for claim in claims for queued in claim.urls]
             self._chance.shuffle(urls)
             pages = [self._page(queued) for queued in urls[:PAGES_PER_TURN]]
-            _, took_s = await self._turn(CommitBatch(self._now, ClaimLimits(0), outcomes=pages))
+            _, took_s = await self._turn(CommitBatch(self._now, claim_limits=ClaimLimits(0), outcomes=pages))
             offering_s += took_s
             ended = [Outcome(queued, State.FETCHED, _FETCHED) for queued in urls[PAGES_PER_TURN:]]
             pace = Pace(self._now + DELAY_S, DELAY_S, 0.0, WaitReason(WaitCode.DELAY))
             paces, released = {claim.group: pace for claim in claims}, [claim.group_id for claim in claims]
             _, took_s = await self._turn(
-                CommitBatch(self._now, ClaimLimits(0), outcomes=ended, paces=paces, released=released)
+                CommitBatch(self._now, claim_limits=ClaimLimits(0), outcomes=ended, paces=paces, released=released)
             )
             claiming_s += took_s
             offered += sum(len(page.offers) for page in pages)

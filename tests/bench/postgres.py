@@ -130,14 +130,13 @@ async def _crawl(store: PostgresStore, sizes: list[int], seconds: float) -> list
     while time.monotonic() - began_at < seconds:
         took: list[float] = []
         async with _timed(took):
-            claims = (await store.commit(CommitBatch(now, ClaimLimits(GROUPS, URLS_PER_GROUP)))).claims
+            claims = (await store.commit(CommitBatch(now, claim_limits=ClaimLimits(GROUPS, URLS_PER_GROUP)))).claims
         visits = [queued for claim in claims for queued in claim.urls]
         outcomes = [_page(queued, sizes, new, chance, now) for queued in visits]
         pace = Pace(now + DELAY_S, DELAY_S, 0.0, WaitReason(WaitCode.DELAY))
         batch = CommitBatch(
             now,
-            ClaimLimits(0),
-            outcomes,
+            outcomes=outcomes,
             requests=[_request(queued, now) for queued in visits],
             paces={claim.group: pace for claim in claims},
             released=[claim.group_id for claim in claims],

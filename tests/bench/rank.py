@@ -43,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> list[Row]:
     store = _kept(options.stores, options.pages, options.links, options.sites)
     output = store.with_suffix(".out")
-    command = [sys.executable, "-m", "crawler", "rank", "--db", str(store), "--json", "--top", "0"]
+    command = [sys.executable, "-m", "crawler", "rank", "--db", str(store), "--json"]
     spent = spend(command, Path.cwd(), output)
     if spent.code:
         raise RuntimeError(output.read_text())

@@ -229,12 +229,12 @@ async def test_offers_go_into_the_groups_of_the_crawl_that_left_them(
     store = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.DOMAIN))
     await store.start_run({"politeness": {"group": GroupBy.DOMAIN}}, NOW)
     await store.add_seeds([("http://a.site.example/", None), (A, None)])
-    claims = (await store.commit(CommitBatch(NOW, ClaimLimits(9)))).claims
+    claims = (await store.commit(CommitBatch(NOW, claim_limits=ClaimLimits(9)))).claims
     claim = next(claim for claim in claims if claim.group == "a.test")
     stop("_store_urls")
     with pytest.raises(StoreError):
         await store.commit(
-            CommitBatch(NOW, ClaimLimits(0), outcomes=[fetched(claim.urls[0], ["http://b.site.example/"])])
+            CommitBatch(NOW, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0], ["http://b.site.example/"])])
         )
     stop("")
     other = await PostgresStore.open(url, PolitenessSettings(group=GroupBy.HOST), read_only=how == "copied")

@@ -15,9 +15,9 @@ async def test_a_commit_wakes_the_other_worker(postgres: Cluster) -> None:
     try:
         woken = asyncio.Event()
         second.on_news(woken.set)
-        (claim, *_) = (await first.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims
+        (claim, *_) = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims
         assert await second.next_ready() is not None  # from now on its connection listens
-        await first.commit(CommitBatch(now, ClaimLimits(0), outcomes=[fetched(claim.urls[0])]))
+        await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0])]))
         await asyncio.wait_for(woken.wait(), 60)
     finally:
         await first.close()

@@ -147,7 +147,11 @@ async def run_out(url: str, worker: PostgresStore) -> None:
 async def test_no_group_is_with_two_workers(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_store())
     try:
-        turns = [store.commit(CommitBatch(now, ClaimLimits(groups=1))) for store in (first, second) for _ in range(3)]
+        turns = [
+            store.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))
+            for store in (first, second)
+            for _ in range(3)
+        ]
         claims = [claim.group for result in await asyncio.gather(*turns) for claim in result.claims]
         assert sorted(claims) == ["a.test", "b.test"]
         assert True in (await first.others_at_work(), await second.others_at_work())
@@ -160,7 +164,7 @@ async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgr
     url = postgres.make_database()
     first, second, now = await two_workers(url)
     try:
-        claims = (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
+        claims = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
         await run_out(url, first)
         ends_at = (await first.query("SELECT lease_until FROM workers WHERE worker = ?", (first.worker_id,)))[0]
         await second.renew(now + 10)
@@ -170,10 +174,12 @@ async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgr
         assert row["claimed_by"] is None
         assert row["next_at"] == pytest.approx(ends_at["lease_until"] + 2.0, abs=0.001)
         with pytest.raises(LeaseLost):
-            await first.commit(CommitBatch(now, ClaimLimits(0), outcomes=[fetched(claims[0].urls[0])]))
+            await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claims[0].urls[0])]))
         assert await second.fetched_count() == 0
         await first.join_run(first.run_id, now)
-        assert (await first.commit(CommitBatch(NOW * 2, ClaimLimits(groups=10)))).claims, "it is a worker again"
+        assert (await first.commit(CommitBatch(NOW * 2, claim_limits=ClaimLimits(groups=10)))).claims, (
+            "it is a worker again"
+        )
     finally:
         await first.close()
         await second.close()
@@ -182,15 +188,18 @@ async def test_a_lease_that_ran_out_passes_its_groups_on_with_their_pause(postgr
 async def test_offers_of_two_workers_at_once_are_one_url_with_the_better_depth(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_store())
     try:
-        claims = [(await store.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims[0] for store in (first, second)]
+        claims = [
+            (await store.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims[0]
+            for store in (first, second)
+        ]
         for number in range(20):
             links = [f"http://c.test/{number}/{n}" for n in range(30)]
             deep = fetched(claims[0].urls[0], links)
             near = fetched(claims[1].urls[0], reversed(links))
             deep = replace(deep, offers=tuple(replace(offer, depth=7) for offer in deep.offers))
             await asyncio.gather(
-                first.commit(CommitBatch(now, ClaimLimits(0), outcomes=[deep])),
-                second.commit(CommitBatch(now, ClaimLimits(0), outcomes=[near])),
+                first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[deep])),
+                second.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[near])),
             )
         rows = await first.query("SELECT depth, count(*) AS n FROM urls WHERE site = 'http://c.test' GROUP BY depth")
         assert rows == [{"depth": 1, "n": 600}]
@@ -205,7 +214,7 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
     store = await PostgresStore.open(url)
     await store.start_run({}, NOW)
     await store.add_seeds([(A, None)])
-    (claim,) = (await store.commit(CommitBatch(NOW, ClaimLimits(1)))).claims
+    (claim,) = (await store.commit(CommitBatch(NOW, claim_limits=ClaimLimits(1)))).claims
     other = await asyncpg.connect(url)
     begun = other.transaction()
     await begun.start()
@@ -215,7 +224,11 @@ async def test_a_url_that_comes_nearer_while_its_page_is_committed_is_not_queued
         "INSERT INTO frontier (site_id, due_at, depth, url_id) SELECT (SELECT id FROM site), due_at, depth, id FROM url"
     )
     turn = asyncio.create_task(
-        store.commit(CommitBatch(NOW, ClaimLimits(1), outcomes=[fetched(claim.urls[0], [])], released=[claim.group_id]))
+        store.commit(
+            CommitBatch(
+                NOW, claim_limits=ClaimLimits(1), outcomes=[fetched(claim.urls[0], [])], released=[claim.group_id]
+            )
+        )
     )
     await until_it_waits(turn, url)
     await begun.commit()
@@ -231,7 +244,7 @@ async def test_a_limit_on_pages_is_shared_out_to_the_page(postgres: Cluster) -> 
 
     async def asks(store: PostgresStore, limit: int, kept: int, wanted: int, *, held: int = 1) -> PageGrant | None:
         pages = PageRequest(limit, kept, wanted)
-        return (await store.commit(CommitBatch(now, ClaimLimits(0, held=held, pages=pages)))).grant
+        return (await store.commit(CommitBatch(now, claim_limits=ClaimLimits(0, held=held, pages=pages)))).grant
 
     try:
         assert await asks(first, 10, 0, 1) == await asks(second, 10, 0, 1) == PageGrant(5, 10), "equal shares"
@@ -239,7 +252,7 @@ async def test_a_limit_on_pages_is_shared_out_to_the_page(postgres: Cluster) -> 
         assert await asks(second, 10, 2, 2, held=0) == PageGrant(2, 10), "without a group, those in use remain"
         assert await asks(first, 10, 5, 8) == PageGrant(8, 10)
         assert await asks(second, 9, 2, 4) == PageGrant(2, 9), "what is in use remains, also under a lower limit"
-        none_left = await first.commit(CommitBatch(now, ClaimLimits(1, pages=PageRequest(0, 0, 0))))
+        none_left = await first.commit(CommitBatch(now, claim_limits=ClaimLimits(1, pages=PageRequest(0, 0, 0))))
         assert (none_left.grant, none_left.claims) == (PageGrant(0, 0), [])
     finally:
         await first.close()
@@ -250,7 +263,7 @@ async def test_a_worker_hears_how_many_groups_are_its_share(postgres: Cluster) -
     first, second, now = await two_workers(postgres.make_store())
     try:
         (there,) = await first.query("SELECT count(*) AS n FROM politeness_group WHERE ready_at IS NOT NULL")
-        assert (await first.commit(CommitBatch(now, ClaimLimits(100)))).share == -(-there["n"] // 2)
+        assert (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(100)))).share == -(-there["n"] // 2)
     finally:
         await first.close()
         await second.close()
@@ -259,8 +272,10 @@ async def test_a_worker_hears_how_many_groups_are_its_share(postgres: Cluster) -
 async def test_text_with_a_nul_is_kept_without_it(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_store())
     try:
-        claim = (await first.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims[0]
-        await first.commit(CommitBatch(now, ClaimLimits(0), outcomes=[fetched(claim.urls[0], title="a\0b")]))
+        claim = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims[0]
+        await first.commit(
+            CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0], title="a\0b")])
+        )
         assert await second.query("SELECT title FROM pages") == [{"title": "a\ufffdb"}]
     finally:
         await first.close()
@@ -273,8 +288,10 @@ async def test_a_body_that_no_commit_names_is_deleted(postgres: Cluster) -> None
         await first._put({b"1" * 32: b"of a worker that was killed"})
         await second.end_worker(first.worker_id, RunEnd(EndCode.KILLED), now)
         for body in (b"one", b"two"):
-            (claim,) = (await second.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims
-            await second.commit(CommitBatch(now, ClaimLimits(0), outcomes=[fetched(claim.urls[0], body=body)]))
+            (claim,) = (await second.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims
+            await second.commit(
+                CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0], body=body)])
+            )
         assert await second.query("SELECT count(*) FROM body_to_drop") == [{"count": 2}], "but what the last turn named"
         await second.end_run(RunEnd(EndCode.DONE), now)
         assert [row["body_bytes"] for row in await second.query("SELECT body_bytes FROM pages")] == [3, 3]
@@ -288,19 +305,21 @@ async def test_a_body_that_no_commit_names_is_deleted(postgres: Cluster) -> None
 async def test_the_crawl_is_not_over_while_a_group_is_held_or_was_just_given_back(postgres: Cluster) -> None:
     first, second, now = await two_workers(postgres.make_store())
     try:
-        claims = (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
-        claims += (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
+        claims = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
+        claims += (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
         assert await second.others_at_work()
-        await first.commit(CommitBatch(now, ClaimLimits(0), released=[claim.group_id for claim in claims]))
+        await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), released=[claim.group_id for claim in claims]))
         assert await second.others_at_work()
         visits = [fetched(queued) for claim in claims for queued in claim.urls]
-        await first.commit(CommitBatch(now, ClaimLimits(0), outcomes=visits))
+        await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=visits))
         if len(claims) < 2:
-            (other,) = (await second.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
+            (other,) = (await second.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
             await second.commit(
-                CommitBatch(now, ClaimLimits(0), outcomes=[fetched(other.urls[0])], released=[other.group_id])
+                CommitBatch(
+                    now, claim_limits=ClaimLimits(0), outcomes=[fetched(other.urls[0])], released=[other.group_id]
+                )
             )
-        await first.commit(CommitBatch(now, ClaimLimits(0), released=[claim.group_id for claim in claims]))
+        await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), released=[claim.group_id for claim in claims]))
         assert not await second.others_at_work()
         assert not await first.others_at_work()
     finally:
@@ -378,14 +397,14 @@ async def test_a_worker_reconnects_to_a_server_that_closed_its_connections(
     url = short_lived.make_database()
     first, second, now = await two_workers(url)
     try:
-        (claim, *_) = (await first.commit(CommitBatch(now, ClaimLimits(groups=1)))).claims
+        (claim, *_) = (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=1)))).claims
         other = await asyncpg.connect(url)
         await other.execute("SELECT pg_advisory_lock(4711)")
         waiting = asyncio.create_task(second.query("SELECT 1 AS one FROM pg_advisory_lock(4711)"))
         await until_it_waits(waiting, url)
         await asyncio.to_thread(end, short_lived)
         other.terminate()  # if it is not the session that was ended
-        await first.commit(CommitBatch(now, ClaimLimits(0), outcomes=[fetched(claim.urls[0])]))
+        await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0), outcomes=[fetched(claim.urls[0])]))
         assert await waiting == [{"one": 1}]
         assert await second.fetched_count() == 1
     finally:
@@ -438,19 +457,25 @@ async def test_the_late_commit_of_a_lost_worker_is_taken_once_and_the_longer_pau
 ) -> None:
     first, second, now = await two_workers(postgres.make_store())
     try:
-        claims = {claim.group: claim for claim in (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims}
+        claims = {
+            claim.group: claim
+            for claim in (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
+        }
         claims |= {
-            claim.group: claim for claim in (await first.commit(CommitBatch(now, ClaimLimits(groups=10)))).claims
+            claim.group: claim
+            for claim in (await first.commit(CommitBatch(now, claim_limits=ClaimLimits(groups=10)))).claims
         }
         (site_id,) = claims["a.test"].sites
         await second.end_worker(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
         theirs = {"a.test": Pace(now + 5, 5.0), "b.test": Pace(now + 100, 100.0)}
-        await second.commit(CommitBatch(now, ClaimLimits(0), requests=[request(site_id, "/theirs", now)], paces=theirs))
+        await second.commit(
+            CommitBatch(now, claim_limits=ClaimLimits(0), requests=[request(site_id, "/theirs", now)], paces=theirs)
+        )
         ours = {
             "a.test": Pace(now + 60, 60.0, 0.0, WaitReason(WaitCode.RETRY_AFTER, "429")),
             "b.test": Pace(now + 3, 3.0),
         }
-        late = CommitBatch(now, ClaimLimits(0), requests=[request(site_id, "/ours", now - 10)], paces=ours)
+        late = CommitBatch(now, claim_limits=ClaimLimits(0), requests=[request(site_id, "/ours", now - 10)], paces=ours)
         with pytest.raises(LeaseLost) as lost:
             await first.commit(late)
         assert not lost.value.committed
@@ -459,7 +484,7 @@ async def test_the_late_commit_of_a_lost_worker_is_taken_once_and_the_longer_pau
         await first.commit_late(late)
         rows = await second.query("SELECT path, worker.requests FROM request, worker WHERE worker.id = ?", (1,))
         assert rows == [{"path": "/theirs", "requests": 1}, {"path": "/ours", "requests": 1}]
-        await second.commit(CommitBatch(now, ClaimLimits(0), paces=theirs))
+        await second.commit(CommitBatch(now, claim_limits=ClaimLimits(0), paces=theirs))
         rows = await second.query("SELECT name, pause_s, wait_code, waits_for FROM politeness_group ORDER BY name")
         assert [tuple(row.values()) for row in rows] == [
             ("a.test", 60.0, "retry_after", "Retry-After of a 429"),
@@ -474,12 +499,12 @@ async def test_a_worker_that_lost_its_lease_knows_whether_its_last_batch_was_com
     first, second, now = await two_workers(postgres.make_store())
     try:
         for by_lease in (False, True):
-            await first.commit(CommitBatch(now, ClaimLimits(0)))
+            await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0)))
             first._workers.commits -= 1  # its answer was lost
             if by_lease:
                 await second.end_worker(first.worker_id, RunEnd(EndCode.LEASE_RAN_OUT), now)
             with pytest.raises(LeaseLost) as lost:
-                await first.commit(CommitBatch(now, ClaimLimits(0)))
+                await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0)))
             assert lost.value.committed
     finally:
         await first.close()
@@ -516,7 +541,7 @@ async def test_patience_with_a_lost_database_is_had_once(postgres: Cluster, monk
             connection.drop()
             monkeypatch.setattr(connection, "_made", refused)
         with pytest.raises(ConnectionLost):
-            await first.commit(CommitBatch(now, ClaimLimits(0)))
+            await first.commit(CommitBatch(now, claim_limits=ClaimLimits(0)))
         assert len(tried) > 1
         for _ in range(2):
             tried.clear()

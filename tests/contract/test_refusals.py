@@ -75,7 +75,7 @@ async def test_a_site_that_opens_gets_its_walled_urls_back(harness: Harness) -> 
 async def test_a_closed_site_is_known_when_it_is_claimed_and_refresh_opens_it(harness: Harness) -> None:
     claim, refusals = await rest(harness)
     closed = replace(refusals, closed=True, probe=None)
-    await harness.commit(refusals=[RefusalNews(claim.urls[0].site_id, closed)])
+    await harness.commit(refusals=[RefusalNews(claim.urls[0].site_id, closed, before=refusals)])
     harness.now = UNTIL
     (again,) = await harness.claim()
     (site,) = again.sites.values()

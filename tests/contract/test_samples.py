@@ -6,7 +6,7 @@ import pytest
 
 from crawler.frontier.hints import Hint, HintKind
 from crawler.frontier.revisit import RevisitSettings
-from crawler.store.rows import ClaimLimits, CommitBatch, SampleDraw, SampleRow
+from crawler.store.rows import ClaimLimits, CommitBatch, SampleDraw, SampleRow, UrlLimits
 from tests.contract.visits import NOW, Harness, excluded, fetched, queued_urls, redirected, robots
 
 DAY_S = 86_400.0
@@ -21,9 +21,11 @@ async def with_leaves(harness: Harness) -> list[str]:
     await harness.seed(A)
     (claim,) = await harness.claim()
     links = [f"{A}x", f"{A}y", f"{A}z"]
-    held = ClaimLimits(10, below_depth=1)
+    held = UrlLimits(below_depth=1)
     outcome = fetched(claim.urls[0], links)
-    turned = await harness.store.commit(CommitBatch(NOW, held, outcomes=[outcome], released=[claim.group_id]))
+    turned = await harness.store.commit(
+        CommitBatch(NOW, held, claim_limits=ClaimLimits(10), outcomes=[outcome], released=[claim.group_id])
+    )
     return queued_urls(turned.claims)
 
 
@@ -32,7 +34,9 @@ async def test_held_back_urls_are_queued_but_never_claimed(harness: Harness) -> 
     assert await harness.store.next_ready() is None
     assert await harness.store.queued_count() == 3
     await harness.store.prepare(None)
-    assert (await harness.store.commit(CommitBatch(NOW, ClaimLimits(10, below_depth=1)))).claims[0].urls == []
+    assert (
+        await harness.store.commit(CommitBatch(NOW, UrlLimits(below_depth=1), claim_limits=ClaimLimits(10)))
+    ).claims[0].urls == []
 
 
 async def test_a_drawn_url_is_claimed_and_the_others_are_excluded(harness: Harness) -> None:
@@ -132,9 +136,11 @@ async def test_a_shorter_path_does_not_bring_in_what_was_not_drawn(harness: Harn
     (claim,) = await harness.claim()
     await harness.finish(claim, fetched(claim.urls[0], [f"{A}hub"]))
     (claim,) = await harness.claim()
-    held = ClaimLimits(10, below_depth=2)
+    held = UrlLimits(below_depth=2)
     leaves = fetched(claim.urls[0], [f"{A}x", f"{A}y"])
-    await harness.store.commit(CommitBatch(NOW, held, outcomes=[leaves], released=[claim.group_id]))
+    await harness.store.commit(
+        CommitBatch(NOW, held, claim_limits=ClaimLimits(10), outcomes=[leaves], released=[claim.group_id])
+    )
     number = await harness.store.find(f"{A}y")
     assert number is not None
     await harness.store.samples.replace(DRAW._replace(held_from=2), [SampleRow(number, "", None, 0.5)], None)

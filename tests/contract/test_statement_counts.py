@@ -12,7 +12,7 @@ import pytest
 from crawler.frontier import offers
 from crawler.model import Link
 from crawler.robots.tdmrep import TdmrepFile
-from crawler.store.rows import AgentLine, ClaimLimits, CommitBatch, RobotsNews
+from crawler.store.rows import AgentLine, ClaimLimits, CommitBatch, RobotsNews, UrlLimits
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.conftest import sqlite
@@ -87,13 +87,15 @@ async def _steps_beside(folder: Path, held_back: int) -> int:
     folder.mkdir()
     harness = Harness(sqlite(folder))
     await harness.reopen()
-    held = ClaimLimits(10, below_depth=1)
+    held = UrlLimits(below_depth=1)
     try:
         await harness.seed(A)
         (claim,) = await harness.claim()
         found: list[Link | str] = [f"{A}{n}" for n in range(held_back)]
         again = [fetched(claim.urls[0], found), retried(claim.urls[0], NOW + 50)]
-        await harness.store.commit(CommitBatch(NOW, ClaimLimits(0), outcomes=again, released=[claim.group_id]))
+        await harness.store.commit(
+            CommitBatch(NOW, claim_limits=ClaimLimits(0), outcomes=again, released=[claim.group_id])
+        )
         assert isinstance(harness.store, SqliteStore)
         steps = 0
 
@@ -103,9 +105,9 @@ async def _steps_beside(folder: Path, held_back: int) -> int:
             return 0
 
         await harness.store._db.set_progress_handler(count, 1)
-        (claim,) = (await harness.store.commit(CommitBatch(NOW + 60, held))).claims
+        (claim,) = (await harness.store.commit(CommitBatch(NOW + 60, held, claim_limits=ClaimLimits(10)))).claims
         assert [queued.url for queued in claim.urls] == [A]
-        await harness.store.commit(CommitBatch(NOW + 60, held, released=[claim.group_id]))
+        await harness.store.commit(CommitBatch(NOW + 60, held, claim_limits=ClaimLimits(10), released=[claim.group_id]))
         await harness.store._db.set_progress_handler(count, 0)
         return steps
     finally:

@@ -14,6 +14,9 @@ from crawler.store.rows import AgentLine, RobotsNews
 from tests.contract.visits import NOW, Harness, deferred, fetched, link, redirected, request, retried, robots
 from tests.records import replace
 
+#: The error of a request without an address to connect to.
+UNSENT = RequestError(ErrorKind.DNS_NO_NAME, "no such host")
+
 TIMEOUT = RequestError(ErrorKind.TIMEOUT, "no answer in time")
 
 A, B = "http://a.test/", "http://b.test/"
@@ -223,7 +226,8 @@ async def test_counts_agree_with_the_views(harness: Harness) -> None:
     first, second, third = (claims[name].urls[0] for name in ("a.test", "b.test", "c.test"))
     await harness.commit(
         fetched(first, [f"{A}x", f"{A}y"]), redirected(second, f"{B}there"), retried(third, NOW + 5),
-        requests=[request(first.site_id, "/")], released=[claim.group_id for claim in claims.values()],
+        requests=[request(first.site_id, "/"), request(third.site_id, "/", status=None, error=UNSENT)],
+        released=[claim.group_id for claim in claims.values()],
     )  # fmt: skip
     counts = await harness.store.counts()
     assert counts.states == {

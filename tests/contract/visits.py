@@ -11,7 +11,7 @@ from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace
 from crawler.model import Body, Link, PageFacts, Purpose, RobotsAction, RobotsCopy, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
-from crawler.store.rows import Claim, ClaimLimits, CommitBatch, CommitResult, RequestRow, RobotsNews
+from crawler.store.rows import Claim, ClaimLimits, CommitBatch, CommitResult, RequestRow, RobotsNews, UrlLimits
 from tests.reasons import reason, refusal
 
 if TYPE_CHECKING:
@@ -121,8 +121,9 @@ class Harness:
         await self.store.prepare(self.pages_per_site)
 
     async def commit(self, *outcomes: Outcome, groups: int = 0, per_group: int = 50, **more: Any) -> CommitResult:
-        limits = ClaimLimits(groups, per_group, self.pages_per_site, self.max_depth)
-        return await self.store.commit(CommitBatch(self.now, limits, outcomes=list(outcomes), **more))
+        limits, claims = UrlLimits(self.max_depth, self.pages_per_site), ClaimLimits(groups, per_group)
+        batch = CommitBatch(self.now, limits, claim_limits=claims, outcomes=list(outcomes), **more)
+        return await self.store.commit(batch)
 
     async def claim(self, groups: int = 100, per_group: int = 50) -> list[Claim]:
         return (await self.commit(groups=groups, per_group=per_group)).claims

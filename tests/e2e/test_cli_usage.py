@@ -102,10 +102,11 @@ def test_settings_that_exclude_a_proxy(options: list[str], told: str, tmp_path: 
     [
         (("export", "appendix", "folder", "--table", "pages"), "an appendix is of the whole crawl"),
         (
-            ("export", "csv", "pages.csv", "--title", "A study"),
-            "--title, --author and --variable are for `crawler export appendix`",
+            ("export", "csv", "pages.csv", "--study", __file__),
+            "--study is for `crawler export appendix`",
         ),
-        (("audit", "--appendix", ".", "--sites", "sites.csv"), "--report, --sites and --registered need a store"),
+        (("export", "appendix", "folder", "--study", __file__), "test_cli_usage.py: "),
+        (("audit", "--appendix", ".", "--report", "sites.csv"), "--report and --registered need a store"),
         (("audit", "--appendix", "."), "no data appendix (it has no SHA256SUMS)"),
     ],
 )
@@ -115,6 +116,21 @@ def test_options_of_an_appendix(
     monkeypatch.chdir(tmp_path)
     assert told in refused(*arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("export", "csv", "urls.csv", "--table", "ulrs"), "Did you mean urls?"),
+        (("export", "cvs", "urls.csv"), "Did you mean csv?"),
+        (("run", SEED, "--scope", "hots"), "Did you mean host?"),
+        (("control", "puase"), "Did you mean pause?"),
+        (("store", "forgte"), "Did you mean forget?"),
+        (("rup", "registr"), "Did you mean register?"),
+    ],
+)
+def test_the_nearest_word_is_named(arguments: tuple[str, ...], told: str) -> None:
+    assert told in refused(*arguments)
 
 
 @pytest.mark.parametrize("command", ["status", "why"])

@@ -333,9 +333,12 @@ def test_one_address_has_few_live_views(idle: Dashboard) -> None:
     until(has_room, "the closed views to be noticed")
 
 
-def test_a_given_token_is_asked_for_and_not_printed(idle: Dashboard, tmp_path: Path) -> None:
+def test_a_given_token_is_asked_for_and_not_printed(
+    idle: Dashboard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "token").write_text("0123456789abcdef\n")
-    dashboard = Dashboard(idle.db, "--token-file", tmp_path / "token")
+    monkeypatch.setenv("CRAWLER_DASHBOARD_TOKEN_FILE", str(tmp_path / "token"))
+    dashboard = Dashboard(idle.db)
     assert urlsplit(dashboard.url).query == ""
     for path in ("/", "/live", "/metrics", "/script.js", "/why?url=http://a.test/"):
         assert dashboard.ask(path)[0] == 401
@@ -372,8 +375,6 @@ def test_a_token_is_made_and_told_once(idle: Dashboard, address: str) -> None:
         (["--listen", "8080"], "write HOST:PORT"),
         (["--listen", "::1:80"], "write HOST:PORT"),
         (["--listen", "127.0.0.1:99999"], "write HOST:PORT"),
-        (["--token-file", "none"], "--token-file none: No such file"),
-        (["--token-file", "short"], "16 letters"),
         ([], "c.db: no such store"),
     ],
 )
@@ -381,10 +382,25 @@ def test_what_cannot_be_served_is_told(
     arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "short").write_text("secret")
     ended = here("dashboard", "--db", "c.db", *arguments)
     assert (ended.code, ended.out, said in ended.err) == (2, "", True), ended
     assert not (tmp_path / "c.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("CRAWLER_DASHBOARD_TOKEN_FILE", "none", "CRAWLER_DASHBOARD_TOKEN_FILE: none cannot be read: No such file"),
+        ("CRAWLER_DASHBOARD_TOKEN", "secret", "at least 16 letters"),
+    ],
+)
+def test_a_bad_token_is_told(
+    variable: str, value: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(variable, value)
+    ended = here("dashboard", "--db", "c.db")
+    assert (ended.code, ended.out, said in ended.err) == (2, "", True), ended
 
 
 def test_a_port_in_use_is_told(idle: Dashboard) -> None:

@@ -92,7 +92,7 @@ def test_from_the_crawl_to_the_search_and_the_export(loopback: LoopbackWeb, tmp_
     ]
     (notes,) = json.loads(crawler("search", "kingfisher", "--json", cwd=tmp_path).out)["hits"]
     assert notes["url"].endswith("/n.txt")
-    assert crawler("export", "jsonl", "pages.jsonl", "--main-text", cwd=tmp_path).code == 0
+    assert crawler("export", "jsonl", "pages.jsonl", "--add", "text", cwd=tmp_path).code == 0
     pages = {page["url"].rpartition("/")[2]: page for page in map(json.loads, (tmp_path / "pages.jsonl").open())}
     assert pages.keys() == {"", "r.pdf", "bad.pdf", "n.txt"}, "other types are excluded"
     assert pages["r.pdf"]["main_text"] == "An introduction\n\nThe heron eats eels"

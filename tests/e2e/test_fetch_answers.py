@@ -14,9 +14,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import brotli
+import msgspec
 import pytest
 
 from crawler.clock import SystemClock
+from crawler.engine.sitemaps import request_for
 from crawler.errors import UsageError
 from crawler.fetch import decoding
 from crawler.fetch.client import LARGE_OCTETS, FetchSettings, HttpFetcher
@@ -387,6 +389,17 @@ async def test_a_body_in_gzip_can_be_kept_as_received() -> None:
     deflated = await fetch_from(answer(zlib.compress(PAGE), "Content-Encoding: deflate"), keep_gzip=True)
     assert isinstance(deflated, Fetched)
     assert (deflated.plain, deflated.unchecked) == (PAGE, None)
+
+
+async def test_a_sitemap_is_neither_decoded_nor_accepted_in_another_coding() -> None:
+    wanted = msgspec.structs.asdict(request_for("http://a.test/")) | {"max_bytes": 100_000}
+    del wanted["url"]
+    bomb = gzip.compress(bytes(1_000_000))
+    result = await fetch_from(answer(bomb, "Content-Encoding: gzip"), **wanted)
+    assert isinstance(result, Fetched)
+    assert (result.plain, result.gzipped) == (None, bomb)
+    brotli_coded = await fetch_from(answer(brotli.compress(PAGE), "Content-Encoding: br"), **wanted)
+    assert failure(brotli_coded) == (ErrorKind.ENCODING, "the body's encoding 'br' was not offered")
 
 
 async def test_an_announced_length_beyond_the_limit_fails_at_once() -> None:

@@ -39,7 +39,8 @@ def test_all_commands_find_the_bodies(loopback: LoopbackWeb, place: str, tmp_pat
     assert b"A lexer makes tokens." in gzip.decompress(archive.read_bytes())
     assert json.loads(here("index", "--db", db, "--json").out)["changed"] == 2
     assert json.loads(here("search", "tokens", "--db", db, "--json").out)["hits"][0]["title"]["text"] == "Lexer"
-    assert json.loads(here("store", "sweep", "--db", db, "--json").out) == {"left": 2, "deleted": 0, "unfinished": 0}
+    swept = json.loads(here("store", "clean", "--db", db, "--json").out)
+    assert {"left": 2, "deleted": 0, "unfinished": 0}.items() <= swept.items()
     elsewhere = here(*run, "--bodies", tmp_path / "elsewhere")
     assert elsewhere.code == 2
     assert f"the bodies of {db} are in {place}; leave the setting out" in elsewhere.err
@@ -71,10 +72,3 @@ def test_a_bucket_that_does_not_exist_ends_the_run(loopback: LoopbackWeb, tmp_pa
     with s3_server():
         ended = here(*run, "--bodies", "s3://none/pages")
     assert (ended.code, "s3://none/pages: there is no such bucket; make it first" in ended.err) == (4, True), ended
-
-
-def test_a_store_without_outside_bodies_has_nothing_to_sweep(loopback: LoopbackWeb, tmp_path: Path) -> None:
-    (tmp_path / "c.toml").write_text(HASTY)
-    assert here("run", loopback.url("a.test"), "--config", tmp_path / "c.toml", *LOOPBACK, "--db", tmp_path / "c.db")
-    ended = here("store", "sweep", "--db", tmp_path / "c.db")
-    assert (ended.code, "all bodies are in the store" in ended.err) == (2, True), ended

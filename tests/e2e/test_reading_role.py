@@ -57,8 +57,8 @@ def as_role(db: str, role: str) -> str:
 
 def test_commands_that_read_need_no_more(crawled: Crawled, role: str, tmp_path: Path) -> None:
     db = crawled.db
-    assert "made the role" in here("store", "grant-reader", "--db", db, "--role", role).out
-    assert "made the role" not in here("store", "grant-reader", "--db", db, "--role", role).out
+    assert "made the role" in here("store", "grant-reader", role, "--db", db).out
+    assert "made the role" not in here("store", "grant-reader", role, "--db", db).out
     reading = as_role(db, role)
     for command in (
         ("status",),
@@ -77,7 +77,7 @@ def test_commands_that_read_need_no_more(crawled: Crawled, role: str, tmp_path: 
 
 
 def test_a_role_that_can_do_more_is_refused(db: str) -> None:
-    ended = here("store", "grant-reader", "--db", db, "--role", "crawler")
+    ended = here("store", "grant-reader", "crawler", "--db", db)
     assert ended.code == 2
     assert "choose another role" in ended.err
 
@@ -108,7 +108,7 @@ def test_a_file_has_no_roles(tmp_path: Path) -> None:
 async def test_the_server_refuses_everything_else(db: str, role: str, statement: str) -> None:
     """These statements are sent as they are, not by the crawler."""
     owner = await asyncpg.connect(db)
-    await asyncio.to_thread(here, "store", "grant-reader", "--db", db, "--role", role)
+    await asyncio.to_thread(here, "store", "grant-reader", role, "--db", db)
     reader = await asyncpg.connect(as_role(db, role))
     try:
         with pytest.raises(asyncpg.PostgresError):
@@ -120,15 +120,17 @@ async def test_the_server_refuses_everything_else(db: str, role: str, statement:
 
 
 async def test_the_role_reads_the_views_from_python(db: str, role: str) -> None:
-    await asyncio.to_thread(here, "store", "grant-reader", "--db", db, "--role", role)
+    await asyncio.to_thread(here, "store", "grant-reader", role, "--db", db)
     async with crawler.open(as_role(db, role)) as crawl:
         assert len(await crawl.query("SELECT url FROM pages")) == 2
         assert len([page async for page in crawl.pages("depth = 0")]) == 1
 
 
-def test_a_password_reaches_the_server_as_a_verifier(db: str, role: str, postgres: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "password").write_text("pencil\n")
-    assert here("store", "grant-reader", "--db", db, "--role", role, "--password-file", tmp_path / "password").code == 0
+def test_a_password_reaches_the_server_as_a_verifier(
+    db: str, role: str, postgres: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CRAWLER_READER_PASSWORD", "pencil")
+    assert here("store", "grant-reader", role, "--db", db).code == 0
     quoted = role.replace("'", "''")
     stored = postgres.psql(f"SELECT rolpassword FROM pg_authid WHERE rolname = '{quoted}'")
     assert stored.startswith("SCRAM-SHA-256$4096:")

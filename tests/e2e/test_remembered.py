@@ -44,7 +44,7 @@ def paths(web: LoopbackWeb) -> set[str]:
 
 
 def value(ended: Ended, name: str) -> object:
-    return json.loads(ended.out)[name]
+    return json.loads(ended.out)[name]["value"]
 
 
 def test_a_run_without_options_goes_on_as_the_crawl_was_begun(begun: LoopbackWeb, db_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_run_without_options_goes_on_as_the_crawl_was_begun(begun: LoopbackWeb
     assert ended.err.startswith("crawler: goes on with ")
     assert all(part in ended.err for part in ("--exclude left-out", "--max-depth 0", "--allow-private", "--delay"))
     assert "--max-time" not in ended.err, "it is about one run"
-    assert f"`crawler settings show --db {db_path}` lists all settings" in ended.err
+    assert f"`crawler settings --db {db_path}` lists all settings" in ended.err
 
 
 @pytest.mark.parametrize(("count", "said"), [(3, ""), (4, " … (4 in all)")])
@@ -69,7 +69,7 @@ def test_an_option_changes_the_crawl_and_is_remembered_in_its_turn(begun: Loopba
     assert "crawler: changes the crawl: --max-depth 1 (was 0)\n" in ended.err
     assert "crawler: queued again under the new options or seeds: 1 URL\n" in ended.err
     assert paths(begun) == {"/", "/1"}, "--exclude still holds"
-    show = here("settings", "show", "--json", "--db", db_path)
+    show = here("settings", "--json", "--db", db_path)
     assert (value(show, "limits.max_depth"), value(show, "scope.exclude")) == (1, ["left-out"])
 
 
@@ -77,7 +77,7 @@ def test_a_run_that_is_refused_changes_nothing_and_says_so_of_nothing(begun: Loo
     ended = here("run", "--max-depth", "1", "--sample", "5", "--max-pages", "9", "--no-progress", "--db", db_path)
     assert ended.code == 2
     assert "changes the crawl" not in ended.err
-    assert value(here("settings", "show", "--json", "--db", db_path), "limits.max_depth") == 0
+    assert value(here("settings", "--json", "--db", db_path), "limits.max_depth") == 0
 
 
 def test_a_secret_is_not_kept(begun: LoopbackWeb, db_path: Path) -> None:
@@ -121,24 +121,24 @@ def test_a_flag_is_switched_off_by_its_opposite(begun: LoopbackWeb, db_path: Pat
 
 
 def test_show_prints_a_file_that_changes_nothing(begun: LoopbackWeb, tmp_path: Path, db_path: Path) -> None:
-    shown = here("settings", "show", "--db", db_path).out
+    shown = here("settings", "--db", db_path).out
     (tmp_path / "shown.toml").write_text(shown)
-    assert here("settings", "diff", "--config", tmp_path / "shown.toml", "--db", db_path).out == ""
+    assert here("settings", tmp_path / "shown.toml", "--db", db_path).out == ""
     assert str(db_path) not in shown
 
 
-def test_diff_names_what_differs(begun: LoopbackWeb, tmp_path: Path, db_path: Path) -> None:
-    differs = here("settings", "diff", "--db", db_path).out
-    assert "[limits]\nmax_depth = 0  # default: -1\n" in differs
-    assert "concurrency" not in differs
+def test_a_comment_has_what_differs(begun: LoopbackWeb, tmp_path: Path, db_path: Path) -> None:
+    shown = here("settings", "--db", db_path).out
+    assert "\nmax_depth = 0  # default: -1\n" in shown
+    assert "\nconcurrency = 64\n" in shown
     (tmp_path / "new.toml").write_text("[limits]\nmax_depth = 3\n[fetch]\nallow_private = true\n")
-    against = ("settings", "diff", "--config", tmp_path / "new.toml", "--db", db_path)
+    against = ("settings", tmp_path / "new.toml", "--db", db_path)
     assert here(*against).out == "[limits]\nmax_depth = 3  # now: 0\n"
     assert json.loads(here(*against, "--json").out) == {"limits.max_depth": {"value": 3, "now": 0}}
 
 
 def test_a_store_without_a_crawl_remembers_nothing(tmp_path: Path) -> None:
-    ended = here("settings", "show", "--db", tmp_path / "none.db")
+    ended = here("settings", "--db", tmp_path / "none.db")
     assert ended.code == 2
     assert asyncio.run(settings_stored_at(Settings())) is None
 

@@ -138,7 +138,7 @@ def test_a_hint_brings_a_visit_forward(web: LoopbackWeb, db_path: Path, tmp_path
     assert len(web.log) == before, "nothing is due for a week"
     change(web, _5=page(5, 2))
     said = f"{web.url('a.test', '/5')}\n{web.url('a.test', '/new')} # a page nobody links to\nhttp://b.test/\n"
-    told = crawler("hint", "--from", "-", "--db", db_path, "--json", stdin=said.encode())
+    told = crawler("hint", "-", "--db", db_path, "--json", stdin=said.encode())
     heeded = json.loads(told.out)
     assert list(heeded.pop("refused")) == ["http://b.test/"]
     assert heeded == {"moved": 1, "new": 1, "ignored": 1, "over": 0}

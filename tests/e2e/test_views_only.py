@@ -122,7 +122,6 @@ def test_no_command_reads_a_table(
         ("search", "word"),
         ("search", "word", "--site", "a.test"),
         ("rank",),
-        ("rank", "--sites"),
         ("duplicates",),
         ("sample",),
         ("report", str(tmp_path / "report.html")),

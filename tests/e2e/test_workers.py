@@ -18,7 +18,7 @@ import pytest
 from crawler.demo.pages import Page, plain, redirect
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sql.workers import is_alive
-from tests import faults, judge, kill
+from tests import judge, kill
 from tests.command import HASTY, LOOPBACK, Started, crawler, finish, here, start, until
 from tests.postgres import Cluster, cluster
 from tests.web import LoopbackWeb
@@ -409,13 +409,3 @@ def test_a_database_that_is_away_is_told_of_once_and_a_second_signal_does_not_wa
     until(lambda: crawler(*command).code == 0, "a crawl that goes on")
     assert look(command[-1], "SELECT count(*) FROM urls WHERE state = 'queued'") == [(0,)]
     assert rude(loopback) == []
-
-
-def test_one_fault_of_each_kind(postgres: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    assert faults.main(["--rounds", "1", "--seed", "3"]) == 0, capsys.readouterr().out
-    assert len(capsys.readouterr().out.splitlines()) >= len(faults.FAULTS)
-
-
-@pytest.mark.long
-def test_fifty_faults_of_each_kind(postgres: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    assert faults.main(["--rounds", "50", "--seed", "1000"]) == 0, capsys.readouterr().out

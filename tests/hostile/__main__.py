@@ -20,8 +20,6 @@ from tests.hostile.verdict import Verdict, judge_times, judged, stretches, table
 
 #: Seconds for a crawl of hosts that want to be left alone for a year.
 _ENDLESS_S = 12.0
-#: How many healthy sites are beside the hostile ones in the short form.
-_FEW_HEALTHY = 5
 #: How many healthy sites are beside the hostile ones. Without --allow-private, no site of ours can be reached.
 _HEALTHY = {Crawl.MAIN: len(catalogue.HEALTHY), Crawl.ENDLESS: 2, Crawl.GUARDED: 0}
 #: What is attacked beside the crawl.
@@ -41,7 +39,7 @@ def run(names: Iterable[str], *, quick: bool, folder: Path) -> Verdict:
         hostile = [one for one in chosen if one.crawl is kind]
         if not hostile:
             continue
-        healthy = catalogue.HEALTHY[: min(_HEALTHY[kind], _FEW_HEALTHY) if quick else _HEALTHY[kind]]
+        healthy = (catalogue.SMALL if quick else catalogue.HEALTHY)[: _HEALTHY[kind]]
         own_folder = folder / kind.value
         own_folder.mkdir(parents=True)
         max_time_s = _ENDLESS_S if kind is Crawl.ENDLESS else MAX_TIME_S

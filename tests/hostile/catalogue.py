@@ -8,7 +8,7 @@ from types import MappingProxyType
 from tests.hostile import coding, dns, framing, html, redirects, robots, rup, sitemaps, tls, traps, urls, wire
 from tests.hostile.attacks import SCENARIOS
 from tests.hostile.behaviour import Behaviour
-from tests.hostile.healthy import SITES, healthy
+from tests.hostile.healthy import FEW_PAGES, SITES, healthy
 
 _MODULES = (wire, framing, coding, html, urls, redirects, robots, rup, sitemaps, traps, tls, dns)
 FAMILIES: Mapping[str, tuple[Behaviour, ...]] = MappingProxyType(
@@ -16,13 +16,15 @@ FAMILIES: Mapping[str, tuple[Behaviour, ...]] = MappingProxyType(
 )
 ALL = tuple(one for family in FAMILIES.values() for one in family)
 HEALTHY = tuple(healthy(number) for number in range(SITES))
+#: The healthy sites of the short form.
+SMALL = (HEALTHY[0], *(healthy(number, FEW_PAGES) for number in range(1, SITES)))
 assert len({one.name for one in (*ALL, *HEALTHY)}) == len(ALL) + len(HEALTHY), "a name stands for two behaviours"
 
 
 def named(names: Sequence[str]) -> tuple[Behaviour, ...]:
     """The behaviours, healthy sites and attackers of these names. Raises :class:`KeyError` for an unknown name."""
     attackers = (one for zone in SCENARIOS.values() for one in zone)
-    known = {one.name: one for one in (*ALL, *HEALTHY, *attackers)}
+    known = {one.name: one for one in (*ALL, *HEALTHY, *SMALL, *attackers)}
     return tuple(known[name] for name in names)
 
 

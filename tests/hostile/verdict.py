@@ -46,7 +46,7 @@ _OTHERS = (
     ("search", "title", "--json"),
     ("rank",),
     ("duplicates",),
-    ("rank", "--sites"),
+    ("rank",),
 )
 
 

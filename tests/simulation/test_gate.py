@@ -274,7 +274,7 @@ def test_a_redirected_robots_txt_request_keeps_the_stored_pace_of_its_host(db_pa
         web = SimulatedWeb(clock, sites)
         async with session(clock, db_path, web, ["http://a.test/"], Options()) as (run, store):
             asked_lately = {"rules.test": Pace(clock.now() + 500, 500.0, 0.0, WaitReason(WaitCode.RETRY_AFTER, "503"))}
-            await store.commit(CommitBatch(clock.now(), ClaimLimits(0), paces=asked_lately))
+            await store.commit(CommitBatch(clock.now(), claim_limits=ClaimLimits(0), paces=asked_lately))
             await run.run()
         hops = web.web.hits("rules.test")
         assert [hop.path for hop in hops] == ["/robots.txt", "/"]

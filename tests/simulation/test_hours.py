@@ -43,3 +43,20 @@ def test_a_host_with_hours_is_asked_in_these_alone_and_the_others_do_not_wait(db
         assert night[-1].started_at - night[0].started_at > 2 * 23 * HOUR_S
 
     run_virtual(main)
+
+
+def test_a_host_with_hours_gets_its_turn_at_an_address_that_many_names_share(db_path: Path) -> None:
+    """The window has room for three requests to the address, and twelve names wait there by day and by night."""
+    hour = (int(EPOCH_S // HOUR_S) + 1) % 24
+    text = f"night.test={hour}:00-{hour}:25 UTC"
+    names = [f"day{n}.test" for n in range(12)]
+
+    async def main(clock: VirtualClock) -> None:
+        sites = {"night.test": site(2)} | {name: site(20) for name in names}
+        web = SimulatedWeb(clock, sites, latency_s=0.1, addresses=lambda host: "192.0.2.1")
+        seeds = [f"http://{name}/" for name in sites]
+        await crawl_for(clock, db_path, web, seeds, options((text,), 600.0), 26 * HOUR_S, crash=True)
+        assert [hit.path for hit in web.web.hits("night.test")] == ["/robots.txt"], "in the second night"
+        assert all(len(web.web.hits(name)) < 20 for name in names), "the address is crowded all the time"
+
+    run_virtual(main)

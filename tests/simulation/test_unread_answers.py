@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from crawler.demo.pages import Fault, Page, Site, plain
+from crawler.demo.pages import Fault, Hit, Page, Site, plain
+from crawler.engine.answers import Answers
 from crawler.engine.outbox import Outbox
-from crawler.frontier.decide import Outcome
-from crawler.model import Fetched, PageFacts, Purpose
+from crawler.frontier.decide import Outcome, Queued
+from crawler.model import Fetched, FetchResult, PageFacts, Purpose, Request
 from crawler.store.rows import RequestRow
 from tests.reading import ReaderInProcess
-from tests.simulation.crawls import Options, crawl, crawl_for, states
+from tests.records import replace
+from tests.simulation.crawls import Options, crawl, crawl_for, rows, states
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -59,6 +61,50 @@ def test_what_a_worker_has_left_unread_is_read_alone_and_not_asked_for_again(db_
     assert set(first.alone) == {"http://a.test/"}
     assert second.alone == {"http://a.test/": True, "http://a.test/page": False}
     assert Counter(hit.path for hit in web.log)["/"] == 1
+
+
+class WebWithBrokenGzip(SimulatedWeb):
+    """The bodies of ``/page`` are cut short."""
+
+    async def fetch(self, request: Request) -> FetchResult:
+        answer = await super().fetch(request)
+        if isinstance(answer, Fetched) and answer.url.endswith("/page"):
+            return replace(answer, plain=None, gzipped=b"\x1f\x8b", unchecked=1000)
+        return answer
+
+
+def crawled_with_broken_gzip(db_path: Path, *, hangs: list[bool]) -> list[Hit]:
+    async def main(clock: VirtualClock) -> list[Hit]:
+        web = WebWithBrokenGzip(clock, {"a.test": {"/robots.txt": plain(""), "/page": Page("p"), "/other": Page("o")}})
+        seeds = ["http://a.test/page", "http://a.test/other"]
+        for hang in hangs:
+            seconds = 10.0 if hang else 9999.0
+            await crawl_for(clock, db_path, web, seeds, Options(), seconds, crash=True, reader=Reader(hangs=hang))
+        return web.log
+
+    return run_virtual(main)
+
+
+@pytest.mark.parametrize("hangs", [[False], [True, False]], ids=["read at once", "read after a restart"])
+def test_the_log_has_the_error_of_a_body_that_cannot_be_decoded(db_path: Path, hangs: list[bool]) -> None:
+    crawled_with_broken_gzip(db_path, hangs=hangs)
+    kinds = asyncio.run(rows(db_path, "SELECT url, error_kind FROM requests WHERE purpose = 'page'"))
+    assert set(kinds) == {("http://a.test/page", "truncated"), ("http://a.test/other", None)}
+
+
+def test_a_broken_body_slows_its_site_if_the_answer_that_was_kept_is_gone(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crawled_with_broken_gzip(db_path, hangs=[True])
+
+    async def unread(self: Answers, queued: Queued) -> None:
+        assert queued.is_answered == (queued.url == "http://a.test/page")
+
+    with monkeypatch.context() as gone:
+        gone.setattr(Answers, "unread", unread)
+        page, other = crawled_with_broken_gzip(db_path, hangs=[False])[:2]
+    assert (page.path, other.path) == ("/page", "/other")
+    assert other.started_at - page.finished_at > 2 * Options().politeness.delay_s
 
 
 @pytest.mark.parametrize("field", [("X-Robots-Tag", "noindex"), ("x-robots-tag", "none")])

@@ -93,7 +93,7 @@ def test_what_reads_uses_the_reading_role(compose: dict[str, Any]) -> None:
 def test_the_dashboard_is_on_this_machine_only_and_asks_for_a_token(compose: dict[str, Any]) -> None:
     dashboard = compose["services"]["dashboard"]
     assert dashboard["ports"] == ["127.0.0.1:8787:8787"]
-    assert dashboard["command"][-2:] == ["--token-file", "/run/secrets/dashboard_token"]
+    assert dashboard["environment"]["CRAWLER_DASHBOARD_TOKEN_FILE"] == "/run/secrets/dashboard_token"
     assert "dashboard_token" in dashboard["secrets"]
     assert dashboard["healthcheck"]["test"][1:3] == ["crawl", "serves"]
 
@@ -134,7 +134,7 @@ async def test_the_roles_of_the_compose_file_can_crawl_and_read(postgres: Cluste
         postgres.psql(statement, name)
     owner, reader = db.replace("//crawler@", "//composed@"), db.replace("//crawler@", "//composed_reader@")
     await (await PostgresStore.open(owner)).close()
-    granted = await asyncio.to_thread(crawler, "store", "grant-reader", "--db", owner, "--role", "composed_reader")
+    granted = await asyncio.to_thread(crawler, "store", "grant-reader", "composed_reader", "--db", owner)
     assert (granted.code, granted.err) == (0, "")
     assert (await asyncio.to_thread(crawler, "status", "--db", reader)).code == 0
     assert postgres.psql("SELECT count(*) FROM pg_roles WHERE rolname ~ '^composed' AND rolsuper").strip() == "0"

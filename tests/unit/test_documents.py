@@ -215,7 +215,7 @@ def test_every_command_in_a_sentence_is_one_of_the_program() -> None:
     ("command", "why"),
     [
         ("crawler status --db crawl.db", None),
-        ("crawler settings diff", None),
+        ("crawler settings crawl.toml", None),
         ("crawler run --no-such https://example.org/", "No such option"),
         ("crawler plane https://example.org/", "No such command"),
         ("crawler export cvs pages.csv", "not one of"),

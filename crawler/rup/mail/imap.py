@@ -13,18 +13,18 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from aioimaplib import IMAP4, IMAP4_SSL, AioImapException
 
+from crawler.cli.secrets import secret
 from crawler.errors import Argument, CrawlerError, UsageError
 from crawler.rup.protocol.mail import MAX_MAIL_BYTES
 from crawler.rup.protocol.subscription import RawMail
 from crawler.url import is_loopback
 
-PASSWORD, PASSWORD_FILE = "CRAWLER_IMAP_PASSWORD", "CRAWLER_IMAP_PASSWORD_FILE"
+PASSWORD = "CRAWLER_IMAP_PASSWORD"
 
 _AT_ONCE, _BYTES_AT_ONCE = 200, 32 * 2**20
 _TIMEOUT_S = 60.0
@@ -61,7 +61,7 @@ def read_folder(url: str) -> ImapFolder:
     if parts.scheme not in ("imap", "imaps") or not host or not user:
         raise UsageError(Argument("imap"), ": give a URL like imaps://user@host/folder")
     if parts.password is not None:
-        raise UsageError(Argument("imap"), f": the URL must not contain a password; set {PASSWORD} or {PASSWORD_FILE}")
+        raise UsageError(Argument("imap"), f": the URL must not contain a password; set {PASSWORD} or {PASSWORD}_FILE")
     if not _PLAIN.fullmatch(user) or not all(" " <= c <= "~" for c in folder):
         rule = ": user and folder must be printable ASCII, the user without blanks or quotes"
         raise UsageError(Argument("imap"), rule)
@@ -72,14 +72,9 @@ def read_folder(url: str) -> ImapFolder:
 
 def read_password(environment: Mapping[str, str] = os.environ) -> str:
     """The password from the environment. Raises :class:`UsageError` if there is none."""
-    password = environment.get(PASSWORD, "")
-    if not password and (path := environment.get(PASSWORD_FILE)):
-        try:
-            password = Path(path).read_text("utf-8").rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{PASSWORD_FILE}: {path} cannot be read: {error}") from None
+    password = secret(PASSWORD, environment)
     if not password or not password.isprintable():
-        remedy = f"set {PASSWORD}, or {PASSWORD_FILE} to the path of a file with it"
+        remedy = f"set {PASSWORD}, or {PASSWORD}_FILE to the path of a file with it"
         raise UsageError(Argument("imap"), f" needs a password: {remedy}")
     return password
 

@@ -14,7 +14,7 @@ from crawler.cli.console import console
 from crawler.cli.layout import Align, facts, table
 from crawler.cli.logs import set_up_logging
 from crawler.cli.on_store import show
-from crawler.cli.options import config_option, configured, rare_config_option
+from crawler.cli.options import config_option, configured
 from crawler.cli.output import say, tell
 from crawler.cli.shared import canonical, db_option, json_option, run_async, store_at
 from crawler.clock import iso
@@ -40,7 +40,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 def _requests(command: Command) -> Command:
     """Add the options of a command that sends requests: under the settings of the crawl, as a file changes them."""
-    return db_option(rare_config_option(command))
+    return db_option(config_option(hidden=True)(command))
 
 
 def _preferences(command: Command) -> Command:
@@ -116,8 +116,7 @@ def _asked(
 
 @rup.command(no_args_is_help=True)
 @click.argument("site")
-@config_option
-@db_option
+@_requests
 @json_option
 def info(site: str, db: str, config: Path | None, as_json: bool) -> None:
     """Ask SITE which updates it offers."""
@@ -142,8 +141,7 @@ def info(site: str, db: str, config: Path | None, as_json: bool) -> None:
 @click.argument("site")
 @click.option("--email", required=True, metavar="ADDRESS", help="The address for reports.")
 @_preferences
-@config_option
-@db_option
+@_requests
 def register(
     site: str,
     email: str,

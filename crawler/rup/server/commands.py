@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from crawler.cli.output import tell
+from crawler.cli.secrets import smtp_login
 from crawler.cli.serving import host_and_port
-from crawler.cli.shared import run_async, smtp_login
+from crawler.cli.shared import run_async
 from crawler.cli.signals import Signals
 from crawler.errors import UsageError, requiring
 from crawler.rup.commands import rup

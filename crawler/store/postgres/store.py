@@ -30,7 +30,7 @@ from crawler.store.postgres.offers import Carrier, PostgresOffers
 from crawler.store.postgres.user_sql import HARMLESS, NotReading, words_of
 from crawler.store.reconnect_policy import ReconnectPolicy
 from crawler.store.retrying import retrying
-from crawler.store.rows import Beat, ClaimLimits, CommitBatch, CommitResult
+from crawler.store.rows import Beat, CommitBatch, CommitResult, UrlLimits
 from crawler.store.sql.answers import answer_rows
 from crawler.store.sql.bodies import Bodies
 from crawler.store.sql.control import Control
@@ -124,7 +124,7 @@ class PostgresStore(Store):
         self.bodies = _Bodies(self._access)
         self._carrier = Carrier(self._access, self._offers)
         self._notified_at = self._carried_at = 0.0
-        self._limits = ClaimLimits(0)  # of the last commit
+        self._limits = UrlLimits()  # of the last commit
         self._mutex = asyncio.Lock()
         self._clock: SystemClock | None = None
         self.control = _Control(self._workers, self._access, self._read)
@@ -240,9 +240,9 @@ class PostgresStore(Store):
         settings = {} if last is None else json.loads(last["settings"])
         group_by = settings.get("politeness", {}).get("group", self._politeness.group)
         with self._offers.grouped(GroupBy(group_by)):
-            await self._carry(None, ClaimLimits(0))
+            await self._carry(None, UrlLimits())
 
-    async def _carry(self, worker: int | None, limits: ClaimLimits) -> None:
+    async def _carry(self, worker: int | None, limits: UrlLimits) -> None:
         await self._carrier.carry(
             worker, lambda groups: self._readiness.refresh(groups, limits.pages_per_site, limits.below_depth)
         )

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from crawler.frontier.decide import Outcome, Queued
 from crawler.frontier.politeness import Pace
+from crawler.frontier.refusals import RefusalNews
 from crawler.frontier.revisit import BACK
-from crawler.model import Body, Fetched, Kind, Resource, RobotsAction, State
+from crawler.model import Body, Kind, Resource, RobotsAction, State
 from crawler.reasons import ReasonCode
 from crawler.robots.mirrors import Contradiction
 from crawler.robots.text import SMALL_BYTES
@@ -26,10 +27,10 @@ from crawler.store.rows import (
     CommitResult,
     PageGrant,
     Refuted,
-    RequestRow,
     RobotsNews,
     RobotsTarget,
     SiteNews,
+    UrlLimits,
 )
 from crawler.store.sql.answers import answer_id, answer_rows
 from crawler.store.sql.bodies import Bodies
@@ -116,8 +117,8 @@ class Committer:
             self._worst_lag_s = batch.worst_lag_s
             await self._sql.execute("set_worst_lag", lag_s=batch.worst_lag_s, run_id=self._run_id)
         await self._readiness.refresh(touched, limits.pages_per_site, limits.below_depth)
-        claims, grant, share = await self._claim_share(batch.now, limits)
-        await self._log(batch.requests, batch.unread)
+        claims, grant, share = await self._claim_share(batch.now, batch.claim_limits, limits)
+        await self._log(batch)
         heard = await self._new_refuted() if self._workers.lease_s is not None else refuted
         mirrors, hosts = await self._new_of_scope(batch.now)
         return CommitResult(claims, robots_ids, grant, mirrors, share, heard, hosts)
@@ -126,21 +127,20 @@ class Committer:
         """Store the news of a worker that has lost its lease.
 
         A refusing site that has opened stays as it is: the worker that has its group now learns that from its own
-        answers.
+        answers. Refusals since then are added to those that are stored.
         """
         sites = json.dumps([each.site_id for each in news.robots])
         in_force = {row.site_id: row.fetched_at for row in await self._sql.fetch("robots_in_force", sites=sites)}
         latest = {each.site_id: each for each in news.robots}
         robots = [each for site, each in latest.items() if in_force.get(site, -inf) <= each.copy.fetched_at]
-        refusals = [each for each in news.refusals if not each.is_open]
-        touched, _, moved = await self._store_news(dataclasses.replace(news, robots=robots, refusals=refusals))
+        touched, _, moved = await self._store_news(dataclasses.replace(news, robots=robots))
         touched |= await self._groups_of(set(latest))
         if moved:
             touched |= await self._requeue_behind_mirrors(moved)
         await self._readiness.lock(touched, news.paces)
         await self._store_paces(news.paces)
         await self._readiness.refresh(touched, news.limits.pages_per_site, news.limits.below_depth)
-        await self._log(news.requests, news.unread)
+        await self._log(news)
 
     async def _store_news(self, news: SiteNews) -> tuple[set[int], dict[int, int], list[str]]:
         """Store what answers have told about sites, all but the paces and the log.
@@ -197,7 +197,9 @@ class Committer:
         claims = {site: await self._sql.fetch_one("mirror_claim", site=site) for site in sorted(sites)}
         return [site for site, claim in claims.items() if claim is not None and claim.evidence == "refuted"]
 
-    async def _claim_share(self, now: float, limits: ClaimLimits) -> tuple[list[Claim], PageGrant | None, int | None]:
+    async def _claim_share(
+        self, now: float, limits: ClaimLimits, urls: UrlLimits
+    ) -> tuple[list[Claim], PageGrant | None, int | None]:
         """Claim no more than the share of this worker, and reserve pages for it if there is a limit on pages.
 
         Returns the claims, the pages reserved, and the share of the groups.
@@ -209,9 +211,9 @@ class Committer:
             share = -(-int(there.groups) // workers)
             groups = max(0, min(groups, share - limits.held))
         if (asked := limits.pages) is None:
-            return await self._claim(now, limits._replace(groups=groups)), None, share
+            return await self._claim(now, limits._replace(groups=groups), urls), None, share
         left, others = await self._workers.pages_left(asked.limit)
-        claims = await self._claim(now, limits._replace(groups=groups if left > 0 else 0))
+        claims = await self._claim(now, limits._replace(groups=groups if left > 0 else 0), urls)
         pages = asked.granted(left, others, workers, has_groups=bool(limits.held or claims))
         await self._workers.reserve(pages)
         return claims, PageGrant(pages, left), share
@@ -356,13 +358,14 @@ class Committer:
             ],
         )
 
-    async def _log(self, requests: Collection[RequestRow], unread: Mapping[int, Fetched]) -> None:
+    async def _log(self, news: SiteNews) -> None:
         """Log requests, and keep those answers that are not read yet.
 
         On PostgreSQL this acquires the lock that numbers requests: it must come last in a commit.
         """
-        await self._sql.execute_many("put_unread", [unread_row(url_id, answer) for url_id, answer in unread.items()])
-        await self._sql.execute_many("insert_tls", tls_rows(requests))
+        unread = [unread_row(url_id, answer) for url_id, answer in news.unread.items()]
+        await self._sql.execute_many("put_unread", unread)
+        await self._sql.execute_many("insert_tls", tls_rows(news.requests))
         await self._sql.execute_many(
             "insert_request",
             [
@@ -387,9 +390,12 @@ class Committer:
                     "address": r.address,
                     "price": r.price,
                 }
-                for r in requests
+                for r in news.requests
             ],
         )
+        for broken in news.broken_bodies:
+            row = broken._asdict() | {"error_kind": broken.error.kind, "error": broken.error.sentence}
+            await self._sql.execute("set_body_error", **row)
 
     async def _store_robots(self, robots: Sequence[RobotsNews], now: float) -> dict[int, int]:
         """Put robots copies in force, one of each site; the copy before it ends when this one begins.
@@ -497,11 +503,14 @@ class Committer:
 
     async def _store_refusals(self, news: SiteNews) -> None:
         """Add the refusals of sites to those that are stored."""
-        latest = {each.site_id: each for each in news.refusals}  # none follows the one that begins a rest
+        latest: dict[int, RefusalNews] = {}  # none follows the one that begins a rest
+        for each in news.refusals:
+            earlier = latest.get(each.site_id)
+            latest[each.site_id] = each if earlier is None or each.is_open else each._replace(before=earlier.before)
         rows = [
             {
-                "walls": each.refusals.walls,
-                "refused": each.refusals.refused,
+                "walls": each.refusals.walls - each.before.walls,
+                "refused": each.refusals.refused - each.before.refused,
                 "front_refused": int(each.refusals.front_refused),
                 "rest_count": each.refusals.rest_count,
                 "rests_until": each.rests_until,
@@ -578,7 +587,7 @@ class Committer:
         await self._offers.enqueue(numbers)
         return await self._offers.groups(numbers)
 
-    async def _claim(self, now: float, limits: ClaimLimits) -> list[Claim]:
+    async def _claim(self, now: float, limits: ClaimLimits, urls: UrlLimits) -> list[Claim]:
         if limits.groups <= 0:
             return []
         me, until = self._workers.id, now + limits.horizon_s
@@ -588,21 +597,21 @@ class Committer:
             return []
         await self._sql.execute("claim_groups", worker=me, groups=json.dumps(list(claims)))
         batches: dict[int, list[list[Queued]]] = {group: [] for group in claims}
-        pages_per_site = unlimited(limits.pages_per_site)
+        pages_per_site = unlimited(urls.pages_per_site)
         for site in await self._sql.fetch(
             "claimed_sites",
             until=until,
             limit=limits.urls_per_group,
             groups=json.dumps(list(claims)),
             pages_per_site=pages_per_site,
-            below_depth=unlimited(limits.below_depth),
+            below_depth=unlimited(urls.below_depth),
             small=SMALL_BYTES,
         ):
             claims[site.group_id].sites[site.id] = claimed_site(site)
-            urls = [_queued(url, site) for url in json.loads(site.urls)]
+            batch = [_queued(url, site) for url in json.loads(site.urls)]
             if claims[site.group_id].sites[site.id].refusals.is_probed:
-                urls = urls[:1]
-            batches[site.group_id].append(_within(urls, pages_per_site - site.fetched))
+                batch = batch[:1]
+            batches[site.group_id].append(_within(batch, pages_per_site - site.fetched))
         for group, claim in claims.items():
             claim.urls = _interleaved(batches[group])[: limits.urls_per_group]
         targets = await self._sql.fetch("robots_targets", groups=json.dumps(list(claims)), until=until)

@@ -26,6 +26,12 @@ DELETE FROM unread_answer WHERE url_id IN (list_of(:numbers));
 -- Delete the answers for URLs that are queued no more.
 DELETE FROM unread_answer WHERE EXISTS (SELECT 1 FROM url WHERE id = url_id AND state <> 'queued');
 
+-- name: set_body_error
+-- A body turns out to be broken soon after its request was logged: the last rows suffice, and no index is needed.
+UPDATE request SET error_kind = :error_kind, error = :error WHERE id = (
+  SELECT id FROM (SELECT id, site_id, path, started_at FROM request ORDER BY id DESC LIMIT 10000) AS r
+  WHERE r.site_id = :site_id AND r.path = :path AND r.started_at = :started_at ORDER BY id DESC LIMIT 1);
+
 -- name: refute_mirror
 UPDATE mirror SET evidence = 'refuted', contradiction = :contradiction, seen_at = :now
 WHERE site = :site AND main_site = :main_site AND evidence = 'host';
@@ -55,23 +61,10 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS N
     + (SELECT count(*) FROM politeness_group WHERE claimed_by IS NOT NULL) AS groups,
   (SELECT count(*) FROM worker WHERE ended_at IS NULL AND lease_until > :now) AS workers;
 
--- name: next_ready
--- The unclaimed group that is ready first, with the last answer for a robots.txt that it waits for. waits_for is empty
--- if the group waits for the next attempt of a URL, and not for its pause.
-SELECT w.name, w.site, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
-  r.status AS robots_status, r.failing_since
-FROM (SELECT g.name, (SELECT s.name FROM site s
-      WHERE s.group_id = g.id AND EXISTS (SELECT 1 FROM frontier f WHERE f.site_id = s.id)
-      ORDER BY latest(s.robots_until, s.rests_until), s.id LIMIT 1) AS site,
-    g.ready_at, CASE WHEN g.ready_at <= g.next_at THEN g.waits_for
-      WHEN EXISTS (SELECT 1 FROM site s WHERE s.group_id = g.id AND s.rests_until > :now)
-      THEN 'rest after walls or refusals' ELSE '' END AS waits_for,
-    (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.robots_until > :now LIMIT 1) AS robots_id
-  FROM politeness_group g WHERE g.ready_at IS NOT NULL AND g.claimed_by IS NULL ORDER BY g.ready_at LIMIT 1) w
-LEFT JOIN robots_copy r ON r.id = w.robots_id;
-
 -- name: waiting_groups
--- The unclaimed groups with the longest wait, with the columns of next_ready.
+-- The unclaimed groups that are ready first, and those with the longest wait: so many of each. A group comes with the
+-- last answer for a robots.txt that it waits for. waits_for is empty if the group waits for the next attempt of a URL,
+-- and not for its pause.
 SELECT w.name, w.site, w.ready_at, w.waits_for, coalesce(nullif(r.note, ''), r.status) AS robots_problem,
   r.status AS robots_status, r.failing_since
 FROM (SELECT g.name, (SELECT s.name FROM site s
@@ -81,7 +74,10 @@ FROM (SELECT g.name, (SELECT s.name FROM site s
       WHEN EXISTS (SELECT 1 FROM site s WHERE s.group_id = g.id AND s.rests_until > :now)
       THEN 'rest after walls or refusals' ELSE '' END AS waits_for,
     (SELECT s.robots_id FROM site s WHERE s.group_id = g.id AND s.robots_until > :now LIMIT 1) AS robots_id
-  FROM politeness_group g WHERE g.ready_at > :now AND g.claimed_by IS NULL ORDER BY g.ready_at DESC LIMIT :limit) w
+  FROM (SELECT * FROM (SELECT * FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL
+        ORDER BY ready_at LIMIT :first) AS first
+      UNION ALL SELECT * FROM (SELECT * FROM politeness_group WHERE ready_at > :now AND claimed_by IS NULL
+        ORDER BY ready_at DESC LIMIT :longest) AS longest) g) w
 LEFT JOIN robots_copy r ON r.id = w.robots_id ORDER BY w.ready_at DESC;
 
 -- name: relieve
@@ -221,8 +217,9 @@ ON CONFLICT (site_id) DO UPDATE SET target_id = excluded.target_id, path = exclu
 UPDATE site SET robots_until = :until WHERE id in_numbers(:sites);
 
 -- name: add_refusals
--- Refusals only grow, whichever worker writes them last. A site that answers otherwise has them set to 0 before.
-UPDATE site AS s SET walls = latest(s.walls, t.walls), refused = latest(s.refused, t.refused),
+-- Refusals only grow, whichever worker writes them last: walls and refused are those that came since its claim. A site
+-- that answers otherwise has them set to 0 before.
+UPDATE site AS s SET walls = s.walls + t.walls, refused = s.refused + t.refused,
   front_refused = latest(s.front_refused, t.front_refused), rest_count = latest(s.rest_count, t.rest_count),
   rests_until = latest(s.rests_until, t.rests_until),
   probe = CASE WHEN t.rest_count < s.rest_count THEN s.probe ELSE t.probe END,

@@ -65,6 +65,7 @@ def _arrays(arguments: str) -> str:
 #: - ``latest_now`` is the given time, or that of the clock of the database if it is later. ``lease_clock`` is the time
 #:   by which leases run: that of the clock of the database, if it has one.
 #: - ``number_of(:n)`` is a number or NULL.
+#: - ``was_sent(error_kind)`` is as in the views.
 _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]] = {
     "sqlite": {
         "list_of": "SELECT value FROM json_each({0})",
@@ -82,6 +83,7 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "latest_now": "{0}",
         "lease_clock": "{0}",
         "number_of": "{0}",
+        "was_sent": _WAS_SENT,
     },
     "postgres": {
         "list_of": "SELECT unnest(numbers({0}))",
@@ -99,6 +101,7 @@ _FUNCTIONS_OF_STATEMENTS: Mapping[str, Mapping[str, str | Callable[[str], str]]]
         "latest_now": "greatest({0}, clock())",
         "lease_clock": "clock()",
         "number_of": "{0}::bigint",
+        "was_sent": _WAS_SENT,
     },
 }
 

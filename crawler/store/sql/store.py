@@ -566,12 +566,12 @@ class Store(ABC):
 
     async def next_ready(self, now: float = math.inf) -> Waiting | None:
         """The unclaimed group that is ready first. Its robots.txt is named if that is waited for at ``now``."""
-        row = await self._read.fetch_one("next_ready", now=now)
+        row = await self._read.fetch_one("waiting_groups", now=now, first=1, longest=0)
         return None if row is None else _waiting(row)
 
     async def waiting(self, now: float, limit: int) -> list[Waiting]:
         """The unclaimed groups with the longest wait."""
-        rows = await self._read.fetch("waiting_groups", now=now, limit=limit)
+        rows = await self._read.fetch("waiting_groups", now=now, first=0, longest=limit)
         return [_waiting(row) for row in rows]
 
     # --- robots.txt and mirrors ---------------------------------------------------------------

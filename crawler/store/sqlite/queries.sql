@@ -205,7 +205,7 @@ SELECT (SELECT count(*) FROM url) AS urls, (SELECT count(*) FROM frontier) AS qu
   (SELECT json_group_object(state, n) FROM
     (SELECT state, count(*) AS n FROM url WHERE state IN ('redirected', 'excluded', 'failed') GROUP BY state)) AS ended,
   (SELECT count(*) FROM page) AS pages, (SELECT count(*) FROM link) AS links, (SELECT count(*)
-    FROM request) AS requests,
+    FROM request WHERE was_sent(error_kind) = 1) AS requests,
   (SELECT count(*) FROM site) AS sites;
 
 -- name: add_visited_pages

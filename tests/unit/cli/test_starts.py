@@ -47,7 +47,7 @@ COMMANDS = {
     ("--version",): NEVER | PARSERS | STORES | {"rich", "crawler.settings.settings", "crawler.robots"},
     ("--help",): NEVER | PARSERS | STORES | {"rich", "crawler.settings.settings", "crawler.robots"},
     ("run", "--help"): NEVER | PARSERS | STORES | {"rich", "crawler.robots.readings"},
-    ("settings", "show"): NEVER | PARSERS | {"rich", "crawler.robots.readings", "crawler.frontier.decide"},
+    ("settings",): NEVER | PARSERS | {"rich", "crawler.robots.readings", "crawler.frontier.decide"},
     ("status",): NEVER | PARSERS | {"crawler.robots.readings", "crawler.frontier.decide"},
     ("why", SEED): NEVER | PARSERS | {"crawler.frontier.decide"},
     ("search", "word"): NEVER,
@@ -117,7 +117,7 @@ def test_a_parser_process_loads_only_what_reads_pages() -> None:
     ((_, modules),) = loaded_by(_IMPORT, "crawler.engine.parser_process")
     own = {name.split(".")[1] for name in modules if name.startswith("crawler.")}
     shared = {"errors", "gunzip", "model", "preferences", "reasons", "terminal_text", "url", "version"}
-    assert own == {"engine", "fetch", "page"} | shared
+    assert own == {"engine", "fetch", "page", "sitemaps"} | shared
     assert {name for name in modules if name.startswith("crawler.fetch.")} == {"crawler.fetch.decoding"}
     unneeded = {"aiohttp", "asyncio", "crawler.engine.parser_pool", "ctypes", "publicsuffixlist", "sqlite3"}
     assert unneeded.isdisjoint(modules)

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from crawler.engine import body_memory, parser_pool
+from crawler import gunzip, model
+from crawler.engine import body_memory, parser_pool, sitemap_messages
 from crawler.engine.parser_pool import (
     ParserFailed,
     ParserPool,
@@ -29,10 +31,12 @@ from crawler.engine.parser_pool import (
 from crawler.engine.parser_queue import MAX_DOCUMENTS, Document, Kind
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import pack_rules, read_robots, unpack_rules
+from crawler.engine.sitemap_messages import LIMITS
 from crawler.errors import Fault
 from crawler.model import Fetched, Reading
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings
+from crawler.sitemaps.findings import SitemapKind
 from tests.command import ROOT, forking_python
 from tests.records import replace
 
@@ -176,6 +180,18 @@ async def test_a_hostile_page_is_unread_and_the_pages_behind_it_are_read(pool: P
     assert {name: each.title for name, each in facts.items()} == {name: name for name in facts}
 
 
+async def test_a_process_whose_input_is_closed_is_sent_nothing_more(pool: ParserPool) -> None:
+    """The pipe of a process that ends is closed before its end is known."""
+    assert (await pool.read(document("first"))).title == "first"
+    (parser,) = pool._parsers
+    parser.pipe_connection_lost(0, BrokenPipeError())
+    reading = asyncio.create_task(pool.read(document("next")))
+    await asyncio.sleep(0)
+    assert not parser.documents
+    parser.kill()
+    assert (await reading).title == "next"
+
+
 async def test_a_process_that_a_page_has_ended_does_not_keep_the_page(pool: ParserPool) -> None:
     # A transport of uvloop refers to its protocol when it is closed, too, and a crawl collects garbage seldom.
     pool.start()
@@ -191,6 +207,46 @@ async def test_a_page_that_takes_too_much_memory_is_unread(pool: ParserPool, mon
     facts = await pool.read(document("wide", b"<p>x" * 2_000_000))
     assert facts.note == "not parsed: the parser needed more than 256 MB of memory"
     assert (await pool.read(document("next"))).title == "next"
+
+
+BOMB = gzip.compress(b"<urlset><url><loc>http://a.test/x</loc></url>".ljust(LIMITS.max_bytes + 1), 1)
+
+
+def sitemap(body: bytes, *, is_coded: bool = False, content_type: str = "text/xml") -> Fetched:
+    plain, gzipped = (None, body) if is_coded else (body, None)
+    return Fetched("http://a.test/s", 0, 0, content_type=content_type, plain=plain, gzipped=gzipped)
+
+
+@pytest.mark.parametrize("is_coded", [True, False], ids=["content coding", "file in gzip"])
+async def test_only_a_parser_process_decompresses_a_sitemap(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch, is_coded: bool
+) -> None:
+    """300 kB hold 50 MB."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("decompressed in the main process")
+
+    for module, name in ((gunzip, "member"), (gunzip, "gunzip"), (model, "gunzip"), (zlib, "decompressobj")):
+        monkeypatch.setattr(module, name, refuse)
+    facts = await pool.read_sitemap(sitemap(BOMB, is_coded=is_coded))
+    assert [entry.url for entry in facts.sitemap.entries] == ["http://a.test/x"]
+    assert facts.sitemap.truncated
+
+
+async def test_a_sitemap_that_is_a_wall_or_broken_says_so(pool: ParserPool) -> None:
+    wall = b"<script>window._cf_chl_opt={};a.src='/cdn-cgi/challenge-platform/h/b/orchestrate/x/v1'</script>"
+    assert (await pool.read_sitemap(sitemap(wall, content_type="text/html"))).wall.startswith("Cloudflare")
+    broken = (await pool.read_sitemap(sitemap(BOMB[:100], is_coded=True))).broken
+    assert broken is not None
+    assert broken.kind is ErrorKind.TRUNCATED
+
+
+async def test_a_sitemap_that_exceeds_the_limits_is_unread(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sitemap_messages, "MAX_CPU_S", 0.01)
+    facts = await pool.read_sitemap(sitemap(b"http://a.test/\n" * 200_000))
+    assert facts.sitemap.kind is SitemapKind.UNKNOWN
+    assert facts.sitemap.notes == ("not read: the parser needed more than 0.01 s of processor time",)
+    assert facts.body_sha256
 
 
 def robots(body: bytes, known_hosts: tuple[str, ...] = (), max_cpu_s: float = 10.0) -> RobotsQuestion:

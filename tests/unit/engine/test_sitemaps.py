@@ -5,10 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from crawler.engine.sitemaps import read
+from crawler.engine.sitemaps import outcome_of
 from crawler.frontier.decide import Queued
 from crawler.frontier.scope import Scope, ScopeSettings
 from crawler.model import Fetched, Kind
+from tests.reading import ReaderInProcess
 
 
 async def test_a_robots_txt_is_looked_up_only_for_sites_in_scope() -> None:
@@ -28,6 +29,7 @@ async def test_a_robots_txt_is_looked_up_only_for_sites_in_scope() -> None:
     cache: Any = SimpleNamespace(sitemaps_of=sitemaps_of)
     store: Any = SimpleNamespace(way_to=way_to)
     scope = Scope(ScopeSettings(), ["http://a.test/", "http://b.test/"])
-    outcome = await read(queued, result, cache, scope, store)
+    facts = await ReaderInProcess().read_sitemap(result)
+    outcome = await outcome_of(queued, result, facts, cache, scope, store)
     assert [offer.url for offer in outcome.offers] == urls[:2]
     assert sorted(asked) == ["http://a.test", "http://b.test"]

@@ -240,7 +240,8 @@ def test_a_turn_at_an_address_holds_in_another_process() -> None:
     asked = other.open("late.test", "late.test")
     assert other.ask(asked, reply.until, None) == LookUp()
     late = other.looked_up(asked, reply.until, in_time=False)
-    assert late == GiveBack(reply.until + 4, WaitReason(WaitCode.ADDRESS, SHARED)), "a slow look-up leaves it the turn"
+    assert late == GiveBack(reply.until + 4, WaitReason(WaitCode.LOOK_UP, "late.test"))
+    assert other.pace("late.test").waits_for == WaitReason(WaitCode.ADDRESS, SHARED), "it keeps the turn"
     assert other.ask(asked, late.until, SHARED) in (Go(), Wait())
 
 

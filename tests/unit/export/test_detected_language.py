@@ -41,7 +41,7 @@ async def test_a_page_beyond_the_bounds_has_no_language_and_is_counted(
         raise TextUnread("too long")
 
     monkeypatch.setattr(TextReader, "main_text", unread)
-    made = await save("jsonl", tmp_path / "pages", detect_language=True)
+    made = await save("jsonl", tmp_path / "pages", add=("language",))
     rows = [json.loads(line) for line in (tmp_path / "pages").read_text("utf-8").split("\n")[:-1]]
     assert {row["detected_language"] for row in rows} == {None}
     assert made.unread["too long"] == sum(row["body_sha256"] is not None for row in rows) > 0
@@ -54,7 +54,7 @@ async def test_tables_of_pages_have_both_columns(
     import pyarrow.parquet as pq
 
     out = tmp_path / "pages"
-    await save(format, out, detect_language=True)
+    await save(format, out, add=("language",))
     if format == "jsonl":
         rows = [json.loads(line) for line in out.read_text("utf-8").split("\n")[:-1]]
     elif format == "csv":
@@ -69,7 +69,7 @@ async def test_tables_of_pages_have_both_columns(
 
 
 async def test_other_tables_have_no_languages(save: Exporter, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="only the table pages has languages, in the formats jsonl, csv, parquet"):
-        await save("jsonl", tmp_path / "out", table="links", detect_language=True)
-    with pytest.raises(UsageError, match="only the table pages has languages"):
-        await save("warc", tmp_path / "out", detect_language=True)
+    with pytest.raises(UsageError, match="only the table pages takes it, in the formats jsonl, csv, parquet"):
+        await save("jsonl", tmp_path / "out", table="links", add=("language",))
+    with pytest.raises(UsageError, match="only the table pages takes it"):
+        await save("warc", tmp_path / "out", add=("language",))

@@ -112,8 +112,8 @@ def accepts(db: sqlite3.Connection, sql: str) -> bool:
         ("warc", {"table": "links"}, "warc is made of pages"),
         ("graphml", {"table": "links_glued"}, "made of links"),
         ("csv", {"table": "sqlite_master"}, "csv is made of pages or"),
-        ("csv", {"bodies": True}, "formats jsonl, parquet"),
-        ("jsonl", {"bodies": True, "table": "links"}, "only the table pages has bodies"),
+        ("csv", {"add": ("body",)}, "formats jsonl, parquet"),
+        ("jsonl", {"add": ("body",), "table": "links"}, "only the table pages takes it"),
         ("csv", {"base_url": "http://a.test/"}, "for a sitemap"),
     ],
 )

@@ -133,14 +133,14 @@ async def test_chunks_and_the_column(save: Exporter, tmp_path: Path) -> None:
     assert found[A]["text"] == "body"
     assert found[A].keys() >= {"headings", "chunk", "preferences", "robots_preferences"}
     assert not found.keys() & {f"{A}plain", f"{A}sum", f"{A}hidden"}
-    await save("jsonl", tmp_path / "table", main_text=True)
+    await save("jsonl", tmp_path / "table", add=("text",))
     rows = {row["url"]: row for row in map(json.loads, (tmp_path / "table").read_text().splitlines())}
     assert (rows[A]["main_text"], rows[f"{A}plain"]["main_text"], rows[f"{A}hidden"]["main_text"]) == (
         "body",
         None,
         None,
     )
-    for wrong in ({"chunk": 10}, {"chunk": 800, "bodies": True}, {"main_text": True, "table": "links"}):
+    for wrong in ({"chunk": 10}, {"chunk": 800, "add": ("body",)}, {"add": ("text",), "table": "links"}):
         with pytest.raises(UsageError):
             await save("jsonl", tmp_path / "wrong", **wrong)
     with pytest.raises(UsageError, match="jsonl"):
@@ -165,7 +165,7 @@ async def test_exports_go_on_without_a_page_beyond_the_bounds(
         return [Block("text", "x")]
 
     monkeypatch.setattr(TextReader, "blocks", read)
-    whole = await save("jsonl", tmp_path / "table", main_text=True)
+    whole = await save("jsonl", tmp_path / "table", add=("text",))
     assert whole.unread == {"too long": 1}
     rows = {row["url"]: row["main_text"] for row in map(json.loads, (tmp_path / "table").read_text().splitlines())}
     assert (rows[A], len(rows)) == (None, whole.written)

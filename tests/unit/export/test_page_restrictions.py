@@ -74,14 +74,14 @@ async def test_archives_hold_neither(save: Exporter, tmp_path: Path) -> None:
 async def test_tables_have_noarchive_pages_without_body_and_no_expired_pages(save: Exporter, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    tally = await save("jsonl", tmp_path / "out.jsonl", bodies=True)
+    tally = await save("jsonl", tmp_path / "out.jsonl", add=("body",))
     assert (tally.written, tally.left_out) == (len(URLS) - 1, 1)
     assert tally.left_out_for == {"past the date until which they may be shown": 1}
     found = lines(tmp_path / "out.jsonl")
     assert found.keys() == URLS - {OVER}
     assert (found[UNCOPIED]["body"], found[UNCOPIED]["title"]) == (None, "Plain")
     assert found[f"{A}copy"]["body"] == "<title>Plain</title>"  # which asks for nothing
-    await save("parquet", tmp_path / "out.parquet", bodies=True)
+    await save("parquet", tmp_path / "out.parquet", add=("body",))
     bodies = {row["url"]: row["body"] for row in pq.read_table(tmp_path / "out.parquet").to_pylist()}
     assert (bodies.keys(), bodies[UNCOPIED], bodies[STILL]) == (URLS - {OVER}, None, b"<x>")
     await save("csv", tmp_path / "out.csv")

@@ -72,7 +72,7 @@ async def test_json_lines_equal_the_store(save: Exporter, store: SqliteStore, tm
 
 async def test_bodies_in_json_lines_are_text_only_where_that_loses_nothing(save: Exporter, tmp_path: Path) -> None:
     out = tmp_path / "pages.jsonl"
-    await save("jsonl", out, bodies=True)
+    await save("jsonl", out, add=("body",))
     records = {record["url"]: record for record in objects(out)}
     found = {
         url: base64.b64decode(record["body_base64"])
@@ -145,7 +145,7 @@ async def test_parquet_equals_the_store(save: Exporter, store: SqliteStore, tmp_
     import pyarrow.parquet as pq
 
     out = tmp_path / "pages.parquet"
-    await save("parquet", out, bodies=True)
+    await save("parquet", out, add=("body",))
     table = pq.read_table(out)
     rows = await store.query("SELECT * FROM pages")
     for record, row in zip(table.to_pylist(), rows, strict=True):
@@ -172,7 +172,7 @@ async def test_row_groups_are_bounded_by_rows_and_by_size(
     assert [read.metadata.row_group(n).num_rows for n in range(read.num_row_groups)] == [4, 4, 3]
     monkeypatch.setattr(tables, "_BYTES_PER_GROUP", 1)
     monkeypatch.setattr(tables, "_BYTES_PER_BATCH", 1)
-    await save("parquet", out, bodies=True)
+    await save("parquet", out, add=("body",))
     assert pq.ParquetFile(out).num_row_groups > 6
     assert pq.read_table(out).num_rows == 11
 

@@ -290,3 +290,12 @@ def test_a_gzip_bomb_is_not_decompressed() -> None:
     assert sitemap == Sitemap(
         SitemapKind.URLSET, truncated=True, notes=("not read to the end: more than 52428800 bytes",)
     )
+
+
+def test_the_urls_together_are_bounded() -> None:
+    """A long base makes long URLs of short ones."""
+    base = f"http://a.example/{'x' * 5_000}/"
+    entries = "".join(f"<entry><link href='{n}'/></entry>" for n in range(100))
+    sitemap = read(f"<feed xml:base='{base}'>{entries}</feed>", SitemapLimits(max_chars=50_000))
+    assert len(sitemap.entries) == 9
+    assert sitemap.notes == ("not read to the end: URLs of more than 50000 characters",)
