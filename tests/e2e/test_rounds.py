@@ -20,6 +20,7 @@ import pytest
 from crawler.demo.pages import Page, plain, redirect
 from tests import judge, kill
 from tests.command import HASTY, finish, here, start, until
+from tests.s3 import s3_server
 from tests.web import LoopbackWeb
 
 HOSTS = 12
@@ -65,14 +66,14 @@ def linked_web(seed: int, web: LoopbackWeb, hosts: int = HOSTS, pages: int = 8) 
     return [own[0][0]]
 
 
-def dataset_rows(dataset: Path, query: str) -> Counter[tuple[Any, ...]]:
+def dataset_rows(dataset: Path | str, query: str) -> Counter[tuple[Any, ...]]:
     from crawler.rounds.reading import Views
 
     with Views(str(dataset)) as views:
         return Counter(views.fetch(query))
 
 
-def differences(dataset: Path, db: Path) -> list[str]:
+def differences(dataset: Path | str, db: Path) -> list[str]:
     """What a dataset and the store of a plain crawl of the same web do not have alike."""
     found = []
     for query in SAME:
@@ -241,3 +242,28 @@ def test_a_dataset_is_read_like_a_store(loopback: LoopbackWeb, tmp_path: Path, c
         refused = here(*command, "--db", data)
         assert (refused.code, "is a dataset" in refused.err) == (2, True), refused
     assert "with other seeds" in here("rounds", data, "--config", config, loopback.url("www.h1.test")).err
+
+
+def test_a_crawl_that_is_told_to_stop_ends_in_order_and_goes_on(
+    crawled: Callable[[], list[str]], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    driver = start(*crawled(), fresh=True)
+    until(lambda: len(loopback.log) > 8, "requests")
+    driver.send_signal(signal.SIGINT)
+    stopped = finish(driver)
+    assert stopped.code == 3, stopped
+    assert "stopped by SIGINT" in stopped.out
+    assert here("rounds", tmp_path / "data").code == 0
+    assert differences(tmp_path / "data", tmp_path / "plain.db") == []
+    assert polite(loopback) == []
+
+
+def test_a_dataset_in_s3(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> None:
+    seeds = linked_web(4, loopback, hosts=4, pages=4)
+    assert here("run", "--config", config, *seeds, "--db", tmp_path / "plain.db").code == 0
+    with s3_server() as server:
+        data = f"s3://{server.bucket}/data"
+        ended = here("rounds", data, "--config", config, *seeds)
+        assert ended.code == 0, ended
+        assert differences(data, tmp_path / "plain.db") == []
+        assert json.loads(here("why", seeds[0], "--db", data, "--json").out)["state"] == "fetched"

@@ -719,7 +719,8 @@ class Store(ABC):
             if over_at is not None:
                 await self._sql.execute("pause_all_groups", over_at=over_at)
             await self._sql.execute_many("add_groups", [{"name": name} for name in until])
-            await self._sql.execute_many("pause_group", [{"name": name, "until": at} for name, at in until.items()])
+            for name, at in until.items():
+                await self._sql.execute("pause_group", name=name, until=at)
 
     async def unread_urls(self) -> list[str]:
         """The URLs whose answers are in the request log, and were not read yet."""
