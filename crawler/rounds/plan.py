@@ -160,7 +160,7 @@ def _hand_over(
     earlier = [key for manifest in manifests for key in manifest.offers]
     if earlier:
         terms["earlier"] = dataset.objects.local(earlier, folder)
-    target = folder / "offers"
+    target = folder / "handed-over"  # beside what was copied from object storage
     db.execute(f"CREATE TEMP TABLE made AS {SQL['offers'].format(known=SQL['earlier' if earlier else 'none'])}", terms)
     db.execute(f"COPY made TO '{target}' (FORMAT parquet, PARTITION_BY (bucket))")
     name, offers = os.urandom(4).hex(), dict[int, list[str]]()
