@@ -161,8 +161,9 @@ def _hand_over(
     if earlier:
         terms["earlier"] = dataset.objects.local(earlier, folder)
     target = folder / "handed-over"  # beside what was copied from object storage
-    db.execute(f"CREATE TEMP TABLE made AS {SQL['offers'].format(known=SQL['earlier' if earlier else 'none'])}", terms)
-    db.execute(f"COPY made TO '{target}' (FORMAT parquet, PARTITION_BY (bucket))")
+    best = SQL["offers"].format(known=SQL["earlier" if earlier else "none"])
+    db.execute(SQL["made"].format(offers=best), terms)
+    db.execute(SQL["by_bucket"].format(target=target))
     name, offers = os.urandom(4).hex(), dict[int, list[str]]()
     for path in sorted(target.glob("bucket=*/*.parquet")):
         bucket = int(path.parent.name.partition("=")[2])

@@ -75,3 +75,25 @@ GROUP BY ALL ORDER BY n DESC LIMIT 20
 
 -- name: linkers
 SELECT source, anchor, rel FROM links WHERE target = $url ORDER BY source LIMIT $most
+
+-- name: made
+CREATE TEMP TABLE made AS {offers}
+
+-- name: by_bucket
+COPY made TO '{target}' (FORMAT parquet, PARTITION_BY (bucket))
+
+-- name: view
+CREATE VIEW {name} AS {rows}
+
+-- name: no_rows
+SELECT {columns} WHERE false
+
+-- name: files
+SELECT {columns} FROM read_parquet([{files}])
+
+-- name: totals
+SELECT (SELECT count(*) FROM pages) AS pages, (SELECT count(*) FROM links) AS links,
+  (SELECT count(*) FROM requests) AS requests, (SELECT count(*) FROM sites) AS sites
+
+-- name: count_linkers
+SELECT count(*) AS n FROM links WHERE target = $url

@@ -51,7 +51,7 @@ class Views:
         self._db, folder = self._stack.enter_context(duckdb())
         for name in _TABLES:
             files = self.dataset.objects.local(self.dataset.parts(self.manifests, name), folder)
-            self._db.execute(f"CREATE VIEW {name} AS {_view(name, files)}")
+            self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
         self._db.execute("SET TimeZone = 'UTC'")
         self._confine(folder)
         return self
@@ -103,11 +103,11 @@ def _view(name: str, files: list[str]) -> str:
     types |= {ColumnType.INTEGER: "BIGINT", ColumnType.YES: "INTEGER"}
     if not files:
         empty = (f"NULL::{types.get(kind, 'VARCHAR')} AS {column}" for column, kind in columns.items())
-        return f"SELECT {', '.join(empty)} WHERE false"
+        return SQL["no_rows"].format(columns=", ".join(empty))
     casts = {ColumnType.TIME: "epoch_us({0}) / 1e6 AS {0}", ColumnType.YES: "{0}::INTEGER AS {0}"}
     selected = ", ".join(casts.get(kind, "{0}").format(column) for column, kind in columns.items())
     listed = ", ".join(f"'{file.replace(chr(39), chr(39) * 2)}'" for file in files)
-    statement = f"SELECT {selected} FROM read_parquet([{listed}])"
+    statement = SQL["files"].format(columns=selected, files=listed)
     return SQL["once"].format(urls=statement) if name == "urls" else statement
 
 
@@ -129,10 +129,7 @@ def read_status(location: str) -> dict[str, Any]:
             "reasons": [
                 {"state": state, "reason_code": code, "urls": n} for state, code, n in views.fetch(SQL["reasons"])
             ],
-            "pages": views.fetch("SELECT count(*) FROM pages")[0][0],
-            "links": views.fetch("SELECT count(*) FROM links")[0][0],
-            "requests": views.fetch("SELECT count(*) FROM requests")[0][0],
-            "sites": views.fetch("SELECT count(*) FROM sites")[0][0],
+            **dict(zip(("pages", "links", "requests", "sites"), views.fetch(SQL["totals"])[0], strict=True)),
             "buckets_with_work": sum(state.ready_at is not None or bool(state.offers) for state in buckets.values()),
             "lost_tasks": sum(state.lost is not None for state in buckets.values()),
             "next_at": begins_at(buckets),
@@ -179,7 +176,7 @@ async def explain(location: str, url: str, now: float) -> dict[str, Any]:
         async with existing_store(there) as store:
             known = await why.explain(store, url, now=now)
         linkers = views.fetch(SQL["linkers"], {"url": url, "most": _LINKERS})
-        count = views.fetch("SELECT count(*) FROM links WHERE target = $url", {"url": url})[0][0]
+        count = views.fetch(SQL["count_linkers"], {"url": url})[0][0]
         first = [{"url": source, "anchor": anchor, "rel": rel} for source, anchor, rel in linkers]
         if known["known"]:
             known["linked_from"] = {"count": count, "first": first}
