@@ -54,7 +54,7 @@ class TextsInProcess:
 
     async def main_text(self, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:
         self.sites.append(site)
-        question = TextQuestion(1.0, site, False, charset, content_type, body)
-        text = unpack_text(answer_to(unpack_question(*pack_question(question, 1.0))), in_blocks=False)
+        question = TextQuestion(1.0, site, charset, content_type, body)
+        text = unpack_text(answer_to(unpack_question(*pack_question(question, 1.0))))
         assert isinstance(text, MainText)
         return text

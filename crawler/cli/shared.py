@@ -45,6 +45,7 @@ class CommandEntry(NamedTuple):
 COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Crawl": {
         "run": CommandEntry("run.commands", "Start a crawl, or go on with the one in the store."),
+        "rounds": CommandEntry("rounds.commands", "Crawl in rounds over a dataset, beyond one database."),
         "plan": CommandEntry("run.commands", "Tell what a crawl would send, and how long it would take."),
         "demo": CommandEntry("demo.commands", "Crawl a small built-in web, and show the result."),
         "control": CommandEntry("run.control_commands", "Pause, resume or stop a crawl; block or unblock a site."),

@@ -54,7 +54,7 @@ from crawler.errors import CrawlerError, Fault
 from crawler.fetch.decoding import decode_gzip
 from crawler.model import Fetched, Headers, PageFacts, Reading
 from crawler.page.headers import HTML_TYPES, PDF, unread_page
-from crawler.page.texts import Block, MainText
+from crawler.page.texts import MainText
 from crawler.reasons import RequestError
 from crawler.robots.readings import SiteRules, unread_rules
 from crawler.shortages import SYSTEM_IS_FULL
@@ -149,7 +149,7 @@ class _Unread(NamedTuple):
 
 
 #: Text is the description of a bug that the document brought to light.
-Answer = PageFacts | SiteRules | SitemapFacts | MainText | list[Block] | str | _Unread
+Answer = PageFacts | SiteRules | SitemapFacts | MainText | str | _Unread
 
 
 class ParserPool:
@@ -241,8 +241,8 @@ class ParserPool:
             raise Fault(str(answer))
         return answer
 
-    async def read_text(self, question: TextQuestion) -> MainText | list[Block]:
-        """The text of a stored document, in blocks if the question asks for them.
+    async def read_text(self, question: TextQuestion) -> MainText:
+        """The text of a stored document.
 
         Raises :class:`TextUnread` for a document that exceeds the limits or brings a bug to light, and otherwise as
         :meth:`read`.
@@ -250,7 +250,7 @@ class ParserPool:
         answer = await self._ask(question, is_alone=False)
         if isinstance(answer, _Unread):
             raise TextUnread(answer.why)
-        if not isinstance(answer, MainText | list):
+        if not isinstance(answer, MainText):
             raise TextUnread(f"a bug in the crawler ({answer})")
         return answer
 
@@ -448,8 +448,8 @@ class _Document(Document):
                 return unpack_rules(message)
             case SitemapQuestion():
                 return unpack_sitemap(message)
-            case TextQuestion(in_blocks=in_blocks):
-                return unpack_text(message, in_blocks=in_blocks)
+            case TextQuestion():
+                return unpack_text(message)
             case Question():
                 return unpack_answer(message)
 

@@ -126,7 +126,7 @@ def _answer(message: bytes, body: bytes) -> bytes:
     try:
         question = unpack_question(message, body)
         if isinstance(question, TextQuestion):
-            load_reader(question.in_blocks, question.content_type)
+            load_reader(question.content_type)
         limit_time(question.max_cpu_s)
         answer = answer_to(question)
     except (MemoryError, SelectolaxError):

@@ -16,10 +16,11 @@ from crawler.export.main_text import require_library
 from crawler.export.options import Addition, ExportOptions
 from crawler.export.views import VIEWS
 from crawler.page.directives import asked_of
-from crawler.page.texts import Block
+from crawler.page.texts import Content, MainText
 from crawler.preferences.purposes import UsePurpose, categories_for
 from crawler.store.statements import UserSql, load_statements
-from crawler.texts.reader import TextReader, TextUnread
+from crawler.texts.kept import StoredDocument, texts_of
+from crawler.texts.reader import TextReader
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -143,27 +144,30 @@ class Job:
             else:
                 self.tally.left_out_for[reason] += 1
 
-    async def main_text_of(self, page: Any, body: bytes) -> list[Block] | None:
-        """The blocks of the main text of a page; ``None`` for a page beyond the bounds.
+    async def content_of(self, page: Any) -> Content | None:
+        """The main content of the page with ``page.url_id``; ``None`` without a body, or beyond the bounds.
 
-        Raises :class:`UsageError` if the library that reads it is missing.
+        The text that the store keeps is used; otherwise the body is read. Raises :class:`UsageError` if the library
+        that reads it is missing.
         """
         require_library(page.content_type)
-        try:
-            return await self.texts.blocks(page.url, body, page.charset, page.content_type)
-        except TextUnread as unread:
-            self.tally.unread[str(unread)] += 1
-            return None
+        text = await self._text_of(page)
+        if text is not None and text.note:
+            self.tally.unread[text.note] += 1
+        return None if text is None or text.note else text.content
 
-    async def beginning_of(self, page: Any, body: bytes, most_chars: int) -> str | None:
-        """The first characters of the text of a page; ``None`` for a page beyond the bounds."""
-        try:
-            text = await self.texts.main_text(page.url, body, page.charset, page.content_type)
-            return text.text[:most_chars]
-        except TextUnread as unread:
-            if Addition.TEXT not in self.options.add:  # else main_text_of counts the page
-                self.tally.unread[str(unread)] += 1
-            return None
+    async def beginning_of(self, page: Any, most_chars: int) -> str | None:
+        """The first characters of the text of a page; ``None`` without a body, or beyond the bounds."""
+        text = await self._text_of(page)
+        if text is not None and text.note and Addition.TEXT not in self.options.add:  # else content_of counts the page
+            self.tally.unread[text.note] += 1
+        return None if text is None or text.note else text.text[:most_chars]
+
+    async def _text_of(self, page: Any) -> MainText | None:
+        for row in await self.store.query(SQL["document"], {"url_id": page.url_id}):
+            document = StoredDocument.of(row)
+            return (await texts_of(self.store, self.texts, [document], for_export=True)).get(document)
+        return None
 
     def unwrite(self) -> None:
         """Do not count the row that :meth:`rows` has returned last as written."""

@@ -37,9 +37,14 @@ SELECT count(*) AS rows_in_all FROM {kept} AS kept WHERE {condition}
 
 -- name: texts
 -- The pages with a body, and what is written beside their texts.
-SELECT url, title, description, fetched_at, preferences, robots_preferences, charset, content_type,
+SELECT url_id, url, title, description, fetched_at, preferences, robots_preferences, charset, content_type,
   directives AS page_directives
 FROM {kept} AS kept WHERE body_sha256 IS NOT NULL ORDER BY url_id
+
+-- name: document
+-- The stored body of a page.
+SELECT p.body_id, p.charset, p.content_type, s.site
+FROM pages_by_id p JOIN sites_by_id s ON s.site_id = p.site_id WHERE p.url_id = :url_id AND p.body_id IS NOT NULL
 
 -- name: rows
 -- The rows as a table. The last column has the directives of the row's page.

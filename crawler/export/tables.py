@@ -14,7 +14,7 @@ from crawler.errors import require
 from crawler.export.csv_cells import protected
 from crawler.export.detected_language import CLASSIFIED_CHARS, LanguageDetector
 from crawler.export.job import SQL, Job
-from crawler.export.main_text import as_text, chunks
+from crawler.export.main_text import chunks, with_links
 from crawler.export.options import Addition
 from crawler.export.views import VIEWS, ColumnType
 
@@ -55,14 +55,13 @@ async def write_jsonl(job: Job) -> None:
 async def _write_chunks(job: Job, most_chars: int) -> None:
     file = job.open()
     async for row in job.rows(job.sql("texts"), job.not_copied):
-        body = await job.store.bodies.of_page(row.url)
-        page = None if body is None else await job.main_text_of(row, body)
-        if not page:
+        content = await job.content_of(row)
+        if content is None or not content.markdown:
             job.unwrite()
-            if page is not None:
+            if content is not None:
                 job.tally.unread["no text"] += 1
             continue
-        for number, chunk in enumerate(chunks(page, most_chars)):
+        for number, chunk in enumerate(chunks(with_links(content, row.url), most_chars)):
             job.tally.chunks += 1
             record = {
                 "url": row.url,
@@ -118,15 +117,14 @@ async def _values(job: Job) -> AsyncIterator[list[Any]]:
     async for row in _rows(job):
         values = list(row[:-1])
         if detector is not None:
-            body = None if row.body_sha256 is None else await job.store.bodies.of_page(row.url)
-            text = None if body is None else await job.beginning_of(row, body, CLASSIFIED_CHARS)
+            text = None if row.body_sha256 is None else await job.beginning_of(row, CLASSIFIED_CHARS)
             values += (None, None) if text is None else detector.detect(text)
-        copied = await _body(job, row) if Addition.TEXT in add or Addition.BODY in add else None
         if Addition.TEXT in add:
-            found = None if copied is None else await job.main_text_of(row, copied)
-            values.append(None if found is None else as_text(found))
+            is_copied = row.body_sha256 is not None and job.not_copied(row) is None
+            content = await job.content_of(row) if is_copied else None
+            values.append(None if content is None else content.plain)
         if Addition.BODY in add:
-            values.append(copied)
+            values.append(await _body(job, row))
         yield values
 
 

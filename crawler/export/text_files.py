@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -14,8 +14,8 @@ import xxhash
 from crawler.clock import iso
 from crawler.errors import UsageError
 from crawler.export.job import Job
-from crawler.export.main_text import as_markdown, as_text
-from crawler.page.texts import Block
+from crawler.export.main_text import with_links
+from crawler.page.texts import Content
 
 #: The list of the files, one JSON object a line.
 LIST = "pages.jsonl"
@@ -27,26 +27,23 @@ _JSON = ("preferences", "robots_preferences")
 
 async def write_markdown(job: Job) -> None:
     """Markdown files; each begins with the facts about the page in YAML."""
-    await _write(job, ".md", lambda about, page: f"---\n{_yaml(about)}---\n\n{as_markdown(page)}\n")
+    await _write(job, ".md", lambda about, page: f"---\n{_yaml(about)}---\n\n{with_links(page, about['url'])}\n")
 
 
 async def write_text(job: Job) -> None:
     """Text files."""
-    await _write(job, ".txt", lambda about, page: f"{as_text(page)}\n")
+    await _write(job, ".txt", lambda about, page: f"{page.plain}\n")
 
 
-async def _write(job: Job, suffix: str, written: Callable[[dict[str, Any], Sequence[Block]], str]) -> None:
+async def _write(job: Job, suffix: str, written: Callable[[dict[str, Any], Content], str]) -> None:
     if not isinstance(job.out, Path):
         raise UsageError("the pages are files in a folder: name a folder instead of standard output")
     folder = job.files.folder(job.out, _files_listed_in(job.out))
     with (folder / LIST).open("wb") as listed:
         async for row in job.rows(job.sql("texts"), job.not_copied):
-            body = await job.store.bodies.of_page(row.url)
-            if body is None:
-                continue
             about = {name: getattr(row, name) for name in _COLUMNS}
             about |= {name: json.loads(about[name]) if about[name] else [] for name in _JSON}
-            page = await job.main_text_of(row, body)
+            page = await job.content_of(row)
             if page is None:
                 job.unwrite()
                 continue

@@ -10,16 +10,18 @@ that all pages share weighs little in the ranking.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import to_utf8
+from crawler.page.content import content_of_html, content_of_text
 from crawler.page.headers import HTML_TYPES, PDF
 from crawler.page.language import language_of
 from crawler.page.pdf import read_pdf
-from crawler.page.texts import MainText, Section
+from crawler.page.texts import Content, MainText, Section
 
 #: The beginning of a longer page is indexed.
 MAX_TEXT_CHARS = 1_000_000
@@ -57,17 +59,28 @@ def main_text(body: bytes, charset: str | None, content_type: str = "") -> MainT
     """
     if content_type == PDF:
         return _pdf_text(body)
+    if content_type not in HTML_TYPES and not is_text(content_type):
+        return MainText("", "")
     _, utf8 = to_utf8(body, charset)
     if content_type not in HTML_TYPES:
-        text = utf8.decode(errors="replace") if is_text(content_type) else ""
-        return MainText("", clean(text[:MAX_TEXT_CHARS]))
+        text = utf8.decode(errors="replace")[:MAX_TEXT_CHARS]
+        return MainText("", clean(text), content=_content(content_of_text, text))
     tree = LexborHTMLParser(utf8, options=_OPTIONS)
     language = language_of(tree)
     main = tree.css_first(_MAIN)
     found = None if main is None else _read(main, _NOT_TEXT, language)
     if (found is None or not found.text) and tree.body is not None:
         found = _read(tree.body, _AROUND_MAIN, language)
-    return found or MainText("", "", (), language)
+    found = found or MainText("", "", (), language)
+    return replace(found, content=_content(content_of_html, utf8.decode(errors="replace")))
+
+
+def _content(read: Callable[[str], Content], document: str) -> Content | None:
+    """The content of a document; ``None`` without the libraries of the extra ``text``."""
+    try:
+        return read(document)
+    except ModuleNotFoundError:
+        return None
 
 
 def is_text(content_type: str) -> bool:
@@ -87,7 +100,8 @@ def _pdf_text(body: bytes) -> MainText:
             sections.append(Section(position, 1, f"page {number}", f"page={number}"))
             parts.append(said)
             position += len(said) + 1
-    return MainText("", " ".join(parts), tuple(sections))
+    pages = "\n\n".join(() if read is None else read.pages)
+    return MainText("", " ".join(parts), tuple(sections), content=_content(content_of_text, pages) if read else None)
 
 
 def _read(root: LexborNode, left_out: str, language: str | None) -> MainText:

@@ -20,10 +20,20 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class Content:
+    """The main content of a page. ``markdown`` names the addresses of links by their numbers in ``links``."""
+
+    markdown: str
+    plain: str
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MainText:
     """The main text of a page. The text includes the headings; ``language`` is the one that the page states.
 
-    ``note`` says why the text was not read, if that took more than a parser process may take.
+    ``content`` is ``None`` without the libraries that read it. ``note`` says why the text was not read, if that took
+    more than a parser process may take.
     """
 
     headings: str
@@ -31,15 +41,4 @@ class MainText:
     sections: tuple[Section, ...] = ()
     language: str | None = None
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A part of a page: ``kind`` is ``heading``, ``text``, ``item`` or ``pre``.
-
-    ``level`` is that of a heading, or the depth of an item.
-    """
-
-    kind: str
-    text: str
-    level: int = 0
+    content: Content | None = None

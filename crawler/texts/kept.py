@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crawler.engine.text_messages import TextUnread
-from crawler.page.texts import MainText, Section
+from crawler.page.texts import Content, MainText, Section
 from crawler.store.bodies import compress, decompress
 from crawler.store.rows import KeptText
 from crawler.store.statements import load_statements
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # a search, which reads no text, loads no parser pool
     from crawler.texts.reader import ReadsTexts
 
 #: The version of the reading. Increase it when a document would get another text: it is then read again.
-VERSION = 1
+VERSION = 2
 _LEVEL = 6  # of zstd: a seventh less than level 1, in 0.2 ms more
 _SQL = load_statements("crawler.texts")
 
@@ -44,9 +44,11 @@ class StoredDocument:
 
 
 async def texts_of(
-    store: Store, reader: ReadsTexts, documents: Iterable[StoredDocument]
+    store: Store, reader: ReadsTexts, documents: Iterable[StoredDocument], *, for_export: bool = False
 ) -> dict[StoredDocument, MainText]:
     """The texts of documents. Those that the store does not keep yet are read, and kept from then on.
+
+    ``for_export`` reads a text again that was kept without its content, and keeps nothing: an export only reads.
 
     A document beyond the bounds has an empty text with a note. A document whose body was deleted is left out. All texts
     are in memory at once.
@@ -56,15 +58,17 @@ async def texts_of(
     texts, unknown = dict[StoredDocument, MainText](), list[StoredDocument]()
     for document in wanted:
         read_as, data = kept.get(document.body_id, ("", b""))
-        if read_as == document.read_as:
-            texts[document] = await asyncio.to_thread(_unpacked, data)
-        else:
+        text = await asyncio.to_thread(_unpacked, data) if read_as == document.read_as else None
+        if text is None or (for_export and text.content is None and not text.note):
             unknown.append(document)
+        else:
+            texts[document] = text
     if unknown:
         read = await _read(store, reader, unknown)
-        await store.results.keep_texts(
-            [KeptText(document.body_id, document.read_as, _packed(text)) for document, text in read.items()]
-        )
+        if not for_export:
+            await store.results.keep_texts(
+                [KeptText(document.body_id, document.read_as, _packed(text)) for document, text in read.items()]
+            )
         texts |= read
     return texts
 
@@ -102,10 +106,12 @@ async def _read(
 
 def _packed(text: MainText) -> bytes:
     sections = [(each.start, each.level, each.heading, each.anchor) for each in text.sections]
-    values = (text.headings, text.text, sections, text.language, text.note)
+    content = text.content and (text.content.markdown, text.content.plain, text.content.links)
+    values = (text.headings, text.text, sections, text.language, text.note, content)
     return compress(json.dumps(values, ensure_ascii=False).encode(errors="replace"), _LEVEL)
 
 
 def _unpacked(data: bytes) -> MainText:
-    headings, text, sections, language, note = json.loads(decompress(data))
-    return MainText(headings, text, tuple(Section(*each) for each in sections), language, note)
+    headings, text, sections, language, note, content = json.loads(decompress(data))
+    read = content and Content(content[0], content[1], tuple(content[2]))
+    return MainText(headings, text, tuple(Section(*each) for each in sections), language, note, read)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Protocol, Self, cast
+from typing import Protocol, Self
 
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
 from crawler.engine.text_messages import MAX_CPU_S, TextQuestion, TextUnread
 from crawler.model import Reading
-from crawler.page.texts import Block, MainText
+from crawler.page.texts import MainText
 
 __all__ = ["ReadsTexts", "TextReader", "TextUnread"]
 
@@ -25,7 +25,7 @@ class TextReader:
     """Reads several documents at once. An async context manager, which ends the processes.
 
     The processes are those of a crawl (:class:`crawler.engine.parser_pool.ParserPool`), so a document that takes long
-    does not hold up those of other sites. They are started for the first document. Both methods raise
+    does not hold up those of other sites. They are started for the first document. ``main_text`` raises
     :class:`TextUnread` for a document beyond the bounds, and :class:`crawler.engine.parser_pool.ParserFailed` if no
     process can be started.
     """
@@ -36,17 +36,7 @@ class TextReader:
 
     async def main_text(self, site: str, body: bytes, charset: str | None, content_type: str) -> MainText:
         """The text as :func:`crawler.page.main_text.main_text` reads it."""
-        return cast(MainText, await self._read(site, body, charset, content_type, in_blocks=False))
-
-    async def blocks(self, site: str, body: bytes, charset: str | None, content_type: str) -> list[Block]:
-        """The blocks as :func:`crawler.page.blocks.blocks` reads them; the library for the type must be installed."""
-        return cast(list[Block], await self._read(site, body, charset, content_type, in_blocks=True))
-
-    async def _read(
-        self, site: str, body: bytes, charset: str | None, content_type: str, *, in_blocks: bool
-    ) -> MainText | list[Block]:
-        question = TextQuestion(self._max_cpu_s, site, in_blocks, charset, content_type, body)
-        return await self._pool.read_text(question)
+        return await self._pool.read_text(TextQuestion(self._max_cpu_s, site, charset, content_type, body))
 
     async def __aenter__(self) -> Self:
         return self

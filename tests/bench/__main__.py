@@ -29,6 +29,7 @@ BENCHES = {
     "search": "how long a search takes in a large store",
     "search-quality": "how often the search finds the right page first, against plain searches of the same texts",
     "duplicates": "what the search for near-duplicates finds in a large store, its time and its memory",
+    "texts": "ways to turn pages into Markdown: what they keep of manuals, and their F1 on articles",
     "rup": "the load of a site that is kept up to date by reports, by polling or by a new crawl",
     "revisit": "the changes that a budget of revisits finds, against other policies",
     "hostile": "the cost of pages that are made to tie up the parser",

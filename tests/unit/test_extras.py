@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crawler.errors import EXTRAS
 
-_IMPORTED_AS = {"google-re2": "re2"}
+_IMPORTED_AS = {"google-re2": "re2", "html-to-markdown": "html_to_markdown"}
 _BESIDE = {"scipy": ("numpy",)}  # installed with it, and imported by the same modules
 
 

@@ -1,0 +1,252 @@
+"""The main content of an HTML page as Markdown and as plain text, by two libraries of the extra ``text``.
+
+resiliparse (Bevendorff et al., *ECIR 2018*) says which words of the page are its content. It loses tables, code and
+definitions, so its words only lead to the elements: the content is the smallest element with nearly all of them,
+without the parts in which none of them stand. html-to-markdown writes these elements as CommonMark with tables
+(``docs/decisions/``, "Main text by resiliparse"). Nothing bounds the time: only parser processes read content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from html import escape
+from importlib import import_module
+from typing import Any
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from crawler.page.texts import Content
+
+#: The modules of the extra ``text``.
+EXTRACTOR, CONVERTER = "resiliparse.extract.html2text", "html_to_markdown"
+#: The scheme that stands for the addresses of links in :attr:`Content.markdown`, with their numbers.
+LINK = "page-link:"
+
+_NEVER = (
+    "script,style,template,noscript,svg,select,button,textarea,input,iframe,object,embed,audio,video,canvas,"
+    "nav,footer,aside,[role=navigation],[role=search],[role=banner],[role=contentinfo],[hidden],[aria-hidden=true]"
+)
+_HEADINGS = "h1,h2,h3,h4,h5,h6"
+_BLOCK = (
+    "address,article,aside,blockquote,body,center,dd,details,dialog,div,dl,dt,fieldset,figcaption,figure,footer,form,"
+    f"{_HEADINGS},header,hr,legend,li,main,ol,p,pre,section,summary,table,tbody,td,tfoot,th,thead,tr,ul"
+)
+# In a cell of Markdown stands a line. A table with one of these is unwrapped.
+_IN_CELLS = f"pre,dl,blockquote,table,hr,{_HEADINGS}"
+_WHOLE = frozenset({"p", "li", "ul", "ol", "dl", "pre", "blockquote", "table"})
+_CELLS = "table,caption,thead,tbody,tfoot,tr,td,th"
+_BREAK = "\ue000"  # stands for the end of a block until the elements are text
+_STRUCTURE = "pre,dl,table,math"
+# Emphasis of a part of a word cannot be written in CommonMark, and it says little.
+_PLAIN_INLINE = (
+    *("b", "strong", "em", "i", "u", "s", "strike", "del", "ins", "mark", "small", "big", "sub", "sup", "q", "cite"),
+    *("dfn", "abbr", "var", "samp", "kbd", "tt", "span", "font", "time"),
+)
+_DEEPEST = 60  # elements within one another; what is deeper is one part
+_CORE = 0.9  # of the words of the content are in its element
+_LEAST_WORDS = 10  # of a part that resiliparse leaves out and that is kept
+_RUN = 3  # words by which the content is recognised
+_LINK_SIGNS = frozenset({"¶", "#", "§", "🔗", "\uf0c1", ""})
+_NAVIGATION_LINE = re.compile(r"\s*(?:\[\s*)?(?:Next|Previous|Prev|Up)\s*:", re.ASCII)
+_SCHEME, _SAFE_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:"), re.compile("(?:https?|mailto):", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+
+Words = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Part:
+    """An element of blocks: its words, those in links, and the runs of words in it that belong to the content."""
+
+    node: LexborNode
+    words: int = 0
+    linked: int = 0
+    found: int = 0
+    parts: list[_Part] = field(default_factory=list)
+
+
+def content_of_html(html: str) -> Content:
+    """The content of a page. Raises :class:`ModuleNotFoundError` if a library is missing."""
+    found = import_module(EXTRACTOR).extract_plain_text(
+        html, main_content=True, list_bullets=False, alt_texts=False, comments=False, post_meta=False
+    )
+    body = LexborHTMLParser(html.replace(_BREAK, "")).body
+    if body is None:
+        return Content("", "")
+    _remove(body)
+    root = _measured(body, *_runs(found))
+    core = root
+    while inner := [part for part in core.parts if root.found and part.found >= _CORE * root.found]:
+        core = inner[0]
+    title = _title(root, core)
+    _prune(core)
+    return converted([node for node in (title, core.node) if node is not None])
+
+
+def content_of_text(text: str) -> Content:
+    """The content of a document that is plain text: its paragraphs."""
+    paragraphs = (escape(" ".join(part.split())) for part in re.split(r"\n\s*\n", text))
+    return _written("".join(f"<p>{part}</p>" for part in paragraphs if part), ())
+
+
+def _remove(body: LexborNode) -> None:
+    """Remove what no page means as its content."""
+    for node in body.css(_NEVER):
+        node.decompose()
+    for node in body.css("header"):
+        if node.css_first(_HEADINGS) is None:
+            node.decompose()
+    for node in body.css("p,div"):
+        if node.css_first("a") is not None and _NAVIGATION_LINE.match(node.text()) and len(node.text()) < 300:
+            node.decompose()
+
+
+def _runs(text: str) -> tuple[set[Words], set[Words]]:
+    """The short runs of words of a text, and its short lines as words."""
+    lines = [tuple(_WORD.findall(line)) for line in text.splitlines()]
+    words = [word for line in lines for word in line]
+    runs = set(zip(*(words[n:] for n in range(_RUN)), strict=False))
+    return runs, {line for line in lines if len(line) < _RUN}
+
+
+def _measured(node: LexborNode, runs: set[Words], lines: set[Words], depth: int = 0) -> _Part:
+    part = _Part(node)
+    loose: list[str] = []
+
+    def count(text: str) -> None:
+        words = _WORD.findall(text)
+        part.words += len(words)
+        if len(words) < _RUN:
+            part.found += tuple(words) in lines and bool(words)
+        else:
+            part.found += sum(run in runs for run in zip(*(words[n:] for n in range(_RUN)), strict=False))
+
+    for child in node.iter(include_text=True):
+        if child.tag == "-text":
+            loose.append(child.text() or "")
+        elif depth < _DEEPEST and child.css_first(_BLOCK) is not None:
+            count("".join(loose))
+            loose.clear()
+            inner = _measured(child, runs, lines, depth + 1)
+            part.parts.append(inner)
+            part.words, part.linked, part.found = (
+                part.words + inner.words,
+                part.linked + inner.linked,
+                part.found + inner.found,
+            )
+            if child.tag == "a":
+                part.linked += inner.words - inner.linked
+        else:
+            text = child.text()
+            loose.append(text)
+            part.linked += sum(len(_WORD.findall(link.text())) for link in child.css("a"))
+    count("".join(loose))
+    return part
+
+
+def _title(root: _Part, core: _Part) -> LexborNode | None:
+    """The part with the first ``h1`` of the page if it stands before the content."""
+    part = root
+    while part is not core:
+        inner = next(each for each in part.parts if each is core or _holds(each, core))
+        for each in part.parts[: part.parts.index(inner)]:
+            heading = each.node.css_first("h1")
+            if heading is not None and heading.text().strip():
+                return each.node if 2 * each.linked <= each.words <= 200 else heading
+        part = inner
+    return None
+
+
+def _holds(part: _Part, other: _Part) -> bool:
+    return any(each is other or _holds(each, other) for each in part.parts)
+
+
+def _prune(part: _Part) -> None:
+    for each in part.parts:
+        if each.found:
+            if each.node.tag not in _WHOLE or (each.node.tag == "table" and _is_layout(each.node)):
+                _prune(each)
+        elif (
+            each.words
+            and (each.words < _LEAST_WORDS or 2 * each.linked >= each.words)
+            and each.node.css_first(f"{_STRUCTURE},{_HEADINGS}") is None
+        ):
+            each.node.decompose()
+
+
+def _is_layout(table: LexborNode) -> bool:
+    """Whether the cells of a table hold blocks, or no row has two cells with words."""
+    if any(node.mem_id != table.mem_id for node in table.css(_IN_CELLS)):
+        return True
+    rows = [sum(bool(cell.text().strip()) for cell in row.css("td,th")) for row in table.css("tr")]
+    return max(rows, default=0) < 2 or len(rows) < 2
+
+
+def _normalise(root: LexborNode, links: list[str]) -> None:
+    root.unwrap_tags(list(_PLAIN_INLINE))
+    root.merge_text_nodes()
+    for node in root.css("pre"):
+        for line_break in node.css("br"):
+            line_break.replace_with("\n")
+        node.inner_html = escape("\n" + (node.text() or "").replace("\xa0", " ").strip("\n"))
+    for node in reversed(root.css("code")):
+        before = node.prev
+        if before is not None and before.tag == "code":  # their marks would run together
+            before.inner_html = (before.inner_html or "") + (node.inner_html or "")
+            node.decompose()
+    for node in root.css("a"):
+        address = (node.attributes.get("href") or "").strip()
+        if node.text().strip() in _LINK_SIGNS:
+            node.decompose()
+        elif not address or (_SCHEME.match(address) and not _SAFE_SCHEME.match(address)):
+            node.unwrap()
+        else:
+            node.attrs["href"] = f"{LINK}{len(links)}"
+            if "title" in node.attributes:
+                del node.attrs["title"]
+            links.append(address)
+    for node in root.css("table"):
+        if _is_layout(node):
+            for inner in node.css(_CELLS):
+                inner.insert_before(_BREAK)
+                inner.insert_after(_BREAK)
+                inner.unwrap()
+
+
+@cache
+def _options(output: str) -> Any:
+    library: Any = import_module(CONVERTER)
+    return library.ConversionOptions(
+        output_format=output,
+        escape_asterisks=True,
+        escape_underscores=True,
+        escape_misc=True,
+        autolinks=False,
+        compact_tables=True,
+        highlight_style="none",
+        expand_abbreviations=False,
+        include_blockquote_citations=False,
+        extract_metadata=False,
+        skip_images=True,
+        hidden_content="reachable",
+        preprocessing=library.PreprocessingOptions(enabled=False),
+    )
+
+
+def converted(nodes: Iterable[LexborNode]) -> Content:
+    """Elements, which this changes, as content."""
+    links: list[str] = []
+    parts = []
+    for node in nodes:
+        _normalise(node, links)
+        parts.append(node.html or "")
+    return _written("".join(parts).replace(_BREAK, "<p></p>"), tuple(links))
+
+
+def _written(html: str, links: tuple[str, ...]) -> Content:
+    convert: Any = import_module(CONVERTER).convert
+    markdown, plain = (convert(html, _options(output)).content.strip() for output in ("markdown", "plain"))
+    return Content(markdown, plain, links)

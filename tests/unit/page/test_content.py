@@ -1,0 +1,100 @@
+"""The main content of pages: what is kept and left out, and Markdown that is rendered to the same text."""
+
+from __future__ import annotations
+
+import html as markup
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.page.content import content_of_html, content_of_text, converted
+
+MENU = "<ul><li><a href=/a>Chapter one of the manual</a><li><a href=/b>Chapter two of the manual</a></ul>"
+SAID = "<p>The command does what this paragraph says, in enough words to be the text of a page of a manual.</p>"
+RENDER = MarkdownIt("commonmark").enable("table").render
+
+
+def markdown(inner: str) -> str:
+    return content_of_html(f"<body><nav>{MENU}</nav><div id=content>{SAID}{inner}{SAID}</div></body>").markdown
+
+
+def between(inner: str) -> str:
+    """The Markdown between that of the two paragraphs."""
+    said = markdown(inner)
+    first = said.index("manual.") + len("manual.")
+    return said[first : said.rindex("The command")].strip()
+
+
+def test_a_manual_page_keeps_its_name_before_the_content() -> None:
+    name = "<div id=header><h1>git-rebase(1) Manual Page</h1><h2>NAME</h2><p>git-rebase - Reapply commits</p></div>"
+    said = content_of_html(f"<body>{name}<div id=content><h2>SYNOPSIS</h2>{SAID * 5}</div></body>").markdown
+    assert said.startswith("# git\\-rebase(1\\) Manual Page\n\n## NAME\n\ngit\\-rebase \\- Reapply commits")
+
+
+def test_navigation_is_left_out() -> None:
+    texinfo = "<div class=x><p>Next: <a href=n>n</a>, Previous: <a href=p>p</a>, Up: <a href=u>u</a></p></div>"
+    page = f"<body><nav>{MENU}</nav><div>{texinfo}<h1>T</h1>{SAID * 3}</div><footer>Imprint</footer></body>"
+    said = content_of_html(page)
+    assert said.markdown.startswith("# T\n\nThe command")
+    assert not {"Chapter", "Imprint", "Next"} & set(said.plain.replace(":", " ").split())
+
+
+def test_tables_code_and_definitions_are_kept() -> None:
+    table = "<table><tr><th>a</th><th>b</th></tr><tr><td>1|2</td><td>3</td></tr></table>"
+    assert between(table) == "| a | b |\n| --- | --- |\n| 1\\|2 | 3 |"
+    assert between("<pre>a\n\n  b <i>c</i><br>d</pre>") == "```\na\n\n  b c\nd\n```"
+    assert between("<ul><li>x<pre>a\n  b</pre></ul>") == "- x\n\n  ```\n  a\n    b\n  ```"
+    layout = "<table><tr><td><pre>1\n2</pre></td><td><pre>a\nb</pre></td></tr></table>"
+    assert between(layout) == "```\n1\n2\n```\n\n```\na\nb\n```"
+    assert between("<dl><dt>t</dt><dd>says it</dd></dl>") == "t\n\nsays it"
+
+
+def test_links_are_kept_and_nothing_is_live() -> None:
+    page = f"<body><h1>T</h1><p><a href='x y' title=t>one</a> <a href='javascript:x'>two</a>{SAID}{SAID}</body>"
+    said = content_of_html(page)
+    assert said.links == ("x y",)
+    assert "[one](page-link:0) two" in said.markdown
+    assert between("<p>&lt;script&gt;alert&lt;/script&gt; &lt;string&gt;") == r"\<script\>alert\</script\> \<string\>"
+
+
+def test_text_keeps_its_meaning() -> None:
+    for text in ("1. January", "* note", "[note]: url", "2*3*4", "# x", "a_b_c", "- x", "~~~", "==="):
+        assert LexborHTMLParser(RENDER(between(f"<p>{text}</p>"))).body.text().strip() == text  # type: ignore[union-attr]
+
+
+def test_other_documents() -> None:
+    assert content_of_text("Größe *\nb\n\nzwei").markdown == "Größe \\* b\n\nzwei"
+    assert content_of_html("").markdown == ""
+    assert content_of_html("<p>body").markdown == "body"
+
+
+TEXT = st.lists(
+    st.sampled_from(["<script>", "&lt;", "1. x", "* x", "[x]: y", "2*3*4", "# x", "```", "`a`", "|", "\\", "![x](y)",
+                     "~~~", "---", "word", "> q", "_x_", "**", "http://a.b/", "<b>", "$", "ü"]),
+    min_size=1, max_size=4,
+).map(lambda parts: markup.escape(" ".join(parts)))  # fmt: skip
+INLINE = st.lists(
+    st.one_of(TEXT, *(TEXT.map(f"<{tag}>{{}}</{tag}>".format) for tag in ("b", "em", "del", "sup", "span", "q"))),
+    min_size=1, max_size=4,
+).map(" ".join)  # fmt: skip
+BLOCK = st.one_of(
+    INLINE.map("<p>{} <a href=/x>z</a></p>".format), INLINE.map("<h2>{}</h2>".format),
+    INLINE.map("<ul><li>{}</li><li>z</li></ul>".format), INLINE.map("<blockquote><p>{}</p></blockquote>".format),
+    INLINE.map("<table><tr><th>a</th><th>b</th></tr><tr><td>{}</td><td>c</td></tr></table>".format),
+    TEXT.map("<pre>{}\n  z</pre>".format), TEXT.map("<p>a <code>{}</code> b</p>".format),
+)  # fmt: skip
+
+
+@given(st.lists(BLOCK, min_size=1, max_size=3))
+@settings(max_examples=60, deadline=None)
+def test_markdown_is_rendered_to_the_same_text(blocks: list[str]) -> None:
+    inner = "".join(blocks)
+    page = LexborHTMLParser(inner).body
+    assert page is not None
+    text = page.text()
+    shown = LexborHTMLParser(RENDER(converted([page]).markdown)).body
+    assert shown is not None
+    assert "".join(shown.text().split()) == "".join(text.split())
+    assert shown.css_first("script,b,del") is None
