@@ -24,7 +24,7 @@ from tests.s3 import s3_server
 from tests.web import LoopbackWeb
 
 HOSTS = 12
-CONFIG = f"""{HASTY}total_timeout = 1
+CONFIG = f"""{HASTY}total_timeout = 3
 resolve = ["*.test=127.0.0.1"]
 allow_private = true
 [scope]
@@ -106,11 +106,11 @@ def test_rounds_equal_a_plain_crawl(loopback: LoopbackWeb, tmp_path: Path, confi
 
 
 @pytest.fixture
-def crawled(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> Callable[[], list[str]]:
-    """Crawl the web of :func:`linked_web` plainly; returns the arguments of a crawl in rounds of two seconds."""
+def crawled(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> Callable[..., list[str]]:
+    """Crawl the web of :func:`linked_web` plainly; returns the arguments of a crawl in rounds of ``length`` seconds."""
 
-    def crawl() -> list[str]:
-        config.write_text(CONFIG.replace("length = 60", "length = 2"))
+    def crawl(length: int = 2) -> list[str]:
+        config.write_text(CONFIG.replace("length = 60", f"length = {length}"))
         seeds = linked_web(2, loopback)
         assert here("run", "--config", config, *seeds, "--db", tmp_path / "plain.db").code == 0
         loopback.web.log.clear()
@@ -134,9 +134,10 @@ def polite(loopback: LoopbackWeb) -> list[judge.Violation]:
     return judge.violations(loopback.log, judge.Manners(delay_s=0.05))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc").exists(), reason="finds processes in /proc")
 def test_a_killed_task_is_done_again_in_a_later_round(
-    crawled: Callable[[], list[str]], loopback: LoopbackWeb, tmp_path: Path
+    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
     driver = start(*crawled(), fresh=True)
     until(lambda: len(loopback.log) > 8, "requests")
@@ -149,9 +150,10 @@ def test_a_killed_task_is_done_again_in_a_later_round(
     assert polite(loopback) == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc").exists(), reason="finds processes in /proc")
 def test_another_driver_goes_on_while_the_workers_of_a_killed_one_still_work(
-    crawled: Callable[[], list[str]], loopback: LoopbackWeb, tmp_path: Path
+    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
     driver = start(*crawled(), fresh=True)
     until(lambda: len(loopback.log) > 8, "requests")
@@ -163,6 +165,7 @@ def test_another_driver_goes_on_while_the_workers_of_a_killed_one_still_work(
     assert polite(loopback) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("lost", "asked_again"),
     [
@@ -172,7 +175,7 @@ def test_another_driver_goes_on_while_the_workers_of_a_killed_one_still_work(
     ],
 )
 def test_a_round_that_was_cut_off_is_finished(
-    crawled: Callable[[], list[str]], loopback: LoopbackWeb, tmp_path: Path, lost: tuple[str, ...], asked_again: bool
+    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path, lost: tuple[str, ...], asked_again: bool
 ) -> None:
     assert here(*crawled()).code == 0
     rounds = sorted((tmp_path / "data" / "rounds").iterdir())
@@ -191,9 +194,10 @@ def test_a_round_that_was_cut_off_is_finished(
     assert polite(loopback) == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="stops a process")
 def test_a_worker_that_was_frozen_past_its_deadline_sends_nothing_more(
-    crawled: Callable[[], list[str]], loopback: LoopbackWeb, tmp_path: Path
+    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
     """Its task is lost, and was done again when it wakes up: the log of the web has no request of it after that."""
     from crawler.rounds import commands
@@ -244,10 +248,11 @@ def test_a_dataset_is_read_like_a_store(loopback: LoopbackWeb, tmp_path: Path, c
     assert "with other seeds" in here("rounds", data, "--config", config, loopback.url("www.h1.test")).err
 
 
+@pytest.mark.long
 def test_a_crawl_that_is_told_to_stop_ends_in_order_and_goes_on(
-    crawled: Callable[[], list[str]], loopback: LoopbackWeb, tmp_path: Path
+    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path
 ) -> None:
-    driver = start(*crawled(), fresh=True)
+    driver = start(*crawled(length=60), fresh=True)
     until(lambda: len(loopback.log) > 8, "requests")
     driver.send_signal(signal.SIGINT)
     stopped = finish(driver)
@@ -258,6 +263,7 @@ def test_a_crawl_that_is_told_to_stop_ends_in_order_and_goes_on(
     assert polite(loopback) == []
 
 
+@pytest.mark.long
 def test_a_dataset_in_s3(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> None:
     seeds = linked_web(4, loopback, hosts=4, pages=4)
     assert here("run", "--config", config, *seeds, "--db", tmp_path / "plain.db").code == 0
