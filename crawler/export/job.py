@@ -145,7 +145,7 @@ class Job:
                 self.tally.left_out_for[reason] += 1
 
     async def content_of(self, page: Any) -> Content | None:
-        """The main content of the page with ``page.url_id``; ``None`` without a body, or beyond the bounds.
+        """The main content of a page by its ``url_id``; ``None`` without a body, or beyond the bounds.
 
         The text that the store keeps is used; otherwise the body is read. Raises :class:`UsageError` if the library
         that reads it is missing.

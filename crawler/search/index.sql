@@ -127,6 +127,16 @@ WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY is_virtual DESC, name
 -- Few, large segments.
 INSERT INTO search_text (search_text, rank) VALUES ('hashsize', 33554432)
 
+-- name: version
+-- The version of the tables, or 0.
+PRAGMA user_version
+
+-- name: set_version
+PRAGMA user_version = {version}
+
+-- name: drop_table
+DROP TABLE {name}
+
 -- name: begin_state
 -- The index is written. One that was complete answers meanwhile.
 INSERT INTO search_state (id, crawl, last_request, complete, under_way, mean_inbound, ranked, languages)

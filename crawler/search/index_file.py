@@ -142,7 +142,7 @@ def no_index(error: NoIndex, db: str) -> NoIndex:
 
 
 async def _version(index: Index) -> int:
-    ((version,),) = await index.query("PRAGMA user_version")
+    ((version,),) = await index.query(INDEX["version"])
     return int(version)
 
 
@@ -162,11 +162,11 @@ class WritableIndex(Index):
         for is_virtual in (True, False):
             for row in await self.query(INDEX["tables"]):
                 if bool(row["is_virtual"]) is is_virtual:
-                    await self.query(f"DROP TABLE {row['name']}")
+                    await self.query(INDEX["drop_table"].format(name=row["name"]))
         for statement in split_script(read_sql("crawler.search", "schema.sql").format(tokenizer=TOKENIZER)):
             await self.query(statement)
         await self.query(INDEX["set_hash_size"])
-        await self.query(f"PRAGMA user_version = {VERSION}")
+        await self.query(INDEX["set_version"].format(version=VERSION))
 
     async def known(self, numbers: Iterable[int]) -> dict[int, Indexed]:
         """What the index holds for pages, by number."""

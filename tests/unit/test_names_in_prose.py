@@ -31,6 +31,9 @@ MEMBER = re.compile(r"[A-Z]\w+\.[a-z_]\w*")
 #: Names that only look like ours.
 FOREIGN = {
     "audit.json": "a file of a data appendix",
+    "METHODS.md": "a file of a data appendix",
+    "recipe.py": "a file of a data appendix",
+    "variables/NAME.py": "a file of a data appendix",
     "url.id": "a column of the store",
     "migrations/NNNN.sql": "a pattern",
     "store/sql/migrations/NNNN.sql": "a pattern",
