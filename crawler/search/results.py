@@ -198,7 +198,7 @@ async def search(
 ) -> SearchResult:
     """Search for ``words`` (see :mod:`crawler.search.query`) among the pages that pass ``filters``.
 
-    ``store`` is the one at ``db``, and its index is beside it. Pages with all words come first. If these are fewer than
+    ``store`` is the one at ``db``. Pages with all words come first. If these are fewer than
     ``limit``, pages with some of the words follow. ``offset`` is how many of the best hits are left out. Pages whose
     ``unavailable_after`` is not later than ``now`` (seconds since the epoch) are omitted. Raises :class:`UsageError`
     for a query without words or an unknown site, :class:`NoIndex` for a store without an index, and
@@ -206,7 +206,7 @@ async def search(
     """
     parse_query(words)  # a mistake is told before the state of the index
     try:
-        async with open_index(index_path(db), MOST_S) as index, store.deadline(MOST_S):
+        async with open_index(await index_path(store, db), MOST_S) as index, store.deadline(MOST_S):
             note = await _state(store, index)
             asked = _Asked(store, index, now, limit, offset, filters or Filters(), facets, monotonic_s() + MOST_S)
             return replace(await _corrected(asked, words), note=note)
@@ -410,7 +410,7 @@ async def _state(store: Store, index: Index) -> str:
     """A note for the user if results may be out of date. Raises :class:`NoIndex` for the index of another crawl."""
     (state,) = await index.query(INDEX["state"])
     if state["crawl"] != await crawl_of(store):
-        raise NoIndex(f"{store.name}: the search index beside this store is that of another crawl")
+        raise NoIndex(f"{index.path}: the search index of another crawl than that of {store.name}")
     if not state["complete"]:
         return f"the index is not complete; `crawler index{db_argument(store.name)}` completes it"
     computed = await store.computed()
