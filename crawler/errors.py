@@ -120,7 +120,10 @@ EXTRAS = {
     "text": ("html_to_markdown", "resiliparse"),
     "documents": ("pypdfium2",),
     "s3": ("obstore",),
+    "rounds": ("duckdb", "obstore", "pyarrow"),
+    "spark": ("pyspark",),
     "identity": ("cryptography", "jinja2"),
+    "mcp": ("mcp",),
     "updates": ("aioimaplib", "aiosmtplib", "re2"),
 }
 

@@ -298,8 +298,8 @@ class RobotsAction(Code):
     UNREACHABLE = "unreachable", "", "an address that the crawler may not connect to"
     #: The certificate of the site is not valid.
     UNTRUSTED = "untrusted", "", "a certificate that is not valid: nothing is fetched"
-    #: The answer is a redirect to a site that another part of the crawl requests (``docs/scale.md``).
-    ELSEWHERE = "elsewhere", "", "a redirect to a domain of another part of the crawl: nothing is fetched"
+    #: The answer is a redirect to a site of another bucket of the dataset (``docs/scale.md``).
+    ELSEWHERE = "elsewhere", "", "a redirect to a domain of another bucket of the dataset: nothing is fetched"
 
 
 class RobotsCopy(msgspec.Struct, frozen=True):

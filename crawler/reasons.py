@@ -172,15 +172,15 @@ class ReasonCode(Code):
         ("identity.contact", "fetch.allow_private"),
     )
     REDIRECTS = "redirects", "redirects: {}", "behind too many redirects"
-    OTHER_PART = (
-        "other_part",
-        "other part: requested by another part of the crawl",
-        "requested by another part of the crawl",
+    OTHER_BUCKET = (
+        "other_bucket",
+        "other bucket: requested by the task of another bucket",
+        "requested by the task of another bucket of the dataset",
     )
     ROBOTS_ELSEWHERE = (
         "robots_elsewhere",
         "robots: {}",
-        "on a site whose robots.txt redirects to a domain of another part of the crawl",
+        "on a site whose robots.txt redirects to a domain of another bucket of the dataset",
     )
     SAMPLE = "sample", "sample: not drawn", "not drawn for the random sample"
     FRAME = (
@@ -424,6 +424,7 @@ class EndCode(Code):
         "could not end in order in time, and was ended at once; the same command continues the crawl",
         "could not end in order in time, and was ended at once",
     )
+    ROUND_OVER = "round_over", "the round is over"
     MAX_DISK = "max_disk", "{limits.max_disk} is reached: {}"
     SIGNAL = "signal", "stopped by {}; the same command continues the crawl"
     DEMO = "demo", "stopped by {}; the next demo begins anew, and replaces this store", "a demo stopped by a signal"

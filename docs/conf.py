@@ -39,6 +39,7 @@ SECTIONS = {
         "scale",
         "search",
         "duplicates",
+        "mcp",
         "export",
         "python",
         "samples",

@@ -45,6 +45,7 @@ class CommandEntry(NamedTuple):
 COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Crawl": {
         "run": CommandEntry("run.commands", "Start a crawl, or go on with the one in the store."),
+        "rounds": CommandEntry("rounds.commands", "Crawl in rounds over a dataset, beyond one database."),
         "plan": CommandEntry("run.commands", "Tell what a crawl would send, and how long it would take."),
         "demo": CommandEntry("demo.commands", "Crawl a small built-in web, and show the result."),
         "control": CommandEntry("run.control_commands", "Pause, resume or stop a crawl; block or unblock a site."),
@@ -67,6 +68,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "refresh-search": CommandEntry("maintenance.refresh", "Update near-duplicates, ranks and the search index."),
         "index": CommandEntry("search.commands", "Build or update the search index."),
         "search": CommandEntry("search.commands", "Search the pages."),
+        "mcp": CommandEntry("mcp.commands", "Let a program with a language model read the store; it only reads."),
         "serve-search": CommandEntry("search.commands", "Serve a search page for browsers and programs."),
         "rank": CommandEntry("rank.commands", "Rank pages and sites by the links between them."),
         "duplicates": CommandEntry("duplicates.commands", "Find pages with nearly the same text."),

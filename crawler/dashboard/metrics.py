@@ -61,11 +61,6 @@ def _lines(seen: Mapping[str, Any], tally: RequestTotals) -> Iterator[str]:
     bounds = (("lower", left["least_s"]), ("upper", math.inf if left["most_s"] is None else left["most_s"]))
     what = "Estimate of the time that the crawl still takes; +Inf without an upper end."
     yield from _metric("time_left_seconds", "gauge", what, [({"bound": name}, bound_s) for name, bound_s in bounds])
-    others = (seen["part"] or {"others": []})["others"]
-    waiting = [({"part": other["db"]}, other["waiting"]) for other in others]
-    received = [({"part": other["db"]}, other["received"]) for other in others]
-    yield from _metric("offers_waiting", "gauge", "Offers that wait for another part of the crawl.", waiting)
-    yield from _metric("offers_received_total", "counter", "Offers received from another part of the crawl.", received)
     groups = [({"state": state}, n) for state, n in seen["groups"].items()]
     yield from _metric("groups", "gauge", "Politeness groups with queued URLs, by state.", groups)
     yield from _metric("sites", "gauge", "Known sites.", [({}, seen["known_sites"])])

@@ -107,8 +107,6 @@ const show = (seen) => {
   tiles(seen, run, live);
   $("time-left").hidden = seen.time_left == null;
   $("time-left").textContent = fit(seen.time_left?.text ?? "");
-  $("part").hidden = seen.part == null;
-  fill("part", ...(seen.part?.text ?? []).map((line) => el("li", {}, fit(line))));
   chart(seen);
   bars("states", [["pages", seen.pages, "c2"], ["queued", seen.urls.queued, "c5"], ["redirected", seen.urls.redirected, "c1"], ["excluded", seen.urls.excluded, "c6"], ["failed", seen.urls.failed, "c4"]]);
   const colour = (status) => ({ 2: "c2", 3: "c1", 4: "c3", 5: "c4" })[status[0]] ?? "c6";

@@ -15,7 +15,6 @@ from crawler.frontier.operator import Command, Order, Standing, standing
 from crawler.inspect import time_left
 from crawler.inspect.heartbeats import SILENT_S, last_seen, low_disk
 from crawler.inspect.page_limits import AT_LIMIT, page_limit_reached, pages_per_site
-from crawler.inspect.parts import part_status
 from crawler.inspect.status import are_several, reasons, workers
 from crawler.model import State
 from crawler.reasons import group_waits_for
@@ -53,7 +52,6 @@ class SnapshotReader:
         self._sites = CachedFigure(self._site_rows)
         self._workers = CachedFigure(lambda now: workers(store))
         self._succeeded = CachedFigure(lambda now: self._last_success())
-        self._part = CachedFigure(lambda now: part_status(store))
         self._time_left = CachedFigure(lambda now: time_left.read_time_left(store, now))
 
     async def snapshot(self, now: float, *, whole: bool = False) -> dict[str, Any]:
@@ -85,7 +83,6 @@ class SnapshotReader:
             "excluded_for": await self._excluded.at(now),
             "failed_for": await self._failed.at(now),
             "sites": await self._sites.at(now),
-            "part": await self._part_text(now),
             "workers": await self._several_workers(now),
             "time_left": await self._time_left_text(now),
         }
@@ -95,11 +92,6 @@ class SnapshotReader:
         left = await self._time_left.at(now)
         seen = time_left.as_json(left)
         return None if left is None or seen is None else seen | {"text": time_left.describe_time_left(left, now)}
-
-    async def _part_text(self, now: float) -> dict[str, Any] | None:
-        """The part of a crawl that the store has, with the lines that describe it; ``None`` for a whole crawl."""
-        part = await self._part.at(now)
-        return None if part is None else part.as_json() | {"text": [f"{name}: {line}" for name, line in part.rows()]}
 
     async def _several_workers(self, now: float) -> list[dict[str, Any]]:
         seen = await self._workers.at(now)

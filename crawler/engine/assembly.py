@@ -20,7 +20,6 @@ from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
 from crawler.engine.page_counter import PageCounter
 from crawler.engine.parser_pool import PageReader
-from crawler.engine.part_exchange import PartExchange
 from crawler.engine.progress import Progress
 from crawler.engine.recording import Recorder, RecordingFetcher
 from crawler.engine.robots_cache import RobotsCache
@@ -58,8 +57,8 @@ class RunInputs:
 
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
     has the functions of the caller; ``all_consumed`` waits until the caller is done with all pages. ``sample`` releases
-    the pages that it holds back when nothing else is left. ``exchange`` is with the other parts of the crawl. The crawl
-    pauses while a disk has less free space than ``reserve``.
+    the pages that it holds back when nothing else is left. The crawl pauses
+    while a disk has less free space than ``reserve``.
     """
 
     store: Store
@@ -73,7 +72,6 @@ class RunInputs:
     hooks: Hooks | None = None
     on_pages: OnPages | None = None
     all_consumed: AllConsumed | None = None
-    exchange: PartExchange | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +105,7 @@ def assemble(run: RunInputs) -> Engine:
     bench = Workbench(policy.politeness, policy.limits.concurrency, reader.has_room, policy.limits.claimed_groups)
     gate = Gate(_transport(run, outbox), clock, bench, outbox, scope.blocks)
     main_sites = MainSites(store, clock, outbox)
-    rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader, run.exchange)
+    rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader)
     return Engine(
         **{each.name: getattr(run, each.name) for each in fields(run)},
         alarm=alarm,
@@ -125,7 +123,7 @@ def assemble(run: RunInputs) -> Engine:
             store=store,
             clock=clock,
             intake=CrawlRobotsIntake(outbox=outbox, gate=gate, policy=policy, scope=scope, sample=run.sample),
-            may_ask=partial(admits_site, scope, policy.robots.parts),
+            may_ask=partial(admits_site, scope, policy.robots.bucket),
             progress=progress,
             main_sites=main_sites,
             rules_cache=rules_cache,

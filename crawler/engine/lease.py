@@ -23,7 +23,8 @@ from crawler.errors import LeaseLost
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-_LATE_S = 0.5  # a request may take so much longer than its timeout says, on a busy loop
+#: A request may take so much longer than its timeout says, on a busy loop.
+LATE_S = 0.5
 _RENEWALS_PER_LEASE = 8
 
 
@@ -31,12 +32,13 @@ class Lease:
     """The lease of one worker. ``longest_s`` is how long a request may last, in seconds.
 
     Invariant: while :meth:`may_send` is true, no other worker has the groups of this one, and it is not yet ``ends_at``
-    by the clock ``elapsed``. A store that nobody shares gives a lease until then.
+    by the clock ``elapsed``. A store that nobody shares gives a lease until then, and so does
+    ``None``, for stores that one process has alone.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: Store | None,
         clock: Clock,
         longest_s: float,
         elapsed: Callable[[], float] = boot_s,
@@ -47,9 +49,13 @@ class Lease:
         self._clock = clock
         self._longest_s = longest_s
         self._elapsed = elapsed
-        self._until = math.inf if store.lease_s is None else -math.inf
+        self._until = math.inf if self._lease_s is None else -math.inf
         self._ends_at = ends_at
         self._renewed = asyncio.Event()
+
+    @property
+    def _lease_s(self) -> float | None:
+        return None if self._store is None else self._store.lease_s
 
     def may_send(self) -> bool:
         """Whether a request may be sent now."""
@@ -58,7 +64,7 @@ class Lease:
     def covers_request(self) -> bool:
         """Whether a request may begin now, and would end within the lease."""
         now = self._elapsed()
-        return now < self._ends_at and now + self._longest_s + _LATE_S < self._until
+        return now < self._ends_at and now + self._longest_s + LATE_S < self._until
 
     def over_by(self, started_at: float, heard_at: float) -> float:
         """The end of a request that began at ``started_at``; this process learnt of the end at ``heard_at``.
@@ -66,7 +72,7 @@ class Lease:
         A process that was stopped until its lease was over hears of it late: the answer came, or the site gave up,
         within the time that a request is given.
         """
-        return heard_at if self._elapsed() < self._until else min(heard_at, started_at + self._longest_s + _LATE_S)
+        return heard_at if self._elapsed() < self._until else min(heard_at, started_at + self._longest_s + LATE_S)
 
     async def renewed(self) -> None:
         """Wait until the lease is renewed."""
@@ -75,8 +81,8 @@ class Lease:
 
     def begin(self, asked_at: float) -> None:
         """The store has granted a lease that was requested at ``asked_at`` (of :func:`crawler.clock.boot_s`)."""
-        if self._store.lease_s is not None:
-            self._until = asked_at + self._store.lease_s
+        if self._lease_s is not None:
+            self._until = asked_at + self._lease_s
             self._renewed.set()
 
     async def keep(self) -> None:
@@ -84,7 +90,7 @@ class Lease:
 
         Raises :class:`crawler.errors.LeaseLost` if it was taken away, and other errors of the store.
         """
-        while self._store.lease_s is not None:
+        while self._store is not None and self._store.lease_s is not None:
             asked_at = self._elapsed()
             try:
                 await self._store.renew(self._clock.now())

@@ -200,7 +200,6 @@ class CrawlLoop:
             async with (
                 background_task(self._stop_in_time(), fail),
                 background_task(self._end_grace(), fail),
-                background_task(self._receive(), fail),
             ):
                 while end is None:
                     try:
@@ -328,10 +327,8 @@ class CrawlLoop:
         return await self._engine.alarm.wait(None if until is None else until - self._engine.clock.now())
 
     async def _others_may_queue(self) -> bool:
-        """Whether an order under way, another worker, or another part of the crawl may still queue a URL."""
-        if self._engine.progress.open_orders or await self._engine.store.others_at_work():
-            return True
-        return self._engine.exchange is not None and await self._engine.exchange.may_bring_work()
+        """Whether an order under way or another worker may still queue a URL."""
+        return bool(self._engine.progress.open_orders) or await self._engine.store.others_at_work()
 
     async def _is_added_to(self) -> bool:
         """Whether the consumer of pages added URLs since the last call. True also if a stop ended the wait for it."""
@@ -469,7 +466,3 @@ class CrawlLoop:
         await self._engine.shutdown.wait()
         await self._engine.clock.sleep(STOP_GRACE_S)
         await self._claim_tasks.cancel()
-
-    async def _receive(self) -> None:
-        if self._engine.exchange is not None:
-            await self._engine.exchange.keep_receiving(self._engine.alarm.ring)

@@ -290,8 +290,8 @@ class RobotsCache:
             assert isinstance(meaning, Follow)
             seen.append(meaning.url)
             place = split(meaning.url)
-            parts = self._policy.parts
-            if parts is not None and parts.other_of(place.site) is not None:
+            bucket = self._policy.bucket
+            if bucket is not None and bucket.other_of(place.site) is not None:
                 copy = out_of_reach(meaning.url, settings=settings, now=self._clock.now())
                 return ObtainedCopy(copy, answer, answer.url)
             if place.site == site.name and inquiry.group is not None:

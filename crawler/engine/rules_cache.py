@@ -10,7 +10,6 @@ from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.gate import Gate
 from crawler.engine.main_sites import MainSites
 from crawler.engine.parser_pool import RobotsReader
-from crawler.engine.part_exchange import PartExchange
 from crawler.engine.robots_messages import MAX_CPU_S, RobotsQuestion
 from crawler.engine.robots_reading import read_robots
 from crawler.model import RobotsAction, RobotsCopy
@@ -43,15 +42,12 @@ class RulesCache:
         store: Store,
         main_sites: MainSites,
         reader: RobotsReader,
-        exchange: PartExchange | None = None,
     ) -> None:
-        """``exchange`` is with the other parts of the crawl, if it has parts."""
         self._policy = policy
         self._gate = gate
         self._store = store
         self._main_sites = main_sites
         self._reader = reader
-        self._exchange = exchange
         self._readings = asyncio.Semaphore(_READ_AT_ONCE)
         self._bytes = 0
         # With their size in bytes, by site, file, and the site whose Host line is ignored.
@@ -96,13 +92,10 @@ class RulesCache:
     async def sitemaps_of(self, site: str) -> tuple[str, ...] | None:
         """The sitemaps that a site's robots.txt names; ``None`` if that file is not known.
 
-        The file of a site of another part of the crawl is read from the store of that part. Raises
-        :class:`crawler.errors.StoreError`.
+        Raises :class:`crawler.errors.StoreError`.
         """
         known = await self._store.site(site)
         copy = None if known is None else known.copy
-        if copy is None and self._exchange is not None:
-            copy = await self._exchange.robots_of(site)
         rules = None if copy is None else await self.rules(site, copy)
         return None if rules is None else rules.sitemaps
 

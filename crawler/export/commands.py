@@ -16,7 +16,7 @@ import click
 from crawler.cli.on_store import on_store
 from crawler.cli.output import PrintableBytes, tell
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import OneOf, cli, db_option
+from crawler.cli.shared import OneOf, cli, db_option, run_async
 from crawler.clock import SystemClock
 from crawler.engine.tasks import background_task
 from crawler.errors import UsageError
@@ -25,7 +25,7 @@ from crawler.export import export as export_to
 from crawler.formatting import counted, duration, many
 from crawler.preferences.purposes import UsePurpose
 from crawler.store.computed import Computed, behind_sentence
-from crawler.store.location import db_argument
+from crawler.store.location import db_argument, names_dataset
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -115,7 +115,14 @@ def export(
             await export_to(store, format, target, options, now=began, tally=tally)
         return None if needed is None else (await store.computed()).get(needed)
 
-    is_behind = on_store(db, write)
+    async def write_dataset() -> None:
+        from crawler.rounds.reading import export_dataset
+
+        target = _standard_output(format) if str(out) == "-" else out
+        async with _progress(tally, unit):
+            await export_dataset(db, format, target, options, began, tally)
+
+    is_behind = run_async(write_dataset()) if names_dataset(db) else on_store(db, write)
     why = counted((reason, n) for reason, n in tally.left_out_for.items() if n)
     left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
     in_chunks = "" if options.chunk is None else f" in {many(tally.chunks, 'chunk')}"

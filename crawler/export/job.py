@@ -38,8 +38,6 @@ _TOKENS = re.compile(
 Refusal = Callable[[Any], str | None]
 
 NO_BODY = "without a stored body"
-_NO_COPY = "forbidding copies"
-_EXPIRED = "past the date until which they may be shown"
 _USE_REFUSED = "refusing the use"
 
 
@@ -177,11 +175,11 @@ class Job:
 
     def not_shown(self, row: Any) -> str | None:
         """Why the page with ``row.page_directives`` may not be shown any more (``unavailable_after``), if so."""
-        return _EXPIRED if asked_of(row.page_directives).until <= self.now else None
+        return asked_of(row.page_directives).not_shown(self.now)
 
     def not_copied(self, row: Any) -> str | None:
         """Why the body of the page with ``row.page_directives`` may not be exported (``noarchive``), if so."""
-        return self.not_shown(row) or (None if asked_of(row.page_directives).archive else _NO_COPY)
+        return asked_of(row.page_directives).not_copied(self.now)
 
     async def require_condition(self) -> None:
         """Raise :class:`UsageError` if the database rejects the condition for this view."""

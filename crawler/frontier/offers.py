@@ -90,7 +90,7 @@ def weigh(known: KnownUrl, offer: Offer) -> UrlChange | None:
         reason = offer.refusal or Reason(ReasonCode.REQUEUED)
         return UrlChange(depth, offer.hops, offer.refusal is None, reason, offer.seed, offer.by_domain)
     if closer:
-        is_elsewhere = code is ReasonCode.OTHER_PART  # the other part has to know: the store offers it again
+        is_elsewhere = code is ReasonCode.OTHER_BUCKET  # the other bucket has to know: the store offers it again
         return UrlChange(
             offer.depth, min(known.hops, offer.hops), is_elsewhere, known.reason, offer.seed, offer.by_domain
         )

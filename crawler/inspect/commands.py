@@ -11,13 +11,13 @@ import click
 
 from crawler.cli.on_store import on_store, show
 from crawler.cli.output import say
-from crawler.cli.shared import canonical, cli, db_option, json_option
+from crawler.cli.shared import canonical, cli, db_option, json_option, run_async
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.settings.keys import KEYS, Key
 from crawler.settings.loading import load_file
 from crawler.settings.stored import differing, stored_settings
-from crawler.store.location import shown
+from crawler.store.location import names_dataset, shown
 
 
 @cli.command()
@@ -28,6 +28,12 @@ def status(db: str, as_json: bool) -> None:
     from crawler.cli.console import console
     from crawler.inspect import status as report
 
+    if names_dataset(db):
+        from crawler.rounds import reading
+
+        found = reading.read_status(db)
+        show(as_json, lambda: found, lambda: reading.render_status(found, SystemClock().now(), console))
+        return
     read = on_store(db, lambda store: report.read_status(store, SystemClock().now()))
     show(as_json, lambda: report.as_json(read), lambda: report.render(read, db, console))
 
@@ -42,7 +48,12 @@ def why(url: str, db: str, as_json: bool) -> None:
     from crawler.inspect import why as report
 
     target = canonical(url)
-    known = on_store(db, lambda store: report.explain(store, target, now=SystemClock().now()))
+    if names_dataset(db):
+        from crawler.rounds import reading
+
+        known = run_async(reading.explain(db, target, SystemClock().now()))
+    else:
+        known = on_store(db, lambda store: report.explain(store, target, now=SystemClock().now()))
     show(as_json, lambda: known, lambda: report.render(known, db, console))
 
 

@@ -68,7 +68,7 @@ class Outcome(StrEnum):
     HELD_BACK = "held_back", "a limit holds it back", False
     WAITS = "waits", "waits for its turn", False
     NOT_DRAWN = "not_drawn", "not in the random sample", False
-    ELSEWHERE = "elsewhere", "requested by another part of the crawl", False
+    ELSEWHERE = "elsewhere", "requested by the task of another bucket", False
     NOT_KEPT = "not_kept", "fetched, and not kept", False
     FETCHED = "fetched", "fetched", False
 

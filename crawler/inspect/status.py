@@ -17,7 +17,6 @@ from crawler.frontier.operator import Blocks, Standing, standing
 from crawler.frontier.time_left import TimeLeft
 from crawler.inspect.heartbeats import SILENT_S, last_seen, low_disk
 from crawler.inspect.page_limits import AT_LIMIT, page_limit_reached, pages_per_site
-from crawler.inspect.parts import PartStatus, part_status
 from crawler.inspect.refusing import refusal_advice, refusal_sentence
 from crawler.inspect.revisits import count_revisits, revisit_rows
 from crawler.inspect.sampling_frame import OpenFrame, open_frame
@@ -73,7 +72,6 @@ class Status(NamedTuple):
     beats: list[Beat]
     frame: OpenFrame | None  # the sampling frame, while it is open
     time_left: TimeLeft | None  # None: nothing is queued that may be fetched
-    part: PartStatus | None  # None: the store has the whole crawl
     is_held: bool  # whether a process may be crawling into the store
     computed: Mapping[Computed, bool]  # what was computed from the crawl, and whether it is older than the crawl
     parsers: Confinement  # by which this machine can confine the processes that read pages
@@ -125,7 +123,6 @@ async def read_status(store: Store, now: float) -> Status:
         beats=await store.control.beats(),
         frame=await open_frame(store, now),
         time_left=await read_time_left(store, now),
-        part=await part_status(store),
         is_held=store.is_held(),
         computed=await store.computed(),
         parsers=available(),
@@ -160,7 +157,6 @@ def as_json(status: Status) -> dict[str, Any]:
         "sampling_frame": None if status.frame is None else status.frame._asdict(),
         "revisits": dict(status.revisits),
         "last_run": run,
-        "part": None if status.part is None else status.part.as_json(),
         "workers": status.workers,
         "paused_since": status.standing.paused_since,
         "low_disk": low_disk(status.last_run, status.beats, status.at),
@@ -183,8 +179,6 @@ def render(status: Status, db: str, console: PrintableConsole) -> None:
             f"{many(counts.pages, 'page')}, {many(counts.links, 'link')}, {many(counts.requests, 'request')}",
         ),
     ]
-    if status.part is not None:
-        rows += status.part.rows()
     if status.time_left is not None:
         rows.append(("Time", describe_time_left(status.time_left, status.at)))
     rows += revisit_rows(status.revisits, status.at, db)

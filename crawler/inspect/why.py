@@ -22,7 +22,6 @@ from crawler.frontier.scope import Scope
 from crawler.frontier.site_settings import rule_for
 from crawler.inspect.heartbeats import low_disk
 from crawler.inspect.page_limits import AT_LIMIT, page_limit_reached, pages_per_site
-from crawler.inspect.parts import requesting_part
 from crawler.inspect.refusing import is_refusing, refusal_advice, refusal_sentence
 from crawler.inspect.revisits import about_revisits, revisits_of
 from crawler.inspect.sampling_frame import open_frame
@@ -39,7 +38,7 @@ from crawler.settings.crawl_scope import adopt_known, crawl_scope
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
-from crawler.store.location import db_argument, shown
+from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
 from crawler.url import host_of, split
 
@@ -70,13 +69,11 @@ async def explain(store: Store, url: str, *, now: float) -> dict[str, Any]:
     """
     site, path = split(url)
     settings = await stored_settings(store) or Settings()
-    known: dict[str, Any] = {"url": url, "known": False, "at": now, "part": requesting_part(store.parts, site)}
+    known: dict[str, Any] = {"url": url, "known": False, "at": now}
     number = await store.find(url)
     if number is not None:
         (row,) = await store.query(_SQL["url"], {"url_id": number})
         known |= row | {"known": True, "seed": bool(row["seed"]), "chain": await store.way_to(number)}
-        is_foreign = store.parts is not None and known["part"] is None and known["kind"] == Kind.PAGE
-        known["offered_by_other_part"] = is_foreign and not known["seed"] and len(known["chain"]) == 1
         known["leads_to"] = await _leads_to(store, number)
         known["linked_from"] = await _linkers(store, number)
         known["page"] = await _page(store, number, now)
@@ -257,9 +254,6 @@ def explanation_rows(known: dict[str, Any], db: str) -> list[Fact]:
     """An explanation from the store ``db`` as labelled lines."""
     host = host_of(known["url"])
     rows = _fate(known) if known["known"] else [("state", "unknown: it is not a seed, and no fetched page links to it")]
-    if part := known["part"]:
-        asks = f"`crawler why {quote(known['url'])} --db {quote(part['db'])}`"
-        rows.append(("part", f"{part['part']} of {part['of']} requests its domain: {part['db']}; {asks} asks there"))
     if "no_such_host" in known:
         rows.append(("host", f"{host} does not exist: {known['no_such_host']}"))
     if known.get("reason_code") == ReasonCode.FORGOTTEN:
@@ -279,9 +273,6 @@ def explanation_rows(known: dict[str, Any], db: str) -> list[Fact]:
         rows.append(("settings", f'{stated}, by [site."{own["name"]}"]; a longer pause that the site asks for holds'))
     if known["blocked_because"]:
         rows.append(("blocked", f"because {known['blocked_because']}"))
-    if known["robots"] and known["robots"]["action"] == RobotsAction.ELSEWHERE:
-        merge = f"`crawler store merge {quote(shown(db))} whole.db`"
-        rows.append(("part", f"no part requests its site; after {merge}, `crawler run --db whole.db` does"))
     if known["site"] and is_refusing(known["site"]):
         rows.append(("site", refusal_sentence(known["site"], known["at"])))
         rows.append(("site", refusal_advice(db, quote(known["site"]["site"]))))
@@ -318,8 +309,6 @@ def _fate(known: dict[str, Any]) -> list[Fact]:
     if known.get("low_disk"):
         rows.append(("paused", f"{known['low_disk']}; the crawl goes on by itself when there is room"))
     rows += [("found by", url) for url in known["chain"][:-1]]
-    if known["offered_by_other_part"]:
-        rows.append(("found by", "another part of the crawl, which offered it to this one"))
     linked = known["linked_from"]
     for link in linked["first"]:
         rel = f" rel={link['rel']!r}" if link["rel"] else ""

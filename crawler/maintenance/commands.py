@@ -1,10 +1,10 @@
-"""The commands ``crawler store …``: they take content out of a store, copy it, merge parts, or let a role read it."""
+"""The commands ``crawler store …``: they take content out of a store, copy it, or let a role read it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, replace
+from contextlib import asynccontextmanager
+from dataclasses import asdict
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -22,20 +22,16 @@ from crawler.errors import StoreInUse, UsageError
 from crawler.fields.kinds import SECONDS
 from crawler.formatting import many, size
 from crawler.frontier.operator import Command, standing
-from crawler.inspect.parts import describe_unfinished
 from crawler.maintenance.forgetting import Selection, Wanted, content_of, forget, select, unknown_site, wanted
 from crawler.maintenance.forgetting import redact as reduce_addresses
 from crawler.reasons import Reason, ReasonCode
 from crawler.search.build_index import take_out
 from crawler.search.index_file import index_path
-from crawler.settings.settings import Settings
-from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store, open_store, order
 from crawler.store.computed import Computed, behind_sentence
 from crawler.store.copy import copy_store
-from crawler.store.location import db_argument, require_own_host, shown
-from crawler.store.merge import merge_parts
-from crawler.store.open import grant_reader_at, is_there
+from crawler.store.location import db_argument, shown
+from crawler.store.open import grant_reader_at
 from crawler.store.rows import Content
 
 if TYPE_CHECKING:
@@ -50,7 +46,7 @@ _READER_PASSWORD = "CRAWLER_READER_PASSWORD"
 
 @cli.group()
 def store() -> None:
-    """Take content out of a store, copy it, merge the parts of a crawl, or let a role read it."""
+    """Take content out of a store, copy it, or let a role read it."""
 
 
 @store.command()
@@ -87,52 +83,6 @@ def _render_copied(copied: Sequence[Copied], target: str) -> None:
         f"{name} is a complete copy; `crawler run --db {quote(name)}` with the options of the crawl continues it",
         soft_wrap=True,
     )
-
-
-@store.command()
-@click.argument("source", metavar="PART")
-@click.argument("target", metavar="TO")
-def merge(source: str, target: str) -> int:
-    """Merge a crawl on several databases into the store TO, which is new. PART is the store of one of its parts.
-
-    Every command that reads works on the merged store. `crawler index` builds its search index, and `crawler rank` its
-    ranks. The stores of the parts stay as they are. To repeat an interrupted merge,
-    run the same command.
-    """
-
-    async def work() -> int:
-        async with AsyncExitStack() as stack:
-            one = await stack.enter_async_context(existing_store(store_at(source)))
-            if one.parts is None:
-                raise UsageError(f"{one.name} has a whole crawl, and no part of one: there is nothing to merge")
-            dbs = one.parts.dbs
-            begun = [number for number, db in enumerate(dbs) if await is_there(db)]
-            stores = [await stack.enter_async_context(existing_store(store_at(dbs[number]))) for number in begun]
-            unfinished = await describe_unfinished(dict(zip(begun, stores, strict=True)), one.parts)
-            # Under the crawl's own pauses: the default would lengthen those that are shorter.
-            politeness = (await stored_settings(one) or Settings()).politeness
-            merged = await open_store(replace(store_at(target), politeness=politeness), to_copy_into=True)
-            stack.push_async_callback(merged.close)
-            with progress_line("beginning") as say:
-                await merge_parts(
-                    stores,
-                    merged,
-                    SystemClock().now(),
-                    lambda table, rows, what: say(f"{table}: {rows:,} rows {what}"),
-                )
-            counts = await merged.counts()
-        name = shown(target)
-        console.print(
-            f"{name} has the crawl of {many(len(stores), 'part')}: {many(counts.pages, 'page')}, "
-            f"{many(counts.links, 'link')}",
-            soft_wrap=True,
-        )
-        if unfinished:
-            again = f"the same command merges again later, with a new store in place of {name}"
-            console.print(f"the crawl is not over: {unfinished}; {again}", soft_wrap=True)
-        return 0
-
-    return run_async(work())
 
 
 @asynccontextmanager
@@ -180,37 +130,17 @@ def forget_command(
     asked = wanted(target, regex)
     if undo and (redact or because):
         raise UsageError("--undo takes neither --redact nor --because")
-    said = f" --because {quote(because)}" if because else ""
-    flags = {"redact": redact, "undo": undo, "dry-run": dry_run}
-    command = f"crawler store forget {_target(asked)}{said}{''.join(f' --{name}' for name in flags if flags[name])}"
 
     async def run() -> int:
-        others = await _other_parts(asked, db, command)
         work = _undo(asked, db, dry_run) if undo else _forget(asked, db, because or "", redact, dry_run)
         result, sentence = await work
-        commands = [f"`{command}{db_argument(other)}`" for other in others]
         if as_json:
-            print_json(result | ({"other_parts": [shown(other) for other in others]} if others else {}))
+            print_json(result)
         else:
             console.print(sentence, soft_wrap=True)
-        if commands:
-            tell(f"this was done in one part of the crawl; give the same order to the others: {', '.join(commands)}")
         return 0
 
     return run_async(run())
-
-
-async def _other_parts(asked: Wanted, db: str, command: str) -> list[str]:
-    """The databases of other parts of the crawl that may have URLs that are wanted.
-
-    Raises :class:`UsageError` if only another part has them.
-    """
-    async with existing_store(store_at(db)) as store:
-        parts = store.parts
-    if asked.regex is None:
-        require_own_host(parts, asked.site or asked.url, command)
-        return []
-    return [] if parts is None else [parts.dbs[number] for number in parts.others]
 
 
 async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: bool) -> tuple[dict[str, Any], str]:

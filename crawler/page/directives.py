@@ -48,6 +48,10 @@ _FIRST, _LAST = (datetime(*day, tzinfo=UTC).timestamp() for day in ((1, 1, 1), (
 #: have it.
 SITE_TAG = ":robots-tag"
 
+#: Why a stored page is left out, as the end of "pages …".
+EXPIRED = "past the date until which they may be shown"
+NO_COPY = "forbidding copies"
+
 MAX_EVIDENCE = 20
 MAX_EVIDENCE_CHARS = 200
 
@@ -84,6 +88,14 @@ class Asked(NamedTuple):
     def archive(self) -> bool:
         """Whether a copy of the page may be handed out."""
         return "noarchive" not in self.terms
+
+    def not_shown(self, now: float) -> str | None:
+        """Why the page may not be shown at ``now`` (``unavailable_after``), if so."""
+        return EXPIRED if self.until <= now else None
+
+    def not_copied(self, now: float) -> str | None:
+        """Why no copy of the page may be handed out at ``now`` (``unavailable_after``, ``noarchive``), if so."""
+        return self.not_shown(now) or (None if self.archive else NO_COPY)
 
 
 def directives(tags: Iterable[tuple[str, str]], *, reading: Reading, now: float) -> Directives:

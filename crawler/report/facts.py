@@ -174,7 +174,6 @@ class Facts:
 
     at: float
     store: str
-    part: tuple[int, int] | None  # its number, from 1, and the number of parts; None: the store has the whole crawl
     counts: Counts
     totals: LogTotals
     runs: Sequence[RunRow]

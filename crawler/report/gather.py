@@ -79,7 +79,6 @@ async def gather(
         return Facts(
             at=now,
             store=name,
-            part=None if (parts := store.parts) is None else (parts.own + 1, len(parts.dbs)),
             counts=await store.counts(),
             totals=await read_totals(store),
             runs=[RunRow(**row) for row in await store.query(_SQL["runs"])],

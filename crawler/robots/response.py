@@ -229,16 +229,16 @@ def unanswered(
 
 
 def out_of_reach(url: str, *, settings: RobotsSettings, now: float) -> RobotsCopy:
-    """The copy of a site whose robots.txt redirects to ``url``, to which this part of the crawl never sends a request.
+    """The copy of a site whose robots.txt redirects to ``url``, which another bucket of the dataset requests.
 
-    Nothing is to be waited for. Without its robots.txt the site stays closed, until a crawl on the merged store.
+    No bucket knows the robots.txt of a site of another one. So the site stays closed.
     """
     return RobotsCopy(
         RobotsAction.ELSEWHERE,
         "redirect",
         now,
         now + settings.retry_max_s,
-        note=f"/robots.txt redirects to {url}, which another part of the crawl requests",
+        note=f"/robots.txt redirects to {url}, whose domain is of another bucket of the dataset",
     )
 
 

@@ -27,7 +27,6 @@ from crawler.engine.progress import Progress
 from crawler.errors import CrawlerError, Setting, UsageError, fault, joined
 from crawler.fetch import open_files
 from crawler.formatting import many
-from crawler.frontier.parts import Parts
 from crawler.inspect.first_match import describe_first_matches
 from crawler.inspect.seeds import Ledger, describe_patterns, ledger_at_end
 from crawler.model import Reading
@@ -253,12 +252,12 @@ async def _run(
     async with session as (crawl, store):
         messages.begun()
         signals.stop_from_now_on(crawl, store)
-        forced_end.last_words = partial(_print_forced_end, settings, crawl, store.parts, clock)
+        forced_end.last_words = partial(_print_forced_end, settings, crawl, clock)
         signals.end_after(settings.limits.max_time_s)
         async with _shown(settings, crawl, store, store, clock, signals):
             end = await run_to_end(crawl, store, clock)
         stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)
-        found = _Found(summary(crawl, None, end, shown(settings.store.db), clock.now(), store.parts))
+        found = _Found(summary(crawl, None, end, shown(settings.store.db), clock.now()))
         survey = None
         with _failures_shown():
             found = await _found(settings, crawl, store, end, clock, stopped=stopped)
@@ -316,7 +315,7 @@ async def _run_team(
         messages.begun()
         team = Team(settings, store, clock, tell, forks)
         signals.stop_from_now_on(team, team, end_within_s=TEAM_ENDS_WITHIN_S)
-        forced_end.last_words = partial(_print_forced_end, settings, team, store.parts, clock)
+        forced_end.last_words = partial(_print_forced_end, settings, team, clock)
         signals.end_after(settings.limits.max_time_s)
         async with _shown(settings, team, team, store, clock, signals):
             end = await team.run()
@@ -325,7 +324,7 @@ async def _run_team(
         log_end(end)
         await store.end_run(end, clock.now())
         stopped = signals.came or team.cut_short
-        found = _Found(summary(team, None, end, shown(settings.store.db), clock.now(), store.parts))
+        found = _Found(summary(team, None, end, shown(settings.store.db), clock.now()))
         with _failures_shown():
             found = await _found(settings, team, store, end, clock, stopped=stopped)
         with _failures_shown():
@@ -349,7 +348,7 @@ async def _found(
 ) -> _Found:
     now, db = clock.now(), settings.store.db
     ledger = await ledger_at_end(store, db, now)
-    result = summary(crawl, await store.counts(), end, shown(db), now, store.parts, ledger)
+    result = summary(crawl, await store.counts(), end, shown(db), now, ledger)
     left_out = await _left_out_sentences(store, settings)
     nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, now)
     return _Found(result, nothing, _seed_sentences(ledger, nothing) + left_out)
@@ -371,7 +370,7 @@ def _tell_failure(error: Exception) -> None:
     tell(f"the run has ended, and everything is kept; a step after its end failed: {why}")
 
 
-def _print_forced_end(settings: Settings, crawl: Watched, parts: Parts | None, clock: SystemClock) -> None:
+def _print_forced_end(settings: Settings, crawl: Watched, clock: SystemClock) -> None:
     """Print the summary of the last commit in a thread of its own, without the event loop and the store of the run.
 
     Nothing here waits for a lock of another thread, which may be stuck: the text is made first, and written at once.
@@ -391,7 +390,7 @@ def _print_forced_end(settings: Settings, crawl: Watched, parts: Parts | None, c
     counting.start()
     counting.join(_COUNT_WITHIN_S)
     end = RunEnd(EndCode.FORCED)
-    result = summary(crawl, counts[0] if counts else None, end, shown(settings.store.db), clock.now(), parts)
+    result = summary(crawl, counts[0] if counts else None, end, shown(settings.store.db), clock.now())
     if settings.output.json:
         text = f"{to_json(result)}\n"
     else:

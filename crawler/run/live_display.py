@@ -20,10 +20,8 @@ from crawler.engine.progress import Progress, trouble
 from crawler.engine.tasks import background_task
 from crawler.errors import StoreError
 from crawler.formatting import duration, many, size
-from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import Pace
 from crawler.frontier.time_left import TimeLeft
-from crawler.inspect.parts import describe_merge
 from crawler.inspect.seeds import Ledger, Outcome, describe_outcomes
 from crawler.inspect.status import resume_hint
 from crawler.inspect.time_left import describe_time_left, read_time_left
@@ -301,7 +299,6 @@ def summary(
     end: RunEnd,
     db: str,
     now: float,
-    parts: Parts | None = None,
     ledger: Ledger | None = None,
 ) -> dict[str, Any]:
     """The end of a run as one JSON object. ``urls``, ``pages``, ``links`` and ``sites`` count the whole store.
@@ -313,7 +310,6 @@ def summary(
         "ended_by": end.message(terminal_name),
         "ended_code": end.code,
         "db": db,
-        "part": None if parts is None else describe_merge(parts),
         "seconds": round(now - progress.started_at, 3),
         "urls": None if counts is None else {state.value: n for state, n in counts.states.items()},
         "pages": None if counts is None else counts.pages,
@@ -363,8 +359,6 @@ def print_summary(result: dict[str, Any], console: PrintableConsole) -> None:
         rows.append(("Store", f"{result['db']}: did not answer in time; `crawler status` counts what it holds"))
     else:
         rows.append(("Store", f"{result['db']}: {many(result['pages'], 'page')}, {many(result['links'], 'link')}"))
-    if result["part"] is not None:
-        rows.append(("Part", result["part"]))
     if urls is not None:
         rows.append(("URLs", ", ".join(f"{n:,} {state}" for state, n in urls.items())))
     if (seeds := result["seeds"]) is not None and seeds["outcomes"].keys() - {Outcome.FETCHED}:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
@@ -25,15 +24,14 @@ from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.parser_pool import ParserPool, ReadingOptions, default_parsers
-from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.progress import Progress
 from crawler.engine.sampling_frame import Sample, SamplingFrame
-from crawler.errors import ConnectionLost, CrawlerError, HookError, Setting, StoreError, UsageError, requiring
+from crawler.errors import ConnectionLost, HookError, Setting, StoreError, UsageError, requiring
 from crawler.fetch.address_guard import refusal as address_refusal
 from crawler.fetch.client import FetchSettings, HttpFetcher, Signer
 from crawler.formatting import duration
+from crawler.frontier.buckets import Bucket
 from crawler.frontier.domain_addresses import with_addresses
-from crawler.frontier.parts import Parts
 from crawler.frontier.sample_design import Drawn, Method
 from crawler.frontier.scope import Scope
 from crawler.identity import load as load_identity
@@ -49,7 +47,7 @@ from crawler.settings.seeds import BadSeed
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record
 from crawler.settings.stores import open_store
-from crawler.store.location import absolute, db_argument, is_url, shown
+from crawler.store.location import db_argument, is_url, shown
 from crawler.store.open import is_there
 from crawler.url import address_for, host_of, is_loopback, literal_address
 from crawler.version import VERSION
@@ -102,11 +100,11 @@ async def crawl_session(
             design = design_of_settings(settings, (), strata or {})
             await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now(), design)
         sample = await _sample(store, settings, clock, tell, is_drawn=drawn is not None)
-        exchange = await opened.enter_async_context(_exchange(settings, store, clock, tell))
         ends_at = math.inf if max_time_s is None else boot_s() + max_time_s
-        side = await opened.enter_async_context(_fetcher_side(settings, store, clock, hooks, ends_at))
+        lease = Lease(store, clock, settings.fetch.total_timeout_s, ends_at=ends_at)
+        side = await opened.enter_async_context(fetcher_side(settings, clock, hooks, lease))
         inputs = replace(
-            _inputs(settings, store, scope, clock, side, exchange),
+            run_inputs(settings, store, scope, clock, side),
             on_pages=on_pages,
             all_consumed=all_consumed,
             hooks=hooks,
@@ -134,11 +132,9 @@ async def worker_session(
         scope = crawl_scope(settings, await store.scope_urls(), clock.now())
         await adopt_known(store, scope)
         await store.join_run(run_id, clock.now())
-        async with (
-            _exchange(settings, store, clock, tell) as exchange,
-            _fetcher_side(settings, store, clock, hooks, ends_at) as side,
-        ):
-            inputs = replace(_inputs(settings, store, scope, clock, side, exchange), hooks=hooks)
+        lease = Lease(store, clock, settings.fetch.total_timeout_s, ends_at=ends_at)
+        async with fetcher_side(settings, clock, hooks, lease) as side:
+            inputs = replace(run_inputs(settings, store, scope, clock, side), hooks=hooks)
             yield Crawl(assemble(inputs)), store
     finally:
         await store.leave(clock.now())
@@ -166,18 +162,14 @@ async def begun(
     require_usable_proxy(settings)
     require_contact(settings, seeds)
     request_signer(settings)  # a key that cannot be used ends a run before it begins
-    db, parts = settings.store.db, parts_of(settings)
-    if not await is_there(db):  # a refused start makes no store
-        theirs = set[str]() if parts is None else (await _agree(settings, parts, seeds, clock))[0]
-        if not seeds and not theirs:
-            raise UsageError("no seeds, and no store to go on with: name URLs, or a file with ", Setting("seeds.file"))
+    if not seeds and not await is_there(settings.store.db):  # a refused start makes no store
+        raise UsageError("no seeds, and no store to go on with: name URLs, or a file with ", Setting("seeds.file"))
     store = await open_store(settings, clock=clock)
     try:
         async with store.beginning():
             await store.require_whole()
             await store.bodies.keep_in(settings.store.bodies)
             await store.recover(clock.now())  # a worker whose lease has ended is not at work
-            await store.keep_parts(parts)
             scope = await _begin_or_join(store, settings, seeds, clock, domains=domains, at_work=at_work, tell=tell)
             await note_skipped(store, skipped)
         _log_start(settings, store.run_id)
@@ -197,13 +189,10 @@ async def _begin_or_join(
     at_work: bool,
     tell: Callable[[str], None],
 ) -> Scope:
-    """Begin a run with the seeds of all parts, or join the run under way; return its scope. Raises as :func:`begun`."""
+    """Begin a run, or join the run under way; return its scope. Raises as :func:`begun`."""
     require_hooks(await store.last_settings(), settings.hooks)
     known, name = await store.seeds(), shown(settings.store.db)
     fresh = sorted(set(seeds).difference(known))
-    if (parts := parts_of(settings)) is not None:
-        theirs, their_domains = await _agree(settings, parts, fresh, clock)
-        seeds, domains = sorted({*seeds, *theirs}), domains | their_domains
     require_contact(settings, known)
     if not seeds and not known:
         raise UsageError(f"{name} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
@@ -235,15 +224,11 @@ async def _begin_or_join(
 
 
 @asynccontextmanager
-async def _fetcher_side(
-    settings: Settings, store: Store, clock: Clock, hooks: Hooks | None, ends_at: float
+async def fetcher_side(
+    settings: Settings, clock: Clock, hooks: Hooks | None, lease: Lease
 ) -> AsyncIterator[FetcherSide]:
-    """Connections and parsers for one worker. They send nothing when its lease is over.
-
-    They send nothing either when it is ``ends_at``, in seconds of :func:`crawler.clock.boot_s`.
-    """
+    """Connections and parsers for one worker. They send nothing when its lease is over."""
     lag = LoopLag(clock)
-    lease = Lease(store, clock, settings.fetch.total_timeout_s, ends_at=ends_at)
     reading = ReadingOptions(settings.identity.agent, settings.robots.reading, settings.store.resources)
     parsers = settings.workers.parsers or default_parsers(settings.workers.count)
     fetching = replace(fetch_settings(settings), headers=() if hooks is None else hooks.headers)
@@ -263,9 +248,7 @@ async def _fetcher_side(
         )
 
 
-def _inputs(
-    settings: Settings, store: Store, scope: Scope, clock: Clock, side: FetcherSide, exchange: PartExchange | None
-) -> RunInputs:
+def run_inputs(settings: Settings, store: Store, scope: Scope, clock: Clock, side: FetcherSide) -> RunInputs:
     """The inputs that each worker of a run has."""
     reserve = DiskReserve(
         _written_folders(settings, store),
@@ -276,11 +259,10 @@ def _inputs(
     return RunInputs(
         store=store,
         clock=clock,
-        policy=crawl_policy(settings),
+        policy=crawl_policy(settings, store.bucket),
         scope=scope,
         side=side,
         reserve=reserve,
-        exchange=exchange,
     )
 
 
@@ -570,8 +552,8 @@ def request_signer(settings: Settings) -> Signer | None:
     return signer
 
 
-def crawl_policy(settings: Settings) -> CrawlPolicy:
-    """The settings of the engine."""
+def crawl_policy(settings: Settings, bucket: Bucket | None = None) -> CrawlPolicy:
+    """The settings of the engine; ``bucket`` is that of the store, if it has one."""
     return CrawlPolicy(
         limits=settings.limits,
         politeness=settings.politeness,
@@ -581,7 +563,7 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
             token=settings.identity.agent,
             group_by=settings.politeness.group,
             known_hosts=tuple(pattern for pattern, _ in settings.fetch.resolve),
-            parts=parts_of(settings),
+            bucket=bucket,
         ),
         discovery=settings.discovery,
         kept_headers=settings.store.headers,
@@ -589,94 +571,6 @@ def crawl_policy(settings: Settings) -> CrawlPolicy:
         updates=settings.updates,
         purposes=settings.identity.purpose,
     )
-
-
-def parts_of(settings: Settings) -> Parts | None:
-    """The parts of the crawl; ``None`` for a crawl on one database.
-
-    Raises :class:`UsageError` if the store is none of them, and for a sample, which needs the whole crawl.
-    """
-    store = settings.store
-    if not store.parts:
-        return None
-    db = absolute(store.db)
-    if db not in store.parts:
-        raise UsageError(
-            Setting("store.db", shown(store.db)),
-            " is not among the parts of the crawl: name the store of each part, and this one too, with ",
-            Setting("store.parts"),
-        )
-    if settings.sample.size is not None:
-        raise UsageError(
-            "a sample needs a crawl on one database; leave out ", Setting("store.parts"), key="sample.size"
-        )
-    return Parts(store.parts, store.parts.index(db))
-
-
-async def open_part(settings: Settings, parts: Parts, number: int) -> Store:
-    """The store of another part of the crawl, which must exist. It is asked, and nobody waits for it."""
-    alone = replace(settings.workers, patience_s=0.0)
-    there = replace(settings, store=replace(settings.store, db=parts.dbs[number]), workers=alone)
-    return await open_store(there, may_make=False, for_worker=True)
-
-
-async def _agree(settings: Settings, parts: Parts, fresh: Collection[str], clock: Clock) -> tuple[set[str], set[str]]:
-    """Compare this part with the others that have begun and can be reached.
-
-    Returns the seeds that they have, and those among them that stand for a domain.
-
-    Raises :class:`UsageError` if another part has other parts, or is at work with other settings or without one of the
-    ``fresh`` seeds.
-    """
-    seeds, domains = set[str](), set[str]()
-    for number in parts.others:
-        name = shown(parts.dbs[number])
-        try:
-            other = await open_part(settings, parts, number)
-        except CrawlerError:
-            continue  # the exchange with it says so
-        try:
-            if other.parts is None and await other.last_run() is None:
-                continue
-            if other.parts != parts._replace(own=number):
-                theirs = "one database" if other.parts is None else ", ".join(map(shown, other.parts.dbs))
-                raise UsageError(f"{name} has a crawl on {theirs}, and not on these parts", key="store.parts")
-            known = set(await other.seeds())
-            last = await other.last_run()
-            if last is not None and last["finished_at"] is None and await _is_at_work(other, parts.dbs[number], clock):
-                ours = to_record(settings)
-                require_same_crawl(json.loads(last["settings"]), ours, set(fresh) - known, name)
-            seeds |= known
-            domains |= set(await other.domains())
-        finally:
-            await other.close()
-    return seeds, domains
-
-
-async def _is_at_work(other: Store, db: str, clock: Clock) -> bool:
-    """Whether a command crawls into the store of another part."""
-    return await other.run_under_way(clock.now()) is not None if is_url(db) else other.is_held()
-
-
-@asynccontextmanager
-async def _exchange(
-    settings: Settings, store: Store, clock: Clock, tell: Callable[[str], None]
-) -> AsyncIterator[PartExchange | None]:
-    """The exchange with the other parts of the crawl, if it has parts."""
-    parts = store.parts
-    if parts is None:
-        yield None
-        return
-    others = [
-        OtherPart(number, shown(parts.dbs[number]), partial(open_part, settings, parts, number), clock, tell)
-        for number in parts.others
-    ]
-    limits = settings.limits.max_depth, settings.limits.max_pages_per_site
-    exchange = PartExchange(store, parts.own, others, clock, limits, settings.workers.patience_s)
-    try:
-        yield exchange
-    finally:
-        await exchange.close()
 
 
 def require_contact(settings: Settings, seeds: Sequence[str]) -> None:

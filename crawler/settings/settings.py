@@ -35,7 +35,6 @@ from crawler.settings.values import (
     NOTIFY,
     PURPOSES,
     STORE,
-    STORES,
     TOKEN,
 )
 
@@ -180,16 +179,6 @@ class StoreSettings:
         option="--db",
         option_help="The store: a SQLite file or a PostgreSQL URL.",
         of=Of.RUN,
-    )
-    parts: tuple[str, ...] = setting(
-        "parts",
-        (),
-        STORES,
-        "The stores of all parts of a crawl on several databases, `store.db` among them; repeat the option.",
-        "Each part requests the sites whose registered domains fall to it; docs/scale.md describes it. Each store "
-        "is crawled by commands of its own, with the same list. The list is fixed with the first run.",
-        option="--part",
-        of=Of.WORKER,
     )
     bodies: str = setting(
         "bodies",
@@ -383,6 +372,48 @@ class WorkerSettings:
     )
 
 
+class RunnerName(StrEnum):
+    """What runs the tasks of a round."""
+
+    PROCESSES = "processes"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSettings:
+    """The rounds of a dataset: how many ``buckets`` it has, and how long a round is at most."""
+
+    buckets: int = setting(
+        "buckets",
+        4096,
+        whole(1),
+        "Stores into which `crawler rounds` divides a crawl by registered domain.",
+        "The number is fixed when the dataset is made. A store has one writer at a time, so it bounds how many "
+        "processes can work.",
+    )
+    length_s: float = setting(
+        "length",
+        3600.0,
+        SECONDS,
+        "How long a round lasts at most.",
+        "URLs on other domains are handed over between rounds. A round with little to do ends sooner.",
+    )
+    at_once: int = setting(
+        "at_once",
+        64,
+        whole(1),
+        "Buckets that one process crawls at the same time.",
+        "They share connections and parsers. Each is given its share of `limits.concurrency`.",
+    )
+    runner: RunnerName = setting(
+        "runner",
+        RunnerName.PROCESSES,
+        one_of(RunnerName),
+        "What runs the tasks of a round: processes of this machine, or Apache Spark.",
+        "`workers.count` is the number of processes. Spark needs the extra `spark`, and is configured by spark-submit.",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a crawl: each section of the TOML file is a field, and each of its keys a field of that.
@@ -423,6 +454,9 @@ class Settings:
     fetch: RequestSettings = section(RequestSettings, "Bounds on one request.")
     hooks: HookSettings = section(HookSettings, "Functions of yours that choose links and pages.")
     workers: WorkerSettings = section(WorkerSettings, "Several processes on one crawl; docs/scale.md describes them.")
+    rounds: RoundSettings = section(
+        RoundSettings, "A crawl of many buckets over a dataset; docs/scale.md describes it."
+    )
     sample: SampleSettings = section(
         SampleSettings, "A random sample of the URLs; docs/samples.md describes it.", FRAME_CODES
     )

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from crawler.fields.kinds import Form, ValueKind, read_text, read_texts
 from crawler.frontier.request_values import canonical
 from crawler.preferences.purposes import UsePurpose
-from crawler.store.location import absolute, require_bodies, require_store
+from crawler.store.location import require_bodies, require_store
 from crawler.url import host_of, is_loopback, split
 
 _HEADER = re.compile(r"\*|[a-z0-9!#$%&'*+.^_`|~-]+")
@@ -85,14 +85,6 @@ def _agent_url(value: object) -> str:
     return url.removesuffix("/") if split(url).path == "/" else url
 
 
-def _stores(value: object) -> tuple[str, ...]:
-    """Several stores, each once, in order: the order in which they were given does not matter."""
-    stores = sorted({absolute(require_store(text)) for text in read_texts(value)})
-    if len(stores) == 1:
-        raise ValueError("must name the stores of all parts: two at least")
-    return tuple(stores)
-
-
 def _absolute_file(value: object) -> str:
     path = read_text(value)
     if path and (not Path(path).is_absolute() or path.endswith("/")):
@@ -111,6 +103,5 @@ BODIES = ValueKind(
     "a folder or s3://bucket/prefix", Form.TEXT, lambda value: require_bodies(read_text(value)), metavar="DIR|URL"
 )
 ABSOLUTE_FILE = ValueKind("the path of a file from the root on", Form.TEXT, _absolute_file)
-STORES = ValueKind("a list of paths or databases' URLs", Form.LIST, _stores, list)
 PURPOSES = ValueKind("a list of " + ", ".join(f'"{purpose}"' for purpose in UsePurpose), Form.LIST, _purposes, list)
 HEADERS = ValueKind("a list of names of headers", Form.LIST, _headers)

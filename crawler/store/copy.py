@@ -48,7 +48,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "near_duplicate": ("url_id",),
     "computation": ("name",),
     "change_under_way": (),
-    "part": ("number",),
+    "bucket": ("number",),
     "outgoing": ("id",),
     "page_version": ("url_id", "version"),
     "body_to_drop": ("body_id",),
@@ -140,7 +140,7 @@ async def _require_target(source: Store, target: Store) -> None:
         begun = " and ".join(row["source"] for row in copies)
         raise UsageError(f"{target.name}: a part of {begun}; go on with that, or copy into an empty store")
     if not copies:
-        await target.begin_copy([source.name])
+        await target.begin_copy(source.name)
     elif copies[0]["done_at"] is not None:
         await _begin_update(source, target)
 

@@ -9,8 +9,7 @@ from shlex import quote
 from urllib.parse import parse_qsl, unquote
 
 from crawler.errors import UsageError
-from crawler.frontier.parts import Parts
-from crawler.url import host_of, is_loopback
+from crawler.url import is_loopback
 
 #: The store that a command uses without ``--db``.
 DEFAULT_DB = "crawl.db"
@@ -90,22 +89,9 @@ def db_argument(db: str) -> str:
     return "" if db == DEFAULT_DB else f" --db {quote(shown(db))}"
 
 
-def require_own_host(parts: Parts | None, name: str, command: str, because: str = "") -> None:
-    """Raise :class:`UsageError` if another part of the crawl requests a host: an order about it has no effect here.
-
-    ``name`` is a URL, or what :func:`crawler.frontier.operator.blockable` returns. ``command`` is the order as a
-    command without ``--because`` and ``--db``; the error names it with the database of the part that requests the host.
-    """
-    if parts is None:
-        return
-    host = host_of(name) if "://" in name else name
-    number = parts.other_of_host(host)
-    if number is not None:
-        said = f" --because {quote(because)}" if because else ""
-        raise UsageError(
-            f"part {number + 1} of the crawl requests {host}, and this is part {parts.own + 1}: nothing was done; "
-            f"give the order there, `{command}{said}{db_argument(parts.dbs[number])}`"
-        )
+def names_dataset(db: str) -> bool:
+    """Whether ``db`` names a dataset of `crawler rounds`, and no store."""
+    return db.startswith("s3://") or Path(db, "dataset.json").is_file()
 
 
 def store_name(db: str) -> str:

@@ -9,7 +9,7 @@ from crawler.clock import Clock, SystemClock
 from crawler.errors import UsageError, requiring
 from crawler.frontier.operator import Command, Order
 from crawler.frontier.politeness import PolitenessSettings
-from crawler.store.location import is_url, require_no_password, require_postgres
+from crawler.store.location import is_url, names_dataset, require_no_password, require_postgres
 from crawler.store.sql.store import Store
 from crawler.store.sqlite.connection import require_usable
 from crawler.store.sqlite.orders import give_order
@@ -80,6 +80,11 @@ async def open_store_at(
             clock=clock if isinstance(clock, SystemClock) else None,
         )
     else:
+        if names_dataset(db):
+            raise UsageError(
+                f"{db} is a dataset of `crawler rounds`: `crawler status`, `crawler why` and `crawler export` read it, "
+                "and this command needs a store"
+            )
         path, own_lease_s = _path(db), lease_s if for_worker else None
         if not may_make:
             require_usable(path, read_only=True)  # or opening it to write would make one
@@ -87,7 +92,7 @@ async def open_store_at(
     try:
         if not to_copy_into:
             await store.require_whole()
-        await store.open_parts()
+        await store.open_bucket()
         await store.bodies.open(reconnect_s)
     except BaseException:
         await store.close()

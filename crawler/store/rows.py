@@ -431,10 +431,3 @@ class Content(NamedTuple):
     pages: int = 0
     versions: int = 0
     links: int = 0
-
-
-class OutgoingOffer(NamedTuple):
-    """An offer to another part of the crawl, with its number in the store that it comes from."""
-
-    id: int
-    offer: Offer

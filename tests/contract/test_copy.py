@@ -124,7 +124,7 @@ async def test_a_source_that_changed_between_two_parts_is_noticed(
 ) -> None:
     source = await opened(stack, await SqliteStore.open(crawled, read_only=True))
     target = await opened(stack, await PostgresStore.open(postgres.make_store()))
-    await target.begin_copy([source.name])
+    await target.begin_copy(source.name)
     await target.insert_rows("mirror", ["site", "main_site", "evidence", "seen_at"], [("x", "y", "host", 1.0)])
     with pytest.raises(StoreError, match=f"mirror differs.*{crawled} was changed"):
         await copy_store(source, target, NOW)
@@ -141,6 +141,6 @@ async def test_nothing_is_copied_over_another_crawl_or_copy(
     with pytest.raises(UsageError, match="crawl of its own"):
         await copy_store(source, harness.store, NOW)
     target = await opened(stack, await PostgresStore.open(postgres.make_store()))
-    await target.begin_copy(["elsewhere.db"])
+    await target.begin_copy("elsewhere.db")
     with pytest.raises(UsageError, match=r"a part of elsewhere\.db"):
         await copy_store(source, target, NOW)

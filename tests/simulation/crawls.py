@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +22,11 @@ from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.outbox import Outbox
 from crawler.engine.parser_pool import PageReader, ReadingOptions
-from crawler.engine.part_exchange import OtherPart, PartExchange
 from crawler.engine.recording import Recorder
 from crawler.engine.sampling_frame import Sample, SamplingFrame
 from crawler.engine.workbench import Workbench
-from crawler.errors import NoStore
+from crawler.frontier.buckets import Bucket
 from crawler.frontier.domain_addresses import with_addresses
-from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.revisit import RevisitSettings
@@ -83,27 +80,21 @@ async def session(
     memory: BodyMemory | None = None,
     reader: PageReader | None = None,
     domains: AbstractSet[str] = frozenset(),
-    parts: Parts | None = None,
+    bucket: Bucket | None = None,
 ) -> AsyncIterator[tuple[Crawl, SqliteStore]]:
-    """A crawl ready to run on an opened store, which may be that of one of several parts."""
+    """A crawl ready to run on an opened store, which may be that of a bucket."""
     store = await SqliteStore.open(path, options.politeness)
-    exchange = None
     try:
-        if parts is not None:
-            await store.open_parts()
-            await store.keep_parts(parts)
-            others = [
-                OtherPart(n, parts.dbs[n], partial(_open_part, Path(parts.dbs[n])), clock, print) for n in parts.others
-            ]
-            limits = options.limits.max_depth, options.limits.max_pages_per_site
-            exchange = PartExchange(store, parts.own, others, clock, limits, PATIENCE_S)
+        if bucket is not None:
+            await store.open_bucket()
+            await store.keep_bucket(bucket)
         known = await store.seeds()
         fresh = sorted(set(seeds) - set(known))
         places = [*await store.scope_urls(), *with_addresses(fresh, domains & set(fresh))]
         scope = Scope(options.scope, places, max_depth=options.limits.max_depth)
         limit = options.limits.max_pages_per_site
         await begin(store, scope, asdict(options), fresh, clock.now(), pages_per_site=limit, domains=domains)
-        robots = RobotsPolicy(options.robots, options.identity.agent, options.politeness.group, parts=parts)
+        robots = RobotsPolicy(options.robots, options.identity.agent, options.politeness.group, bucket=bucket)
         policy = CrawlPolicy(
             options.limits,
             options.politeness,
@@ -134,7 +125,6 @@ async def session(
             sample=Sample() if frame is None else frame(store),
             recorder=recorder,
             on_pages=on_pages,
-            exchange=exchange,
         )
         run = Crawl(assemble(inputs))
         if SAMPLER is None:
@@ -143,19 +133,7 @@ async def session(
             async with SAMPLER(run, store, path, clock, options):
                 yield run, store
     finally:
-        if exchange is not None:
-            await exchange.close()
         await store.close()
-
-
-#: How long a part of a crawl waits for another one that shows no sign of life, in seconds.
-PATIENCE_S = 60.0
-
-
-async def _open_part(path: Path) -> SqliteStore:
-    if not path.exists():
-        raise NoStore(f"{path}: there is no store")
-    return await SqliteStore.open(path, locked=True)
 
 
 #: Looks at each simulated crawl from beside it (:mod:`tests.simulation.time_left`); ``None``: nothing looks.

@@ -100,11 +100,11 @@ FROM (SELECT name, group_number(name) AS id FROM unnest(:name::text[]) AS name
 ORDER BY 1 ON CONFLICT DO NOTHING;
 
 -- name: add_sites
-INSERT INTO site (name, host, registered_domain, group_id, other_part, max_pages)
-SELECT t.name, t.host, t.registered_domain, g.id, t.other_part, t.max_pages
-FROM unnest(:name::text[], :host::text[], :registered_domain::text[], :group_name::text[], :other_part::int[],
+INSERT INTO site (name, host, registered_domain, group_id, other_bucket, max_pages)
+SELECT t.name, t.host, t.registered_domain, g.id, t.other_bucket, t.max_pages
+FROM unnest(:name::text[], :host::text[], :registered_domain::text[], :group_name::text[], :other_bucket::int[],
   :max_pages::bigint[])
-  AS t (name, host, registered_domain, group_name, other_part, max_pages) JOIN politeness_group g ON g.name = t.group_name
+  AS t (name, host, registered_domain, group_name, other_bucket, max_pages) JOIN politeness_group g ON g.name = t.group_name
 WHERE NOT EXISTS (SELECT 1 FROM site s WHERE s.name = t.name) ORDER BY t.name ON CONFLICT DO NOTHING;
 
 -- name: insert_body
@@ -403,17 +403,6 @@ VALUES (:worker, :run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :loo
 ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, memory_bytes = excluded.memory_bytes,
   lag_s = excluded.lag_s, low_disk = excluded.low_disk, look_ups = excluded.look_ups,
   vain_claims = excluded.vain_claims;
-
--- name: part_state
-SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
-  (SELECT finished_at FROM run WHERE settings::json ->> 'auxiliary_run' IS NULL ORDER BY id DESC LIMIT 1)
-    AS finished_at,
-  EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
-    OR EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by IS NOT NULL)
-    OR EXISTS (SELECT 1 FROM offer) AS has_work,
-  (SELECT coalesce(sum(received), 0) FROM part)::bigint AS received,
-  (SELECT max(seen_at) FROM heartbeat) AS seen_at,
-  (SELECT group_concat(part) FROM (SELECT DISTINCT part FROM outgoing) AS o) AS offers_to;
 
 -- name: offer_left
 SELECT 1 AS n FROM offer LIMIT 1;

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from shlex import quote
 from typing import Any
 
 from crawler.clock import Clock
 from crawler.errors import UsageError
 from crawler.frontier.operator import Command, Order, Standing, name_ranges, standing, still_blocks
-from crawler.frontier.parts import Parts
 from crawler.reasons import ReasonCode
-from crawler.store.location import require_own_host
 from crawler.store.retrying import retrying
 from crawler.store.rows import Beat
 from crawler.store.sql.section import Access, StoreSection
@@ -89,11 +86,8 @@ class Control(StoreSection):
 async def give(sql: Statements, command: Command, name: str, clock: Clock, because: str) -> Order:
     """Give an order within a transaction, dated with the current time: the crawl sees no order before its date.
 
-    Raises :class:`UsageError` if there is no run to stop, no pause to end, or no such block to lift, and if another
-    part of the crawl requests the host.
+    Raises :class:`UsageError` if there is no run to stop, no pause to end, or no such block to lift.
     """
-    if name:
-        require_own_host(await read_parts(sql), name, f"crawler control {command} {quote(name)}", because)
     run_id = None
     if command is Command.STOP:
         run = await sql.fetch_one("last_run")
@@ -108,13 +102,6 @@ async def give(sql: Statements, command: Command, name: str, clock: Clock, becau
     await sql.execute("give_order", now=now, command=command, name=name, run_id=run_id, because=because)
     given = await sql.fetch_one("newest_order", now=now, command=command)
     return Order(int(given.id), now, command, name, run_id, because=because)
-
-
-async def read_parts(sql: Queries) -> Parts | None:
-    """The parts of the crawl; ``None`` if the store has a whole crawl."""
-    rows = await sql.fetch("parts")
-    own = next((row.number for row in rows if row.is_own), None)
-    return None if own is None else Parts(tuple(row.db for row in rows), own)
 
 
 async def _standing(sql: Statements) -> Standing:

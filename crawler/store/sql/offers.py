@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from crawler.frontier.buckets import Bucket
 from crawler.frontier.offers import KnownUrl, Offer, UrlChange, passed_on, weigh
-from crawler.frontier.parts import Parts
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.frontier.site_settings import SiteRule, rule_for
 from crawler.model import Kind, State
@@ -123,7 +123,7 @@ class Offers:
         self._sites: dict[str, SiteNumbers] = {}  # by name
         self._recent = RecentUrls()
         self._key: int | None = None
-        self.parts: Parts | None = None  # None: the store has the whole crawl
+        self.bucket: Bucket | None = None  # None: the store has the whole crawl
 
     def forget(self) -> None:
         """Forget all numbers, after a transaction was rolled back: numbers given in it do not exist."""
@@ -157,7 +157,7 @@ class Offers:
                         "group_name": group,
                         "host": host,
                         "registered_domain": registered_domain(host),
-                        "other_part": None if self.parts is None else self.parts.other_of(name),
+                        "other_bucket": None if self.bucket is None else self.bucket.other_of(name),
                         "max_pages": own_page_limit(rule_for(host, self._rules)),
                     }
                     for name, group, host in zip(missing, groups, map(host_of, missing), strict=True)
@@ -271,24 +271,24 @@ class Offers:
     async def enqueue(self, numbers: Collection[int]) -> None:
         """Add the queued URLs among these to the frontier. Every URL that is queued passes here.
 
-        URLs of other parts of the crawl are excluded instead, and offered to these parts.
+        URLs of other buckets are excluded instead, and offered to these buckets.
 
         While a sample stands, a page that it did not draw is excluded instead, however it was found. The exceptions are
         the targets of redirects, and pages nearer than the depth that was held back, if they were visited before.
         """
         if not numbers:
             return
-        if self.parts is not None:
-            await self._offer_to_parts(numbers)
-            terms = {"numbers": json.dumps(list(numbers)), "sentence": ReasonCode.OTHER_PART.sentence}
-            await self._sql.execute("leave_to_parts", **terms)
+        if self.bucket is not None:
+            await self._offer_to_buckets(numbers)
+            terms = {"numbers": json.dumps(list(numbers)), "sentence": ReasonCode.OTHER_BUCKET.sentence}
+            await self._sql.execute("leave_to_buckets", **terms)
         if await self._sql.fetch("standing_sample"):
             sentence = ReasonCode.SAMPLE.sentence
             await self._sql.execute("leave_not_drawn", sentence=sentence, numbers=json.dumps(list(numbers)))
         await self._sql.execute_many("enqueue", [{"id": number} for number in numbers])
 
-    async def _offer_to_parts(self, numbers: Collection[int]) -> None:
-        await self._sql.execute("offer_to_parts", numbers=json.dumps(list(numbers)))
+    async def _offer_to_buckets(self, numbers: Collection[int]) -> None:
+        await self._sql.execute("offer_to_buckets", numbers=json.dumps(list(numbers)))
 
     async def _insert(self, rows: list[dict[str, object]]) -> set[int]:
         """Insert new URLs; returns the numbers that another worker has inserted since: none on SQLite."""
@@ -353,9 +353,9 @@ class Offers:
         named = [{"found_on": on, "id": numbers[o.url]} for o, on in offers.values() if o.kind is Kind.SITEMAP]
         await self._sql.execute_many("set_lastmod", dated)
         await self._sql.execute_many("make_sitemap", named)
-        if self.parts is not None and (dated or named):
+        if self.bucket is not None and (dated or named):
             stated = [o.url for o, _ in offers.values() if o.lastmod is not None or o.kind is Kind.SITEMAP]
-            await self._offer_to_parts([numbers[url] for url in stated])
+            await self._offer_to_buckets([numbers[url] for url in stated])
 
     async def _stored(self, numbers: Iterable[int]) -> list[Any]:
         return await self._sql.fetch("known_urls", numbers=json.dumps(list(numbers)))

@@ -152,26 +152,23 @@ SELECT :now, :version, :settings, coalesce(sum(fetched), 0) FROM site RETURNING 
 UPDATE run SET finished_at = :now, ended_code = :ended_code, ended_by = :ended_by WHERE id = :run_id
   AND NOT EXISTS (SELECT 1 FROM worker WHERE run_id = :run_id AND ended_at IS NULL AND lease_until > :now);
 
--- name: parts
-SELECT number, db, is_own FROM part ORDER BY number;
+-- name: bucket
+SELECT number, buckets FROM bucket;
 
--- name: insert_part
-INSERT INTO part (number, db, is_own) VALUES (:number, :db, :is_own);
+-- name: insert_bucket
+INSERT INTO bucket (number, buckets) VALUES (:number, :buckets);
 
--- name: count_received
-UPDATE part SET received = received + :offers WHERE number = :part;
+-- name: pause_group
+UPDATE politeness_group SET next_at = :until WHERE name = :name AND next_at < :until;
 
--- name: part_traffic
--- The other parts, with the offers that wait for each, and the number that was received from it.
-SELECT p.number, p.db, (SELECT count(*) FROM outgoing o WHERE o.part = p.number) AS waiting, p.received
-FROM part p WHERE p.is_own = 0 ORDER BY p.number;
+-- name: pause_all_groups
+UPDATE politeness_group SET next_at = :over_at + pause_s WHERE next_at < :over_at + pause_s;
 
--- name: outgoing
--- The oldest offers to a part.
-SELECT id, url, depth, hops, seed, kind, lastmod, by_domain FROM outgoing WHERE part = :part ORDER BY id LIMIT :limit;
+-- name: unread_urls
+SELECT s.name || u.path AS url FROM unread_answer a JOIN url u ON u.id = a.url_id JOIN site s ON s.id = site_of(u.id);
 
--- name: complete_url
-UPDATE url SET found_on = coalesce(:found_on, found_on), target = coalesce(:target, target) WHERE id = :id;
+-- name: delete_outgoing
+DELETE FROM outgoing;
 
 -- name: mirrors_since
 SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > :since;
@@ -275,7 +272,7 @@ DELETE FROM robots_wait WHERE NOT EXISTS (SELECT 1 FROM worker WHERE ended_at IS
 
 -- name: seed_states
 -- The states of the seeds with their reasons, most frequent first; without the seeds of other parts.
-SELECT state, reason FROM urls_by_id WHERE seed = 1 AND reason_code <> 'other_part' GROUP BY 1, 2 ORDER BY count(*) DESC;
+SELECT state, reason FROM urls_by_id WHERE seed = 1 AND reason_code <> 'other_bucket' GROUP BY 1, 2 ORDER BY count(*) DESC;
 
 -- name: seed_causes
 -- The outcomes of the seeds and the targets of their redirects that are no pages. A URL that was excluded for its target, as
@@ -285,13 +282,13 @@ WITH RECURSIVE way (url_id) AS (
   UNION
   SELECT u.target_id FROM way JOIN urls_by_id u ON u.url_id = way.url_id WHERE u.state = 'redirected' AND u.target_id IS NOT NULL)
 SELECT u.state, u.reason_code, u.reason, count(*) AS urls FROM way JOIN urls_by_id u ON u.url_id = way.url_id
-WHERE (u.state = 'failed' OR (u.state = 'excluded' AND u.target_id IS NULL)) AND u.reason_code <> 'other_part'
+WHERE (u.state = 'failed' OR (u.state = 'excluded' AND u.target_id IS NULL)) AND u.reason_code <> 'other_bucket'
 GROUP BY u.state, u.reason_code, u.reason ORDER BY urls DESC, u.reason;
 
 -- name: unfetched_seed
 -- A seed that was not fetched: of those on sites that this run sent a request to, if there are any, the failed ones first.
 SELECT s.name || u.path AS url FROM url u JOIN site s ON s.id = site_of(u.id)
-WHERE u.seed = 1 AND u.state <> 'fetched' AND u.reason_code <> 'other_part'
+WHERE u.seed = 1 AND u.state <> 'fetched' AND u.reason_code <> 'other_bucket'
 ORDER BY CASE WHEN s.id IN (SELECT site_id FROM request WHERE run_id = :run_id) THEN 0 ELSE 1 END,
   CASE WHEN u.state = 'failed' THEN 0 WHEN u.reason_code = 'other_address' THEN 2 ELSE 1 END, u.id LIMIT 1;
 
@@ -960,23 +957,19 @@ SELECT id, sha256, data FROM body WHERE id in_numbers(:numbers);
 -- name: insert_frame_url
 INSERT INTO frame_url (url_id) each_row(:url_id bigint);
 
--- name: offer_to_parts
--- Offer, of a JSON list of URLs, those of other parts to their parts: queued ones, and those that were left to them.
-INSERT INTO outgoing (part, url, depth, hops, seed, kind, lastmod, by_domain)
-SELECT s.other_part, s.name || u.path, u.depth, u.hops, u.seed, u.kind, u.lastmod, u.by_domain
+-- name: offer_to_buckets
+-- Offer, of a JSON list of URLs, those of other buckets to them: queued ones, and those that were left to them.
+INSERT INTO outgoing (bucket, url, depth, hops, seed, kind, lastmod, by_domain)
+SELECT s.other_bucket, s.name || u.path, u.depth, u.hops, u.seed, u.kind, u.lastmod, u.by_domain
 FROM url u JOIN site s ON s.id = site_of(u.id)
-WHERE u.id in_numbers(:numbers) AND s.other_part IS NOT NULL
-  AND (u.state = 'queued' OR u.reason_code = 'other_part');
+WHERE u.id in_numbers(:numbers) AND s.other_bucket IS NOT NULL
+  AND (u.state = 'queued' OR u.reason_code = 'other_bucket');
 
--- name: leave_to_parts
--- Exclude, of a JSON list of URLs, the queued ones of other parts.
-UPDATE url AS u SET state = 'excluded', reason_code = 'other_part', reason = :sentence, target = NULL
+-- name: leave_to_buckets
+-- Exclude, of a JSON list of URLs, the queued ones of other buckets.
+UPDATE url AS u SET state = 'excluded', reason_code = 'other_bucket', reason = :sentence, target = NULL
 FROM site s WHERE u.id in_numbers(:numbers) AND u.state = 'queued' AND s.id = site_of(u.id)
-  AND s.other_part IS NOT NULL;
-
--- name: delete_outgoing
--- Numbers are never given twice: an offer that came since stays.
-DELETE FROM outgoing WHERE part = :part AND id in_numbers(:numbers);
+  AND s.other_bucket IS NOT NULL;
 
 -- name: leave_not_drawn
 -- Exclude, of a JSON list of queued URLs, the pages that the standing sample did not draw: those that were held back,

@@ -228,11 +228,8 @@ def version_in(name: str, tables: Collection[str], version: int) -> int | None:
 
 
 async def require_whole(read: Queries, name: str) -> None:
-    """Raise :class:`crawler.errors.UsageError` for an incomplete copy or merger, which messages call ``name``."""
+    """Raise :class:`crawler.errors.UsageError` for an incomplete copy, which messages call ``name``."""
     sources = [quote(copy.source) for copy in await read.fetch("unfinished_copy")]
-    if len(sources) == 1:
+    if sources:
         command = f"crawler store copy {sources[0]} {quote(name)}"
         raise UsageError(f"{name}: a copy that is not finished; `{command}` continues it")
-    if sources:
-        command = f"crawler store merge {sources[0]} {quote(name)}"
-        raise UsageError(f"{name}: a merge that is not finished; `{command}` begins it anew")

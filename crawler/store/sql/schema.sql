@@ -54,21 +54,19 @@ CREATE TABLE control (                   -- orders of the operator, appended by 
   because TEXT NOT NULL DEFAULT ''       -- of block: why, in the operator's words
 );
 
-CREATE TABLE store_copy (                -- one row for the store that this is a copy of, or for each that it merges
+CREATE TABLE store_copy (                -- one row if the store is a copy
   source TEXT NOT NULL,
   done_at REAL                           -- NULL until every row is copied and compared
 );
 
-CREATE TABLE part (                      -- one row per database of a crawl on several (docs/scale.md), else none
-  number INTEGER PRIMARY KEY,            -- from 0
-  db TEXT NOT NULL,                      -- as given to --part, paths from the root on
-  is_own INT NOT NULL,                   -- 1: this store
-  received INTEGER NOT NULL DEFAULT 0    -- offers of that part that this store received
+CREATE TABLE bucket (                    -- one row if the store has a bucket of a dataset (docs/scale.md)
+  number INT NOT NULL,                   -- from 0
+  buckets INT NOT NULL                   -- how many the dataset has
 );
 
-CREATE TABLE outgoing (                  -- offers of URLs of other parts, until their parts have received them
+CREATE TABLE outgoing (                  -- offers of URLs of other buckets, until the task has written them to the dataset
   id lasting_number(),
-  part INT NOT NULL,                     -- part.number
+  bucket INT NOT NULL,                   -- the number of the bucket that requests the URL
   url TEXT NOT NULL,
   depth INTEGER NOT NULL,
   hops INT NOT NULL,
@@ -77,7 +75,6 @@ CREATE TABLE outgoing (                  -- offers of URLs of other parts, until
   lastmod REAL,
   by_domain INT NOT NULL
 );
-CREATE INDEX outgoing_part ON outgoing(part, id);
 
 -- ---- sites and robots.txt
 
@@ -91,7 +88,7 @@ CREATE TABLE site (                      -- scheme + host + port
   robots_until REAL NOT NULL DEFAULT 0,  -- until then its robots.txt is waited for, or asks for a pause
   crawl_delay_s REAL,                    -- from the last robots.txt that was received
   main_site TEXT,
-  other_part INT,                        -- part.number of the part that requests the site; NULL: this one
+  other_bucket INT,                      -- the number of the bucket that requests the site; NULL: this one
   walls INT NOT NULL DEFAULT 0,          -- refusals that follow each other: crawler/frontier/refusals.py
   refused INT NOT NULL DEFAULT 0,
   front_refused INT NOT NULL DEFAULT 0,

@@ -11,23 +11,22 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crawler.errors import Setting, StoreError, StoreFull, UsageError
+from crawler.errors import StoreError, StoreFull
+from crawler.frontier.buckets import Bucket
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
-from crawler.frontier.parts import Parts, PartState, PartTraffic
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
-from crawler.model import Body, Fetched, Kind, RobotsCopy, State
+from crawler.model import Body, Fetched, RobotsCopy, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
 from crawler.robots.tdmrep import TdmrepFile
 from crawler.robots.text import SMALL_BYTES
 from crawler.store.computed import Computed
-from crawler.store.location import shown
 from crawler.store.named_rows import Parameters
 from crawler.store.retrying import retrying, while_full
 from crawler.store.rows import (
@@ -35,7 +34,6 @@ from crawler.store.rows import (
     CommitBatch,
     CommitResult,
     Counts,
-    OutgoingOffer,
     Refuted,
     RobotsTarget,
     RobotsWait,
@@ -44,7 +42,7 @@ from crawler.store.rows import (
     Waiting,
 )
 from crawler.store.sql.bodies import Bodies, find_url
-from crawler.store.sql.control import Control, read_parts
+from crawler.store.sql.control import Control
 from crawler.store.sql.maintenance import Maintenance
 from crawler.store.sql.offers import FoundOffer, Offers, best_offers, own_page_limit
 from crawler.store.sql.readiness import Readiness
@@ -708,87 +706,55 @@ class Store(ABC):
         """The URLs from a seed to this one, as it was first found; at most 30 of them."""
         return list(dict.fromkeys(row.url for row in await self._read.fetch("way_to", number=number)))
 
-    # --- the other parts of the crawl ---------------------------------------------------------
+    # --- the bucket of a dataset --------------------------------------------------------------
 
     @property
-    def parts(self) -> Parts | None:
-        """The parts of the crawl; ``None`` if the store has the whole crawl."""
-        return self._offers.parts
+    def bucket(self) -> Bucket | None:
+        """The bucket of a dataset that the store has; ``None`` if it has a whole crawl."""
+        return self._offers.bucket
 
-    async def open_parts(self) -> None:
-        """Find out which part of a crawl this store has."""
-        self._offers.parts = await read_parts(self._read)
+    async def open_bucket(self) -> None:
+        """Find out which bucket of a dataset this store has."""
+        row = await self._read.fetch_one("bucket")
+        self._offers.bucket = None if row is None else Bucket(row.number, row.buckets)
 
-    async def keep_parts(self, parts: Parts | None) -> None:
-        """Become the store of a part, before the first run.
-
-        Raises :class:`crawler.errors.UsageError` if the store has another part, or a run without parts.
-        """
-        if parts == self.parts:
-            return
-        if self.parts is not None or await self.last_run() is not None:
-            if self.parts is None:
-                raise UsageError(
-                    f"the crawl in {self.name} was begun on this database alone: leave out ", Setting("store.parts")
-                )
-            raise UsageError(
-                f"the crawl in {self.name} was begun on {', '.join(map(shown, self.parts.dbs))}: name each of these "
-                "parts, and no other, and give the seeds of the crawl",
-                key="store.parts",
-            )
-        assert parts is not None
-        async with self._writing():
-            rows = [{"number": n, "db": db, "is_own": int(n == parts.own)} for n, db in enumerate(parts.dbs)]
-            for row in rows:
-                await self._sql.execute("insert_part", **row)
-        self._offers.parts = parts
-
-    async def part_state(self) -> PartState:
-        """The state of this part, for the other parts."""
-        row = await self._read.fetch_one("part_state")
-        offers_to = frozenset(map(int, row.offers_to.split(","))) if row.offers_to else frozenset()
-        has_ended = row.finished_at is not None
-        return PartState(bool(row.has_begun), has_ended, bool(row.has_work), row.received, row.seen_at, offers_to)
-
-    async def part_traffic(self) -> list[PartTraffic]:
-        """The exchange of this part with each other part."""
-        rows = await self._read.fetch("part_traffic")
-        return [PartTraffic(row.number, row.db, row.waiting, row.received) for row in rows]
-
-    async def outgoing(self, part: int, limit: int) -> list[OutgoingOffer]:
-        """The oldest offers to another part that it has not received yet."""
-        return [
-            OutgoingOffer(
-                row.id,
-                Offer(
-                    row.url,
-                    row.depth,
-                    None,
-                    row.hops,
-                    bool(row.seed),
-                    Kind(row.kind),
-                    row.lastmod,
-                    bool(row.by_domain),
-                ),
-            )
-            for row in await self._read.fetch("outgoing", part=part, limit=limit)
-        ]
+    async def keep_bucket(self, bucket: Bucket) -> None:
+        """Become the store of a bucket, before the first run."""
+        if bucket != self.bucket:
+            assert self.bucket is None, "a store has the same bucket for good"
+            async with self._writing():
+                await self._sql.execute("insert_bucket", number=bucket.number, buckets=bucket.of)
+            self._offers.bucket = bucket
 
     @retrying
-    async def delete_outgoing(self, part: int, numbers: Sequence[int]) -> None:
-        """Delete offers that the other part has received."""
-        async with self._writing():
-            await self._sql.execute("delete_outgoing", part=part, numbers=json.dumps(list(numbers)))
-
-    @retrying
-    async def receive_offers(
-        self, part: int, offers: Sequence[Offer], max_depth: int | None, pages_per_site: int | None
-    ) -> None:
-        """Store offers of another part, in one transaction. Those that are known already change nothing."""
+    async def receive_offers(self, offers: Sequence[Offer], max_depth: int | None, pages_per_site: int | None) -> None:
+        """Store offers of other buckets, in one transaction. Those that are known already change nothing."""
         async with self._writing():
             _, touched = await self._offers.store(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
-            await self._sql.execute("count_received", part=part, offers=len(offers))
             await self._readiness.refresh(touched, pages_per_site)
+
+    @retrying
+    async def lengthen_pauses(self, until: Mapping[str, float], over_at: float | None) -> None:
+        """Ask groups no sooner than a time. :meth:`prepare` must follow.
+
+        ``over_at`` is the time at which another process may have ended a request to any group: its pause follows.
+        """
+        async with self._writing():
+            if over_at is not None:
+                await self._sql.execute("pause_all_groups", over_at=over_at)
+            await self._sql.execute_many("add_groups", [{"name": name} for name in until])
+            for name, at in until.items():
+                await self._sql.execute("pause_group", name=name, until=at)
+
+    async def unread_urls(self) -> list[str]:
+        """The URLs whose answers are in the request log, and were not read yet."""
+        return [row.url for row in await self._read.fetch("unread_urls")]
+
+    @retrying
+    async def delete_outgoing(self) -> None:
+        """Delete the offers to other buckets, after they were written to the dataset."""
+        async with self._writing():
+            await self._sql.execute("delete_outgoing")
 
     # --- snapshots and copies -----------------------------------------------------------------
 
@@ -808,22 +774,15 @@ class Store(ABC):
         """Like :meth:`begin_snapshot`, of a state in which no offer between groups is under way."""
         await self.begin_snapshot()
 
-    async def begin_copy(self, sources: Sequence[str]) -> None:
-        """Note that this store becomes a copy of another store, or the merger of several."""
+    async def begin_copy(self, source: str) -> None:
+        """Note that this store becomes a copy of another store."""
         async with self._writing():
-            for source in sources:
-                await self._sql.execute("begin_copy", source=source)
+            await self._sql.execute("begin_copy", source=source)
 
     async def reopen_copy(self) -> None:
         """Note that this complete copy is being brought up to date."""
         async with self._writing():
             await self._sql.execute("reopen_copy")
-
-    async def complete_urls(self, rows: Sequence[tuple[int, int | None, int | None]]) -> None:
-        """Set the page on which URLs were found, and their targets: (URL, page or ``None``, target or ``None``)."""
-        async with self._writing():
-            for number, found_on, target in rows:
-                await self._sql.execute("complete_url", id=number, found_on=found_on, target=target)
 
     async def finish_copy(self, now: float) -> None:
         """Note that this store is a complete copy."""

@@ -237,7 +237,7 @@ CREATE VIEW seeds AS
            WHEN u.reason_code = 'blocked' THEN 'blocked'
            WHEN u.reason_code = 'forgotten' THEN 'forgotten'
            WHEN u.reason_code IN ('sample', 'frame') THEN 'not_drawn'
-           WHEN u.reason_code IN ('other_part', 'robots_elsewhere') THEN 'elsewhere'
+           WHEN u.reason_code IN ('other_bucket', 'robots_elsewhere') THEN 'elsewhere'
            WHEN u.state = 'excluded' THEN 'out_of_scope'
            WHEN u.reason_code IN ('no_name', 'no_address') THEN 'no_such_host'
            WHEN u.reason_code = 'robots_given_up' AND r.status IN ('dns', 'dns_no_name') THEN 'no_such_host'
@@ -371,6 +371,10 @@ CREATE VIEW robots_by_id AS
   SELECT id AS robots_copy, site_id, text_id, action, status, fetched_at, valid_from, valid_until, etag, last_modified,
          failures, failing_since, retry_at, note, run_id, answered_by, headers
   FROM robots_copy;
+
+-- The offers to other buckets of a dataset.
+CREATE VIEW outgoing_by_id AS
+  SELECT id AS offer_id, bucket, url, depth, hops, seed, kind, lastmod, by_domain FROM outgoing;
 
 CREATE VIEW robots_texts_by_id AS SELECT id AS text_id, sha256, body FROM robots_text;
 

@@ -35,8 +35,8 @@ SELECT u.depth, u.target FROM json_each(:numbers) j JOIN url u ON u.id = j.value
 INSERT INTO politeness_group (name) VALUES (:name) ON CONFLICT DO NOTHING;
 
 -- name: add_sites
-INSERT INTO site (name, host, registered_domain, group_id, other_part, max_pages)
-  SELECT :name, :host, :registered_domain, id, :other_part, :max_pages FROM politeness_group
+INSERT INTO site (name, host, registered_domain, group_id, other_bucket, max_pages)
+  SELECT :name, :host, :registered_domain, id, :other_bucket, :max_pages FROM politeness_group
   WHERE name = :group_name ON CONFLICT DO NOTHING;
 
 -- name: insert_body
@@ -279,17 +279,6 @@ VALUES (:run_id, :pid, :seen_at, :memory_bytes, :lag_s, :low_disk, :look_ups, :v
 -- name: insert_sample
 INSERT INTO sample (url_id, stratum, walk, probability, site_probability)
 VALUES (:url_id, :stratum, :walk, :probability, :site_probability);
-
--- name: part_state
--- The state of this part for the others, in one statement: it must be of one moment.
-SELECT (SELECT count(*) FROM run) > 0 AS has_begun,
-  (SELECT finished_at FROM run WHERE json_extract(settings, '$.auxiliary_run') IS NULL ORDER BY id DESC LIMIT 1)
-    AS finished_at,
-  EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
-    OR EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by IS NOT NULL) AS has_work,
-  (SELECT coalesce(sum(received), 0) FROM part) AS received,
-  (SELECT max(seen_at) FROM heartbeat) AS seen_at,
-  (SELECT group_concat(part) FROM (SELECT DISTINCT part FROM outgoing) AS o) AS offers_to;
 
 -- name: erase_deleted
 -- From now on overwrite what this connection deletes.

@@ -22,7 +22,7 @@ COMMON = {
 }  # fmt: skip
 RARE = {
     "--bodies", "--follow", "--keep", "--log-format", "--log-level", "--max-disk", "--method", "--min-free", "--notify",
-    "--part", "--per", "--proxy", "--purpose", "--quiet", "--revisit", "--sample-share", "--sample-sites",
+    "--per", "--proxy", "--purpose", "--quiet", "--revisit", "--sample-share", "--sample-sites",
     "--sample-sites-by", "--seed", "--types",
 }  # fmt: skip
 

@@ -37,7 +37,6 @@ def look(**changes: Any) -> dict[str, Any]:
         "excluded_for": [("robots", 3), ("blocked", 1), ("sample", 4)],
         "failed_for": [("timeout", 1)],
         "time_left": {"least_s": 90.5, "most_s": None},
-        "part": {"others": [{"db": "b.db", "waiting": 3, "received": 5}]},
     } | changes
 
 
@@ -84,8 +83,6 @@ def test_every_figure_reads_back_exactly() -> None:
         ("crawler_excluded_urls", ("sample",)): 4,
         ("crawler_excluded_urls", ("robots",)): 3,
         ("crawler_failed_urls", ("timeout",)): 1,
-        ("crawler_offers_waiting", ("b.db",)): 3,
-        ("crawler_offers_received_total", ("b.db",)): 5,
         ("crawler_time_left_seconds", ("lower",)): 90.5,
         ("crawler_time_left_seconds", ("upper",)): math.inf,
         ("crawler_groups", ("worked_on",)): 2,

@@ -156,7 +156,7 @@ def test_a_bad_certificate_is_not_waited_for(hops: int) -> None:
     assert here.note.startswith("https://b.test/robots.txt: ")
 
 
-def test_a_redirect_to_another_part_is_not_waited_for() -> None:
+def test_a_redirect_to_another_bucket_is_not_waited_for() -> None:
     copy = out_of_reach("https://c.test/robots.txt", settings=RobotsSettings(), now=NOW)
     assert (copy.action, copy.status, copy.retry_at) == (RobotsAction.ELSEWHERE, "redirect", None)
     here = shared(copy, "https://b.test/robots.txt", settings=RobotsSettings(), previous=None, now=NOW + 60)

@@ -1,0 +1,80 @@
+"""The command ``crawler rounds``."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crawler.cli.options import config_option, configured, named_seeds, setting_options
+from crawler.cli.output import print_json, say, tell
+from crawler.cli.shared import STOPPED, cli, run_async
+from crawler.clock import SystemClock
+from crawler.errors import joined
+from crawler.reasons import EndCode, RunEnd
+from crawler.rounds.dataset import Dataset, Head, make
+from crawler.rounds.objects import Objects
+from crawler.settings.settings import Settings
+from crawler.store.location import shown
+
+
+@cli.command("rounds")
+@click.argument("location", metavar="DATASET")
+@click.argument("seeds", nargs=-1, metavar="[SEED]...")
+@setting_options("seeds.file", "identity.contact", "output.json")
+@config_option()
+def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options: Any) -> int:
+    """Crawl from SEEDs in rounds, over a DATASET: a folder, or s3://bucket/prefix. Or continue its crawl.
+
+    For crawls that are too large for one database. The crawl is divided by registered domain into buckets
+    (`rounds.buckets`), each with a store of its own. The dataset keeps settings and seeds: go on without them.
+    """
+    dataset = _dataset(location, seeds, config, options)
+    from crawler.rounds.driver import Driver
+    from crawler.rounds.runners import RUNNERS
+
+    async def run() -> int:
+        driver = Driver(dataset, RUNNERS[dataset.settings.rounds.runner](), SystemClock(), tell)
+
+        def stop(name: str) -> None:
+            driver.stop(RunEnd(EndCode.SIGNAL, name))
+
+        for each in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(each, stop, each.name)
+        end = await driver.run()
+        last = driver.manifests[-1] if driver.manifests else None
+        pages = sum(rows["pages"] for manifest in driver.manifests for rows in manifest.parts.values())
+        if options.get("output_json"):
+            print_json(
+                {
+                    "dataset": shown(location),
+                    "rounds": 0 if last is None else last.round,
+                    "pages": pages,
+                    "ended_by": end.sentence,
+                    "ended_code": end.code.value,
+                }
+            )
+        else:
+            say(f"{end.sentence}: {pages:,} pages in {0 if last is None else last.round} rounds")
+        return STOPPED if end.code is EndCode.SIGNAL else 0
+
+    return run_async(run())
+
+
+def _dataset(location: str, seeds: tuple[str, ...], config: Path | None, options: dict[str, Any]) -> Dataset:
+    """The dataset at ``location``, which is made if it does not exist. Raises :class:`UsageError`."""
+    from crawler.run.session import refusals, require_alone
+    from crawler.settings.stored import to_record
+
+    settings = configured(Settings(), config, options)
+    named = named_seeds(settings, seeds)
+    if not named.urls:
+        return Dataset(Objects(location))
+    require_alone(settings, "a dataset has no place for it")
+    if mistakes := list(refusals(settings, named.urls, {})):
+        raise joined(mistakes)
+    objects = Objects(location, may_make=True)
+    return make(objects, Head(settings.rounds.buckets, to_record(settings), named.urls, sorted(named.domains)))

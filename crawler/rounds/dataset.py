@@ -1,0 +1,212 @@
+"""The names and the records of the objects of a dataset.
+
+``dataset.json``                        the settings, the seeds and the number of buckets
+``rounds/R/plan.json``                  the tasks of round R; created exclusively
+``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
+``rounds/R/ahead/WORKER-N.jsonl``       requests that a worker has sent, before its tasks are done
+``rounds/R/done/B.json``                the result of a task, its last object; created exclusively
+``rounds/R/manifest.json``              the tasks that count; created exclusively
+``stores/R/B.db``                       the store of bucket B after round R
+``TABLE/R/B.parquet``                   rows of a view: of ``pages``, ``links`` and ``requests`` those of the round
+``outgoing/R/B.parquet``                offers of bucket B
+``offers/R-ID/B.parquet``               offers to bucket B, for a later round
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Any, TypeVar
+
+import msgspec
+
+from crawler.errors import NoStore, UsageError
+from crawler.rounds.objects import Objects
+from crawler.settings.settings import Settings
+from crawler.settings.stored import recorded
+from crawler.store.location import shown
+
+T = TypeVar("T")
+_CLOSED = "closed"
+
+#: The tables that a task writes anew, with all rows of its bucket.
+WHOLE = ("urls", "sites", "robots_versions")
+#: The tables of which a task writes the rows of its round.
+GROWING = ("pages", "links", "requests")
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The facts of a dataset that never change: ``settings`` as :func:`crawler.settings.stored.to_record` has them."""
+
+    buckets: int
+    settings: dict[str, Any]
+    seeds: list[str]
+    domains: list[str]  # those of the seeds that stand for a domain
+    version: int = 1
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """What a lost task has left: until when its requests may have lasted, and the pauses that it had learned."""
+
+    over_at: float
+    pauses: dict[str, tuple[float, float]]  # by group: its next request, and its pause in seconds
+
+
+class Task(msgspec.Struct, frozen=True):
+    """The work on one bucket in a round."""
+
+    bucket: int
+    store: int  # the round that its store is of; 0: none yet
+    offers: list[str]  # keys of the offers to take in
+    held: dict[str, float]  # groups that are not asked before a time
+    lost: Lost | None = None
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The tasks of a round. No request is sent at or after ``deadline``; times in epoch seconds.
+
+    At ``quiet_at`` every request of the round has ended, and the usual pause after it is over.
+    """
+
+    round: int
+    begins_at: float
+    deadline: float
+    quiet_at: float
+    tasks: list[Task]
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The result of a task: the rows that it wrote by table, and what is left in its bucket."""
+
+    bucket: int
+    rows: dict[str, int]
+    states: dict[str, int]  # URLs of the bucket by state
+    ready_at: float | None  # when a group can be asked; None: nothing is queued
+    ended: str  # why the run ended, as a code
+
+
+class BucketState(msgspec.Struct, frozen=True):
+    """One bucket after a round."""
+
+    store: int
+    ready_at: float | None
+    offers: list[str]
+    states: dict[str, int]
+    lost: Lost | None = None
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a round has done. ``parts`` are the rows by bucket and table; ``lost`` those of tasks that were lost.
+
+    ``offers`` are the keys of the offers that it handed over.
+    """
+
+    round: int
+    begun_at: float
+    ended_at: float
+    buckets: dict[int, BucketState]
+    parts: dict[int, dict[str, int]]
+    lost: dict[int, int]  # requests, by bucket
+    offers: list[str]
+
+
+class Dataset:
+    """A dataset that exists."""
+
+    def __init__(self, objects: Objects) -> None:
+        found = objects.get("dataset.json")
+        if found is None:
+            raise NoStore(f"{shown(objects.location)}: there is no dataset")
+        self.objects = objects
+        self.head = msgspec.json.decode(found, type=Head)
+        if self.head.version != 1:
+            raise UsageError(f"{shown(objects.location)}: a dataset of another version of the crawler")
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the crawl."""
+        return recorded(self.head.settings)
+
+    def read(self, key: str, kind: type[T]) -> T | None:
+        """The record at a key; ``None`` if there is none."""
+        found = self.objects.get(key)
+        return None if found is None else msgspec.json.decode(found, type=kind)
+
+    def plan(self, number: int) -> Plan | None:
+        return self.read(f"rounds/{number:06}/plan.json", Plan)
+
+    def manifest(self, number: int) -> Manifest | None:
+        return self.read(f"rounds/{number:06}/manifest.json", Manifest)
+
+    def manifests(self) -> list[Manifest]:
+        """The manifests of all rounds so far, in order."""
+        found, number = list[Manifest](), 1
+        while (manifest := self.manifest(number)) is not None:
+            found.append(manifest)
+            number += 1
+        return found
+
+    def done(self, number: int) -> dict[int, Done]:
+        """The results of the tasks of a round that are done."""
+        folder = f"rounds/{number:06}/done"
+        records = (self.read(key, Done) for key in self.objects.keys(folder))
+        return {record.bucket: record for record in records if record is not None}
+
+    def claim(self, number: int, bucket: int, worker: str) -> bool:
+        """Claim the task of a bucket for ``worker``, a name of its own; returns whether it is the one that has it."""
+        return self.objects.create(f"rounds/{number:06}/claims/{bucket:05}", worker.encode())
+
+    def claimed(self, number: int) -> set[int]:
+        """The buckets whose tasks were claimed in a round, or closed."""
+        return {_bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/claims")}
+
+    def close(self, plan: Plan) -> None:
+        """Claim all tasks of a round that nobody has claimed: from now on nobody can."""
+        for bucket in {task.bucket for task in plan.tasks} - self.claimed(plan.round):
+            self.claim(plan.round, bucket, f"{_CLOSED} {secrets.token_hex(8)}")
+
+    def unfinished(self, number: int) -> set[int]:
+        """The buckets whose tasks a worker has claimed, and that are not done."""
+        folder = f"rounds/{number:06}"
+        claims = {_bucket_in(key): key for key in self.objects.keys(f"{folder}/claims")}
+        for key in self.objects.keys(f"{folder}/done"):
+            claims.pop(_bucket_in(key), None)
+        return {
+            bucket for bucket, key in claims.items() if not (self.objects.get(key) or b"").startswith(_CLOSED.encode())
+        }
+
+    def parts(self, manifests: list[Manifest], table: str) -> list[str]:
+        """The keys of the rows of a table: of the newest task of each bucket, or of all tasks."""
+        if table in WHOLE:
+            last = manifests[-1].buckets if manifests else {}
+            return [part(table, state.store, bucket) for bucket, state in last.items() if state.store]
+        keys = []
+        for manifest in manifests:
+            keys += [part(table, manifest.round, bucket) for bucket, rows in manifest.parts.items() if rows[table]]
+            if table == "requests":
+                keys += [part("lost", manifest.round, bucket) for bucket, rows in manifest.lost.items() if rows]
+        return keys
+
+
+def _bucket_in(key: str) -> int:
+    return int(key.rpartition("/")[2].partition(".")[0])
+
+
+def part(table: str, number: int, bucket: int, ending: str = "parquet") -> str:
+    """The key of the rows of a table of one bucket and round, or of its store."""
+    return f"{table}/{number:06}/{bucket:05}.{ending}"
+
+
+def make(objects: Objects, head: Head) -> Dataset:
+    """The dataset at ``objects``: a new one with this ``head``, or the one that is there if it is the same."""
+    content = msgspec.json.encode(head)
+    if not objects.create("dataset.json", content):
+        found = json.loads(objects.get("dataset.json") or b"{}")
+        differing = sorted(
+            name for name, value in json.loads(content).items() if found.get(name) != value and name != "version"
+        )
+        raise UsageError(
+            f"{shown(objects.location)}: this dataset was begun with other {' and '.join(differing)}; go on without "
+            "seeds and configuration, or name another dataset"
+        )
+    return Dataset(objects)

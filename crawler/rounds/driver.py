@@ -1,0 +1,109 @@
+"""The driver: it goes from round to round, and can be killed at any time. Another one goes on where it stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from crawler.clock import Clock
+from crawler.formatting import duration, many
+from crawler.reasons import EndCode, RunEnd
+from crawler.rounds.dataset import Dataset, Manifest, Plan
+from crawler.rounds.plan import begins_at, commit, make_plan, states
+from crawler.rounds.runners import Runner
+
+_LOOK_EVERY_S = 0.5
+
+
+class Driver:
+    """Runs the rounds of a dataset until nothing is left, a limit is reached or :meth:`stop` is called.
+
+    Invariants:
+
+    1. A round is committed when nobody can claim a task of it any more, and each claimed task is done, or the round is
+       quiet: its requests have ended, and the usual pause after them is over.
+    2. The next round begins after that, and one usual pause later.
+    """
+
+    def __init__(self, dataset: Dataset, runner: Runner, clock: Clock, tell: Callable[[str], None]) -> None:
+        self._dataset = dataset
+        self._runner = runner
+        self._clock = clock
+        self._tell = tell
+        self._stopped = asyncio.Event()
+        self._end = RunEnd(EndCode.STOPPED)
+        self.manifests: list[Manifest] = []
+
+    def stop(self, end: RunEnd) -> None:
+        """End after the tasks that run, which are told to end."""
+        self._end = end
+        self._stopped.set()
+        self._runner.stop()
+
+    async def run(self) -> RunEnd:
+        """Go on with the crawl; returns why it ended. Raises :class:`crawler.errors.CrawlerError`."""
+        began = self._clock.now()
+        self.manifests = await asyncio.to_thread(self._dataset.manifests)
+        while not self._stopped.is_set():
+            plan = await asyncio.to_thread(self._dataset.plan, len(self.manifests) + 1)
+            if plan is None:
+                last = self.manifests[-1] if self.manifests else None
+                if (at := begins_at(states(self._dataset, last))) is None:
+                    return RunEnd(EndCode.DONE)
+                if (limit := self._limit_reached(began)) is not None:
+                    return limit
+                if last is not None:
+                    at = max(at, last.ended_at + self._dataset.settings.politeness.delay_s)
+                if not await self._wait_until(at):
+                    break
+                plan = await asyncio.to_thread(make_plan, self._dataset, self.manifests, self._clock.now())
+            if self._clock.now() < plan.deadline:
+                await self._runner.run(self._dataset, plan)
+            if not await self._quiet(plan):
+                break
+            self.manifests.append(
+                await asyncio.to_thread(commit, self._dataset, plan, self.manifests, self._clock.now())
+            )
+            self._tell(_about(plan, self.manifests[-1]))
+        return self._end
+
+    def _limit_reached(self, began: float) -> RunEnd | None:
+        """The limit at which no further round begins, if one is reached."""
+        limits = self._dataset.settings.limits
+        pages = sum(rows["pages"] for manifest in self.manifests for rows in manifest.parts.values())
+        if limits.max_pages is not None and pages >= limits.max_pages:
+            return RunEnd(EndCode.MAX_PAGES, str(pages))
+        if limits.max_time_s is not None and self._clock.now() - began >= limits.max_time_s:
+            return RunEnd(EndCode.MAX_TIME)
+        return None
+
+    async def _wait_until(self, at: float) -> bool:
+        """Wait until a time; returns whether no stop came before it."""
+        while (now := self._clock.now()) < at and not self._stopped.is_set():
+            await self._clock.sleep(min(_LOOK_EVERY_S, at - now))
+        return not self._stopped.is_set()
+
+    async def _quiet(self, plan: Plan) -> bool:
+        """Close the round, and wait until it may be committed. False if a stop came while tasks were unfinished."""
+        await asyncio.to_thread(self._dataset.close, plan)
+        while await asyncio.to_thread(self._dataset.unfinished, plan.round):
+            if self._clock.now() >= plan.quiet_at:
+                break
+            if self._stopped.is_set():
+                return False
+            await self._clock.sleep(_LOOK_EVERY_S)
+        return True
+
+
+def _about(plan: Plan, manifest: Manifest) -> str:
+    """One line about a round."""
+    rows = manifest.parts.values()
+    requests, pages = (sum(row[table] for row in rows) for table in ("requests", "pages"))
+    offers = sum(row["outgoing"] for row in rows)
+    lost = sum(1 for task in plan.tasks if manifest.buckets[task.bucket].lost is not None)
+    lost_text = f", {many(lost, 'lost task')}" if lost else ""
+    took = duration(manifest.ended_at - manifest.begun_at)
+    return (
+        f"round {manifest.round}: {many(len(manifest.parts), 'bucket')} in {took}, {many(requests, 'request')}, "
+        f"{many(pages, 'page')}, {many(offers, 'offer')} to other buckets{lost_text}"
+    )

@@ -1,0 +1,219 @@
+"""The tasks of a round, and what follows from them: decided from the objects of the dataset alone.
+
+Whoever decides, and however often, comes to the same result; the first plan and the first manifest count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from crawler.engine.lease import LATE_S
+from crawler.errors import require
+from crawler.frontier.buckets import bucket_of
+from crawler.frontier.politeness import group_name
+from crawler.rounds.dataset import BucketState, Dataset, Done, Lost, Manifest, Plan, Task, part
+from crawler.rounds.tables import SQL, TableFile
+from crawler.settings.settings import Settings
+from crawler.url import address_for, host_of
+
+
+def states(dataset: Dataset, last: Manifest | None) -> dict[int, BucketState]:
+    """The buckets with something in them, after the ``last`` round."""
+    if last is not None:
+        return last.buckets
+    count = dataset.head.buckets
+    return {number: BucketState(0, 0.0, [], {}) for number in {bucket_of(url, count) for url in dataset.head.seeds}}
+
+
+def begins_at(buckets: Mapping[int, BucketState]) -> float | None:
+    """The time from which there is something to do, in epoch seconds; ``None``: the crawl is over."""
+    times = [0.0 if state.offers else state.ready_at for state in buckets.values()]
+    return min((time for time in times if time is not None), default=None)
+
+
+def make_plan(dataset: Dataset, manifests: list[Manifest], now: float) -> Plan:
+    """The plan of the next round, which begins ``now``; the one that counts is in the dataset."""
+    last = manifests[-1] if manifests else None
+    settings, number = dataset.settings, len(manifests) + 1
+    deadline = now + settings.rounds.length_s
+    work = {
+        bucket: state
+        for bucket, state in states(dataset, last).items()
+        if state.offers or (state.ready_at is not None and state.ready_at < deadline)
+    }
+    held = held_groups(dataset, work, number)
+    tasks = [
+        Task(bucket, state.store, state.offers, dict.fromkeys(sorted(held.get(bucket, ())), deadline), state.lost)
+        for bucket, state in sorted(work.items(), key=lambda each: (each[1].store, each[0]))
+    ]
+    plan = Plan(number, now, deadline, deadline + wait_s(settings), tasks)
+    dataset.objects.create(f"rounds/{number:06}/plan.json", msgspec.json.encode(plan))
+    counts = dataset.plan(number)
+    assert counts is not None
+    return counts
+
+
+def longest_s(settings: Settings) -> float:
+    """How long a request may last, in seconds."""
+    return settings.fetch.total_timeout_s + LATE_S
+
+
+def wait_s(settings: Settings) -> float:
+    """How long after a deadline the next round may begin, in seconds: the longest request, and the usual pause."""
+    return longest_s(settings) + settings.politeness.delay_s
+
+
+def held_groups(dataset: Dataset, buckets: Collection[int], number: int) -> dict[int, set[str]]:
+    """The groups, by bucket, that another task of round ``number`` keeps out: it has the address to itself.
+
+    The buckets have another order of precedence in each round, so each of them comes first at some time. A host whose
+    address the operator has chosen is not limited by address.
+    """
+    settings = dataset.settings
+    keys = list(dataset.objects.keys("addresses"))
+    if settings.fetch.proxy or len(buckets) < 2 or not keys:
+        return {}
+    with duckdb() as (db, folder):
+        terms = {"files": dataset.objects.local(keys, folder), "buckets": list(buckets)}
+        rows = db.execute(SQL["shared_addresses"], terms).fetchall()
+    first: dict[str, bytes] = {}
+    for address, _, bucket in rows:
+        first[address] = min(_precedence(bucket, number), first.get(address, b"\xff" * 33))
+    held: dict[int, set[str]] = {}
+    for address, site, bucket in rows:
+        if first[address] != _precedence(bucket, number) and address_for(host_of(site), settings.fetch.resolve) is None:
+            held.setdefault(bucket, set()).add(group_name(site, settings.politeness.group))
+    return held
+
+
+def _precedence(bucket: int, number: int) -> bytes:
+    return sha256(f"{number} {bucket}".encode()).digest()
+
+
+def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) -> Manifest:
+    """The manifest of a round: the results of the tasks that are done, and what the lost ones have left.
+
+    The round must be quiet, or each claimed task be done. The manifest that counts is in the dataset.
+    """
+    number = plan.round
+    done = dataset.done(number)
+    lost = dataset.unfinished(number)
+    before = states(dataset, manifests[-1] if manifests else None)
+    ahead = _ahead(dataset, number, lost)
+    with duckdb() as (db, folder):
+        offers = _hand_over(dataset, manifests, number, done, db, folder)
+        _write_lost(dataset, number, ahead, folder)
+        _note_addresses(dataset, number, done, ahead, db, folder)
+    after = dict(before)
+    for bucket, result in done.items():
+        after[bucket] = BucketState(number, result.ready_at, [], result.states)
+    for bucket in lost:
+        state = before[bucket]
+        pauses = {} if state.lost is None else dict(state.lost.pauses)
+        for row in ahead.get(bucket, ()):
+            pauses[row["politeness_group"]] = (row["next_at"], row["pause_s"])
+        over_at = plan.deadline + longest_s(dataset.settings)
+        after[bucket] = msgspec.structs.replace(state, lost=Lost(over_at, pauses))
+    for bucket, keys in offers.items():
+        state = after.get(bucket, BucketState(0, None, [], {}))
+        after[bucket] = msgspec.structs.replace(state, offers=[*state.offers, *keys])
+    parts = {bucket: result.rows for bucket, result in done.items()}
+    written = [key for keys in offers.values() for key in keys]
+    lost_rows = {bucket: len(rows) for bucket, rows in ahead.items()}
+    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, written)
+    dataset.objects.create(f"rounds/{number:06}/manifest.json", msgspec.json.encode(made))
+    counts = dataset.manifest(number)
+    assert counts is not None
+    dataset.objects.delete(list(dataset.objects.keys(f"rounds/{number:06}/ahead")))
+    return counts
+
+
+def _ahead(dataset: Dataset, number: int, lost: Collection[int]) -> dict[int, list[dict[str, Any]]]:
+    """The requests that lost tasks have written ahead, by bucket."""
+    rows: dict[int, list[dict[str, Any]]] = {}
+    for key in sorted(dataset.objects.keys(f"rounds/{number:06}/ahead")) if lost else ():
+        for line in (dataset.objects.get(key) or b"").splitlines():
+            row = json.loads(line)
+            if row["bucket"] in lost:
+                rows.setdefault(row["bucket"], []).append(row | {"run_id": number})
+    return rows
+
+
+def _hand_over(
+    dataset: Dataset, manifests: list[Manifest], number: int, done: Mapping[int, Done], db: Any, folder: Path
+) -> dict[int, list[str]]:
+    """Write the offers of a round for the buckets that they go to; returns their keys by bucket."""
+    keys = [part("outgoing", number, bucket) for bucket, result in done.items() if result.rows["outgoing"]]
+    if not keys:
+        return {}
+    terms = {"files": dataset.objects.local(keys, folder)}
+    earlier = [key for manifest in manifests for key in manifest.offers]
+    if earlier:
+        terms["earlier"] = dataset.objects.local(earlier, folder)
+    target = folder / "handed-over"  # beside what was copied from object storage
+    best = SQL["offers"].format(known=SQL["earlier" if earlier else "none"])
+    db.execute(SQL["made"].format(offers=best), terms)
+    db.execute(SQL["by_bucket"].format(target=target))
+    name, offers = os.urandom(4).hex(), dict[int, list[str]]()
+    for path in sorted(target.glob("bucket=*/*.parquet")):
+        bucket = int(path.parent.name.partition("=")[2])
+        key = f"offers/{number:06}-{name}/{bucket:05}-{path.stem}.parquet"
+        dataset.objects.put(key, path)
+        offers.setdefault(bucket, []).append(key)
+    return offers
+
+
+def _write_lost(dataset: Dataset, number: int, ahead: Mapping[int, list[dict[str, Any]]], folder: Path) -> None:
+    for bucket, rows in ahead.items():
+        path = folder / f"lost-{bucket}.parquet"
+        file = TableFile("lost", path)
+        for row in rows:
+            file.add(row)
+        file.close()
+        dataset.objects.put(part("lost", number, bucket), path)
+
+
+def _note_addresses(
+    dataset: Dataset,
+    number: int,
+    done: Mapping[int, Done],
+    ahead: Mapping[int, list[dict[str, Any]]],
+    db: Any,
+    folder: Path,
+) -> None:
+    """Write which addresses the sites have that were asked in a round."""
+    keys = [part("requests", number, bucket) for bucket, result in done.items() if result.rows["requests"]]
+    keys += [part("lost", number, bucket) for bucket in ahead]
+    if not keys:
+        return
+    rows = db.execute(SQL["addresses"], {"files": dataset.objects.local(keys, folder)}).fetchall()
+    pa, parquet = require("rounds", "a dataset", "pyarrow"), require("rounds", "a dataset", "pyarrow.parquet")
+    schema = pa.schema([("address", pa.string()), ("site", pa.string()), ("bucket", pa.int64())])
+    columns = list(
+        zip(*((address, site, bucket_of(site, dataset.head.buckets)) for address, site in rows), strict=True)
+    )
+    path = folder / "addresses.parquet"
+    parquet.write_table(pa.table(columns, schema=schema), path)
+    dataset.objects.put(f"addresses/{number:06}.parquet", path)
+
+
+@contextmanager
+def duckdb() -> Iterator[tuple[Any, Path]]:
+    """A DuckDB in memory, and a temporary folder."""
+    folder = Path(tempfile.mkdtemp(prefix="crawler-rounds-"))
+    db = require("rounds", "a dataset", "duckdb").connect(config={"temp_directory": str(folder)})
+    try:
+        yield db, folder
+    finally:
+        db.close()
+        shutil.rmtree(folder, ignore_errors=True)

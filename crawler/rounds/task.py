@@ -1,0 +1,202 @@
+"""One task: it crawls one bucket until the deadline of the round, and writes what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from crawler.clock import Clock
+from crawler.engine.assembly import FetcherSide, assemble
+from crawler.engine.crawl import Crawl
+from crawler.engine.hooks import Hooks
+from crawler.errors import require
+from crawler.frontier.buckets import Bucket, bucket_of
+from crawler.frontier.domain_addresses import with_addresses
+from crawler.frontier.offers import Offer
+from crawler.model import Kind
+from crawler.reasons import EndCode, RunEnd
+from crawler.rounds.dataset import GROWING, WHOLE, Dataset, Done, Plan, Task, part
+from crawler.rounds.tables import SQL, row_of, write_table
+from crawler.run.session import finish_crawl, run_inputs
+from crawler.settings.changes import begin
+from crawler.settings.crawl_scope import crawl_scope
+from crawler.settings.stores import open_store
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
+
+_LOG = logging.getLogger("crawler.rounds")
+_OFFERS_AT_ONCE = 2_000
+_TABLES = (*WHOLE, *GROWING, "outgoing")
+
+
+class BucketTask:
+    """The task of a bucket in a round, which this process has claimed.
+
+    Invariants: nothing is sent at or after the deadline, which ``side.lease`` holds. The object ``done`` comes last;
+    without it, nothing that the task has written counts.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        plan: Plan,
+        task: Task,
+        side: FetcherSide,
+        clock: Clock,
+        hooks: Hooks | None,
+        folder: Path,
+    ) -> None:
+        self._dataset = dataset
+        self._plan = plan
+        self._task = task
+        self._side = side
+        self._clock = clock
+        self._hooks = hooks
+        self._folder = folder / f"{task.bucket:05}"
+        self._bucket = Bucket(task.bucket, dataset.head.buckets)
+        self._crawl: Crawl | None = None
+        self._store: Store | None = None
+        self._written_ahead = 0  # the number of the last request that was
+        self._end: RunEnd | None = None
+
+    async def run(self) -> None:
+        """Crawl the bucket, and write the results. Raises :class:`StoreError` if the storage or the disk fails."""
+        self._folder.mkdir()
+        path, share = self._folder / "bucket.db", self._dataset.settings.rounds.at_once
+        if self._task.store:
+            key = part("stores", self._task.store, self._task.bucket, "db")
+            await asyncio.to_thread(self._dataset.objects.fetch, key, path)
+        settings = self._dataset.settings
+        limits = replace(settings.limits, max_time_s=None, max_pages=None)
+        limits = replace(limits, concurrency=max(1, limits.concurrency // share))
+        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
+        store = await open_store(settings, clock=self._clock)
+        try:
+            await store.keep_bucket(self._bucket)
+            await store.bodies.keep_in(settings.store.bodies)
+            begun_at = self._clock.now()
+            terms: dict[str, Any] = {
+                "since": begun_at,
+                "unread": msgspec.json.encode(await store.unread_urls()).decode(),
+            }
+            self._written_ahead = max(await store.last_request(), 0)
+            scope = await self._begin(store, settings.limits.max_pages_per_site, begun_at)
+            terms["run_id"] = store.run_id
+            inputs = replace(run_inputs(settings, store, scope, self._clock, self._side), hooks=self._hooks)
+            crawl = Crawl(assemble(inputs))
+            await self._take_in(store, settings.limits.max_depth, settings.limits.max_pages_per_site)
+            if self._end is not None:
+                crawl.stop(self._end)
+            self._crawl, self._store = crawl, store
+            end = await crawl.run()
+            self._crawl = self._store = None
+            if not crawl.stopped:
+                await finish_crawl(crawl.progress, store, self._clock)
+            await store.end_run(end, self._clock.now())
+            done = await self._write(store, terms, end)
+        finally:
+            self._crawl = self._store = None
+            await store.leave(self._clock.now())
+            await store.close()
+        key = part("stores", self._plan.round, self._task.bucket, "db")
+        await asyncio.to_thread(self._dataset.objects.put, key, path)
+        content = msgspec.json.encode(done)
+        key = f"rounds/{self._plan.round:06}/done/{self._task.bucket:05}.json"
+        await asyncio.to_thread(self._dataset.objects.create, key, content)
+        _LOG.info("bucket %d is done: %s", self._task.bucket, end.sentence)
+
+    async def _begin(self, store: Store, pages_per_site: int | None, now: float) -> Any:
+        """Begin a run with the seeds of the bucket, under the scope of all seeds; returns the scope."""
+        head, settings = self._dataset.head, self._dataset.settings
+        lost, until = self._task.lost, dict(self._task.held)
+        if lost is not None:
+            for name, (next_at, pause_s) in lost.pauses.items():
+                until[name] = max(until.get(name, 0.0), next_at, lost.over_at + pause_s)
+        if until or lost is not None:
+            await store.lengthen_pauses(until, None if lost is None else lost.over_at)
+            await store.prepare(pages_per_site)
+        own = {url for url in head.seeds if bucket_of(url, head.buckets) == self._task.bucket}
+        domains = set(head.domains)
+        scope = crawl_scope(settings, with_addresses(head.seeds, domains), now)
+        unknown = sorted(own.difference(await store.seeds()))
+        await begin(
+            store,
+            scope,
+            head.settings,
+            unknown,
+            now,
+            pages_per_site=pages_per_site,
+            domains=domains & set(unknown),
+        )
+        return scope
+
+    async def _take_in(self, store: Store, max_depth: int | None, pages_per_site: int | None) -> None:
+        """Store the offers of other buckets."""
+        parquet = require("rounds", "a dataset", "pyarrow.parquet")
+        for number, key in enumerate(self._task.offers):
+            path = self._folder / f"offers-{number}.parquet"
+            await asyncio.to_thread(self._dataset.objects.fetch, key, path)
+            for batch in parquet.ParquetFile(path).iter_batches(_OFFERS_AT_ONCE):
+                offers = [
+                    Offer(
+                        row["url"],
+                        row["depth"],
+                        None,
+                        row["hops"],
+                        bool(row["seed"]),
+                        Kind(row["kind"]),
+                        row["lastmod"],
+                        bool(row["by_domain"]),
+                    )
+                    for row in batch.to_pylist()
+                ]
+                await store.receive_offers(offers, max_depth, pages_per_site)
+
+    async def _write(self, store: Store, terms: Mapping[str, Any], end: RunEnd) -> Done:
+        """Write the results and the offers, and delete the offers from the store; returns the result of the task."""
+        number, rows = self._plan.round, dict[str, int]()
+        for table in _TABLES:
+            path = self._folder / f"{table}.parquet"
+            rows[table] = await write_table(store, table, self._bucket, number, terms, path)
+            if rows[table] or table in WHOLE:
+                key = part(table, number, self._task.bucket)
+                await asyncio.to_thread(self._dataset.objects.put, key, path)
+            path.unlink()
+        await store.delete_outgoing()
+        states = {row["state"]: row["n"] for row in await store.query(SQL["states"])}
+        ready = await store.next_ready()
+        return Done(self._task.bucket, rows, states, None if ready is None else ready.until, end.code.value)
+
+    # --- for the worker, which looks at all its tasks ------------------------------------------
+
+    def stop(self, end: RunEnd) -> None:
+        """End soon; what was crawled is written."""
+        self._end = self._end or end
+        if self._crawl is not None:
+            self._crawl.stop(end)
+
+    def stop_if_over(self) -> None:
+        """Stop at the deadline, and before it if nothing can be asked until then."""
+        waiting = None if self._crawl is None else self._crawl.progress.idle_for
+        now = self._clock.now()
+        if now >= self._plan.deadline or (waiting is not None and waiting.until >= self._plan.deadline):
+            self.stop(RunEnd(EndCode.ROUND_OVER))
+
+    async def ahead(self) -> list[dict[str, Any]]:
+        """The requests that were committed since the last call, each with the pause of its group."""
+        if self._store is None:
+            return []
+        found = await self._store.query(SQL["ahead"], {"after": self._written_ahead})
+        if found:
+            self._written_ahead = found[-1]["request_id"]
+        return [
+            row_of(list(row), row.values(), self._bucket, self._plan.round) | {"bucket": self._task.bucket}
+            for row in found
+        ]

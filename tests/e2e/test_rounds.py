@@ -1,0 +1,275 @@
+"""``crawler rounds``: equal to a plain crawl, and to itself when processes are killed or frozen."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawler.demo.pages import Page, plain, redirect
+from tests import judge, kill
+from tests.command import HASTY, finish, here, start, until
+from tests.s3 import s3_server
+from tests.web import LoopbackWeb
+
+HOSTS = 12
+CONFIG = f"""{HASTY}total_timeout = 3
+resolve = ["*.test=127.0.0.1"]
+allow_private = true
+[scope]
+mode = "any"
+[output]
+progress = false
+[rounds]
+buckets = 7
+length = 60
+"""
+#: The depth of an excluded URL depends on the order of pages, and its row may stand in several buckets.
+URLS = "SELECT url, state, reason_code, CASE WHEN state <> 'excluded' THEN depth END FROM urls"
+#: What the dataset and the store of a plain crawl have alike.
+SAME = (
+    URLS,
+    "SELECT url, status, body_sha256, title, noindex FROM pages",
+    "SELECT source, target, anchor, rel FROM links",
+    "SELECT url, purpose, status FROM requests",
+)
+
+
+def linked_web(seed: int, web: LoopbackWeb, hosts: int = HOSTS, pages: int = 8) -> list[str]:
+    """Serve sites with a domain each; links, redirects and canonical links lead to all of them. Returns the seed."""
+    chance = random.Random(seed)
+    paths = [f"/{'closed/' * (page % 5 == 3)}p{page}" for page in range(pages)]
+    own = [[web.url(f"www.h{host}.test", path) for path in paths] for host in range(hosts)]
+    everywhere = [url for urls in own for url in urls]
+    for host, urls in enumerate(own):
+        site: dict[str, Page] = {"/robots.txt": plain("User-agent: *\nDisallow: /closed/\n")}
+        for url in urls:
+            targets = [chance.choice(everywhere if chance.random() < 0.5 else urls) for _ in range(4)]
+            links = "".join(f"<a href='{target}'>{n} {target}</a>" for n, target in enumerate(targets))
+            page = Page(f"<title>{url}</title>{links}")
+            if not url.endswith("/p0") and (kind := chance.random()) < 0.2:
+                named = chance.choice(everywhere)
+                page = redirect(named, 301) if kind < 0.1 else Page(f"<link rel=canonical href='{named}'>{links}")
+            site[url[url.index("/", 8) :]] = replace(page, delay_s=0.005)
+        web.sites[f"www.h{host}.test"] = site
+    return [own[0][0]]
+
+
+def dataset_rows(dataset: Path | str, query: str) -> Counter[tuple[Any, ...]]:
+    from crawler.rounds.reading import Views
+
+    with Views(str(dataset)) as views:
+        return Counter(views.fetch(query))
+
+
+def differences(dataset: Path | str, db: Path) -> list[str]:
+    """What a dataset and the store of a plain crawl of the same web do not have alike."""
+    found = []
+    for query in SAME:
+        plain_rows = Counter(map(tuple, kill.rows(db, query)))
+        rounds_rows = dataset_rows(dataset, query)
+        for sign, rows in (("-", plain_rows - rounds_rows), ("+", rounds_rows - plain_rows)):
+            found += [f"{sign} {row}" for row in rows]
+    return found
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "c.toml"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_rounds_equal_a_plain_crawl(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> None:
+    seeds = linked_web(1, loopback)
+    assert here("run", "--config", config, *seeds, "--db", tmp_path / "plain.db").code == 0
+    sent = len(loopback.log)
+    ended = here("rounds", tmp_path / "data", "--config", config, *seeds, "--json")
+    assert ended.code == 0, ended
+    assert differences(tmp_path / "data", tmp_path / "plain.db") == []
+    assert len(loopback.log) == 2 * sent
+    result = json.loads(ended.out)
+    assert result["ended_code"] == "done"
+    assert result["rounds"] > 1
+    assert judge.violations(loopback.log[sent:], judge.Manners(delay_s=0.05)) == []
+
+
+@pytest.fixture
+def crawled(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> Callable[..., list[str]]:
+    """Crawl the web of :func:`linked_web` plainly; returns the arguments of a crawl in rounds of ``length`` seconds."""
+
+    def crawl(length: int = 2) -> list[str]:
+        config.write_text(CONFIG.replace("length = 60", f"length = {length}"))
+        seeds = linked_web(2, loopback)
+        assert here("run", "--config", config, *seeds, "--db", tmp_path / "plain.db").code == 0
+        loopback.web.log.clear()
+        return ["rounds", str(tmp_path / "data"), "--config", str(config), *seeds]
+
+    return crawl
+
+
+def of_content(differing: list[str]) -> list[str]:
+    """The differences but for the requests: a lost task has sent some that are sent again."""
+    return [line for line in differing if "'robots'," not in line and "'page'," not in line]
+
+
+def workers_of(driver: int) -> list[int]:
+    """The worker processes that a driver has started."""
+    found = Path(f"/proc/{driver}/task/{driver}/children").read_text().split()
+    return [int(pid) for pid in found if b"crawler.rounds.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def polite(loopback: LoopbackWeb) -> list[judge.Violation]:
+    return judge.violations(loopback.log, judge.Manners(delay_s=0.05))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds processes in /proc")
+def test_a_killed_task_is_done_again_in_a_later_round(
+    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    driver = start(*crawled(), fresh=True)
+    until(lambda: len(loopback.log) > 8, "requests")
+    for pid in workers_of(driver.pid):
+        os.kill(pid, signal.SIGKILL)
+    ended = finish(driver)
+    assert ended.code == 0, ended
+    assert "lost task" in ended.err
+    assert of_content(differences(tmp_path / "data", tmp_path / "plain.db")) == []
+    assert polite(loopback) == []
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds processes in /proc")
+def test_another_driver_goes_on_while_the_workers_of_a_killed_one_still_work(
+    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    driver = start(*crawled(), fresh=True)
+    until(lambda: len(loopback.log) > 8, "requests")
+    driver.kill()
+    driver.communicate()
+    ended = here("rounds", tmp_path / "data")
+    assert ended.code == 0, ended
+    assert differences(tmp_path / "data", tmp_path / "plain.db") == [], "nothing was lost, and nothing asked twice"
+    assert polite(loopback) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("lost", "asked_again"),
+    [
+        (("manifest.json",), False),  # killed between the tasks and the manifest
+        (("manifest.json", "done/*"), True),  # between a store and the result of its task
+        (("manifest.json", "done/*", "claims/*", "plan.json"), True),  # before the plan
+    ],
+)
+def test_a_round_that_was_cut_off_is_finished(
+    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path, lost: tuple[str, ...], asked_again: bool
+) -> None:
+    assert here(*crawled()).code == 0
+    rounds = sorted((tmp_path / "data" / "rounds").iterdir())
+    manifests = [json.loads((each / "manifest.json").read_bytes()) for each in rounds]
+    last = max(n for n, each in enumerate(manifests) if any(rows["requests"] for rows in each["parts"].values()))
+    for later in rounds[last + 1 :]:
+        shutil.rmtree(later)
+    for pattern in lost:
+        for path in rounds[last].glob(pattern):
+            path.unlink()
+    sent = len(loopback.log)
+    ended = here("rounds", tmp_path / "data")
+    assert ended.code == 0, ended
+    assert of_content(differences(tmp_path / "data", tmp_path / "plain.db")) == []
+    assert (len(loopback.log) > sent) == asked_again
+    assert polite(loopback) == []
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="stops a process")
+def test_a_worker_that_was_frozen_past_its_deadline_sends_nothing_more(
+    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    """Its task is lost, and was done again when it wakes up: the log of the web has no request of it after that."""
+    from crawler.rounds import commands
+    from crawler.rounds.plan import make_plan
+
+    arguments = crawled()
+    dataset = commands._dataset(str(tmp_path / "data"), tuple(arguments[4:]), Path(arguments[3]), {})
+    plan = make_plan(dataset, [], commands.SystemClock().now())
+    command = [sys.executable, "-m", "crawler.rounds.worker", str(tmp_path / "data"), str(plan.round)]
+    worker = subprocess.Popen(command, cwd=Path(__file__).parents[2])
+    until(lambda: len(loopback.log) > 4, "requests")
+    worker.send_signal(signal.SIGSTOP)
+    try:
+        ended = here("rounds", tmp_path / "data")
+        sent = len(loopback.log)
+    finally:
+        worker.send_signal(signal.SIGCONT)
+    assert ended.code == 0, ended
+    assert "lost task" in ended.err
+    worker.wait()
+    assert len(loopback.log) == sent, "no request after the deadline"
+    assert of_content(differences(tmp_path / "data", tmp_path / "plain.db")) == []
+    assert polite(loopback) == []
+
+
+def test_a_dataset_is_read_like_a_store(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> None:
+    seeds, data = linked_web(3, loopback, hosts=4), tmp_path / "data"
+    assert here("rounds", data, "--config", config, *seeds).code == 0
+    status = json.loads(here("status", "--db", data, "--json").out)
+    assert (status["states"].get("queued"), status["buckets_with_work"], status["next_at"]) == (None, 0, None)
+    assert status["requests"] == len(loopback.log)
+    assert f"{status['pages']:,}, with" in here("status", "--db", data).out
+    known = json.loads(here("why", seeds[0], "--db", data, "--json").out)
+    assert (known["state"], known["seed"], known["robots"]["allowed"]) == ("fetched", True, True)
+    links = dataset_rows(data, f"SELECT source FROM links WHERE target = '{seeds[0]}'")
+    assert known["linked_from"]["count"] == links.total() > 0
+    assert here("export", "jsonl", tmp_path / "pages.jsonl", "--db", data, "--where", "depth < 2").code == 0
+    rows = [json.loads(line) for line in (tmp_path / "pages.jsonl").read_text().splitlines()]
+    assert {row["depth"] for row in rows} == {0, 1}
+    assert all(isinstance(row["fetched_at"], float) and row["noindex"] is False for row in rows)
+    reads_files = "url IN (SELECT * FROM read_csv('/etc/passwd'))"
+    refused = here("export", "csv", tmp_path / "x.csv", "--db", data, "--where", reads_files)
+    assert refused.code == 2, "a condition reads the views and nothing else"
+    out = str(tmp_path / "out.html")
+    for command in (["audit"], ["run"], ["report", out], ["export", "warc", out]):
+        refused = here(*command, "--db", data)
+        assert (refused.code, "is a dataset" in refused.err) == (2, True), refused
+    assert "with other seeds" in here("rounds", data, "--config", config, loopback.url("www.h1.test")).err
+
+
+@pytest.mark.long
+def test_a_crawl_that_is_told_to_stop_ends_in_order_and_goes_on(
+    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path
+) -> None:
+    driver = start(*crawled(length=60), fresh=True)
+    until(lambda: len(loopback.log) > 8, "requests")
+    driver.send_signal(signal.SIGINT)
+    stopped = finish(driver)
+    assert stopped.code == 3, stopped
+    assert "stopped by SIGINT" in stopped.out
+    assert here("rounds", tmp_path / "data").code == 0
+    assert differences(tmp_path / "data", tmp_path / "plain.db") == []
+    assert polite(loopback) == []
+
+
+@pytest.mark.long
+def test_a_dataset_in_s3(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> None:
+    seeds = linked_web(4, loopback, hosts=4, pages=4)
+    assert here("run", "--config", config, *seeds, "--db", tmp_path / "plain.db").code == 0
+    with s3_server() as server:
+        data = f"s3://{server.bucket}/data"
+        ended = here("rounds", data, "--config", config, *seeds)
+        assert ended.code == 0, ended
+        assert differences(data, tmp_path / "plain.db") == []
+        assert json.loads(here("why", seeds[0], "--db", data, "--json").out)["state"] == "fetched"

@@ -1,0 +1,143 @@
+"""The plan of a round, and what follows from its tasks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from crawler.frontier.buckets import bucket_of
+from crawler.rounds.dataset import BucketState, Dataset, Done, Head, Lost, Manifest, Plan, make, part
+from crawler.rounds.objects import Objects
+from crawler.rounds.plan import begins_at, commit, held_groups, longest_s, make_plan
+from crawler.rounds.tables import TableFile
+from crawler.settings.settings import Settings
+from crawler.settings.stored import to_record
+
+BUCKETS = 4
+SEEDS = [f"http://{host}.test/" for host in ("a", "b", "c", "d", "e", "f")]
+NOW = 1e9
+NOTHING = dict.fromkeys(("urls", "sites", "robots_versions", "pages", "links", "requests", "outgoing"), 0)
+
+
+def number(url: str) -> int:
+    return bucket_of(url, BUCKETS)
+
+
+#: Two seeds in different buckets.
+ONE = SEEDS[0]
+OTHER = next(url for url in SEEDS if number(url) != number(ONE))
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    objects = Objects(str(tmp_path / "data"), may_make=True)
+    return make(objects, Head(BUCKETS, to_record(Settings()), SEEDS, []))
+
+
+def write(dataset: Dataset, key: str, table: str, rows: list[dict[str, Any]]) -> None:
+    path = Path(dataset.objects.location) / key
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = TableFile(table, path)
+    for row in rows:
+        file.add(row)
+    file.close()
+
+
+def offer(url: str, depth: int, **changes: Any) -> dict[str, Any]:
+    row = {"bucket": number(url), "url": url, "depth": depth, "hops": 0, "seed": 0, "kind": "page", "lastmod": None}
+    return row | {"by_domain": 0} | changes
+
+
+def finish(
+    dataset: Dataset, plan: Plan, bucket: int, offers: list[dict[str, Any]], ready_at: float | None = None
+) -> None:
+    """A task of the plan is done, and has made offers."""
+    assert dataset.claim(plan.round, bucket, f"worker of {bucket}")
+    write(dataset, part("outgoing", plan.round, bucket), "outgoing", offers)
+    done = Done(bucket, NOTHING | {"outgoing": len(offers)}, {}, ready_at, "done")
+    dataset.objects.put(f"rounds/{plan.round:06}/done/{bucket:05}.json", msgspec.json.encode(done))
+
+
+def offered(dataset: Dataset, manifest: Manifest) -> list[tuple[str, int]]:
+    import pyarrow.parquet as pq
+
+    files = [pq.read_table(Path(dataset.objects.location) / key) for key in manifest.offers]
+    return sorted((row["url"], row["depth"]) for file in files for row in file.to_pylist())
+
+
+def test_the_first_round_has_a_task_for_each_bucket_with_a_seed(dataset: Dataset) -> None:
+    plan = make_plan(dataset, [], NOW)
+    assert [task.bucket for task in plan.tasks] == sorted({number(url) for url in SEEDS})
+    assert (plan.deadline, plan.quiet_at) == (NOW + 3600, NOW + 3600 + longest_s(Settings()) + 2.0)
+    assert make_plan(dataset, [], NOW + 5) == plan, "the first plan counts"
+
+
+def test_the_best_offer_of_a_url_is_handed_over_and_never_again_unless_it_came_nearer(dataset: Dataset) -> None:
+    plan = make_plan(dataset, [], NOW)
+    new, dated = f"{OTHER}new", f"{OTHER}dated"
+    made = [offer(new, 3), offer(new, 2), offer(dated, 1, lastmod=5.0)]
+    finish(dataset, plan, number(ONE), made, ready_at=NOW)
+    manifests = [commit(dataset, plan, [], NOW + 1)]
+    assert offered(dataset, manifests[0]) == [(dated, 1), (new, 2)]
+    assert manifests[0].buckets[number(OTHER)].offers == manifests[0].offers
+    again = make_plan(dataset, manifests, NOW + 2)
+    assert next(task for task in again.tasks if task.bucket == number(OTHER)).offers == manifests[0].offers
+    made = [offer(new, 2), offer(dated, 1, lastmod=6.0), offer(new, 2, kind="sitemap")]
+    finish(dataset, again, number(ONE), made, ready_at=NOW)
+    manifests.append(commit(dataset, again, manifests, NOW + 3))
+    assert offered(dataset, manifests[1]) == [(dated, 1), (new, 2)], "a date is news, and that a URL is a sitemap"
+    third = make_plan(dataset, manifests, NOW + 4)
+    finish(dataset, third, number(ONE), [offer(new, 1)])
+    manifests.append(commit(dataset, third, manifests, NOW + 5))
+    assert offered(dataset, manifests[2]) == [(new, 1)]
+
+
+def test_a_task_that_nobody_claimed_is_closed_and_one_that_was_claimed_is_lost(dataset: Dataset) -> None:
+    """What a lost task wrote ahead is its log, and gives the pauses of the next task."""
+    plan = make_plan(dataset, [], NOW)
+    assert dataset.claim(plan.round, number(ONE), "killed")
+    assert not dataset.claim(plan.round, number(ONE), "another")
+    row = {"url": ONE, "site": ONE[:-1], "purpose": "page", "status": 503, "address": "192.0.2.1", "bytes": 10}
+    row |= {"started_at": NOW + 1, "finished_at": NOW + 2, "bucket": number(ONE)}
+    row |= {"politeness_group": "a.test", "next_at": NOW + 9000, "pause_s": 4.0}
+    dataset.objects.put(f"rounds/{plan.round:06}/ahead/killed-000001.jsonl", json.dumps(row).encode())
+    dataset.close(plan)
+    assert dataset.unfinished(plan.round) == {number(ONE)}
+    assert not dataset.claim(plan.round, number(OTHER), "late"), "after the round is closed, nobody can begin a task"
+    manifest = commit(dataset, plan, [], plan.quiet_at)
+    lost = Lost(plan.deadline + longest_s(Settings()), {"a.test": (NOW + 9000, 4.0)})
+    assert manifest.buckets[number(ONE)] == BucketState(0, 0.0, [], {}, lost)
+    assert manifest.buckets[number(OTHER)].lost is None
+    assert manifest.lost == {number(ONE): 1}
+    assert dataset.parts([manifest], "requests") == [part("lost", 1, number(ONE))]
+    again = make_plan(dataset, [manifest], plan.quiet_at)
+    assert next(task.lost for task in again.tasks if task.bucket == number(ONE)) == lost
+
+
+def test_an_address_is_asked_by_one_task_of_a_round_and_each_has_its_turn(dataset: Dataset) -> None:
+    plan = make_plan(dataset, [], NOW)
+    for url in (ONE, OTHER):
+        finish(dataset, plan, number(url), [])
+        rows = [{"url": url, "site": url[:-1], "address": "192.0.2.1"}]
+        write(dataset, part("requests", 1, number(url)), "requests", rows)
+        done = dataset.done(1)[number(url)]
+        changed = msgspec.structs.replace(done, rows=NOTHING | {"requests": 1})
+        dataset.objects.put(f"rounds/000001/done/{number(url):05}.json", msgspec.json.encode(changed))
+    commit(dataset, plan, [], NOW)
+    buckets = {number(ONE), number(OTHER)}
+    groups = {number(url): {url.removeprefix("http://").rstrip("/")} for url in (ONE, OTHER)}
+    held = [held_groups(dataset, buckets, turn) for turn in range(2, 40)]
+    assert all(len(each) == 1 and groups[bucket] == names for each in held for bucket, names in each.items())
+    assert {bucket for each in held for bucket in each} == buckets
+    assert held_groups(dataset, {number(ONE)}, 2) == {}, "the other bucket has no task"
+
+
+def test_a_round_begins_when_there_is_something_to_do() -> None:
+    assert begins_at({}) is None
+    assert begins_at({1: BucketState(3, None, [], {})}) is None
+    assert begins_at({1: BucketState(3, 50.0, [], {}), 2: BucketState(3, 40.0, [], {})}) == 40.0
+    assert begins_at({1: BucketState(3, 50.0, [], {}), 2: BucketState(3, None, ["offers/1"], {})}) == 0.0
