@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,11 @@ os.environ.pop("COLUMNS", None)
 
 # Each client would load the certificates of the system, which takes 30 ms. No test needs them.
 os.environ.setdefault("SSL_CERT_FILE", os.devnull)
+
+# The search index of a PostgreSQL database is in the folder for the state of the user: here in a temporary one, and
+# for the commands that tests start.
+_STATE = tempfile.TemporaryDirectory(prefix="crawler-tests-")
+os.environ["XDG_STATE_HOME"] = _STATE.name
 
 # Without compiled modules, each process of pytest and each command that a test starts would compile everything anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

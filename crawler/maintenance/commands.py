@@ -168,7 +168,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             if redact:
                 await reduce_addresses(store, forgotten)
             left_index = await take_out(db, store) if forgotten.numbers else None
-            computed = await store.computed()
+            computed, file = await store.computed(), await index_path(store, db)
             # At the end: it fails if another store keeps its bodies at the same place.
             await store.maintenance.sweep_forgotten()
             await _empty_log(store, db)
@@ -188,7 +188,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
     if left_index is not None:
         sentences.append("taken out of the search index, too")
     elif computed.get(Computed.INDEX):
-        sentences.append(f"{index_path(db)}: no search index here; `crawler index` where it is takes them out of it")
+        sentences.append(f"{file}: no search index here; `crawler index` where it is takes them out of it")
     if behind := behind_sentence(computed, db):
         sentences.append(behind)
     sentences.append(f"files that were written before are not changed; `{_command(asked, db)} --undo` lifts this")

@@ -73,7 +73,7 @@ async def build_index(
     store or the file of the index fails, and :class:`crawler.errors.StoreInUse` if another process writes that file.
     """
     last_request = await store.last_request()
-    async with writing_index(index_path(db)) as index:
+    async with writing_index(await index_path(store, db)) as index:
         await index.begin(await crawl_of(store))
         total = await plan(store, index)
         removed = await index.remove_unchosen()
@@ -94,7 +94,7 @@ async def build_index(
 async def is_complete(db: str, store: Store) -> bool:
     """Whether there is an index of this version and this crawl, and its last build was not interrupted."""
     try:
-        async with open_index(index_path(db), _STATE_S) as index:
+        async with open_index(await index_path(store, db), _STATE_S) as index:
             (state,) = await index.query(INDEX["state"])
             return state["crawl"] == await crawl_of(store) and bool(state["complete"]) and not state["under_way"]
     except NoIndex:
@@ -107,7 +107,7 @@ async def take_out(db: str, store: Store) -> bool | None:
     Nothing is added to the index. Returns ``None`` if there is no index here, and whether nothing of it is left in the
     file; a search that is under way may hold the log of the file. The caller holds the store open for writing.
     """
-    path = index_path(db)
+    path = await index_path(store, db)
     if not path.exists():
         return None
     async with writing_index(path) as index:

@@ -97,8 +97,8 @@ def search_command(
     order (the inner quotes are for the crawler, the outer ones for the shell), and -word excludes pages with that word,
     unless a page has it with the hyphen, as in 'kill -9'.
     Words that begin with - come after --, or in quotes with other words: 'parser -lexer'.
-    Pages with all the words come first. If there are few of them, pages with some of the words follow. Of
-    near-duplicates that `crawler duplicates` has found, the best one is shown.
+    Pages with some of the words rank below like pages with all of them; rare words count more. Of near-duplicates that
+    `crawler duplicates` has found, the best one is shown.
     """
     from crawler.search.rendering import render
     from crawler.search.results import Filters, search

@@ -13,7 +13,8 @@ SELECT count(*) AS pages, count(DISTINCT site_id) AS sites FROM search_page
 -- name: find
 -- The best of the pages that match the FTS5 expression :match and the filters: those up to :place in the order of
 -- links, and those that match :head by title, anchors or headings; up to :most of them. {weights} are those of the
--- columns. total counts all these pages, {facets} has their facets or is NULL.
+-- columns. {share} of a page m is 1 if it has all words, and less by the weights of those that it has not. total counts
+-- all these pages, whole those with all words; {facets} has the facets of the latter or is NULL.
 WITH {wanted},
 matching AS MATERIALIZED (
   SELECT i.*, -bm25({table}, {weights}) AS text_score
@@ -21,14 +22,16 @@ matching AS MATERIALIZED (
   WHERE {table} MATCH :match AND {table}.rowid BETWEEN :first_row AND :last_row AND {filters}
     AND (i.place <= :place OR i.row_id IN (SELECT rowid FROM search_head WHERE search_head MATCH :head))
   LIMIT :most),
+covered AS MATERIALIZED (SELECT m.*, {share} AS share FROM matching m),
 {facet},
 weighed AS (
   SELECT m.*, CASE WHEN ranked > 0 THEN coalesce(pagerank * ranked, 0)
     WHEN mean_inbound > 0 THEN (in_links + {site_weight} * in_sites) / mean_inbound ELSE 0 END AS popularity
-  FROM matching m CROSS JOIN search_state)
-SELECT row_id, url_id, language, depth, fetched_at, in_links, in_sites, pagerank, coalesce(cluster_id, url_id) AS cluster_id,
-  text_score * (1 + {popularity_share} * popularity / (popularity + {popularity_half})) AS score,
-  count(*) OVER () AS total, {facets} AS facets,
+  FROM covered m CROSS JOIN search_state)
+SELECT row_id, share, url_id, language, depth, fetched_at, in_links, in_sites, pagerank, coalesce(cluster_id, url_id) AS cluster_id,
+  text_score * share * CASE share WHEN 1 THEN 1 + {popularity_share} * popularity / (popularity + {popularity_half}) ELSE 1 END
+    AS score,
+  count(*) OVER () AS total, sum(share = 1) OVER () AS whole, {facets} AS facets,
   CASE WHEN cluster_id IS NULL THEN 0 ELSE
     (SELECT count(*) FROM search_page o WHERE o.cluster_id = weighed.cluster_id) - 1 END AS similar
 FROM weighed ORDER BY score DESC, url_id LIMIT :limit
@@ -61,21 +64,21 @@ wanted AS MATERIALIZED (
   AND (:since IS NULL OR i.fetched_at >= :since) AND (:cluster IS NULL OR i.cluster_id = :cluster)
 
 -- name: facet
--- How many of the pages that match have which site (the most frequent ones), language and depth, and how many were
+-- How many of the pages with all words have which site (the most frequent ones), language and depth, and how many were
 -- fetched within the last day, week, month and year before :now.
 facet AS (
   SELECT 'site' AS facet, s.site AS value, n AS pages FROM (
-    SELECT site_id, count(*) AS n FROM matching GROUP BY site_id ORDER BY n DESC, site_id LIMIT {most}) AS g
+    SELECT site_id, count(*) AS n FROM covered WHERE share = 1 GROUP BY site_id ORDER BY n DESC, site_id LIMIT {most}) AS g
   JOIN search_site s ON s.site_id = g.site_id
   UNION ALL SELECT 'language', language, n FROM (
-    SELECT language, count(*) AS n FROM matching WHERE language <> '' GROUP BY language ORDER BY n DESC, language
+    SELECT language, count(*) AS n FROM covered WHERE share = 1 AND language <> '' GROUP BY language ORDER BY n DESC, language
     LIMIT {most}) AS g
   UNION ALL SELECT 'depth', CAST(depth AS TEXT), n FROM (
-    SELECT depth, count(*) AS n FROM matching GROUP BY depth ORDER BY depth LIMIT {most}) AS g
-  UNION ALL SELECT 'since', 'day', count(*) FROM matching WHERE fetched_at >= :now - 86400
-  UNION ALL SELECT 'since', 'week', count(*) FROM matching WHERE fetched_at >= :now - 7 * 86400
-  UNION ALL SELECT 'since', 'month', count(*) FROM matching WHERE fetched_at >= :now - 30 * 86400
-  UNION ALL SELECT 'since', 'year', count(*) FROM matching WHERE fetched_at >= :now - 365 * 86400)
+    SELECT depth, count(*) AS n FROM covered WHERE share = 1 GROUP BY depth ORDER BY depth LIMIT {most}) AS g
+  UNION ALL SELECT 'since', 'day', count(*) FROM covered WHERE share = 1 AND fetched_at >= :now - 86400
+  UNION ALL SELECT 'since', 'week', count(*) FROM covered WHERE share = 1 AND fetched_at >= :now - 7 * 86400
+  UNION ALL SELECT 'since', 'month', count(*) FROM covered WHERE share = 1 AND fetched_at >= :now - 30 * 86400
+  UNION ALL SELECT 'since', 'year', count(*) FROM covered WHERE share = 1 AND fetched_at >= :now - 365 * 86400)
 
 -- name: rows_of_site
 -- The first and the last row of the pages of the host :host and below it.

@@ -7,6 +7,8 @@ A search opens the file, reads one state of it, and closes it (:func:`open_index
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import threading
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -21,6 +23,7 @@ from crawler.private_files import make_private
 from crawler.search.document import Document, packed, unpacked
 from crawler.search.stems import stemmed_languages
 from crawler.search.tokenizer import TOKENIZER
+from crawler.settings.stored import stored_settings
 from crawler.store.location import db_argument, is_url
 from crawler.store.sqlite.connection import interrupting, lock_store, read_errors, read_only_uri, split_script
 from crawler.store.statements import load_statements, read_sql
@@ -36,6 +39,7 @@ INDEX = load_statements("crawler.search", "index.sql")
 _SQL = load_statements("crawler.search")
 
 _DEFAULT_NAME = "crawl"
+_UNFIT = re.compile(r"[^\w.-]+")  # in the name of a file
 _ROWS_AT_ONCE = 5_000
 _STEPS_BETWEEN_CHECKS = 100_000  # instructions of SQLite's virtual machine, about a millisecond
 
@@ -44,15 +48,24 @@ class NoIndex(UsageError):
     """The store has no search index."""
 
 
-def index_path(db: str) -> Path:
-    """The file of the index of the store at ``db``: beside a file, else in the working directory."""
+async def index_path(store: Store, db: str) -> Path:
+    """The file of the index of a store, the one at ``db``: that of the setting ``search.file``, else the default."""
+    settings = await stored_settings(store)
+    return Path(settings.search.file) if settings and settings.search.file else default_path(db)
+
+
+def default_path(db: str) -> Path:
+    """The file of an index without the setting: beside a SQLite file, else in the folder for the state of the user."""
     if not is_url(db):
         path = Path(db).resolve()
         return path.with_name(f"{path.name}.search")
     parts = urlsplit(db)
     query = parse_qs(parts.query)
+    host = parts.netloc.rpartition("@")[2] or "-".join(query.get("host", []))
     name = unquote(parts.path).strip("/") or (query.get("dbname") or query.get("database") or [_DEFAULT_NAME])[-1]
-    return Path(f"{name.replace('/', '_')}.search").resolve()
+    state = os.environ.get("XDG_STATE_HOME", "")  # a relative path is ignored, as its specification says
+    folder = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
+    return folder / "crawler" / f"{_UNFIT.sub('_', '-'.join(filter(None, (unquote(host), name))))}.search"
 
 
 async def crawl_of(store: Store) -> str:
@@ -100,11 +113,11 @@ class Index:
     """The file of an index, open to be searched."""
 
     def __init__(self, db: aiosqlite.Connection, path: Path) -> None:
-        self._db, self._path = db, path
+        self._db, self.path = db, path
 
     async def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Any]:
         """The rows of a query; each row maps column names to values."""
-        async with read_errors(self._path):
+        async with read_errors(self.path):
             return list(await self._db.execute_fetchall(sql, parameters or {}))
 
     async def documents(self, rows: Iterable[int]) -> dict[int, Document]:
@@ -263,7 +276,7 @@ class WritableIndex(Index):
 
     async def many(self, name: str, rows: Iterable[Sequence[object]]) -> None:
         """Execute a statement for each row of parameters."""
-        async with read_errors(self._path):
+        async with read_errors(self.path):
             await self._db.executemany(INDEX[name], rows)
 
     async def batches(self, sql: str) -> AsyncIterator[list[Any]]:
@@ -285,8 +298,15 @@ async def writing_index(path: Path) -> AsyncIterator[WritableIndex]:
     """The index in a file, which is made if there is none, to be changed.
 
     An exception, or a cancellation, interrupts the statement that is running. Raises :class:`StoreInUse` if another
-    process changes it.
+    process changes it, and :class:`UsageError` if no file can be made there.
     """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{path}: the search index cannot be made there: {error.strerror}; set `search.file` to another place in "
+            "the configuration of the crawl"
+        ) from None
     try:
         lock = lock_store(path)
     except StoreInUse:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -53,7 +54,7 @@ async def serving_search(
     this server. Raises :class:`UsageError` if the address cannot be used, or if there is no such store.
     """
     async with existing_store(settings) as store:
-        page = _SearchPage(store, settings.store.db, clock, name)
+        page = _SearchPage(store, settings.store.db, await index_path(store, settings.store.db), clock, name)
         app = web.Application(client_max_size=_MAX_REQUEST_BYTES)
         base_host = None if base_url is None else urlsplit(base_url).hostname
         BrowserGuard(POLICY, filter(None, (host.lower(), base_host))).protect(app)
@@ -82,8 +83,8 @@ def _too_many() -> web.HTTPServiceUnavailable:
 
 
 class _SearchPage:
-    def __init__(self, store: Store, db: str, clock: Clock, name: str) -> None:
-        self._store, self._db, self._clock, self._name = store, db, clock, name
+    def __init__(self, store: Store, db: str, file: Path, clock: Clock, name: str) -> None:
+        self._store, self._db, self._file, self._clock, self._name = store, db, file, clock, name
         self.base_url = ""
         self._searching = asyncio.Lock()  # a store reads for one query at a time
         self._waiting = 0
@@ -123,7 +124,7 @@ class _SearchPage:
         """The completions of a query, as OpenSearch suggestions; none if there is no index."""
         found: list[str] = []
         with suppress(NoIndex, QueryInterrupted, StoreError):
-            async with open_index(index_path(self._db), _LONGEST_COMPLETION_S) as index:
+            async with open_index(self._file, _LONGEST_COMPLETION_S) as index:
                 found = await completions(index, text)
         return web.json_response([text, found], content_type="application/x-suggestions+json")
 
@@ -142,7 +143,8 @@ class _SearchPage:
         """
         pages = sites = 0
         try:
-            async with open_index(index_path(self._db), MOST_S) as index:
+            self._file = await index_path(self._store, self._db)  # a run may have set another one
+            async with open_index(self._file, MOST_S) as index:
                 ((pages, sites),) = await index.query(INDEX["count_pages"])
             return pages, sites, await self._search(asked) if asked.words else None
         except NoIndex:

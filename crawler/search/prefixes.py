@@ -41,6 +41,15 @@ async def without_wide_prefixes(index: Index, query: Query) -> Query:
     return replace(query, phrases=tuple(narrow), words=tuple(words))
 
 
+async def pages_with(index: Index, phrase: Phrase) -> int:
+    """At least as many pages as have the phrase: the number of those with the rarest of its words."""
+    *words, last = tokenize(phrase.text) or [""]
+    prefix = {"prefix": last, "after": last + _LAST}
+    name, values = ("words_of_prefix", prefix) if phrase.is_prefix else ("word", {"term": last})
+    found = [await index.query(INDEX[name], values), *[await index.query(INDEX["word"], {"term": w}) for w in words]]
+    return min((rows[0][0] or 0) if rows else 0 for rows in found)
+
+
 async def _frequent(index: Index, phrase: Phrase) -> tuple[Phrase, ...]:
     """What stands for a phrase whose last word is a prefix of too many words; empty for any other phrase."""
     terms = tokenize(phrase.text)

@@ -61,12 +61,24 @@ class Query:
         """
         return self._restricted(" AND ".join((*map(str, self.phrases), *self._each(in_a_row))), fields)
 
-    def with_some(self, fields: str = "", in_a_row: bool = True) -> str | None:
-        """The expression for pages with all phrases and some words; ``None`` if it would match no other pages."""
-        if len(self.words) < 2:
-            return None
-        some = " OR ".join(self._each(in_a_row))
-        return self._restricted(" AND ".join((*map(str, self.phrases), f"({some})")), fields)
+    def with_some(self, selecting: Collection[int]) -> str:
+        """The expression for pages with all phrases and at least one of the words with the numbers ``selecting``.
+
+        BM25 ranks by all words and phrases; all of them stand as often in the expression.
+        """
+        each = self._each(in_a_row=True)
+        some = " OR ".join(each[number] for number in selecting)
+        phrases = [*map(str, self.phrases)]
+        others = [expression for number, expression in enumerate(each) if number not in selecting]
+        if not others:
+            return self._restricted(" AND ".join((*phrases, f"({some})")), "")
+        both = f"({some}) AND ({' OR '.join((some, *others, *others))})"
+        return self._restricted(" AND ".join((*phrases, *phrases, both)), "")
+
+    def with_word(self, number: int, selecting: Collection[int]) -> str:
+        """The expression for pages with the word of this number that have one of the words ``selecting``."""
+        each = self._each(in_a_row=False)
+        return f"({' OR '.join(each[other] for other in selecting)}) AND {each[number]}"
 
     def with_any(self) -> str:
         """The expression that matches everything to be marked."""

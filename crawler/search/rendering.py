@@ -21,16 +21,14 @@ def render(found: SearchResult, console: PrintableConsole, *, one_cluster: bool)
         console.print(f"Results for {found.suggestion} (to search as typed: {found.as_typed})")
     elif found.suggestion is not None:
         console.print(f"Did you mean: {found.suggestion}")
-    parted = False
     for position, hit in enumerate(found.hits, 1):
-        if not hit.all_words and not parted:
-            parted = True
-            console.print("\nWith some of the words:")
         console.print()
         console.print(Text.assemble(f"{position}. ", _bold(hit.title) if hit.title.text else Text(hit.url)))
         lines = [Text(hit.url, style="green", overflow="fold"), _bold(hit.excerpt)]
         if hit.anchor is not None:
             lines.insert(1, Text.assemble("a link to it says “", _bold(hit.anchor), "”"))
+        if not hit.all_words:
+            lines.append(Text("has some of the words", style="dim"))
         if hit.similar and not one_cluster:
             lines.append(Text(f"and {many(hit.similar, 'similar page')} (--similar-to shows them)", style="dim"))
         console.print(Padding(Group(*lines), (0, 0, 0, 3)))

@@ -1,12 +1,14 @@
 """Searches the index: the matching pages, best first, each with an excerpt in which the words are marked.
 
-The score of a page has three factors. The first is the BM25 of its text; title and anchors weigh most. The second
-raises the score of popular pages by up to half, with the saturation ``x / (x + k)`` that Craswell, Robertson, Zaragoza
-and Taylor use for evidence that does not depend on the query ("Relevance weighting for query independent evidence",
-SIGIR 2005). The popularity ``x`` is relative to the average page: the PageRank, if ``crawler rank`` was run, else the
-numbers of linking pages and sites that the index counted. The third raises the best pages by these two whose title
-contains little besides the words of the query. BM25 cannot see that, because it considers the length of the whole page
-only. Of pages in several languages, those in the language of the best ones come first.
+The score of a page has four factors. The first is the BM25 of its text; title and anchors weigh most. The second is the
+share of the words that the page has, the rarer ones with more weight: pages with all words and pages with some are one
+list. The third raises the score of popular pages that have all words by up to a quarter, with the saturation
+``x / (x + k)`` that Craswell, Robertson, Zaragoza and Taylor use for evidence that does not depend on the query
+("Relevance weighting for query independent evidence", SIGIR 2005). The popularity ``x`` is relative to the average
+page: the PageRank, if ``crawler rank`` was run, else the numbers of linking pages and sites that the index counted. The
+fourth raises the best pages by these whose title contains little besides the words of the query. BM25 cannot see that,
+because it considers the length of the whole page only. Of pages in several languages, those in the language of the best
+ones come first.
 
 BM25 costs about 2 µs for each page that matches, and a search reads all places of its words in the index several
 times. So if more than ``BROAD`` pages match, the search reads the small index of the heads of pages instead, which has
@@ -18,8 +20,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -32,7 +35,7 @@ from crawler.search.document import Document
 from crawler.search.excerpt import Marked, mark, within
 from crawler.search.forms import with_forms
 from crawler.search.index_file import INDEX, SITE_WEIGHT, Index, NoIndex, crawl_of, index_path, no_index, open_index
-from crawler.search.prefixes import without_wide_prefixes
+from crawler.search.prefixes import pages_with, without_wide_prefixes
 from crawler.search.query import Query, parse_query
 from crawler.search.signs import known_with_signs
 from crawler.search.spelling import suggestion
@@ -50,7 +53,7 @@ SQL = load_statements("crawler.search")
 WEIGHTS = (50.0, 20.0, 5.0, 2.0, 5.0, 1.0)
 #: By how much popularity raises a score at most, and the popularity (the average page has 1) that raises it by half
 #: that.
-POPULARITY_SHARE = 0.5
+POPULARITY_SHARE = 0.25
 POPULARITY_HALF = 1.0
 #: By how much a title raises the score if it contains only words of the query.
 TITLE_SHARE = 1.0
@@ -75,10 +78,7 @@ _ELLIPSIS = "…"
 _IN_FRAGMENTS = "!$&'()*+,;=:@/?-._~%"  # RFC 3986, 3.5; a percent sign may begin an escape that the page wrote
 
 
-#: The FTS5 expression for a query, with the words in these fields (empty: in any), and whether words in a row are to
-#: raise the score; ``None`` if it would match no page.
-_Expression = Callable[[Query, str, bool], str | None]
-
+_HAS_NOT = "m.row_id NOT IN (SELECT rowid FROM search_text WHERE search_text MATCH :word_{})"
 _PARTS = {"filters": INDEX["filters"], "wanted": INDEX["wanted"]}
 #: The weights of the columns of each table.
 _WEIGHTS = {"search_text": WEIGHTS, "search_head": WEIGHTS[:-1]}
@@ -156,7 +156,7 @@ class SearchResult:
 
     If more than 5,000 pages match, ``total`` is 5,000, ``is_more`` is true, and only ``ranked`` of them were compared:
     those with the words in title, anchors or headings, or those with the most links. ``some`` counts the pages that
-    contain only some of the words, if they were searched for. ``note`` says if the index is incomplete, or what of the
+    contain only some of the words, and were compared. ``note`` says if the index is incomplete, or what of the
     index, the ranks and the near-duplicates is older than the crawl.
     ``facets`` are those of the ranked pages, if asked for. ``excluded`` are the words that no page may have.
 
@@ -198,15 +198,14 @@ async def search(
 ) -> SearchResult:
     """Search for ``words`` (see :mod:`crawler.search.query`) among the pages that pass ``filters``.
 
-    ``store`` is the one at ``db``, and its index is beside it. Pages with all words come first. If these are fewer than
-    ``limit``, pages with some of the words follow. ``offset`` is how many of the best hits are left out. Pages whose
+    ``store`` is the one at ``db``. ``offset`` is how many of the best hits are left out. Pages whose
     ``unavailable_after`` is not later than ``now`` (seconds since the epoch) are omitted. Raises :class:`UsageError`
     for a query without words or an unknown site, :class:`NoIndex` for a store without an index, and
     :class:`TookTooLong` after :data:`MOST_S`.
     """
     parse_query(words)  # a mistake is told before the state of the index
     try:
-        async with open_index(index_path(db), MOST_S) as index, store.deadline(MOST_S):
+        async with open_index(await index_path(store, db), MOST_S) as index, store.deadline(MOST_S):
             note = await _state(store, index)
             asked = _Asked(store, index, now, limit, offset, filters or Filters(), facets, monotonic_s() + MOST_S)
             return replace(await _corrected(asked, words), note=note)
@@ -250,27 +249,20 @@ async def _answer(asked: _Asked, words: str) -> SearchResult:
     query = await with_forms(index, query, asked.filters.language)
     searched = await without_wide_prefixes(index, query)
     search = _Search(asked, searched, await _values(asked), offset + limit)
-    found = await search.find(Query.with_all, facets=asked.facets)
-    hits = await _hits(asked, query, found.best[offset:], all_words=True)
-    more = 0
-    if len(hits) < limit and not found.is_more and query.with_some() is not None:
-        others = await search.find(Query.with_some)
-        known = set(map(search.shown_as, found.best))
-        rest = [row for row in others.best if search.shown_as(row) not in known]
-        more = max(others.ranked - found.ranked, len(rest))
-        start = max(0, offset - len(found.best))
-        hits += await _hits(asked, query, rest[start : start + limit - len(hits)], all_words=False)
+    found = await search.find(facets=asked.facets)
+    hits = await _hits(asked, query, found.best[offset:])
     excluded = tuple(phrase.text + "*" * phrase.is_prefix for phrase in query.excluded)
     return SearchResult(
-        found.total, found.is_more, tuple(hits), "", found.ranked, more, found.facets, excluded=excluded
+        found.total, found.is_more, tuple(hits), "", found.ranked, found.some, found.facets, excluded=excluded
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The best pages that match an expression, with their final ``score``; see :class:`SearchResult`."""
+    """The best pages, with their final ``score``; see :class:`SearchResult`."""
 
     ranked: int
+    some: int
     is_more: bool
     best: list[dict[str, Any]]
     facets: tuple[Facet, ...]
@@ -285,6 +277,7 @@ class _Ranking:
     """Which pages are ranked: those of ``table`` that match and are among the first ``place`` in the order of links.
 
     The pages that match ``head`` by title, anchors or headings are ranked in any place. The search stops at ``most``.
+    A page loses the shares ``weights`` of its score for those of the expressions ``words`` that it does not match.
     """
 
     table: str
@@ -292,6 +285,8 @@ class _Ranking:
     place: int = _ALL
     head: str = _NONE
     most: int = _ALL
+    weights: tuple[float, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,17 +304,19 @@ class _Search:
         assert isinstance(number, int)
         return number
 
-    async def find(self, expression: _Expression, *, facets: bool = False) -> _Found:
-        """The best pages that match."""
-        ranking = _Ranking("search_text", expression(self.query, "", True) or "", most=BROAD + 1)
-        found: list[dict[str, Any]] = []
-        # To count phrases takes about as long as to rank the pages. To count words takes much less.
-        is_broad = not self.query.phrases and await self._count(ranking, expression(self.query, "", False)) > BROAD
-        if not is_broad:
-            found = await self._rank(ranking, facets)
-            is_broad = bool(found) and found[0]["total"] > BROAD
-        if is_broad:
-            found = await self._rank(await self._narrowed(expression), facets)
+    async def find(self, *, facets: bool = False) -> _Found:
+        """The best pages: with all words, or with some of the rare ones."""
+        is_broad = False
+        if some := await self._with_some():
+            found = await self._rank(some, facets)
+        else:
+            ranking = _Ranking("search_text", self.query.with_all(), most=BROAD + 1)
+            # To count phrases takes about as long as to rank the pages. To count words takes much less.
+            is_broad = not self.query.phrases and await self._count(ranking, self.query.with_all("", False)) > BROAD
+            found = [] if is_broad else await self._rank(ranking, facets)
+            is_broad = is_broad or (bool(found) and found[0]["total"] > BROAD)
+            if is_broad:
+                found = await self._rank(await self._narrowed(), facets)
         rows = await self._shown(found)
         candidates = rows[:CANDIDATES]
         titles = [(row["title"] or "", "") for row in candidates]
@@ -330,11 +327,40 @@ class _Search:
         first_of: dict[int, dict[str, Any]] = {}
         for row in best:
             first_of.setdefault(self.shown_as(row), row)
-        ranked = found[0]["total"] - (len(found) - len(rows)) if found else 0
+        total = found[0]["total"] - (len(found) - len(rows)) if found else 0
+        hidden = sum(row["share"] == 1 for row in found) - sum(row["share"] == 1 for row in rows)
+        ranked = found[0]["whole"] - hidden if found else 0
         best = list(first_of.values())
         counted = json.loads(found[0]["facets"]) if found and facets else []
         shown = tuple(Facet(*values) for values in counted if values[-1])
-        return _Found(ranked, is_broad, best[: self.depth], shown)
+        return _Found(ranked, total - ranked, is_broad, best[: self.depth], shown)
+
+    async def _with_some(self) -> _Ranking | None:
+        """The ranking of the pages with some words, at most ``BROAD``: they have one of the rarest words.
+
+        ``None`` if the query has one word, or if each of its words is on more pages than that.
+        """
+        words = self.query.words
+        if len(words) < 2:
+            return None
+        ((pages, _),) = await self.asked.index.query(INDEX["count_pages"])
+        counts = [min(pages, sum([await pages_with(self.asked.index, form) for form in set(forms)])) for forms in words]
+        selecting, most = set[int](), 0
+        for number in sorted(range(len(words)), key=counts.__getitem__):
+            most += counts[number]
+            if most > BROAD:
+                break
+            selecting.add(number)
+        if not selecting:
+            return None
+        idf = [math.log(1 + (pages - n + 0.5) / (n + 0.5)) for n in counts]
+        order = sorted(selecting)
+        return _Ranking(
+            "search_text",
+            self.query.with_some(order),
+            weights=tuple(each / sum(idf) for each in idf),
+            words=tuple(self.query.with_word(number, order) for number in range(len(words))),
+        )
 
     async def _rank(self, ranking: _Ranking, facets: bool) -> list[dict[str, Any]]:
         """The best of the pages to rank, with the number of all of them (up to one more than ``BROAD``)."""
@@ -346,9 +372,11 @@ class _Search:
             site_weight=SITE_WEIGHT,
             popularity_share=POPULARITY_SHARE,
             popularity_half=POPULARITY_HALF,
+            share=" - ".join(["1", *(f"{w:.6f} * ({_HAS_NOT.format(k)})" for k, w in enumerate(ranking.weights))]),
             **_PARTS,
         )
-        values = {"match": ranking.match, "place": ranking.place, "head": ranking.head, "most": ranking.most}
+        words = {f"word_{number}": expression for number, expression in enumerate(ranking.words)}
+        values = words | {"match": ranking.match, "place": ranking.place, "head": ranking.head, "most": ranking.most}
         limit = max(self.depth, CANDIDATES)
         while True:
             rows = await self.asked.index.query(sql, {**values, **self.values, "now": self.asked.now, "limit": limit})
@@ -364,15 +392,15 @@ class _Search:
         known = {page["url_id"]: page for page in pages if asked_of(page["directives"]).until > self.asked.now}
         return [row | known[row["url_id"]] for row in found if row["url_id"] in known]
 
-    async def _narrowed(self, expression: _Expression) -> _Ranking:
+    async def _narrowed(self) -> _Ranking:
         """The most promising pages, if more than ``BROAD`` match."""
         # The words that no page may have are looked for in the whole page.
         table = "search_text" if self.query.excluded else "search_head"
         fewest = max(CANDIDATES, self.depth)
-        ranking = _Ranking("search_text", expression(self.query, "", False) or "")
+        ranking = _Ranking("search_text", self.query.with_all("", False))
         for fields in FIELDS:
-            narrower = _Ranking("search_head", expression(self.query, fields, True) or "")
-            match = expression(self.query, fields, False) or _NONE
+            narrower = _Ranking("search_head", self.query.with_all(fields))
+            match = self.query.with_all(fields, False)
             pages = await self._count(narrower, match)
             if pages <= BROAD and self.query.excluded:
                 pages = await self._count(replace(narrower, table=table), match)
@@ -410,7 +438,7 @@ async def _state(store: Store, index: Index) -> str:
     """A note for the user if results may be out of date. Raises :class:`NoIndex` for the index of another crawl."""
     (state,) = await index.query(INDEX["state"])
     if state["crawl"] != await crawl_of(store):
-        raise NoIndex(f"{store.name}: the search index beside this store is that of another crawl")
+        raise NoIndex(f"{index.path}: the search index of another crawl than that of {store.name}")
     if not state["complete"]:
         return f"the index is not complete; `crawler index{db_argument(store.name)}` completes it"
     computed = await store.computed()
@@ -454,7 +482,7 @@ async def _known_site(store: Store, site: str) -> str:
     return host
 
 
-async def _hits(asked: _Asked, query: Query, rows: Sequence[dict[str, Any]], *, all_words: bool) -> list[SearchHit]:
+async def _hits(asked: _Asked, query: Query, rows: Sequence[dict[str, Any]]) -> list[SearchHit]:
     hits: list[SearchHit] = []
     for start in range(0, len(rows), _TEXTS_IN_MEMORY):
         batch = rows[start : start + _TEXTS_IN_MEMORY]
@@ -462,7 +490,7 @@ async def _hits(asked: _Asked, query: Query, rows: Sequence[dict[str, Any]], *, 
         pages = [documents[row["row_id"]] for row in batch]
         shown = await asyncio.to_thread(_shown_texts, query.with_any(), batch, pages, asked.until)
         hits += [
-            SearchHit(**parts, all_words=all_words, **{name: row[name] for name in _COPIED})
+            SearchHit(**parts, all_words=row["share"] == 1, **{name: row[name] for name in _COPIED})
             for row, parts in zip(batch, shown, strict=True)
         ]
     return hits

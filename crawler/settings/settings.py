@@ -27,6 +27,7 @@ from crawler.reasons import FRAME_CODES, ReasonCode
 from crawler.robots.response import RobotsSettings
 from crawler.settings.log_records import LogFormat, LogLevel
 from crawler.settings.values import (
+    ABSOLUTE_FILE,
     AGENT_URL,
     BODIES,
     CONTACT,
@@ -220,6 +221,21 @@ class StoreSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """The place of the search index."""
+
+    file: str = setting(
+        "file",
+        "",
+        ABSOLUTE_FILE,
+        "The file of the search index, by its absolute path.",
+        "Without it the index of `crawl.db` is `crawl.db.search` beside it, and that of a PostgreSQL database is "
+        "`crawler/HOST-NAME.search` in `$XDG_STATE_HOME`, or in `~/.local/state`. The store remembers the path with "
+        "each run, and all commands find the file there. An index at the earlier place is not moved.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SeedSettings:
     """The source of the seeds."""
 
@@ -408,6 +424,7 @@ class Settings:
 
     identity: Identity = section(Identity, "How the crawler introduces itself to sites.")
     store: StoreSettings = section(StoreSettings, "Where the crawl is kept.")
+    search: SearchSettings = section(SearchSettings, "Where the search index is kept; docs/search.md describes it.")
     seeds: SeedSettings = section(SeedSettings, "Where the crawl starts.")
     output: OutputSettings = section(OutputSettings, "What a command writes beside the store.")
     scope: ScopeSettings = section(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from crawler.fields.kinds import Form, ValueKind, read_text, read_texts
@@ -84,6 +85,13 @@ def _agent_url(value: object) -> str:
     return url.removesuffix("/") if split(url).path == "/" else url
 
 
+def _absolute_file(value: object) -> str:
+    path = read_text(value)
+    if path and (not Path(path).is_absolute() or path.endswith("/")):
+        raise ValueError("begin with / and name a file, because commands in any folder look there")
+    return path
+
+
 NOTIFY = ValueKind("the address of a webhook or mailbox", Form.TEXT, _notify)
 TOKEN = ValueKind("a product token", Form.TEXT, _token, metavar="TOKEN")
 CONTACT = ValueKind("a URL, an e-mail address, or both", Form.WORDS, _contact, metavar="URL|E-MAIL")
@@ -94,5 +102,6 @@ STORE = ValueKind(
 BODIES = ValueKind(
     "a folder or s3://bucket/prefix", Form.TEXT, lambda value: require_bodies(read_text(value)), metavar="DIR|URL"
 )
+ABSOLUTE_FILE = ValueKind("the path of a file from the root on", Form.TEXT, _absolute_file)
 PURPOSES = ValueKind("a list of " + ", ".join(f'"{purpose}"' for purpose in UsePurpose), Form.LIST, _purposes, list)
 HEADERS = ValueKind("a list of names of headers", Form.LIST, _headers)

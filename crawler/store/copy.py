@@ -83,6 +83,8 @@ NOT_COPIED = frozenset(
 )
 #: Tables whose rows never change, and that get rows with higher keys only.
 _GROWING = frozenset({"robots_text", "body", "request"})
+#: The rows that are copied of a table, if not all.
+_COPIED = {"computation": "name <> 'index'"}
 #: Tables that are made from the others in the target.
 _DERIVED = ("main_text",)
 _ROWS, _BYTES = 5_000, 16 << 20  # in one transaction, at most
@@ -166,10 +168,14 @@ async def _copy(source: Store, target: Store, table: str, on_progress: OnProgres
         last = tuple(rows[0].values()) if rows else ()
     elif await target.query(f"SELECT 1 FROM {table} LIMIT 1"):
         return 0
-    after = f" WHERE ({key}) > ({', '.join('?' * len(last))})" if last else ""
+    after = f"({key}) > ({', '.join('?' * len(last))})" if last else "TRUE"
     order = f" ORDER BY {key}" if key else ""
     count = 0
-    async for batch in _batches(source.rows(f"SELECT {', '.join(columns)} FROM {table}{after}{order}", last)):
+    async for batch in _batches(
+        source.rows(
+            f"SELECT {', '.join(columns)} FROM {table} WHERE {after} AND {_COPIED.get(table, 'TRUE')}{order}", last
+        )
+    ):
         await target.insert_rows(table, columns, batch)
         count += len(batch)
         on_progress(table, count, "copied")
@@ -197,7 +203,8 @@ async def _checksum(store: Store, table: str, on_progress: OnProgress) -> tuple[
     columns = sorted(await store.columns_of(table))
     order = f" ORDER BY {', '.join(TABLES[table])}" if TABLES[table] else ""
     digest, count = xxh3_64(), 0
-    async for row in store.rows(f"SELECT {', '.join(columns)} FROM {table}{order}"):
+    where = _COPIED.get(table, "TRUE")
+    async for row in store.rows(f"SELECT {', '.join(columns)} FROM {table} WHERE {where}{order}"):
         digest.update(repr([_plain(value) for value in row]).encode("utf-8", "surrogatepass"))
         count += 1
         if count % _ROWS == 0:

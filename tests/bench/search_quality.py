@@ -139,7 +139,7 @@ def _name(url: str) -> str:
 
 async def _texts(store: SqliteStore, db: Path) -> dict[str, tuple[str, str]]:
     """Title and main text of each page in the index."""
-    async with open_index(index_path(str(db)), 3600) as index:
+    async with open_index(await index_path(store, str(db)), 3600) as index:
         rows = {row["url_id"]: row["row_id"] for row in await index.query("SELECT url_id, row_id FROM search_page")}
         documents = await index.documents(rows.values())
     numbers = ", ".join(map(str, rows))

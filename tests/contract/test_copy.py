@@ -11,6 +11,7 @@ import pytest
 
 from crawler.errors import StoreError, UsageError
 from crawler.store import copy
+from crawler.store.computed import Computed
 from crawler.store.copy import copy_store
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sql.store import Store
@@ -64,6 +65,17 @@ async def test_there_and_back(crawled: Path, postgres: Cluster, tmp_path: Path, 
     assert await look(source) == await look(back)
     assert await there.bodies.of_page(A) == await back.bodies.of_page(A) == b"a.test"
     await there.require_whole()
+
+
+async def test_a_copy_has_no_index(crawled: Path, postgres: Cluster, stack: AsyncExitStack) -> None:
+    writer = await SqliteStore.open(crawled)
+    for each in Computed:
+        await writer.results.cover(each, await writer.last_request())
+    await writer.close()
+    source = await opened(stack, await SqliteStore.open(crawled, read_only=True))
+    there = await opened(stack, await PostgresStore.open(postgres.make_database()))
+    await copy_store(source, there, NOW)
+    assert await there.computed() == {Computed.RANKS: False, Computed.NEAR_DUPLICATES: False}
 
 
 async def test_the_copy_can_be_crawled_on(crawled: Path, postgres: Cluster, stack: AsyncExitStack) -> None:

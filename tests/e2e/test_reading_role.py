@@ -41,8 +41,7 @@ def crawled(postgres: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
     config.write_text(HASTY)
     db = postgres.make_store()
     site = {"/": Page("<a href=/b>a word</a>"), "/b": Page("<a href=/>home</a>")}
-    with pytest.MonkeyPatch.context() as patch, LoopbackWeb({"a.test": site}) as web:
-        patch.chdir(folder)  # where the index of a database is
+    with LoopbackWeb({"a.test": site}) as web:
         seed = web.url("a.test")
         for command in (("run", seed, "--config", config, *LOOPBACK, "--sample", "2"), ("index",), ("rank",)):
             ended = here(*command, "--db", db)

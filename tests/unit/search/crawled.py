@@ -78,11 +78,11 @@ class Crawled:
 
     async def of_index(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query on the index."""
-        async with open_index(index_path(self.db), 60) as index:
+        async with open_index(await index_path(self.harness.store, self.db), 60) as index:
             return [tuple(row) for row in await index.query(sql)]
 
     async def change_index(self, sql: str) -> None:
-        with closing(sqlite3.connect(index_path(self.db))) as db, db:
+        with closing(sqlite3.connect(await index_path(self.harness.store, self.db))) as db, db:
             db.execute(sql)
 
     async def index(self, on_progress: OnProgress = lambda done, total: None) -> IndexSummary:

@@ -152,7 +152,7 @@ async def test_the_index_of_another_crawl_begins_anew(crawl: Crawled) -> None:
     await crawl.visit({f"{A}/": Said("word")})
     await crawl.index()
     await crawl.change_index("UPDATE search_state SET crawl = 'other'")
-    with pytest.raises(UsageError, match="that of another crawl"):
+    with pytest.raises(UsageError, match="index of another crawl"):
         await crawl.search("word")
     assert await crawl.index() == IndexSummary(1, 1, 0)
 
@@ -169,7 +169,7 @@ async def test_pages_are_taken_out_one_at_a_time(crawl: Crawled) -> None:
     })  # fmt: skip
     await crawl.index()
     await crawl.visit({f"{C}/": Said("word of a new page")})
-    async with open_index(index_path(crawl.db), 60) as reader:  # begun before
+    async with open_index(await index_path(crawl.harness.store, crawl.db), 60) as reader:  # begun before
         assert len(await reader.query("SELECT 1 FROM search_text WHERE search_text MATCH 'word'")) == 2
         await crawl.change("DELETE FROM link WHERE anchor = 'secret anchor'")
         await crawl.change("UPDATE page SET noindex = 1, body_id = NULL WHERE title = 'Title'")
@@ -178,7 +178,7 @@ async def test_pages_are_taken_out_one_at_a_time(crawl: Crawled) -> None:
         assert len(await reader.query("SELECT 1 FROM search_text WHERE search_text MATCH 'word'")) == 2
     assert await words_of(crawl) == {"word", "start"}
     assert await take_out(crawl.db, crawl.harness.store) is True
-    data = index_path(crawl.db).read_bytes()
+    data = (await index_path(crawl.harness.store, crawl.db)).read_bytes()
     assert b"secret" not in data
     assert b"start" in data
     assert await crawl.index() == IndexSummary(2, 2, 0), "the new page, and the one whose anchors were taken out"
@@ -186,7 +186,7 @@ async def test_pages_are_taken_out_one_at_a_time(crawl: Crawled) -> None:
 
 async def test_without_an_index_nothing_is_taken_out(crawl: Crawled) -> None:
     assert await take_out(crawl.db, crawl.harness.store) is None
-    assert not index_path(crawl.db).exists()
+    assert not (await index_path(crawl.harness.store, crawl.db)).exists()
 
 
 async def test_it_answers_while_it_is_built(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,14 +137,13 @@ def test_which_words_have_signs() -> None:
     ],
 )
 def test_pages_with_some_of_it(query: str, pages: set[str]) -> None:
-    some = parse_query(query).with_some()
-    assert some is not None
-    assert matching(some) == pages
+    assert matching(parse_query(query).with_some([0, 1])) == pages
 
 
-@pytest.mark.parametrize("query", ["lexer", '"a phrase" word', '"one" "two"', "word -other"])
-def test_nothing_less_can_be_asked_for(query: str) -> None:
-    assert parse_query(query).with_some() is None
+def test_pages_with_some_of_it_have_one_of_the_words_that_select() -> None:
+    query = parse_query("splits migration")
+    assert [matching(query.with_some([number])) for number in (0, 1)] == [{"lexer"}, {"trees"}]
+    assert [matching(query.with_word(1, selecting)) for selecting in ([0], [0, 1])] == [set(), {"trees"}]
 
 
 @pytest.mark.parametrize(
@@ -179,6 +178,6 @@ def test_nothing_typed_is_a_syntax_error(typed: str) -> None:
         query = parse_query(typed)
     except UsageError:
         return
-    for expression in (query.with_all(), query.with_some(), query.with_any()):
-        if expression is not None:
-            matching(expression)
+    some = [query.with_some([0]), query.with_word(0, [0])] if query.words else []
+    for expression in (query.with_all(), query.with_any(), *some):
+        matching(expression)

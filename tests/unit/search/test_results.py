@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from crawler.errors import UsageError
+from crawler.search import results
 from crawler.search.excerpt import EXCERPT_WORDS, Marked, mark
 from crawler.search.query import parse_query
 from tests.unit.search.crawled import Crawled, Said
@@ -105,6 +106,30 @@ async def test_pages_with_all_words_precede_pages_with_some(crawl: Crawled) -> N
     assert len((await crawl.search("red green", limit=2)).hits) == 2
     assert [hit.url for hit in (await crawl.search("red green", limit=1)).hits] == [f"{A}/1"]
     assert (await crawl.search("purple")).hits == ()
+
+
+async def test_a_page_that_lacks_a_rare_word_ranks_below_one_that_lacks_a_frequent_one(crawl: Crawled) -> None:
+    pages = {f"{A}/{n}": Said(f"common {n}") for n in range(8)}
+    await indexed(crawl, {**pages, f"{A}/rare": Said("rare one")})
+    assert next(hit.url for hit in (await crawl.search("common rare")).hits) == f"{A}/rare"
+
+
+async def test_links_raise_no_page_that_lacks_a_word(crawl: Crawled) -> None:
+    linking = {f"{A}/{n}": Said(f"{n}", links={f"{A}/some": "x"}) for n in range(20)}
+    await indexed(crawl, {**linking, f"{A}/all": Said("red green blue"), f"{A}/some": Said("red green white")})
+    assert [hit.url for hit in (await crawl.search("red green blue")).hits] == [f"{A}/all", f"{A}/some"]
+    scores = [hit.score for hit in (await crawl.search("red green blue")).hits]
+    await crawl.change_index("UPDATE search_page SET in_links = 0")
+    assert [hit.score for hit in (await crawl.search("red green blue")).hits] == scores
+
+
+async def test_words_on_very_many_pages_select_none(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "BROAD", 3)
+    pages = {f"{A}/{n}": Said(f"common {n}") for n in range(8)}
+    await indexed(crawl, {**pages, f"{A}/rare": Said("rare one"), f"{A}/both": Said("rare common")})
+    found = await crawl.search("common rare")
+    assert [(hit.url, hit.all_words) for hit in found.hits] == [(f"{A}/both", True), (f"{A}/rare", False)]
+    assert (found.total, found.some) == (1, 1)
 
 
 async def test_the_total_is_of_all_pages_not_of_those_shown(crawl: Crawled) -> None:

@@ -34,6 +34,12 @@ def test_an_override_that_cannot_be_used_is_quoted(text: str) -> None:
         address_override(text)
 
 
+@pytest.mark.parametrize("path", ["crawl.search", "~/crawl.search", "/srv/"])
+def test_the_file_of_the_index_is_the_same_from_any_folder(path: str) -> None:
+    with pytest.raises(ValueError, match="begin with /"):
+        KEYS["search.file"].kind.read(path)
+
+
 def test_the_default_of_each_setting_is_read_back_from_its_toml() -> None:
     for name, key in KEYS.items():
         written = tomllib.loads(f"value = {key.kind.toml(key.default)}")["value"]
