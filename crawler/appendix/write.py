@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.appendix.check import SUMS, VARIABLES, files_listed_in, sha256_of
 from crawler.appendix.describe import citation, codebook_rows, data_package, readme, software
-from crawler.appendix.methods import methods
 from crawler.appendix.recipes import recipe_python, recipe_r
 from crawler.appendix.study import Study
 from crawler.appendix.tables import DRAWS, OF_DRAWS, Table, tables_with, write_table
@@ -120,6 +119,7 @@ async def _write(
         authors=study.authors or (contact,),
     )
     (folder / "CITATION.cff").write_text(citation(study, now), "utf-8")
+    methods = require("export", "this export", "crawler.appendix.methods").methods
     (folder / "METHODS.md").write_text(methods(study, audit, survey), "utf-8", errors="backslashreplace")
     (folder / "README.md").write_text(readme(study.title, now, tables, counts, audit.violation_count, seeds), "utf-8")
     (folder / "datapackage.json").write_text(data_package(folder, study, now, tables), "utf-8")

@@ -185,8 +185,13 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
     if asked.regex is not None:
         exclude = f"`crawler run --exclude {quote(asked.regex.pattern)}{argument}`"
         sentences.append(f"URLs that match and are found later are crawled, unless {exclude} leaves them out")
-    if left_index is not None:
+    if left_index:
         sentences.append("taken out of the search index, too")
+    elif left_index is not None:
+        sentences.append(
+            "no search finds them any more, but the file of the index still holds their words, because a search is at "
+            "work: repeat the command later"
+        )
     elif computed.get(Computed.INDEX):
         sentences.append(f"{file}: no search index here; `crawler index` where it is takes them out of it")
     if behind := behind_sentence(computed, db):

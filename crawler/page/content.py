@@ -175,8 +175,7 @@ def _measured(node: LexborNode, with_blocks: set[int], runs: set[Words], lines: 
             if child.tag == "a":
                 part.linked += inner.words - inner.linked
         else:
-            text = child.text()
-            loose.append(text)
+            loose.append("\n" if child.tag == "br" else child.text())
             part.linked += sum(len(_WORD.findall(link.text())) for link in child.css("a"))
     count("".join(loose))
     return part

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from crawler.model import Headers, Reading, header_values
 from crawler.preferences.robots_tag import KNOWN_TERMS, VALUED_TERMS, robots_tag
 from crawler.preferences.schemes import content_signal
-from crawler.preferences.use import use_terms
+from crawler.preferences.use import IMMEDIATE, use_terms
 
 #: The meaning of each of the six terms.
 _MEANING = {
@@ -103,13 +103,15 @@ def directives(tags: Iterable[tuple[str, str]], *, reading: Reading, now: float)
 
     Several tags add up. If they contradict each other, the most restrictive term wins; in ``draft1996`` ALL overrides
     the rest, INDEX wins over NOINDEX and FOLLOW over NOFOLLOW. ``unavailable_after`` in the past means NOINDEX, which
-    no INDEX overrides. Commas separate terms. Semicolons and blanks are read as commas in every reading, because no
-    term contains one. ``now`` is in epoch seconds.
+    no INDEX overrides. Nothing overrides ``use=immediate`` either, which is no tag of the page. Commas separate terms.
+    Semicolons and blanks are read as commas in every reading: no term has one. ``now`` is in epoch seconds.
     """
     heard: list[Asked] = []
     evidence: list[str] = []
+    is_immediate = False
     for source, content in tags:
         heard.append(_asked(content))
+        is_immediate = is_immediate or IMMEDIATE in content
         if len(evidence) < MAX_EVIDENCE:
             evidence.append(f"{source}: {_one_line(content)}")
     if not heard:
@@ -124,8 +126,10 @@ def directives(tags: Iterable[tuple[str, str]], *, reading: Reading, now: float)
         follow = "follow" in said or "nofollow" not in said
     else:
         index, follow = "noindex" not in said, "nofollow" not in said
-    shown = index and asked.until > now
-    return Directives(shown, follow, asked.archive, asked.until, asked.snippet_chars, tuple(evidence))
+    shown = index and asked.until > now and not is_immediate
+    return Directives(
+        shown, follow and not is_immediate, asked.archive, asked.until, asked.snippet_chars, tuple(evidence)
+    )
 
 
 def asked_of(stored: str | None) -> Asked:

@@ -17,6 +17,8 @@ _TERMS: Mapping[str, str] = {
     "reference": "noarchive",
     "full": "",
 }
+#: How the evidence of the most restrictive level reads.
+IMMEDIATE = f"{USE}=immediate"
 assert set(_TERMS) == set(USE_LEVELS)
 
 

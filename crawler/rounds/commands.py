@@ -13,7 +13,8 @@ from crawler.cli.options import config_option, configured, named_seeds, setting_
 from crawler.cli.output import print_json, say, tell
 from crawler.cli.shared import STOPPED, cli, run_async
 from crawler.clock import SystemClock
-from crawler.errors import joined
+from crawler.errors import UsageError, joined
+from crawler.formatting import many
 from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.dataset import Dataset, Head, make
 from crawler.rounds.objects import Objects
@@ -58,7 +59,8 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
                 }
             )
         else:
-            say(f"{end.sentence}: {pages:,} pages in {0 if last is None else last.round} rounds")
+            rounds = many(0 if last is None else last.round, "round")
+            say(f"{end.sentence}: {many(pages, 'page')} in {rounds}")
         return STOPPED if end.code is EndCode.SIGNAL else 0
 
     return run_async(run())
@@ -72,6 +74,8 @@ def _dataset(location: str, seeds: tuple[str, ...], config: Path | None, options
     settings = configured(Settings(), config, options)
     named = named_seeds(settings, seeds)
     if not named.urls:
+        if config is not None:
+            raise UsageError("--config: a dataset keeps its settings; go on without it, or name another dataset")
         return Dataset(Objects(location))
     require_alone(settings, "a dataset has no place for it")
     if mistakes := list(refusals(settings, named.urls, {})):

@@ -4,6 +4,7 @@
 ``rounds/R/plan.json``                  the tasks of round R; created exclusively
 ``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
 ``rounds/R/ahead/WORKER-N.jsonl``       requests that a worker has sent, before its tasks are done
+``rounds/R/silent/B``                   the task of bucket B sends nothing any more, and writes its results
 ``rounds/R/done/B.json``                the result of a task, its last object; created exclusively
 ``rounds/R/manifest.json``              the tasks that count; created exclusively
 ``stores/R/B.db``                       the store of bucket B after round R
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,6 +30,8 @@ from crawler.store.location import shown
 
 T = TypeVar("T")
 _CLOSED = "closed"
+#: How long a round waits for the results of tasks that send nothing any more, in seconds.
+WRITING_S = 1800.0
 
 #: The tables that a task writes anew, with all rows of its bucket.
 WHOLE = ("urls", "sites", "robots_versions")
@@ -165,15 +169,28 @@ class Dataset:
         for bucket in {task.bucket for task in plan.tasks} - self.claimed(plan.round):
             self.claim(plan.round, bucket, f"{_CLOSED} {secrets.token_hex(8)}")
 
+    def taken(self, number: int, *, but: Collection[int] = ()) -> set[int]:
+        """The buckets whose tasks a worker has claimed, ``but`` some."""
+        claims = {_bucket_in(key): key for key in self.objects.keys(f"rounds/{number:06}/claims")}
+        open_claims = {bucket: key for bucket, key in claims.items() if bucket not in but}
+        return {
+            bucket
+            for bucket, key in open_claims.items()
+            if not (self.objects.get(key) or b"").startswith(_CLOSED.encode())
+        }
+
     def unfinished(self, number: int) -> set[int]:
         """The buckets whose tasks a worker has claimed, and that are not done."""
-        folder = f"rounds/{number:06}"
-        claims = {_bucket_in(key): key for key in self.objects.keys(f"{folder}/claims")}
-        for key in self.objects.keys(f"{folder}/done"):
-            claims.pop(_bucket_in(key), None)
-        return {
-            bucket for bucket, key in claims.items() if not (self.objects.get(key) or b"").startswith(_CLOSED.encode())
-        }
+        return self.taken(number, but={_bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/done")})
+
+    def fall_silent(self, number: int, bucket: int) -> None:
+        """Note that the task of a bucket sends nothing any more, and writes its results."""
+        self.objects.put(f"rounds/{number:06}/silent/{bucket:05}", b"")
+
+    def writes_until(self, plan: Plan) -> float:
+        """Until when the round waits for tasks: one that sends nothing any more has time to write its results."""
+        silent = {_bucket_in(key) for key in self.objects.keys(f"rounds/{plan.round:06}/silent")}
+        return plan.quiet_at + (WRITING_S if silent & self.unfinished(plan.round) else 0.0)
 
     def parts(self, manifests: list[Manifest], table: str) -> list[str]:
         """The keys of the rows of a table: of the newest task of each bucket, or of all tasks."""

@@ -21,7 +21,8 @@ class Driver:
     Invariants:
 
     1. A round is committed when nobody can claim a task of it any more, and each claimed task is done, or the round is
-       quiet: its requests have ended, and the usual pause after them is over.
+       quiet: its requests have ended, and the usual pause after them is over. It waits longer for tasks that have said
+       that they only write their results.
     2. The next round begins after that, and one usual pause later.
     """
 
@@ -87,7 +88,7 @@ class Driver:
         """Close the round, and wait until it may be committed. False if a stop came while tasks were unfinished."""
         await asyncio.to_thread(self._dataset.close, plan)
         while await asyncio.to_thread(self._dataset.unfinished, plan.round):
-            if self._clock.now() >= plan.quiet_at:
+            if self._clock.now() >= await asyncio.to_thread(self._dataset.writes_until, plan):
                 break
             if self._stopped.is_set():
                 return False
@@ -99,6 +100,7 @@ def _about(plan: Plan, manifest: Manifest) -> str:
     """One line about a round."""
     rows = manifest.parts.values()
     requests, pages = (sum(row[table] for row in rows) for table in ("requests", "pages"))
+    requests += sum(manifest.lost.values())
     offers = sum(row["outgoing"] for row in rows)
     lost = sum(1 for task in plan.tasks if manifest.buckets[task.bucket].lost is not None)
     lost_text = f", {many(lost, 'lost task')}" if lost else ""

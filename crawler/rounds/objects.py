@@ -88,8 +88,12 @@ class Objects:
 
     def delete(self, keys: list[str]) -> None:
         """Delete objects."""
-        if keys:
+        if not keys:
+            return
+        try:
             self._obstore.delete(self._store, keys)
+        except (OSError, self._errors.BaseError) as error:
+            raise self._failed(keys[0], error) from error
 
     def local(self, keys: list[str], folder: Path) -> list[str]:
         """The paths of files with the content of these objects; those of object storage are copied into ``folder``."""

@@ -107,7 +107,7 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
     """
     number = plan.round
     done = dataset.done(number)
-    lost = dataset.unfinished(number)
+    lost = dataset.taken(number, but=done)  # a task that is done after this look is lost
     before = states(dataset, manifests[-1] if manifests else None)
     ahead = _ahead(dataset, number, lost)
     with duckdb() as (db, folder):

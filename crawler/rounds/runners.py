@@ -46,7 +46,7 @@ class Processes:
         Raises :class:`StoreError` if they die again and again without having claimed a task.
         """
         began, now = boot_s(), SystemClock().now()
-        ends_at, quiet_at = began + plan.deadline - now, began + plan.quiet_at - now
+        ends_at, to_boot = began + plan.deadline - now, began - now
         vain, claimed = 0, -1
         while (left := len(plan.tasks) - len(dataset.claimed(plan.round))) and not self._is_stopped:
             vain = vain + 1 if claimed == len(plan.tasks) - left else 0
@@ -60,21 +60,26 @@ class Processes:
                 self._processes.append(await asyncio.create_subprocess_exec(*command, start_new_session=True))
             if self._is_stopped:  # it came while they were started
                 self.stop()
-            codes = await self._end_by(quiet_at)
+            codes = await self._ended(dataset, plan, to_boot)
             if not any(codes) or boot_s() >= ends_at:
                 return
 
-    async def _end_by(self, quiet_at: float) -> list[int]:
-        """The exit codes of the processes. One that hangs until ``quiet_at`` (of ``boot_s``) is killed: it is lost."""
-        waits = asyncio.gather(*(process.wait() for process in self._processes))
-        try:
-            async with asyncio.timeout(max(0.0, quiet_at - boot_s())):
-                return list(await waits)
-        except TimeoutError:
-            for process in self._processes:
-                with suppress(ProcessLookupError):
-                    process.kill()
-            return list(await asyncio.gather(*(process.wait() for process in self._processes)))
+    async def _ended(self, dataset: Dataset, plan: Plan, to_boot: float) -> list[int]:
+        """The exit codes of the processes. One that the round does not wait for any more is killed: it is lost.
+
+        ``to_boot`` added to a time of the plan is that of ``boot_s``.
+        """
+        waits = [asyncio.create_task(process.wait()) for process in self._processes]
+        until = plan.quiet_at
+        while (left := until + to_boot - boot_s()) > 0:
+            _, waiting = await asyncio.wait(waits, timeout=left)
+            if not waiting:
+                break
+            until = await asyncio.to_thread(dataset.writes_until, plan)
+        for process in self._processes:
+            with suppress(ProcessLookupError):
+                process.kill()
+        return list(await asyncio.gather(*waits))
 
     def stop(self) -> None:
         """Tell the processes to end. They are not in the process group that a terminal interrupts."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -96,7 +97,8 @@ class BucketTask:
                 crawl.stop(self._end)
             self._crawl, self._store = crawl, store
             end = await crawl.run()
-            self._crawl = self._store = None
+            self._crawl = None
+            await asyncio.to_thread(self._dataset.fall_silent, self._plan.round, self._task.bucket)
             if not crawl.stopped:
                 await finish_crawl(crawl.progress, store, self._clock)
             await store.end_run(end, self._clock.now())
@@ -175,6 +177,10 @@ class BucketTask:
         return Done(self._task.bucket, rows, states, None if ready is None else ready.until, end.code.value)
 
     # --- for the worker, which looks at all its tasks ------------------------------------------
+
+    def remove_files(self) -> None:
+        """Delete the files of the task on this machine."""
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def stop(self, end: RunEnd) -> None:
         """End soon; what was crawled is written."""

@@ -72,14 +72,18 @@ class Worker:
             ):
                 slots = range(settings.rounds.at_once)
                 await asyncio.gather(*(self._run_tasks(side, Path(folder)) for _ in slots))
-                await self._write_ahead()
 
     async def _run_tasks(self, side: FetcherSide, folder: Path) -> None:
         hooks = hooks_of(self._dataset.settings.hooks)
         for task in self._tasks:
             if self._end is not None or boot_s() >= self._ends_at:
                 return
-            if not await asyncio.to_thread(self._dataset.claim, self._plan.round, task.bucket, self._name):
+            try:
+                is_own = await asyncio.to_thread(self._dataset.claim, self._plan.round, task.bucket, self._name)
+            except CrawlerError as error:
+                tell(f"bucket {task.bucket}: not begun: {error}")
+                continue
+            if not is_own:
                 continue
             running = BucketTask(self._dataset, self._plan, task, side, self._clock, hooks, folder)
             self._running.add(running)
@@ -91,6 +95,7 @@ class Worker:
                 tell(f"bucket {task.bucket}: this task is lost, and a later round does its work: {error}")
             finally:
                 self._running.discard(running)
+                await asyncio.to_thread(running.remove_files)
 
     def stop(self, end: RunEnd) -> None:
         """Claim nothing more, and end the tasks that run; they write their results."""

@@ -19,6 +19,7 @@ from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
 from crawler.fields.kinds import SECONDS
 from crawler.formatting import many
+from crawler.store.computed import Computed
 from crawler.store.location import db_argument
 
 if TYPE_CHECKING:
@@ -110,16 +111,17 @@ def search_command(
         raise UsageError(f"--since {error}") from None
     filters = Filters(site, language, depth, from_s, similar_to)
 
-    async def run(store: Store) -> SearchResult:
-        return await search(store, db, query, now=now, limit=limit, filters=filters)
+    async def run(store: Store) -> tuple[SearchResult, bool]:
+        found = await search(store, db, query, now=now, limit=limit, filters=filters)
+        return found, Computed.RANKS in await store.computed()
 
-    found = on_store(db, run)
+    found, is_ranked = on_store(db, run)
     if found.note:
         tell(found.note)
     one_cluster = similar_to is not None
     show(as_json, lambda: {"query": query, **asdict(found)}, lambda: render(found, console, one_cluster=one_cluster))
-    if not as_json and found.hits and all(hit.pagerank is None for hit in found.hits):
-        tell(f"none of these pages has a rank yet: run `crawler rank{db_argument(db)}` first for PageRank")
+    if not as_json and found.hits and not is_ranked:
+        tell(f"no page has a rank yet: run `crawler rank{db_argument(db)}` first for PageRank")
 
 
 @cli.command("serve-search")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from os.path import isfile, join
 from pathlib import Path
 from shlex import quote
 from urllib.parse import parse_qsl, unquote
@@ -91,7 +92,7 @@ def db_argument(db: str) -> str:
 
 def names_dataset(db: str) -> bool:
     """Whether ``db`` names a dataset of `crawler rounds`, and no store."""
-    return db.startswith("s3://") or Path(db, "dataset.json").is_file()
+    return db.startswith("s3://") or isfile(join(db, "dataset.json"))  # Path raises for too long a name
 
 
 def store_name(db: str) -> str:

@@ -97,7 +97,7 @@ def test_from_the_crawl_to_the_search_and_the_export(loopback: LoopbackWeb, tmp_
     assert pages.keys() == {"", "r.pdf", "bad.pdf", "n.txt"}, "other types are excluded"
     assert pages["r.pdf"]["main_text"] == "An introduction\n\nThe heron eats eels"
     assert pages["n.txt"]["main_text"] == "Notes about the kingfisher.\n\nIt dives."
-    assert (pages["bad.pdf"]["main_text"], pages["bad.pdf"]["note"]) == ("", "not a readable PDF file")
+    assert (pages["bad.pdf"]["main_text"], pages["bad.pdf"]["note"]) == (None, "not a readable PDF file")
 
 
 def test_a_missing_reader_is_named_before_the_first_request(loopback: LoopbackWeb, tmp_path: Path) -> None:

@@ -100,8 +100,8 @@ def test_r_gives_the_estimates_again(crawled: Path, tmp_path: Path, design: str)
     assert len(found) == 3
     for (value, error), (ours, own_error) in zip(found, estimates(folder).values(), strict=True):
         assert value == pytest.approx(ours, rel=1e-5)
-        # Ours is greater for a size: it corrects for units that draw the mean towards them, as the jackknife does.
-        assert error == pytest.approx(own_error, rel=0.01 if ours < 1000 else 0.25)
+        # Ours can be greater: it corrects for units that draw the mean towards them, as the jackknife does.
+        assert 0.75 * own_error <= error <= 1.01 * own_error
 
 
 @pytest.mark.parametrize("design", DESIGNS)

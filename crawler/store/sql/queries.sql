@@ -271,7 +271,7 @@ SELECT EXISTS (SELECT 1 FROM way WHERE site_id = :site_id) AS is_circle;
 DELETE FROM robots_wait WHERE NOT EXISTS (SELECT 1 FROM worker WHERE ended_at IS NULL) RETURNING site_id, target_id;
 
 -- name: seed_states
--- The states of the seeds with their reasons, most frequent first; without the seeds of other parts.
+-- The states of the seeds with their reasons, most frequent first; without the seeds of other buckets.
 SELECT state, reason FROM urls_by_id WHERE seed = 1 AND reason_code <> 'other_bucket' GROUP BY 1, 2 ORDER BY count(*) DESC;
 
 -- name: seed_causes

@@ -45,6 +45,11 @@ def test_a_list_of_links_under_a_heading_is_left_out() -> None:
     assert "Related" not in said.plain
 
 
+def test_a_short_paragraph_with_a_line_break_is_kept() -> None:
+    body = f"<h1>Tides</h1>{SAID * 3}<p>line one<br>line two</p>{SAID * 3}"
+    assert "line one" in content_of_html(f"<body>{body}</body>").plain
+
+
 def test_navigation_is_left_out() -> None:
     texinfo = "<div class=x><p>Next: <a href=n>n</a>, Previous: <a href=p>p</a>, Up: <a href=u>u</a></p></div>"
     page = f"<body><nav>{MENU}</nav><div>{texinfo}<h1>T</h1>{SAID * 3}</div><footer>Imprint</footer></body>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.model import Preference, Reading
+from crawler.page.directives import directives
 from crawler.page.headers import header_facts
 from crawler.preferences.bounds import MAX_PREFERENCES, bounded
 from crawler.preferences.schemes import content_signal, content_usage
@@ -35,6 +36,12 @@ def test_the_header_of_a_page(level: str, kept: bool) -> None:
     facts = header_facts(headers, url="http://a.example/", token="figtree", reading=Reading.STRICT, now=0.0)
     assert (facts.index, facts.follow, facts.archive) == (kept, kept, level == "full")
     assert ("use", level) in [(one.category, one.value) for one in facts.preferences]
+
+
+def test_no_tag_of_a_page_overrides_immediate_use() -> None:
+    tags = [("robots.txt", use_terms(content_signal("use=immediate", "robots.txt"))), ("meta", "index, follow")]
+    found = directives(tags, reading=Reading.DRAFT1996, now=0.0)
+    assert (found.index, found.follow) == (False, False)
 
 
 def test_invented_labels_displace_no_refusal() -> None:

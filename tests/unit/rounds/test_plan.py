@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from crawler.frontier.buckets import bucket_of
-from crawler.rounds.dataset import BucketState, Dataset, Done, Head, Lost, Manifest, Plan, make, part
+from crawler.rounds.dataset import WRITING_S, BucketState, Dataset, Done, Head, Lost, Manifest, Plan, make, part
 from crawler.rounds.objects import Objects
 from crawler.rounds.plan import begins_at, commit, held_groups, longest_s, make_plan
 from crawler.rounds.tables import TableFile
@@ -116,6 +116,32 @@ def test_a_task_that_nobody_claimed_is_closed_and_one_that_was_claimed_is_lost(d
     assert dataset.parts([manifest], "requests") == [part("lost", 1, number(ONE))]
     again = make_plan(dataset, [manifest], plan.quiet_at)
     assert next(task.lost for task in again.tasks if task.bucket == number(ONE)) == lost
+
+
+def test_a_task_that_ends_while_its_round_is_committed_is_lost_with_its_pauses(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan(dataset, [], NOW)
+    assert dataset.claim(plan.round, number(ONE), "late")
+    look = dataset.done
+
+    def done(number_of_round: int) -> dict[int, Done]:
+        found = look(number_of_round)
+        dataset.objects.put(f"rounds/{plan.round:06}/done/{number(ONE):05}.json", b"{}")
+        return found
+
+    monkeypatch.setattr(dataset, "done", done)
+    manifest = commit(dataset, plan, [], plan.quiet_at)
+    assert manifest.buckets[number(ONE)].lost is not None
+    assert manifest.parts == {}
+
+
+def test_a_round_waits_for_results_that_are_being_written(dataset: Dataset) -> None:
+    plan = make_plan(dataset, [], NOW)
+    assert dataset.claim(plan.round, number(ONE), "slow")
+    assert dataset.writes_until(plan) == plan.quiet_at
+    dataset.fall_silent(plan.round, number(ONE))
+    assert dataset.writes_until(plan) == plan.quiet_at + WRITING_S
 
 
 def test_an_address_is_asked_by_one_task_of_a_round_and_each_has_its_turn(dataset: Dataset) -> None:
