@@ -4,7 +4,7 @@
 ``rounds/R/plan.json``                  the tasks of round R; created exclusively
 ``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
 ``rounds/R/ahead/WORKER-N.jsonl``       requests that a worker has sent, before its tasks are done
-``rounds/R/silent/B``                   the task of bucket B sends nothing any more, and writes its results
+``rounds/R/writing/B``                  the task of bucket B sends nothing any more, and is writing its results
 ``rounds/R/done/B.json``                the result of a task, its last object; created exclusively
 ``rounds/R/manifest.json``              the tasks that count; created exclusively
 ``stores/R/B.db``                       the store of bucket B after round R
@@ -30,8 +30,8 @@ from crawler.store.location import shown
 
 T = TypeVar("T")
 _CLOSED = "closed"
-#: How long a round waits for the results of tasks that send nothing any more, in seconds.
-WRITING_S = 1800.0
+#: A task that has not said for so long that it writes its results is lost, in seconds.
+WRITING_S = 30.0
 
 #: The tables that a task writes anew, with all rows of its bucket.
 WHOLE = ("urls", "sites", "robots_versions")
@@ -114,6 +114,22 @@ class Manifest(msgspec.Struct, frozen=True):
     offers: list[str]
 
 
+class Writers:
+    """Looks whether tasks of a round are still writing their results. Times are those of one clock of the caller."""
+
+    def __init__(self, dataset: Dataset, number: int) -> None:
+        self._dataset = dataset
+        self._number = number
+        self._said: dict[int, bytes] = {}
+        self._news_at = 0.0
+
+    def are_at_work(self, now: float) -> bool:
+        """Whether one of them has said so in the last ``WRITING_S`` seconds."""
+        if (said := self._dataset.writing(self._number)) != self._said:
+            self._said, self._news_at = said, now
+        return bool(said) and now - self._news_at < WRITING_S
+
+
 class Dataset:
     """A dataset that exists."""
 
@@ -183,14 +199,14 @@ class Dataset:
         """The buckets whose tasks a worker has claimed, and that are not done."""
         return self.taken(number, but={_bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/done")})
 
-    def fall_silent(self, number: int, bucket: int) -> None:
-        """Note that the task of a bucket sends nothing any more, and writes its results."""
-        self.objects.put(f"rounds/{number:06}/silent/{bucket:05}", b"")
+    def say_writing(self, number: int, bucket: int) -> None:
+        """Say that the task of a bucket sends nothing any more, and is writing its results. Say it again and again."""
+        self.objects.put(f"rounds/{number:06}/writing/{bucket:05}", secrets.token_bytes(8))
 
-    def writes_until(self, plan: Plan) -> float:
-        """Until when the round waits for tasks: one that sends nothing any more has time to write its results."""
-        silent = {_bucket_in(key) for key in self.objects.keys(f"rounds/{plan.round:06}/silent")}
-        return plan.quiet_at + (WRITING_S if silent & self.unfinished(plan.round) else 0.0)
+    def writing(self, number: int) -> dict[int, bytes]:
+        """What the unfinished tasks of a round have said last that write their results, by bucket."""
+        keys = {_bucket_in(key): key for key in self.objects.keys(f"rounds/{number:06}/writing")}
+        return {bucket: self.objects.get(keys[bucket]) or b"" for bucket in keys.keys() & self.unfinished(number)}
 
     def parts(self, manifests: list[Manifest], table: str) -> list[str]:
         """The keys of the rows of a table: of the newest task of each bucket, or of all tasks."""

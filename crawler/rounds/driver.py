@@ -8,7 +8,7 @@ from collections.abc import Callable
 from crawler.clock import Clock
 from crawler.formatting import duration, many
 from crawler.reasons import EndCode, RunEnd
-from crawler.rounds.dataset import Dataset, Manifest, Plan
+from crawler.rounds.dataset import Dataset, Manifest, Plan, Writers
 from crawler.rounds.plan import begins_at, commit, make_plan, states
 from crawler.rounds.runners import Runner
 
@@ -87,8 +87,10 @@ class Driver:
     async def _quiet(self, plan: Plan) -> bool:
         """Close the round, and wait until it may be committed. False if a stop came while tasks were unfinished."""
         await asyncio.to_thread(self._dataset.close, plan)
+        writers = Writers(self._dataset, plan.round)
         while await asyncio.to_thread(self._dataset.unfinished, plan.round):
-            if self._clock.now() >= await asyncio.to_thread(self._dataset.writes_until, plan):
+            now = self._clock.now()
+            if not await asyncio.to_thread(writers.are_at_work, now) and now >= plan.quiet_at:
                 break
             if self._stopped.is_set():
                 return False

@@ -15,9 +15,10 @@ from typing import Any, Protocol
 
 from crawler.clock import SystemClock, boot_s
 from crawler.errors import StoreError, require
-from crawler.rounds.dataset import Dataset, Plan
+from crawler.rounds.dataset import Dataset, Plan, Writers
 from crawler.settings.settings import RunnerName
 
+_LOOK_EVERY_S = 1.0
 _VAIN = 3  # starts of all processes in which no task was claimed
 
 
@@ -70,12 +71,13 @@ class Processes:
         ``to_boot`` added to a time of the plan is that of ``boot_s``.
         """
         waits = [asyncio.create_task(process.wait()) for process in self._processes]
-        until = plan.quiet_at
-        while (left := until + to_boot - boot_s()) > 0:
-            _, waiting = await asyncio.wait(waits, timeout=left)
-            if not waiting:
+        _, waiting = await asyncio.wait(waits, timeout=max(0.0, plan.quiet_at + to_boot - boot_s()))
+        writers = Writers(dataset, plan.round)
+        while waiting:
+            are_writing = await asyncio.to_thread(writers.are_at_work, boot_s())
+            if not are_writing:
                 break
-            until = await asyncio.to_thread(dataset.writes_until, plan)
+            _, waiting = await asyncio.wait(waits, timeout=_LOOK_EVERY_S)
         for process in self._processes:
             with suppress(ProcessLookupError):
                 process.kill()

@@ -66,6 +66,7 @@ class BucketTask:
         self._store: Store | None = None
         self._written_ahead = 0  # the number of the last request that was
         self._end: RunEnd | None = None
+        self._is_writing = False
 
     async def run(self) -> None:
         """Crawl the bucket, and write the results. Raises :class:`StoreError` if the storage or the disk fails."""
@@ -98,7 +99,8 @@ class BucketTask:
             self._crawl, self._store = crawl, store
             end = await crawl.run()
             self._crawl = None
-            await asyncio.to_thread(self._dataset.fall_silent, self._plan.round, self._task.bucket)
+            self._is_writing = True
+            await self.say_writing()
             if not crawl.stopped:
                 await finish_crawl(crawl.progress, store, self._clock)
             await store.end_run(end, self._clock.now())
@@ -177,6 +179,11 @@ class BucketTask:
         return Done(self._task.bucket, rows, states, None if ready is None else ready.until, end.code.value)
 
     # --- for the worker, which looks at all its tasks ------------------------------------------
+
+    async def say_writing(self) -> None:
+        """Say that nothing is sent any more and results are being written, if so."""
+        if self._is_writing:
+            await asyncio.to_thread(self._dataset.say_writing, self._plan.round, self._task.bucket)
 
     def remove_files(self) -> None:
         """Delete the files of the task on this machine."""

@@ -113,6 +113,8 @@ class Worker:
             if boot_s() - written_at >= AHEAD_EVERY_S:
                 written_at = boot_s()
                 await self._write_ahead()
+                for task in list(self._running):
+                    await task.say_writing()
 
     async def _write_ahead(self) -> None:
         """Write the requests since the last time, with the pauses that follow: another task must know them.

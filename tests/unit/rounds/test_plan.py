@@ -10,7 +10,19 @@ import msgspec
 import pytest
 
 from crawler.frontier.buckets import bucket_of
-from crawler.rounds.dataset import WRITING_S, BucketState, Dataset, Done, Head, Lost, Manifest, Plan, make, part
+from crawler.rounds.dataset import (
+    WRITING_S,
+    BucketState,
+    Dataset,
+    Done,
+    Head,
+    Lost,
+    Manifest,
+    Plan,
+    Writers,
+    make,
+    part,
+)
 from crawler.rounds.objects import Objects
 from crawler.rounds.plan import begins_at, commit, held_groups, longest_s, make_plan
 from crawler.rounds.tables import TableFile
@@ -139,9 +151,14 @@ def test_a_task_that_ends_while_its_round_is_committed_is_lost_with_its_pauses(
 def test_a_round_waits_for_results_that_are_being_written(dataset: Dataset) -> None:
     plan = make_plan(dataset, [], NOW)
     assert dataset.claim(plan.round, number(ONE), "slow")
-    assert dataset.writes_until(plan) == plan.quiet_at
-    dataset.fall_silent(plan.round, number(ONE))
-    assert dataset.writes_until(plan) == plan.quiet_at + WRITING_S
+    writers = Writers(dataset, plan.round)
+    assert not writers.are_at_work(100.0)
+    dataset.say_writing(plan.round, number(ONE))
+    assert writers.are_at_work(101.0)
+    assert writers.are_at_work(100.0 + WRITING_S)
+    dataset.say_writing(plan.round, number(ONE))
+    assert writers.are_at_work(102.0 + WRITING_S)
+    assert not writers.are_at_work(103.0 + 2 * WRITING_S), "its process has died"
 
 
 def test_an_address_is_asked_by_one_task_of_a_round_and_each_has_its_turn(dataset: Dataset) -> None:
