@@ -442,10 +442,7 @@ class OpenCrawl:
         clock = SystemClock()
         session = crawl_session(
             settings,
-            seeds.urls,
-            strata=seeds.strata,
-            domains=seeds.domains,
-            skipped=seeds.skipped,
+            seeds,
             clock=clock,
             on_pages=hand_over,
             hooks=run.hooks,

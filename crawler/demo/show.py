@@ -22,6 +22,7 @@ from crawler.errors import Setting, StoreError, UsageError
 from crawler.run.live_display import Watch, print_summary, summary
 from crawler.run.session import crawl_session, run_to_end
 from crawler.settings.loading import settings_from
+from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store, open_store
 from crawler.store.statements import load_statements
@@ -79,7 +80,7 @@ async def run_demo(
     async with DemoWeb() as web:
         if not as_json:
             console.print(f"The town of Aldermere is served on 127.0.0.1:{web.port}; crawling it into {db} …")
-        async with crawl_session(demo_settings(db, web), web.seeds, clock=clock) as (crawl, store):
+        async with crawl_session(demo_settings(db, web), Seeds(web.seeds, {}), clock=clock) as (crawl, store):
             on_crawl(crawl)
             async with _watched(crawl, store, clock, console, str(db), live):
                 end = await run_to_end(crawl, store, clock)

@@ -193,26 +193,27 @@ def too_large(what: str, max_bytes: int) -> RequestError:
 
 def decode_gzip(body: bytes, max_bytes: int) -> tuple[bytes, bool] | RequestError:
     """A whole body in gzip decoded, and whether it is one member; or why it cannot be decoded to ``max_bytes``."""
-    decoder = _gzip()
-    try:
-        decoded = decoder.feed(body, max_bytes + 1)
-    except BadCoding as error:
-        return RequestError(ErrorKind.ENCODING, str(error))
-    if len(decoded) > max_bytes:
-        return too_large("is longer", max_bytes)
-    return (decoded, decoder.is_one_gzip()) if decoder.complete() else ENDS_EARLY
+    found = _from_gzip(body, max_bytes)
+    if isinstance(found, RequestError):
+        return found
+    decoded, decoder = found
+    return too_large("is longer", max_bytes) if len(decoded) > max_bytes else (decoded, decoder.is_one_gzip())
 
 
 def gzip_beginning(body: bytes, max_bytes: int) -> tuple[bytes, bool] | RequestError:
     """The first ``max_bytes`` of a body in gzip decoded, and whether there are more; or why it cannot be decoded."""
+    found = _from_gzip(body, max_bytes)
+    return found if isinstance(found, RequestError) else (found[0][:max_bytes], len(found[0]) > max_bytes)
+
+
+def _from_gzip(body: bytes, max_bytes: int) -> tuple[bytes, Decoder] | RequestError:
+    """A body decoded, with one octet more than ``max_bytes`` if it is longer, and its decoder; or why it cannot be."""
     decoder = _gzip()
     try:
         decoded = decoder.feed(body, max_bytes + 1)
     except BadCoding as error:
         return RequestError(ErrorKind.ENCODING, str(error))
-    if len(decoded) > max_bytes:
-        return decoded[:max_bytes], True
-    return (decoded, False) if decoder.complete() else ENDS_EARLY
+    return (decoded, decoder) if len(decoded) > max_bytes or decoder.complete() else ENDS_EARLY
 
 
 def is_gzip(content_encoding: Iterable[str]) -> bool:

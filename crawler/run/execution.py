@@ -240,15 +240,7 @@ async def _run(
         return await _run_team(settings, seeds, messages, forced_end, forks)
     collect_garbage_seldom()
     clock, signals = SystemClock(), Signals(forced_end=forced_end)
-    session = crawl_session(
-        settings,
-        seeds.urls,
-        strata=seeds.strata,
-        domains=seeds.domains,
-        skipped=seeds.skipped,
-        clock=clock,
-        tell=messages,
-    )
+    session = crawl_session(settings, seeds, clock=clock, tell=messages)
     async with session as (crawl, store):
         messages.begun()
         signals.stop_from_now_on(crawl, store)
@@ -308,9 +300,7 @@ async def _run_team(
 ) -> int:
     """Run the crawl in several worker processes. This process starts and watches them."""
     clock, signals = SystemClock(), Signals(forced_end=forced_end)
-    beginning = begun(
-        settings, seeds.urls, clock, domains=seeds.domains, skipped=seeds.skipped, at_work=False, tell=messages
-    )
+    beginning = begun(settings, seeds, clock, at_work=False, tell=messages)
     async with beginning as (store, _):
         messages.begun()
         team = Team(settings, store, clock, tell, forks)

@@ -6,13 +6,11 @@ import asyncio
 import logging
 import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from crawler.clock import Clock, SystemClock, boot_s
@@ -43,7 +41,7 @@ from crawler.sampling import design_of_settings, draw_seeds, load, require_drawa
 from crawler.settings.changes import begin, note_skipped, require_same_crawl, wait_for_others
 from crawler.settings.crawl_scope import adopt_known, crawl_scope, may_contact
 from crawler.settings.keys import KEYS
-from crawler.settings.seeds import BadSeed
+from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record
 from crawler.settings.stores import open_store
@@ -64,11 +62,8 @@ _LOG = logging.getLogger("crawler.run")
 @asynccontextmanager
 async def crawl_session(
     settings: Settings,
-    seeds: Sequence[str],
+    seeds: Seeds,
     *,
-    strata: Mapping[str, str] | None = None,
-    domains: AbstractSet[str] = frozenset(),
-    skipped: Mapping[str, Sequence[BadSeed]] = MappingProxyType({}),
     clock: Clock | None = None,
     on_pages: OnPages | None = None,
     hooks: Hooks | None = None,
@@ -77,28 +72,26 @@ async def crawl_session(
 ) -> AsyncIterator[tuple[Crawl, Store]]:
     """A crawl ready to run, on an opened store that knows the seeds.
 
-    ``strata`` names the stratum of each seed in a list, for a stratified sample. The seeds in ``domains`` stand for a
-    domain. ``skipped`` has the lines of each list of seeds that were no URLs.
     Raises what :func:`begun` raises, and :class:`UsageError` for a sample that cannot be drawn as asked.
     """
     _require_extras(settings)
     drawn: list[Drawn] | None = None
     if settings.sample.size is not None:
-        require_drawable(settings, seeds, strata or {})
+        require_drawable(settings, seeds.urls, seeds.strata)
         settings = of_list(settings)
-        if settings.sample.method is Method.STRATIFIED and strata:
-            drawn = draw_seeds(settings, strata)
-            seeds = [each.url for each in drawn]
+        if settings.sample.method is Method.STRATIFIED and seeds.strata:
+            drawn = draw_seeds(settings, seeds.strata)
+            seeds = seeds._replace(urls=[each.url for each in drawn])
     clock = clock or SystemClock()
     hooks = hooks or hooks_of(settings.hooks)
     max_time_s = settings.limits.max_time_s
-    beginning = begun(settings, seeds, clock, domains=domains, skipped=skipped, at_work=True, tell=tell)
+    beginning = begun(settings, seeds, clock, at_work=True, tell=tell)
     async with beginning as (store, scope), AsyncExitStack() as opened:
         recorder = await opened.enter_async_context(_recorder(settings, clock)) if settings.output.warc else None
         if drawn is not None:
             limit = settings.limits.max_pages_per_site
-            design = design_of_settings(settings, (), strata or {})
-            await load("draw").keep_drawn(store, drawn, settings.sample, len(strata or {}), limit, clock.now(), design)
+            design = design_of_settings(settings, (), seeds.strata)
+            await load("draw").keep_drawn(store, drawn, settings.sample, len(seeds.strata), limit, clock.now(), design)
         sample = await _sample(store, settings, clock, tell, is_drawn=drawn is not None)
         ends_at = math.inf if max_time_s is None else boot_s() + max_time_s
         lease = Lease(store, clock, settings.fetch.total_timeout_s, ends_at=ends_at)
@@ -144,11 +137,9 @@ async def worker_session(
 @asynccontextmanager
 async def begun(
     settings: Settings,
-    seeds: Sequence[str],
+    seeds: Seeds,
     clock: Clock,
     *,
-    domains: AbstractSet[str] = frozenset(),
-    skipped: Mapping[str, Sequence[BadSeed]] = MappingProxyType({}),
     at_work: bool,
     tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[tuple[Store, Scope]]:
@@ -160,9 +151,9 @@ async def begun(
     settings.
     """
     require_usable_proxy(settings)
-    require_contact(settings, seeds)
+    require_contact(settings, seeds.urls)
     request_signer(settings)  # a key that cannot be used ends a run before it begins
-    if not seeds and not await is_there(settings.store.db):  # a refused start makes no store
+    if not seeds.urls and not await is_there(settings.store.db):  # a refused start makes no store
         raise UsageError("no seeds, and no store to go on with: name URLs, or a file with ", Setting("seeds.file"))
     store = await open_store(settings, clock=clock)
     try:
@@ -170,8 +161,8 @@ async def begun(
             await store.require_whole()
             await store.bodies.keep_in(settings.store.bodies)
             await store.recover(clock.now())  # a worker whose lease has ended is not at work
-            scope = await _begin_or_join(store, settings, seeds, clock, domains=domains, at_work=at_work, tell=tell)
-            await note_skipped(store, skipped)
+            scope = await _begin_or_join(store, settings, seeds, clock, at_work=at_work, tell=tell)
+            await note_skipped(store, seeds.skipped)
         _log_start(settings, store.run_id)
         yield store, scope
     finally:
@@ -182,30 +173,28 @@ async def begun(
 async def _begin_or_join(
     store: Store,
     settings: Settings,
-    seeds: Sequence[str],
+    seeds: Seeds,
     clock: Clock,
     *,
-    domains: AbstractSet[str],
     at_work: bool,
     tell: Callable[[str], None],
 ) -> Scope:
     """Begin a run, or join the run under way; return its scope. Raises as :func:`begun`."""
     require_hooks(await store.last_settings(), settings.hooks)
     known, name = await store.seeds(), shown(settings.store.db)
-    fresh = sorted(set(seeds).difference(known))
+    unknown = sorted(set(seeds.urls).difference(known))
     require_contact(settings, known)
-    if not seeds and not known:
+    if not seeds.urls and not known:
         raise UsageError(f"{name} holds no seeds: name URLs, or a file with ", Setting("seeds.file"))
-    if not seeds:
+    if not seeds.urls:
         await _require_drawn(store, settings)
     await require_draw_kept(store, settings)
-    unknown = sorted(set(seeds).difference(known))
-    new_domains = domains & set(unknown)
+    new_domains = seeds.domains & set(unknown)
     urls = [*await store.scope_urls(), *with_addresses(unknown, new_domains)]
     scope = crawl_scope(settings, urls, clock.now())
     if (others := await store.run_under_way(clock.now())) is not None:
         require_alone(settings, f"others are at work on {name}; {wait_for_others(settings.store.db)}")
-        require_same_crawl(others[1], to_record(settings), fresh, name)
+        require_same_crawl(others[1], to_record(settings), unknown, name)
         await adopt_known(store, scope)
         await store.register_in_run(others[0], clock.now(), at_work=at_work)
     else:

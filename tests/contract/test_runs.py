@@ -17,6 +17,7 @@ from crawler.frontier.operator import Command
 from crawler.model import Failed, FetchResult, Purpose, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.run.session import begun, crawl_policy, crawl_session, worker_session
+from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.postgres.store import PostgresStore
@@ -67,9 +68,9 @@ async def test_a_worker_stopped_before_its_crawl_is_no_longer_at_work(
 ) -> None:
     url = str(tmp_path / "c.db") if kind == "sqlite" else request.getfixturevalue("postgres").make_database()
     settings, clock = store_at(url), SystemClock()
-    async with crawl_session(settings, ["http://127.0.0.1:9/"], clock=clock):
+    async with crawl_session(settings, Seeds(["http://127.0.0.1:9/"], {}), clock=clock):
         pass
-    async with begun(settings, [], clock, at_work=False) as (above, _):
+    async with begun(settings, Seeds([], {}), clock, at_work=False) as (above, _):
         with suppress(StoreError):
             async with worker_session(settings, above.run_id, clock):
                 raise StoreError("its crawl could not begin")
@@ -83,7 +84,7 @@ async def test_a_worker_that_joins_waits_for_an_absent_database(postgres: Cluste
     url = postgres.make_database()
     with Proxy(postgres.socket) as proxy:
         through = f"postgresql://crawler@127.0.0.1:{proxy.port}/{postgres.name_in(url)}"
-        async with begun(store_at(url), ["http://127.0.0.1:9/"], SystemClock(), at_work=False) as (above, _):
+        async with begun(store_at(url), Seeds(["http://127.0.0.1:9/"], {}), SystemClock(), at_work=False) as (above, _):
             proxy.suffer("drop")
             recovering = asyncio.create_task(proxy.recover_when_missed())
             async with worker_session(store_at(through), above.run_id, SystemClock()) as (_, store):
