@@ -13,9 +13,9 @@ import click
 
 import crawler
 from crawler.cli.shared import cli
-from crawler.export.views import ROWS, VIEWS
 from crawler.reasons import Code, EndCode, ErrorKind, MailCode, ReasonCode, ServerState, WaitCode
 from crawler.settings import reference
+from crawler.store.views import ROWS, VIEWS
 
 ROOT = Path(__file__).parents[1]
 _WIDTH = 100
@@ -106,7 +106,7 @@ _VIEWS = """\
 # Views and their columns
 
 [store.md](store.md) explains the views and how to query them. A time is in seconds since the epoch, UTC; a column of
-the type "yes" is 0 or 1; any column may be NULL. This page is generated from `crawler/export/views.py` by
+the type "yes" is 0 or 1; any column may be NULL. This page is generated from `crawler/store/views.py` by
 `python -m tests.docs`.
 """
 

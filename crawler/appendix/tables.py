@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crawler.export.tables import arrow_column, arrow_type, cell, load_arrow
-from crawler.export.views import VIEWS, Column, ColumnType, columns_of
+from crawler.export.tables import cell
+from crawler.parquet import ParquetFile
+from crawler.store.views import VIEWS, Column, ColumnType, columns_of
 
-_ROWS_PER_BATCH = 5_000
 DRAWS = "draws"
 
 #: The columns of :class:`crawler.audit.totals.SiteTotals`.
@@ -164,30 +164,14 @@ async def write_table(folder: Path, table: Table, rows: AsyncIterable[Sequence[A
 
     A cell of CSV is protected against spreadsheets as in :func:`crawler.export.tables.write_csv`.
     """
-    pa, pq = load_arrow()
-    kinds = [column.type for column in table.columns.values()]
-    schema = pa.schema([(name, arrow_type(pa, column.type)) for name, column in table.columns.items()])
-    count, batch = 0, list[Sequence[Any]]()
+    kinds = {name: column.type for name, column in table.columns.items()}
     with (
         (folder / f"{table.name}.csv").open("w", newline="", encoding="utf-8", errors="replace") as file,
-        pq.ParquetWriter(folder / f"{table.name}.parquet", schema, compression="zstd") as parquet,
+        ParquetFile(folder / f"{table.name}.parquet", kinds) as parquet,
     ):
         cells = csv.writer(file)
         cells.writerow(table.columns)
-
-        def write_batch() -> None:
-            columns = zip(*batch, strict=True) if batch else [()] * len(kinds)
-            arrays = [
-                arrow_column(pa, list(of), field, kind) for of, field, kind in zip(columns, schema, kinds, strict=True)
-            ]
-            parquet.write_batch(pa.record_batch(arrays, schema=schema))
-            batch.clear()
-
         async for row in rows:
-            cells.writerow(map(cell, row, kinds))
-            batch.append(row)
-            count += 1
-            if len(batch) == _ROWS_PER_BATCH:
-                write_batch()
-        write_batch()
-    return count
+            cells.writerow(map(cell, row, kinds.values()))
+            parquet.add(row)
+    return parquet.count

@@ -21,10 +21,10 @@ from crawler.export.options import Addition, ExportOptions
 from crawler.export.sitemap import write_sitemap
 from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.text_files import write_markdown, write_text
-from crawler.export.views import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
 from crawler.preferences.purposes import UsePurpose
+from crawler.store.views import VIEWS
 from crawler.texts.reader import TextReader
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
 from crawler.export.main_text import require_library
 from crawler.export.options import Addition, ExportOptions
-from crawler.export.views import VIEWS
 from crawler.page.directives import asked_of
 from crawler.page.texts import Content, MainText
 from crawler.preferences.purposes import UsePurpose, categories_for
 from crawler.store.statements import UserSql, load_statements
+from crawler.store.views import VIEWS
 from crawler.texts.kept import StoredDocument, texts_of
 from crawler.texts.reader import TextReader
 

@@ -26,7 +26,6 @@ from crawler.maintenance.forgetting import Selection, Wanted, content_of, forget
 from crawler.maintenance.forgetting import redact as reduce_addresses
 from crawler.reasons import Reason, ReasonCode
 from crawler.search.build_index import take_out
-from crawler.search.index_file import index_path
 from crawler.settings.stores import existing_store, open_store, order
 from crawler.store.computed import Computed, behind_sentence
 from crawler.store.copy import copy_store
@@ -167,8 +166,8 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             forgotten = await select(store, asked, forgotten=True)  # also by an earlier command that was killed
             if redact:
                 await reduce_addresses(store, forgotten)
-            left_index = await take_out(db, store) if forgotten.numbers else None
-            computed, file = await store.computed(), await index_path(store, db)
+            file, left_index = await take_out(db, store) if forgotten.numbers else (None, None)
+            computed = await store.computed()
             # At the end: it fails if another store keeps its bodies at the same place.
             await store.maintenance.sweep_forgotten()
             await _empty_log(store, db)
@@ -192,7 +191,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             "no search finds them any more, but the file of the index still holds their words, because a search is at "
             "work: repeat the command later"
         )
-    elif computed.get(Computed.INDEX):
+    elif file is not None and computed.get(Computed.INDEX):
         sentences.append(f"{file}: no search index here; `crawler index` where it is takes them out of it")
     if behind := behind_sentence(computed, db):
         sentences.append(behind)

@@ -68,7 +68,7 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
 
 def _dataset(location: str, seeds: tuple[str, ...], config: Path | None, options: dict[str, Any]) -> Dataset:
     """The dataset at ``location``, which is made if it does not exist. Raises :class:`UsageError`."""
-    from crawler.run.session import refusals, require_alone
+    from crawler.session.crawl_session import refusals, require_alone
     from crawler.settings.stored import to_record
 
     settings = configured(Settings(), config, options)
