@@ -222,12 +222,15 @@ def _forged_text(sha256: str) -> Violation:
 def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
     """The limits of the proof that this log gives, in sentences."""
     limits: list[str] = []
-    if unended := [run.run for run in runs if run.finished_at is None]:
+    if without_end := [run for run in runs if run.finished_at is None]:
+        unended = [run.run for run in without_end]
         which = f"Run {unended[0]} has" if len(unended) == 1 else f"Runs {_listed(unended)} have"
+        most = max(run.settings.limits.concurrency for run in without_end)
         limits.append(
             f"{which} no recorded end: killed, or still running. If neither, this is a copy from before the "
             "end, or of the file without its write-ahead log (docs/backups.md). The log lacks requests that were under "
-            "way when a process was killed, and those answered since its last commit."
+            f"way when a process was killed ({most:,} at most in each), and those answered since its last commit. The "
+            "next run repeats them: a server's log has them twice, and this log once."
         )
     if unverified := sorted({pattern for run in runs for pattern in run.settings.fetch.verify_off}):
         limits.append(
