@@ -5,7 +5,7 @@
 ``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
 ``rounds/R/addresses/NETWORK``          the task that asks an address in round R; created exclusively
 ``rounds/R/pauses/B/N.json``            pauses that the task of bucket B has learned, before it is done
-``rounds/R/ahead/WORKER-N.jsonl``       requests that a worker has sent, before its tasks are done
+``rounds/R/ahead/WORKER-N-M.jsonl``     requests that a worker has sent, before its tasks are done; M were sent so far
 ``rounds/R/writing/B``                  the task of bucket B sends nothing any more, and is writing its results
 ``rounds/R/done/B.json``                the result of a task, its last object; created exclusively
 ``rounds/R/manifest.json``              the tasks that count; created exclusively
@@ -173,6 +173,14 @@ class Dataset:
         folder = f"rounds/{number:06}/done"
         records = (self.read(key, Done) for key in self.objects.keys(folder))
         return {record.bucket: record for record in records if record is not None}
+
+    def progress(self, number: int) -> tuple[int, int]:
+        """How many requests of a round are known to have been sent, and how many of its tasks are done."""
+        sent = dict[str, int]()
+        for key in sorted(self.objects.keys(f"rounds/{number:06}/ahead")):
+            worker, _, requests = key.removesuffix(".jsonl").rsplit("-", 2)
+            sent[worker] = int(requests)
+        return sum(sent.values()), len(self.objects.keys(f"rounds/{number:06}/done"))
 
     def claim(self, number: int, bucket: int, worker: str) -> bool:
         """Claim the task of a bucket for ``worker``, a name of its own; returns whether it is the one that has it."""

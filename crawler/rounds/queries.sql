@@ -61,6 +61,14 @@ SELECT state, count(*) AS n FROM urls GROUP BY state ORDER BY n DESC
 SELECT state, reason_code, count(*) AS n FROM urls WHERE state IN ('excluded', 'failed')
 GROUP BY ALL ORDER BY n DESC LIMIT 20
 
+-- name: seed_causes
+-- The outcomes of the seeds, and of the targets of their redirects, that are no pages.
+WITH RECURSIVE way (url) AS (
+  SELECT url FROM urls WHERE seed = 1
+  UNION SELECT u.target FROM way JOIN urls u USING (url) WHERE u.state = 'redirected' AND u.target IS NOT NULL)
+SELECT state, reason_code, reason, count(*) AS urls FROM way JOIN urls USING (url)
+WHERE state = 'failed' OR (state = 'excluded' AND target IS NULL) GROUP BY ALL ORDER BY urls DESC, reason
+
 -- name: linkers
 SELECT source, anchor, rel FROM links WHERE target = $url ORDER BY source LIMIT $most
 

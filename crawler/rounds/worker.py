@@ -79,6 +79,7 @@ class Worker:
         self._running = set[BucketTask]()
         self._end: RunEnd | None = None
         self._segments = 0
+        self._requests = 0  # that were written ahead
         self._log_written_at = clock.now()
 
     async def run(self) -> None:
@@ -154,7 +155,8 @@ class Worker:
                 _LOG.info("the log of a task cannot be read: %s", error)
         content = "".join(f"{json.dumps(row)}\n" for found in rows.values() for row in found).encode()
         if content:
-            key = f"rounds/{self._plan.round:06}/ahead/{self._name}-{self._segments:06}.jsonl"
+            sent = self._requests + sum(map(len, rows.values()))
+            key = f"rounds/{self._plan.round:06}/ahead/{self._name}-{self._segments:06}-{sent}.jsonl"
             try:
                 await asyncio.to_thread(self._dataset.objects.put, key, content)
             except StoreError as error:
@@ -162,6 +164,7 @@ class Worker:
                     tell(f"the log of requests cannot be written: {error}")
                     self.stop(RunEnd(EndCode.STORE_FAILED, str(error)))
                 return
+            self._requests = sent
         self._segments += 1
         self._log_written_at = self._clock.now()
         for task, found in rows.items():

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from crawler.demo.pages import Page, Site, plain, unavailable
+from crawler.errors import StoreError
+from crawler.frontier.buckets import bucket_of
 from crawler.reasons import EndCode
+from crawler.rounds.dataset import part
 from tests import judge
-from tests.simulation.rounds import LENGTH_S, Crawler, hosts_of_buckets, killed_at
+from tests.simulation.rounds import LENGTH_S, SETTINGS, Crawler, hosts_of_buckets, killed_at
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -69,5 +72,54 @@ def test_an_address_that_nobody_knew_is_asked_by_one_task_at_a_time(tmp_path: Pa
         assert judge.most_at_once(at_address)["192.0.2.1"] <= 2
         assert judge.violations(web.log, judge.Manners(delay_s=1.0)) == []
         assert len(web.log) == len(hosts) * 8, "nothing was asked twice"
+
+    run_virtual(main)
+
+
+def test_storage_that_fails_for_one_task_loses_that_task_alone(tmp_path: Path) -> None:
+    one, other = hosts_of_buckets(2)
+
+    def failing(name: str, key: str) -> None:
+        if name == "put" and key == part("urls", 1, bucket_of(f"http://{one}", SETTINGS.rounds.buckets)):
+            raise StoreError("no space is left")
+
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, {host: linking(3) for host in (one, other)})
+        crawler = Crawler(clock, web, tmp_path)
+        dataset = crawler.make([f"http://{host}/" for host in (one, other)])
+        crawler.faults = [failing]
+        assert (await crawler.crawl()).code is EndCode.DONE
+        first, second = (list(manifest.parts) for manifest in dataset.manifests())
+        assert first == [bucket_of(f"http://{other}", SETTINGS.rounds.buckets)]
+        assert second == [bucket_of(f"http://{one}", SETTINGS.rounds.buckets)]
+        assert judge.violations(web.log, judge.Manners(delay_s=1.0)) == []
+
+    run_virtual(main)
+
+
+def test_a_crawl_whose_tasks_are_lost_again_and_again_ends(tmp_path: Path) -> None:
+    def failing(name: str, key: str) -> None:
+        if name == "put" and key.startswith("urls/"):
+            raise StoreError("no space is left")
+
+    async def main(clock: VirtualClock) -> None:
+        crawler = Crawler(clock, SimulatedWeb(clock, {"a.test": linking(1)}), tmp_path)
+        crawler.make(["http://a.test/"])
+        crawler.faults = [failing] * 9
+        with pytest.raises(StoreError, match="in 3 rounds in a row, no task of 1 bucket"):
+            await crawler.crawl()
+
+    run_virtual(main)
+
+
+def test_the_end_names_what_stays_queued(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, limits=replace(SETTINGS.limits, max_pages_per_site=2))
+
+    async def main(clock: VirtualClock) -> None:
+        crawler = Crawler(clock, SimulatedWeb(clock, {"a.test": linking(5)}), tmp_path)
+        crawler.make(["http://a.test/"], settings)
+        assert str(await crawler.crawl()) == (
+            "every site with queued URLs has reached limits.max_pages_per_site (2); 4 URLs stay queued"
+        )
 
     run_virtual(main)
