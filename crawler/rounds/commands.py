@@ -22,7 +22,7 @@ from crawler.formatting import many
 from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.dataset import Dataset, Head, make
 from crawler.rounds.objects import Objects
-from crawler.run.nothing_crawled import NOTHING_CRAWLED, causes_of
+from crawler.session.nothing_crawled import NOTHING_CRAWLED, causes_of
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.store.location import db_argument, shown

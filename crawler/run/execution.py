@@ -34,7 +34,6 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.minute_log import MinuteLog
-from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.run.notify import notify, require_login
 from crawler.run.plan import as_json as plan_json
 from crawler.run.plan import plan_of
@@ -54,6 +53,7 @@ from crawler.session.crawl_session import (
     run_to_end,
 )
 from crawler.session.hooks import hooks_of
+from crawler.session.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.settings.keys import Key, terminal_name
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
