@@ -46,7 +46,7 @@ def test_a_pause_longer_than_a_round_outlives_the_task_that_learned_it(tmp_path:
         crawler.faults = [killed_at("put", "urls/")]
         asked_after = LENGTH_S * 2.5  # the pause, in a crawl that forgets it, would be over
         assert (await crawler.crawl()).code is EndCode.DONE
-        assert crawler.killed == 1
+        assert len(crawler.deaths) == 1
         starts = [hit.started_at for hit in web.log]
         assert len(starts) > 4, "the next rounds have asked the site again"
         longest_s = max(after - before for before, after in pairwise(starts))
