@@ -87,9 +87,12 @@ class Crawler:
         head = Head(settings.rounds.buckets, to_record(settings), seeds, [])
         return make(Objects(self.location, may_make=True), head)
 
-    async def crawl(self) -> RunEnd:
-        """Go on with the crawl until it ends."""
-        return await Driver(Dataset(Objects(self.location)), self, self.clock, self.said.append).run()
+    async def crawl(self, fault: Fault | None = None) -> RunEnd:
+        """Go on with the crawl until it ends, with a driver that may have a fault."""
+        dataset = Dataset(Objects(self.location))
+        if fault is not None:
+            dataset.objects = Storage(dataset.objects, fault)  # type: ignore[assignment]
+        return await Driver(dataset, self, self.clock, self.said.append).run()
 
     async def run(self, dataset: Dataset, plan: Plan) -> None:
         """See :class:`crawler.rounds.runners.Runner`. A process that was killed is replaced."""
