@@ -28,8 +28,9 @@ class ReaderInProcess:
     async def room(self, domain: str) -> None:
         pass
 
-    async def read(self, document: Fetched, *, is_alone: bool = False) -> PageFacts:
-        question = unpack_question(*pack_question(question_about(document, self._options), MAX_CPU_S))
+    async def read(self, document: Fetched, *, is_alone: bool = False, shingles: bool = False) -> PageFacts:
+        about = question_about(document, self._options, shingles=shingles)
+        question = unpack_question(*pack_question(about, MAX_CPU_S))
         facts = unpack_answer(answer_to(question))
         assert isinstance(facts, PageFacts)
         return facts

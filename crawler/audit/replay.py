@@ -53,6 +53,8 @@ from crawler.url import ROBOTS_PATH, host_of
 
 _MAX_CACHED_RULES = 200
 _OPEN = frozenset({RobotsAction.PARSE, RobotsAction.FREE})
+#: Requests whose answers the crawl does not count as refusals.
+_UNCOUNTED = frozenset({Purpose.TDMREP, Purpose.SOFT_404})
 #: The codes that the check of ``Retry-After`` judges; the check of the pause judges all others.
 _TROUBLE = frozenset({WaitCode.BACKOFF, WaitCode.RETRY_AFTER})
 
@@ -278,7 +280,7 @@ class Replay:
                 required = f"no request to the site, which answered by walls or refusals, {until}"
                 done = f"sent {request.started_at - walls.began_at:.3f} s after the last of them"
                 yield self._violation(Check.RESTS, request, required, done, before=walls.last)
-        if not _is_elsewhere(request) and request.purpose != Purpose.TDMREP:  # the crawl does not count its answers
+        if not _is_elsewhere(request) and request.purpose not in _UNCOUNTED:
             walls.add(request, case.run.robots.rests_s)
 
     def _check_restrictions(self, case: _Case) -> Iterator[Violation]:

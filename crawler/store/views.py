@@ -139,7 +139,8 @@ registered_domain text
 headers json
 address text
 tls_version text
-cluster_id integer: the url_id of the page that stands for this one and its near-duplicates; empty without any""",
+cluster_id integer: the url_id of the page that stands for this one and its near-duplicates; empty without any
+soft_404 yes: like the answer of its site to a path that cannot exist; empty if it was not compared""",
     "resources": """\
 the hosts of the scripts, images, style sheets and frames of pages
 url text: the page
@@ -359,6 +360,13 @@ fetched_at time
 status text: the answer, in words
 note text: why the file states nothing
 body bytes: the file""",
+    "soft_404_checks": """\
+the answer of each site to a path that cannot exist
+site text
+url text: the path that cannot exist
+fetched_at time
+status text: the answer, in words
+note text: why the answer says nothing, or that it was a redirect""",
     "agent_servers": """\
 the Mobile-agent-server lines of the robots.txt in force
 site text
@@ -438,7 +446,7 @@ refused integer""",
 every request
 url text
 site text
-purpose text: robots, page, sitemap, tdmrep or rup
+purpose text: robots, page, sitemap, tdmrep, soft_404 or rup
 started_at time
 finished_at time
 status integer
