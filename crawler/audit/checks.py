@@ -21,6 +21,7 @@ class Check(StrEnum):
     FRESH = "robots fresh"
     PERMISSION = "permission"
     PREFERENCE = "preference"
+    USE = "use"
     OVERLAP = "overlap"
     PAUSE = "pause"
     RETRY_AFTER = "retry-after"
@@ -39,10 +40,11 @@ TITLES: Mapping[Check, str] = {
     Check.FRESH: "The robots.txt in force had not expired",
     Check.PERMISSION: "The robots.txt in force allowed the request",
     Check.PREFERENCE: "No page was requested or kept against a preference about a purpose that the run declared",
+    Check.USE: "No more was kept of a page than its Content-Signal for use allows",
     Check.OVERLAP: "No two requests of a politeness group overlapped",
     Check.PAUSE: "The pause between two requests of a politeness group was kept",
     Check.RETRY_AFTER: "After a Retry-After, 429 or 503, the politeness group was left alone as long as required",
-    Check.RESTS: "A site that answered by walls was left alone for its rests, and at last for good",
+    Check.RESTS: "A site that answered by walls or refusals was left alone for its rests, and at last for good",
     Check.HOURS: "Hosts with set hours were asked only in those hours",
     Check.PAGES: "No site gave more pages than its limit",
     Check.OPERATOR: "Nothing was sent to a blocked site, or while the operator had paused the crawl",

@@ -27,6 +27,7 @@ from crawler.audit.records import (
 )
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.robots_history import RobotsHistory
+from crawler.audit.use import LimitedUse, limited_use
 from crawler.audit.walls import Walls
 from crawler.formatting import instant
 from crawler.frontier.hours import window_of
@@ -113,12 +114,14 @@ class Replay:
 
     ``runs`` holds the runs by number, ``restrictions`` what the operator had ordered, ``refuted`` the main sites that
     turned out to be none, by the mirror that names them. ``counts`` holds how often each check was made and failed.
+    ``limited`` are the pages of the last slice whose use is limited: the log does not tell what was kept of them.
     """
 
     runs: Mapping[int, RunRecord]
     restrictions: Restrictions = field(default_factory=Restrictions)
     refuted: Mapping[str, str] = field(default_factory=dict)
     counts: dict[Check, CheckCount] = field(default_factory=lambda: {check: CheckCount() for check in Check})
+    limited: list[LimitedUse] = field(default_factory=list)
     _unit: str | None = None
     _groups: dict[tuple[GroupBy, str], _Group] = field(default_factory=dict)
     _sites: dict[int, _Site] = field(default_factory=dict)
@@ -129,6 +132,7 @@ class Replay:
 
         ``texts`` maps numbers to the bodies of the robots.txt files that are in force during these events.
         """
+        self.limited.clear()
         for event in events:
             if event.unit != self._unit:
                 self._unit = event.unit
@@ -165,6 +169,7 @@ class Replay:
             yield from self._check_fresh(case)
             yield from self._check_permission(case)
             yield from self._check_preference(case)
+            self._note_use(case)
         elif request.for_site_id is None:
             site.robots_request = request
         yield from self._check_pace(case)
@@ -262,16 +267,16 @@ class Replay:
             yield self._violation(Check.HOURS, case.request, required, done)
 
     def _check_rests(self, case: _Case) -> Iterator[Violation]:
-        """After walls in a row in one run the site must rest. The operator may have it asked again by another run."""
+        """After walls or refusals in a run the site must rest. The operator may have it asked again by another run."""
         request, walls = case.request, case.site.walls
         if walls.run != request.run:
-            walls = case.site.walls = Walls(request.run)
+            walls = case.site.walls = Walls(request.run, walls.has_answered)
         if walls.rests_until:
             self.counts[Check.RESTS].judged += 1
             if request.started_at < walls.rests_until - TOLERANCE_S:
                 until = "for good" if walls.rests_until == inf else f"until {instant(walls.rests_until)}"
-                required = f"no request to the site, which answered by walls, {until}"
-                done = f"sent {request.started_at - walls.began_at:.3f} s after the wall"
+                required = f"no request to the site, which answered by walls or refusals, {until}"
+                done = f"sent {request.started_at - walls.began_at:.3f} s after the last of them"
                 yield self._violation(Check.RESTS, request, required, done, before=walls.last)
         if not _is_elsewhere(request) and request.purpose != Purpose.TDMREP:  # the crawl does not count its answers
             walls.add(request, case.run.robots.rests_s)
@@ -339,6 +344,17 @@ class Replay:
             rule = Verdict(False, refused.line, refused.text, case.run.reading)
             done = f"{refused.category} was refused"
             yield self._violation(Check.PREFERENCE, request, required, done, version=case.version, rule=rule)
+
+    def _note_use(self, case: _Case) -> None:
+        """Note a page whose use the robots.txt in force limits; most files have no such line."""
+        request, rules = case.request, case.rules
+        if request.purpose != Purpose.PAGE or rules is None or not rules.preferences.signals or not request.path:
+            return
+        stated = limited_use(rules.preferences.of(request.path))
+        if stated is not None:
+            self.counts[Check.USE].judged += 1
+            rule = Verdict(False, stated.line, stated.text, case.run.reading)
+            self.limited.append(LimitedUse(request, case.version, stated.value, rule))
 
     # --- the pace -----------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from crawler.audit.replay import Replay
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.study import StudyFacts, read_study_facts
 from crawler.audit.totals import LogTotals, read_totals
+from crawler.audit.use import kept_by_header, kept_by_robots
 from crawler.formatting import instant, many, seconds
 from crawler.frontier.operator import Standing, standing
 from crawler.url import host_of
@@ -97,6 +98,7 @@ async def audit_snapshot(store: Store, now: float, on_progress: OnProgress = lam
     numbering, counts = await log_reader.read_numbering(store), await log_reader.read_request_counts(store)
     in_log = _incomplete_log(numbering, counts)
     listed: list[Violation] = []
+    kept: list[Violation] = []
     forged: set[str] = set()
     done = 0
     async for piece in log_reader.read_slices(store, runs):
@@ -106,7 +108,9 @@ async def audit_snapshot(store: Store, now: float, on_progress: OnProgress = lam
         for violation in replay.replay(piece.events, piece.texts):
             if len(listed) < MAX_LISTED:
                 listed.append(violation)
-    kept = await _pages_kept(store, runs, replay.counts)
+        kept += await kept_by_robots(store, replay.limited)
+    kept += await _kept_against_use(store, replay.counts[Check.USE], len(kept))
+    kept += await _pages_kept(store, runs, replay.counts)
     in_log += [_forged_text(sha256) for sha256 in sorted(forged)]
     replay.counts[Check.LOG].violations += len(in_log)
     kept += await _not_drawn(store, replay.counts[Check.SAMPLE])
@@ -143,6 +147,14 @@ async def _pages_kept(store: Store, runs: Sequence[RunRecord], counts: dict[Chec
                 for page in kept
             ]
     count.violations += len(violations)
+    return violations
+
+
+async def _kept_against_use(store: Store, count: CheckCount, by_robots: int) -> list[Violation]:
+    """The pages of which more is kept than their own headers allow; ``by_robots`` violations were found before."""
+    stated, violations = await kept_by_header(store)
+    count.judged += stated
+    count.violations += by_robots + len(violations)
     return violations
 
 
@@ -210,12 +222,15 @@ def _forged_text(sha256: str) -> Violation:
 def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
     """The limits of the proof that this log gives, in sentences."""
     limits: list[str] = []
-    if unended := [run.run for run in runs if run.finished_at is None]:
+    if without_end := [run for run in runs if run.finished_at is None]:
+        unended = [run.run for run in without_end]
         which = f"Run {unended[0]} has" if len(unended) == 1 else f"Runs {_listed(unended)} have"
+        most = max(run.settings.limits.concurrency for run in without_end)
         limits.append(
             f"{which} no recorded end: killed, or still running. If neither, this is a copy from before the "
             "end, or of the file without its write-ahead log (docs/backups.md). The log lacks requests that were under "
-            "way when a process was killed, and those answered since its last commit."
+            f"way when a process was killed ({most:,} at most in each), and those answered since its last commit. The "
+            "next run repeats them: a server's log has them twice, and this log once."
         )
     if unverified := sorted({pattern for run in runs for pattern in run.settings.fetch.verify_off}):
         limits.append(

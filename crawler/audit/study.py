@@ -38,7 +38,10 @@ class ContactedSite(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What the store keeps of pages. ``noindex_bodies`` must be 0. Times in seconds since the epoch."""
+    """What the store keeps of pages. ``noindex_bodies`` must be 0. Times in seconds since the epoch.
+
+    ``versions`` are the earlier versions of the pages; ``versions_since`` is when the oldest of them was last seen.
+    """
 
     pages: int
     bodies: int
@@ -49,6 +52,8 @@ class Kept(NamedTuple):
     gone: int
     oldest_at: float | None
     newest_at: float | None
+    versions: int
+    versions_since: float | None
 
 
 class Forgotten(NamedTuple):

@@ -35,7 +35,7 @@ _USAGE_LABELS = ("train-ai", "search")
 _MAX_UNKNOWN = 10
 #: The category of the Content Signal ``use``, and its levels with the most restrictive first.
 USE = "use"
-USE_LEVELS = ("immediate", "reference", "full")
+IMMEDIATE_USE, REFERENCE_USE, FULL_USE = USE_LEVELS = ("immediate", "reference", "full")
 #: The categories of Content Signals, by their names there.
 _SIGNALS = {"search": "search", "ai-input": "ai-input", "ai-train": "train-ai"}
 _SIGNAL_VALUES = {"yes": ALLOWED, "no": DISALLOWED}

@@ -15,6 +15,8 @@ from crawler.errors import StatementError, UsageError, require
 from crawler.formatting import many
 from crawler.frontier.buckets import bucket_of
 from crawler.inspect import why
+from crawler.model import State
+from crawler.reasons import ReasonCode
 from crawler.rounds.dataset import GROWING, WHOLE, Dataset, part
 from crawler.rounds.objects import Objects
 from crawler.rounds.plan import begins_at, duckdb
@@ -133,6 +135,13 @@ def read_status(location: str) -> dict[str, Any]:
             "lost_tasks": sum(state.lost is not None for state in buckets.values()),
             "next_at": begins_at(buckets),
         }
+
+
+def seed_causes(location: str) -> list[tuple[State, ReasonCode, str, int]]:
+    """Why seeds led to no page, with the number of seeds."""
+    with Views(location) as views:
+        rows = views.fetch(SQL["seed_causes"])
+    return [(State(state), ReasonCode(code), reason, n) for state, code, reason, n in rows]
 
 
 def render_status(read: dict[str, Any], now: float, console: PrintableConsole) -> None:
