@@ -19,7 +19,7 @@ from crawler.page.directives import asked_of
 from crawler.reasons import ErrorKind
 from crawler.robots.doubts import Doubts, doubts_about
 from crawler.sampling import load
-from crawler.store.named_rows import row_class
+from crawler.store.named_rows import by_column
 from crawler.store.rows import Counts
 from crawler.store.statements import load_statements
 
@@ -215,7 +215,7 @@ async def gather(
 
 
 async def _rows(store: Store, statement: str, **parameters: object) -> list[Any]:
-    return [row_class(tuple(row))(**row) for row in await store.query(_SQL[statement], parameters)]
+    return by_column(await store.query(_SQL[statement], parameters))
 
 
 async def _audit(store: Store, now: float) -> AuditResult | str:

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
-from crawler.audit.checks import TITLES
-from crawler.audit.evidence import evidence
 from crawler.cli.templates import fit, template_environment
 from crawler.formatting import duration, many, size
 from crawler.inspect.why import remedy
@@ -101,14 +99,12 @@ def _environment() -> Environment:
     environment.filters.update(shown)
     environment.globals.update(
         shown,
-        CHECKS=TITLES,
         CONTRADICTIONS=Contradiction,
         REASONS=ReasonCode,
         ROBOTS_TONES=_ROBOTS_TONES,
         STATES=STATES,
         VERSION=VERSION,
         charts=charts,
-        evidence=evidence,
         estimates=lambda: load("rendering"),
         db_argument=db_argument,
         many=many,

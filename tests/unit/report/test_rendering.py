@@ -18,7 +18,6 @@ from selectolax.lexbor import LexborHTMLParser
 
 from crawler.audit.checks import Check, Violation
 from crawler.audit.run_audit import AuditResult
-from crawler.audit.totals import CrawlDelay, RetryAfters
 from crawler.errors import UsageError
 from crawler.model import State
 from crawler.report.gather import BrokenLinks, BrokenTarget, DoubtfulSite, Facts, PageRow, gather
@@ -77,7 +76,7 @@ def with_text(facts: Facts, text: str) -> Facts:
         types=[(text, 2)],
         robots=[(text, 2)],
         doubtful=[DoubtfulSite(text, 3, Doubts((Doubt(1, text, text),), 2))],
-        totals=replace(facts.totals, crawl_delays=[CrawlDelay(text, 1.0)], retry_afters=[RetryAfters(text, 1.0, 1)]),
+        totals=replace(facts.totals, crawl_delays=[(text, 1.0)], retry_afters=[(text, 1.0, 1)]),
         sites=[site],
         mirrors=[mirror],
         most_linked=[PageRow(f"javascript:{text}", text, 3)],
