@@ -106,7 +106,7 @@ _VIEWS = """\
 # Views and their columns
 
 [store.md](store.md) explains the views and how to query them. A time is in seconds since the epoch, UTC; a column of
-the type "yes" is 0 or 1; any column may be NULL. This page is generated from `crawler/store/views.py` by
+the type "yes" is 0 or 1; any column may be NULL. This page is generated from `crawler/store/views.txt` by
 `python -m tests.docs`.
 """
 
