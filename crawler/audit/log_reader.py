@@ -16,11 +16,20 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVersion, RunRecord, SourceVersion
+from crawler.audit.records import (
+    Event,
+    FiledLicence,
+    LoggedRequest,
+    RobotsResponse,
+    RobotsVersion,
+    RunRecord,
+    SourceVersion,
+)
 from crawler.errors import UsageError
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Headers
 from crawler.preferences.purposes import categories_for
+from crawler.robots.rsl import NO_LICENCE, NotALicence, read_licence
 from crawler.store.statements import load_statements
 
 if TYPE_CHECKING:
@@ -109,6 +118,20 @@ async def read_runs(store: Store) -> list[RunRecord]:
 async def read_refuted(store: Store) -> dict[str, str]:
     """The main sites that turned out to be none, by the mirror whose robots.txt names them."""
     return {row["site"]: row["main_site"] for row in await store.query(_SQL["refuted_mirrors"])}
+
+
+async def read_licences(store: Store) -> dict[str, FiledLicence]:
+    """The last answer for each licence of RSL, by its URL."""
+    licences: dict[str, FiledLicence] = {}
+    for row in await store.query(_SQL["licences"]):
+        why, licence = row["note"], NO_LICENCE
+        if not why:
+            try:
+                licence = read_licence(bytes(row["body"]))
+            except NotALicence as error:
+                why = str(error)
+        licences[row["url"]] = FiledLicence(row["fetched_at"], licence, why, row["moved_to"])
+    return licences
 
 
 async def read_numbering(store: Store) -> LogNumbering:

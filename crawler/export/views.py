@@ -360,6 +360,16 @@ fetched_at time
 status text: the answer, in words
 note text: why the file states nothing
 body bytes: the file""",
+    "licences": """\
+the last answers for the licences of RSL that were requested
+url text: the licence
+site text
+fetched_at time
+valid_until time: when it is requested again
+status text: the answer, in words
+note text: why the licence cannot be had
+moved_to text: the target of a redirect
+body bytes: the licence""",
     "soft_404_checks": """\
 the answer of each site to a path that cannot exist
 site text
@@ -446,7 +456,7 @@ refused integer""",
 every request
 url text
 site text
-purpose text: robots, page, sitemap, tdmrep, soft_404 or rup
+purpose text: robots, page, sitemap, tdmrep, soft_404, license or rup
 started_at time
 finished_at time
 status integer
