@@ -46,6 +46,7 @@ class Purpose(StrEnum):
     SITEMAP = "sitemap"
     TDMREP = "tdmrep"  # /.well-known/tdmrep.json
     SOFT_404 = "soft_404"  # a path that cannot exist
+    LICENSE = "license"  # a licence of RSL
     RUP = "rup"  # a /rupinfo.txt, or a request to a RUP server (Remote Update Protocol)
 
 
@@ -255,6 +256,8 @@ class SiteFile(NamedTuple):
     """The answer for a file of a site that is neither its robots.txt nor a page. ``fetched_at`` in epoch seconds.
 
     ``body`` is what is kept of it, empty if there is no file. ``note`` says why the file states nothing.
+    ``valid_until`` is the time of the next request, if the file has one of its own. ``failing_since`` is the first of
+    ``failures`` temporary failures in a row. ``moved_to`` is the target of a redirect.
     """
 
     path: str
@@ -263,6 +266,10 @@ class SiteFile(NamedTuple):
     status: str  # the HTTP status, or the error below HTTP
     body: bytes = b""
     note: str = ""
+    valid_until: float | None = None
+    failures: int = 0
+    failing_since: float | None = None
+    moved_to: str = ""
 
 
 class Recorded(msgspec.Struct, frozen=True):

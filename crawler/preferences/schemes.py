@@ -42,6 +42,10 @@ _SIGNAL_VALUES = {"yes": ALLOWED, "no": DISALLOWED}
 _RESERVATIONS = {"0": ALLOWED, "1": DISALLOWED}
 #: The category of ``tdm-reservation``.
 _TDM = "tdm"
+#: The category of a preference that names a licence of RSL.
+LICENSE = "license"
+#: The category of uses for which RSL has no word but ``all``.
+OTHER_USE = "other-use"
 #: The categories that the robots term ``noai`` refuses, and ``noimageai`` of an image.
 _AI = ("train-ai", "ai-input")
 
@@ -116,7 +120,7 @@ def tdm_policy(value: str, source: str, text: str, base: str) -> list[Preference
 def rsl_license(value: str, source: str, line: int, text: str) -> list[Preference]:
     """``License`` in robots.txt: the absolute URL of a licence (RSL 1.0)."""
     url = _url(value, None)
-    return [] if url is None else [_preference(Scheme.RSL, "license", url, source, line, text)]
+    return [] if url is None else [_preference(Scheme.RSL, LICENSE, url, source, line, text)]
 
 
 def robots_terms(content: str, source: str, text: str, *, is_image: bool = False) -> list[Preference]:

@@ -152,6 +152,12 @@ CREATE VIEW tdmrep_files AS
   SELECT s.name AS site, t.fetched_at, t.status, t.note, t.body FROM site_file t JOIN site s ON s.id = t.site_id
   WHERE t.purpose = 'tdmrep';
 
+-- The last answer for each licence of RSL that was requested.
+CREATE VIEW licences AS
+  SELECT s.name || t.path AS url, s.name AS site, t.fetched_at, t.valid_until, t.status, t.note,
+         nullif(t.moved_to, '') AS moved_to, t.body
+  FROM site_file t JOIN site s ON s.id = t.site_id WHERE t.purpose = 'license';
+
 -- The answer of each site to a path that cannot exist.
 CREATE VIEW soft_404_checks AS
   SELECT s.name AS site, s.name || t.path AS url, t.fetched_at, t.status, t.note
