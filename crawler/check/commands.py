@@ -27,6 +27,7 @@ from crawler.robots.check import check_case as check_robots_case
 from crawler.robots.doubts import doubts_about
 from crawler.robots.readings import SiteRules
 from crawler.robots.records import product_token
+from crawler.robots.response import RobotsSettings
 from crawler.robots.rsl import licensed_by
 from crawler.robots.tdmrep import with_filed
 from crawler.robots.text import octets_read, parse
@@ -93,7 +94,8 @@ def robots_check(
 def _rules(body: bytes, token: str, reading: Reading, site: str) -> SiteRules:
     """The rules of one file as a crawl reads it. Cached, because consecutive cases are often about the same file."""
     most = octets_read(reading)
-    question = RobotsQuestion(MAX_CPU_S, f"{site}/robots.txt", site, token, reading.value, (), None, most, body)
+    tokens = RobotsSettings(reading).policy_tokens
+    question = RobotsQuestion(MAX_CPU_S, f"{site}/robots.txt", site, token, reading.value, (), None, most, body, tokens)
     return read_robots_alone(question)
 
 
