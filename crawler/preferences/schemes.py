@@ -119,9 +119,9 @@ def tdm_policy(value: str, source: str, text: str, base: str) -> list[Preference
     return [] if url is None else [_preference(Scheme.TDMREP, "tdm-policy", url, source, None, text)]
 
 
-def rsl_license(value: str, source: str, line: int, text: str) -> list[Preference]:
-    """``License`` in robots.txt: the absolute URL of a licence (RSL 1.0)."""
-    url = _url(value, None)
+def rsl_license(value: str, source: str, line: int | None, text: str, *, base: str | None = None) -> list[Preference]:
+    """A licence (RSL 1.0). ``License`` in robots.txt has an absolute URL; another URL is resolved against ``base``."""
+    url = _url(value, base)
     return [] if url is None else [_preference(Scheme.RSL, LICENSE, url, source, line, text)]
 
 
