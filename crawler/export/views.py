@@ -360,6 +360,18 @@ fetched_at time
 status text: the answer, in words
 note text: why the file states nothing
 body bytes: the file""",
+    "llms_txt": """\
+each /llms.txt and /llms-full.txt that was named: the crawler requests none for its own sake
+url text
+site text
+state text: the state of the URL
+reason_code text
+status integer
+content_type text
+fetched_at time
+body_bytes integer
+body_sha256 text
+url_id integer""",
     "licences": """\
 the last answers for the licences of RSL that were requested
 url text: the licence
