@@ -389,6 +389,7 @@ class PageFacts(msgspec.Struct, frozen=True):
     language: str | None = None  # the tag that the page declares, else its headers
     resources: tuple[Resource, ...] = ()  # if requested
     feeds: tuple[str, ...] = ()  # the RSS and Atom feeds that the page names
+    inline_licence: str = ""  # a licence of RSL that stands in the page
     shingles: bytes = b""  # of the visible text, if requested (:mod:`crawler.page.soft_404`)
     soft_404: bool | None = None  # whether it is like the answer to a path that cannot exist; None: not compared
     preferences: tuple[Preference, ...] = ()  # about use, in the page and its headers

@@ -44,7 +44,7 @@ from crawler.frontier.politeness import (
     constraints,
     group_name,
 )
-from crawler.model import Preference, Purpose, Reading, RobotsAction
+from crawler.model import Preference, Purpose, RobotsAction
 from crawler.preferences.purposes import first_refusal
 from crawler.reasons import WaitCode, WaitReason
 from crawler.robots.readings import SiteRules, read
@@ -132,7 +132,7 @@ class Replay:
     _unit: str | None = None
     _groups: dict[tuple[GroupBy, str], _Group] = field(default_factory=dict)
     _sites: dict[int, _Site] = field(default_factory=dict)
-    _rules: OrderedDict[tuple[int, str, str, Reading], SiteRules] = field(default_factory=OrderedDict)
+    _rules: OrderedDict[tuple[object, ...], SiteRules] = field(default_factory=OrderedDict)
 
     def replay(self, events: Iterable[Event], texts: Mapping[int, bytes]) -> Iterator[Violation]:
         """Check ``events`` and yield each violation. Call it for one slice of the log after another.
@@ -217,13 +217,19 @@ class Replay:
         """The rules of a version for the agent of ``run``; ``None`` if the version has no text."""
         if version is None or version.text_id is None or version.text_id not in texts:
             return None
-        key = (version.text_id, site, run.agent, run.reading)
+        key = (version.text_id, site, run.agent, run.reading, run.robots.policy_tokens)
         rules = self._rules.get(key)
         if rules is None:
             file = parse(texts[version.text_id], max_bytes=run.robots.max_bytes)
             refuted = self.refuted.get(site)
             rules = read(
-                file, token=run.agent, reading=run.reading, site=site, knows_host=run.knows_host, refuted=refuted
+                file,
+                token=run.agent,
+                reading=run.reading,
+                site=site,
+                knows_host=run.knows_host,
+                refuted=refuted,
+                policy_tokens=run.robots.policy_tokens,
             )
             self._rules[key] = rules
             if len(self._rules) > _MAX_CACHED_RULES:

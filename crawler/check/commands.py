@@ -27,7 +27,8 @@ from crawler.robots.check import check_case as check_robots_case
 from crawler.robots.doubts import doubts_about
 from crawler.robots.readings import SiteRules
 from crawler.robots.records import product_token
-from crawler.robots.rsl import licensed_by
+from crawler.robots.response import RobotsSettings
+from crawler.robots.rsl import licensed_by, licensed_page
 from crawler.robots.tdmrep import with_filed
 from crawler.robots.text import octets_read, parse
 from crawler.settings.settings import Settings
@@ -93,7 +94,8 @@ def robots_check(
 def _rules(body: bytes, token: str, reading: Reading, site: str) -> SiteRules:
     """The rules of one file as a crawl reads it. Cached, because consecutive cases are often about the same file."""
     most = octets_read(reading)
-    question = RobotsQuestion(MAX_CPU_S, f"{site}/robots.txt", site, token, reading.value, (), None, most, body)
+    tokens = RobotsSettings(reading).policy_tokens
+    question = RobotsQuestion(MAX_CPU_S, f"{site}/robots.txt", site, token, reading.value, (), None, most, body, tokens)
     return read_robots_alone(question)
 
 
@@ -112,7 +114,9 @@ def page_check(file: Path | None, url: str | None, jsonl: bool) -> int:
     A case of --jsonl may also name an `agent` and a `reading`.
     """
     with BlockingReader() as reader:
-        check = partial(check_case, now=SystemClock().now(), read=reader.read, with_filed=with_filed)
+        check = partial(
+            check_case, now=SystemClock().now(), read=reader.read, with_filed=with_filed, licensed=licensed_page
+        )
         if jsonl:
             return _jsonl(check)
         if file is None or url is None:

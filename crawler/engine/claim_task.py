@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple, assert_never
 
+import msgspec
+
 from crawler.engine import operator_log
 from crawler.engine.assembly import Engine
 from crawler.engine.gate import Blocked, FetchPermit, GivenBack, Unsent
@@ -23,10 +25,11 @@ from crawler.frontier.decide import (
 )
 from crawler.frontier.refusals import after_answer, without_request
 from crawler.frontier.revisit_outcome import after_refusal
-from crawler.model import Failed, Fetched, FetchResult, Kind, Preference, RobotsAction, State
+from crawler.model import Failed, Fetched, FetchResult, Kind, PageFacts, Preference, RobotsAction, State
 from crawler.page.soft_404 import NO_EXAMPLE, NotFoundExample
+from crawler.preferences.bounds import bounded
 from crawler.robots.readings import SiteRules
-from crawler.robots.rsl import named_licences
+from crawler.robots.rsl import inline_licence, named_licences
 from crawler.store.rows import BrokenBody, Claim, ClaimedSite, RobotsTarget
 from crawler.url import path_of
 
@@ -233,6 +236,11 @@ class ClaimTask:
                         context.outbox.add_broken_body(BrokenBody.of(permit.site_id, decoded))
                         if unread is None:
                             context.gate.unreadable(permit.group, decoded.kind)
+                    if isinstance(facts, PageFacts):
+                        licensed = await self._licensed(queued, known.rules, facts)
+                        if licensed is None:
+                            return  # the answer is read again when the licence has come
+                        facts = licensed
                     outcome = await context.answers.outcome(queued, decoded, facts, known.stated, known.filed)
                     outcome = self._apply_refusals(outcome, result)
                     is_retried = outcome.state is State.QUEUED
@@ -246,6 +254,26 @@ class ClaimTask:
             if counted and not is_page:
                 context.pages.release()
                 context.alarm.ring()  # another group may be claimed for this page
+
+    async def _licensed(self, queued: Queued, rules: SiteRules | None, facts: PageFacts) -> PageFacts | None:
+        """The facts of a page with what its licences say; ``None`` if one must come first: the URL stays queued."""
+        context, site = self._context, self._claim.sites[queued.site_id]
+        urls = named_licences(facts.preferences)
+        if not context.policy.purposes or not (urls or facts.inline_licence):
+            return facts
+        said = await context.licences.of(site, self._claim.group, rules, urls, path_of(queued.url))
+        match said:
+            case None:
+                return None
+            case RobotsTarget():
+                self._deferred.add(queued.site_id)
+                return None
+            case Postponed(until, why):
+                context.outbox.add_outcome(postponed(queued, until, why))
+                return None
+        if facts.inline_licence:
+            said = (*said, *inline_licence(facts.inline_licence, queued.url))
+        return msgspec.structs.replace(facts, preferences=bounded((*facts.preferences, *said)))
 
     def _apply_refusals(self, outcome: Outcome, result: FetchResult) -> Outcome:
         """The outcome of a URL. A site that rests from now on is left alone for the rest of the claim."""

@@ -79,7 +79,7 @@ class Licences:
         self._waited_since: dict[tuple[int, str], float] = {}  # by waiting site and URL
 
     async def of(
-        self, site: ClaimedSite, group: str, rules: SiteRules, urls: Iterable[str], path: str
+        self, site: ClaimedSite, group: str, rules: SiteRules | None, urls: Iterable[str], path: str
     ) -> tuple[Preference, ...] | Postponed | RobotsTarget | None:
         """What the licences at ``urls`` say of a path of ``site``, whose robots.txt in force has the ``rules``.
 
@@ -130,7 +130,9 @@ class Licences:
             self._keep(site.id, url, self._unasked(url, closed, is_lasting=True))
         self._outbox.add_target_answered(target)
 
-    async def _found(self, site: ClaimedSite, group: str, rules: SiteRules, url: str) -> _Known | RobotsTarget | None:
+    async def _found(
+        self, site: ClaimedSite, group: str, rules: SiteRules | None, url: str
+    ) -> _Known | RobotsTarget | None:
         """The licence at ``url``, behind redirects."""
         for _ in range(_MOST_HOPS + 1):
             known = await self._valid(url)

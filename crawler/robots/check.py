@@ -34,7 +34,8 @@ _ALLOWED = {Action.FREE: True, Action.RESTRICTED: False}
 @lru_cache(maxsize=64)
 def _rules_here(body: bytes, token: str, reading: Reading, site: str) -> SiteRules:
     """The rules of one file, read in this process. Cached, because consecutive cases are often about the same file."""
-    return read(parse(body, max_bytes=octets_read(reading)), token=token, reading=reading, site=site)
+    file, tokens = parse(body, max_bytes=octets_read(reading)), _SETTINGS[reading].policy_tokens
+    return read(file, token=token, reading=reading, site=site, policy_tokens=tokens)
 
 
 def check_case(

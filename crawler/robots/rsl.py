@@ -142,6 +142,20 @@ def licensed_by(text: bytes, stated: Iterable[Preference], site: str, path: str)
     return tuple(said)
 
 
+def licensed_page(stated: Iterable[Preference], text: str, inline: str, url: str) -> tuple[Preference, ...]:
+    """What the licence ``text`` that a page names, and the one in the page, say of it; for checks without network."""
+    said = inline_licence(inline, url) if inline else ()
+    return (*said, *licensed_by(text.encode("utf-8", "replace"), stated, *split(url))) if text else said
+
+
+def inline_licence(text: str, url: str) -> tuple[Preference, ...]:
+    """What the licence that stands in the page at ``url`` says of the page."""
+    try:
+        return read_licence(text.encode("utf-8", "replace")).of(*split(url), url)
+    except NotALicence as error:
+        return unavailable(url, shown(str(error)))
+
+
 def named_licences(stated: Iterable[Preference]) -> list[str]:
     """The URLs of the licences that preferences name, each once."""
     return list(dict.fromkeys(one.value for one in stated if one.category == LICENSE))

@@ -163,3 +163,30 @@ def test_sites_that_name_licences_on_each_other_do_not_wait_for_ever(db_path: Pa
     assert sorted(path for _, path in found.asked).count("/all.xml") == 2
     assert [found.codes()[f"{host}.test/p/1"] for host in "ab"] == ["preference", "preference"]
     assert [found.codes()[f"{host}.test/"] for host in "ab"] == ["fetched", "fetched"]
+
+
+LINK = f'<link rel="license" type="application/rsl+xml" href="{TERMS}">'
+HEADER = (("Link", f'<{TERMS}>; rel="license"; type="application/rsl+xml"'),)
+INLINE = f"<script type='application/rsl+xml'><rsl><content url='/'>{NO_TRAINING}</content></rsl></script>"
+
+
+def test_pages_name_licences_too_and_are_requested_once(db_path: Path) -> None:
+    pages = {
+        "/robots.txt": plain(""),
+        "/": Page("".join(f"<a href=/p/{n}>x</a>" for n in range(4)) + "<a href=/open>x</a>"),
+        "/p/0": Page(f"<title>0</title>{LINK}"),
+        "/p/1": Page("<title>1</title>", headers=HEADER),
+        "/p/2": Page(f"<title>2</title>{INLINE}"),
+        "/p/3": Page("<title>3</title>"),
+        "/open": Page(f"<title>open</title>{LINK}"),
+    }
+    web = {"a.test": pages, "terms.test": {"/robots.txt": plain(""), "/all.xml": LICENCE}}
+    found = Crawled(db_path, web, UsePurpose.TRAIN_AI, seeds=1)
+    assert len(found.asked) == len(set(found.asked)), "an answer waits for its licence, and is not requested again"
+    assert ("terms.test", "/all.xml") in found.asked
+    codes = found.codes()
+    assert [codes[f"a.test/p/{n}"] for n in range(4)] == ["withheld", "withheld", "withheld", "fetched"]
+    kept = found.query("SELECT title FROM pages WHERE body_sha256 IS NOT NULL AND title <> '' ORDER BY title")
+    assert kept == [("3",), ("open",)]
+    assert found.query("SELECT count(*) FROM unread_answer") == [(0,)]
+    assert found.audited() == set()
