@@ -28,13 +28,13 @@ from crawler.errors import CrawlerError, Setting, UsageError, fault, joined
 from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.inspect.first_match import describe_first_matches
+from crawler.inspect.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.inspect.seeds import Ledger, describe_patterns, ledger_at_end
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.minute_log import MinuteLog
-from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.run.notify import notify, require_login
 from crawler.run.plan import as_json as plan_json
 from crawler.run.plan import plan_of
