@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crawler.audit.checks import Check, CheckCount, Violation
 from crawler.audit.records import (
@@ -53,6 +53,8 @@ from crawler.url import ROBOTS_PATH, host_of
 
 _MAX_CACHED_RULES = 200
 _OPEN = frozenset({RobotsAction.PARSE, RobotsAction.FREE})
+#: Requests whose answers the crawl does not count as refusals.
+_UNCOUNTED = frozenset({Purpose.TDMREP, Purpose.SOFT_404})
 #: The codes that the check of ``Retry-After`` judges; the check of the pause judges all others.
 _TROUBLE = frozenset({WaitCode.BACKOFF, WaitCode.RETRY_AFTER})
 
@@ -223,19 +225,10 @@ class Replay:
                 self._rules.popitem(last=False)
         return rules
 
-    def _violation(
-        self,
-        check: Check,
-        request: LoggedRequest,
-        required: str,
-        done: str,
-        *,
-        version: RobotsVersion | None = None,
-        before: LoggedRequest | None = None,
-        rule: Verdict | None = None,
-    ) -> Violation:
+    def _violation(self, check: Check, request: LoggedRequest, required: str, done: str, **evidence: Any) -> Violation:
+        """A request that failed ``check``, with the evidence that :meth:`Violation.by_request` takes."""
         self.counts[check].violations += 1
-        return Violation.by_request(check, request, required, done, version=version, before=before, rule=rule)
+        return Violation.by_request(check, request, required, done, **evidence)
 
     # --- the log and the identity of the crawler -----------------------------------------------
 
@@ -278,7 +271,7 @@ class Replay:
                 required = f"no request to the site, which answered by walls or refusals, {until}"
                 done = f"sent {request.started_at - walls.began_at:.3f} s after the last of them"
                 yield self._violation(Check.RESTS, request, required, done, before=walls.last)
-        if not _is_elsewhere(request) and request.purpose != Purpose.TDMREP:  # the crawl does not count its answers
+        if not _is_elsewhere(request) and request.purpose not in _UNCOUNTED:
             walls.add(request, case.run.robots.rests_s)
 
     def _check_restrictions(self, case: _Case) -> Iterator[Violation]:

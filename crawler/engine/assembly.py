@@ -27,12 +27,14 @@ from crawler.engine.robots_intake import CrawlRobotsIntake, admits_site
 from crawler.engine.rules_cache import RulesCache
 from crawler.engine.sampling_frame import Sample
 from crawler.engine.shutdown import Shutdown
-from crawler.engine.tdmrep_cache import TdmrepCache
+from crawler.engine.site_files import SiteFiles, soft_404_kind, tdmrep_kind
 from crawler.engine.workbench import Workbench
 from crawler.errors import StoreFull, SystemFull
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
+from crawler.page.soft_404 import NotFoundExample
+from crawler.robots.tdmrep import TdmRules
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -92,7 +94,8 @@ class Engine(RunInputs):
     main_sites: MainSites
     rules_cache: RulesCache
     robots_cache: RobotsCache
-    tdmrep: TdmrepCache | None  # None: it is not wanted
+    tdmrep: SiteFiles[TdmRules] | None  # None: it is not wanted, as the next
+    soft_404: SiteFiles[NotFoundExample] | None
     answers: Answers
 
     def waits_for_room(self, error: StoreFull) -> bool:
@@ -110,6 +113,7 @@ def assemble(run: RunInputs) -> Engine:
     gate = Gate(_transport(run, outbox), clock, bench, outbox, scope.blocks)
     main_sites = MainSites(store, clock, outbox)
     rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader)
+    compares = policy.discovery.soft_404 or run.sample.compares_soft_404s
     return Engine(
         **{each.name: getattr(run, each.name) for each in fields(run)},
         alarm=alarm,
@@ -133,7 +137,8 @@ def assemble(run: RunInputs) -> Engine:
             rules_cache=rules_cache,
             outbox=outbox,
         ),
-        tdmrep=TdmrepCache(gate, store, outbox) if policy.robots.settings.tdmrep else None,
+        tdmrep=SiteFiles(tdmrep_kind(), gate, store, outbox) if policy.robots.settings.tdmrep else None,
+        soft_404=SiteFiles(soft_404_kind(reader), gate, store, outbox) if compares else None,
         answers=Answers(policy, scope, rules_cache, store, reader, None if run.recorder is None else outbox, run.hooks),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from crawler.engine import operator_log
 from crawler.engine.assembly import Engine
@@ -13,9 +13,23 @@ from crawler.frontier.decide import Allowed, Outcome, Queued, after_fault, befor
 from crawler.frontier.refusals import after_answer, without_request
 from crawler.frontier.revisit_outcome import after_refusal
 from crawler.model import Failed, Fetched, FetchResult, Kind, Preference, RobotsAction, State
+from crawler.page.soft_404 import NO_EXAMPLE, NotFoundExample
 from crawler.robots.readings import SiteRules
 from crawler.store.rows import BrokenBody, Claim, ClaimedSite, RobotsTarget
 from crawler.url import path_of
+
+
+class _Known(NamedTuple):
+    """What is known of the site of a page before its request: rules, preferences for the page, and an example.
+
+    ``stated`` are the preferences in robots.txt, ``filed`` those in the site's tdmrep.json, and ``not_found`` is the
+    answer to a path that cannot exist.
+    """
+
+    rules: SiteRules | None
+    stated: tuple[Preference, ...]
+    filed: tuple[Preference, ...] = ()
+    not_found: NotFoundExample = NO_EXAMPLE
 
 
 class ClaimTask:
@@ -144,25 +158,23 @@ class ClaimTask:
             case Outcome():
                 self._refuse(decision)
             case Allowed():
-                filed: tuple[Preference, ...] = ()
+                known = _Known(rules, decision.preferences)
                 if context.tdmrep is not None and queued.kind is Kind.PAGE:
-                    tdm = await context.tdmrep.rules(site, self._claim.group, rules)
-                    if tdm is None or context.gate.pauses_long(self._claim.group):
-                        return  # the robots copy has run out, or the pause is long: the URL is still queued
-                    filed = tdm.of(path)
+                    tdm = await context.tdmrep.of(site, self._claim.group, rules)
+                    if tdm is None:
+                        return  # the URL is still queued
+                    known = known._replace(filed=tdm.of(path))
+                if context.soft_404 is not None and queued.kind is Kind.PAGE:
+                    example = await context.soft_404.of(site, self._claim.group, rules)
+                    if example is None:
+                        return
+                    known = known._replace(not_found=example)
                 permit = FetchPermit.under(site, self._claim.group, site.copy, rules, decision)
-                await self._fetch(queued, permit, rules, decision.preferences, filed)
+                await self._fetch(queued, permit, known)
             case _:
                 assert_never(decision)
 
-    async def _fetch(
-        self,
-        queued: Queued,
-        permit: FetchPermit,
-        rules: SiteRules | None,
-        stated: tuple[Preference, ...],
-        filed: tuple[Preference, ...],
-    ) -> None:
+    async def _fetch(self, queued: Queued, permit: FetchPermit, known: _Known) -> None:
         context = self._context
         if counted := queued.seen is None and context.pages.is_limited:
             await context.gate.pause(permit.group)  # first: meanwhile another group may have this page
@@ -171,15 +183,15 @@ class ClaimTask:
         is_page = False
         try:
             unread = await context.answers.unread(queued)
-            result = unread or await self._send(queued, permit, rules, filed)
+            result = unread or await self._send(queued, permit, known)
             if result is not None:  # else the robots copy has run out: the URL is still queued
                 with context.gate.reading(permit.group):
-                    decoded, facts = await context.answers.read(queued, result, rules)
+                    decoded, facts = await context.answers.read(queued, result, known.rules, known.not_found)
                     if isinstance(decoded, Failed) and isinstance(result, Fetched):
                         context.outbox.add_broken_body(BrokenBody.of(permit.site_id, decoded))
                         if unread is None:
                             context.gate.unreadable(permit.group, decoded.kind)
-                    outcome = await context.answers.outcome(queued, decoded, facts, stated, filed)
+                    outcome = await context.answers.outcome(queued, decoded, facts, known.stated, known.filed)
                     outcome = self._apply_refusals(outcome, result)
                     is_retried = outcome.state is State.QUEUED
                     if is_retried and (refused := before_robots(queued, context.scope)) is not None:
@@ -208,13 +220,11 @@ class ClaimTask:
                 self._deferred.add(site.id)
         return outcome
 
-    async def _send(
-        self, queued: Queued, permit: FetchPermit, rules: SiteRules | None, filed: tuple[Preference, ...]
-    ) -> FetchResult | None:
+    async def _send(self, queued: Queued, permit: FetchPermit, known: _Known) -> FetchResult | None:
         """The answer to a request that is sent now; ``None`` if the robots copy has run out."""
         context = self._context
         result = await context.gate.send(context.answers.request(queued), permit)
-        if isinstance(result, Fetched) and context.answers.may_be_kept(result, rules, filed):
+        if isinstance(result, Fetched) and context.answers.may_be_kept(result, known.rules, known.filed):
             context.outbox.add_unread(queued.id, result)
         return result
 

@@ -7,6 +7,7 @@ import re
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self, TypedDict
@@ -309,7 +310,7 @@ class HttpFetcher:
         nothing = _NO_DOCUMENT.get(status) if request.purpose in (Purpose.PAGE, Purpose.SITEMAP) else None
         if 200 <= status < 300 and nothing is None:
             return await self._fetched(request, started_at, response, headers, transfer)
-        content_type, _ = _content_type(header(headers, "Content-Type") or "", url)
+        content_type, _ = _content_type(headers, url)
         says = b""  # of an error, if it may be a wall or name a price
         if (status in REFUSING and content_type in _HTML_TYPES) or (status == 402 and content_type == _JSON):
             says = await self._beginning(request, response, headers, transfer)
@@ -366,7 +367,7 @@ class HttpFetcher:
         headers: Headers,
         transfer: Transfer,
     ) -> Fetched | Failed:
-        content_type, charset = _content_type(header(headers, "Content-Type") or "", request.url)
+        content_type, charset = _content_type(headers, request.url)
         objection = self._objection(request, content_type, response)
         body = objection or await self._body(request, response, headers, transfer)
         # The time that decoding takes is not the server's. A body that is refused ends when its connection is closed.
@@ -586,16 +587,22 @@ def _was_reset(response: Response, headers: Headers) -> bool:
     return header(headers, "Content-Length") is None and header(headers, "Transfer-Encoding") is None
 
 
-def _content_type(value: str, url: str) -> tuple[str, str | None]:
-    """The bare type and the charset of a Content-Type.
+def _content_type(headers: Headers, url: str) -> tuple[str, str | None]:
+    """The bare type and the charset of a Content-Type; ``url`` is that of the request.
 
-    A value without a type counts as missing. So does :data:`_NO_TYPE` if the path has the ending of an HTML document.
+    :data:`_NO_TYPE` counts as missing if the path has the ending of an HTML document.
     """
+    bare, charset = _media_type(header(headers, "Content-Type") or "")
+    return ("" if bare == _NO_TYPE and _HTML_PATH.match(url) else bare), charset
+
+
+@lru_cache(maxsize=128)  # a field has at most 32 KiB
+def _media_type(value: str) -> tuple[str, str | None]:
+    """The bare type and the charset of a field. A value without a type counts as missing."""
     bare, _, parameters = value.partition(";")
     bare = bare.strip(" \t").lower()
     charset = _CHARSET.search(parameters) if parameters else None
-    is_missing = "/" not in bare or (bare == _NO_TYPE and _HTML_PATH.match(url) is not None)
-    return "" if is_missing else bare, charset[1] if charset else None
+    return bare if "/" in bare else "", charset[1] if charset else None
 
 
 def _ascii(location: str) -> str:

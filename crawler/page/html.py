@@ -46,15 +46,17 @@ def read_page(
     reading: Reading,
     now: float,
     resources: bool = False,
+    shingles: bool = False,
 ) -> PageFacts:
     """Read an HTML page; never raises for what the page holds.
 
     ``url`` is the canonical URL the page was fetched from, ``charset`` that of its Content-Type header, ``token`` the
-    crawler's product token, ``now`` in epoch seconds. ``resources`` asks for the hosts of its resources.
+    crawler's product token, ``now`` in epoch seconds. ``resources`` asks for the hosts of its resources, ``shingles``
+    for those of its text.
     A hostile page can take minutes and gigabytes: outside of tests, call this in a process whose time and memory are
     bounded (:mod:`crawler.engine.parser_process`).
     """
-    page = read_tags(body, charset, resources=resources)
+    page = read_tags(body, charset, resources=resources, shingles=shingles)
     headers = telling(headers)
     tags = (*header_tags(headers, token), *_robots_tags(page, token))
     said = directives(tags, reading=reading, now=now)
@@ -87,6 +89,7 @@ def read_page(
         body_sha256=sha256(body).digest(),
         body_bytes=len(body),
         text_sha256=page.text_sha256 if said.index else None,
+        shingles=page.shingles if said.index else b"",
         language=(page.language or declared_language(headers)) if said.index else None,
         resources=_resources(page, base) if said.index else (),
         feeds=tuple(filter(None, (_canonical_or_none(feed, base) for feed in feeds))) if said.follow else (),

@@ -6,6 +6,7 @@ because a ``<noscript><img>`` ends the head; tags in a ``<template>`` do not cou
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from hashlib import sha256
 from typing import NamedTuple
@@ -21,6 +22,8 @@ MAX_TITLE_CHARS = 1_000
 #: Title elements examined before the page counts as having no title.
 MAX_TITLES = 16
 MAX_FEEDS = 8
+#: The shingles of a page that are kept: the smallest ones, which are a random sample of them.
+MOST_SHINGLES = 2_000
 #: Elements examined for resources.
 MAX_RESOURCES = 5_000
 
@@ -55,12 +58,15 @@ class Said(NamedTuple):
     links: dict[str, list[Use]]  # the uses of each target, without fragments
     note: str  # empty unless links were left out
     text_sha256: bytes
+    shingles: bytes  # of the visible text, if they are wanted; empty otherwise
     language: str | None
     resources: Counter[tuple[str, str]]  # how often each kind names each target
 
 
-def read_tags(body: bytes, charset: str | None, *, resources: bool = False) -> Said:
-    """Parse a page and collect what its tags say, with the digest of its visible text; on request its resources.
+def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shingles: bool = False) -> Said:
+    """Parse a page and collect what its tags say, with the digest of its visible text.
+
+    On request it has the resources of the page and the shingles of its text.
 
     ``charset`` is that of the Content-Type header. A hostile page can take minutes and gigabytes.
     """
@@ -82,7 +88,8 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False) -> S
         note=tags.links.note,
         language=_declared_language(tree, tags.pragma_language),
         resources=_resources(tree) if resources else Counter(),
-        text_sha256=_text_sha256(tree, tags.not_text),  # the last: it changes the tree
+        text_sha256=_text_sha256(tree, tags.not_text),  # this and the next change the tree
+        shingles=_shingles(tree) if shingles else b"",
     )
 
 
@@ -208,6 +215,14 @@ def _text_sha256(tree: LexborHTMLParser, not_text: list[LexborNode]) -> bytes:
         node.decompose()
     text = "" if tree.root is None else tree.root.text()
     return sha256(text.encode("utf-8", "replace").translate(None, _WHITESPACE)).digest()
+
+
+def _shingles(tree: LexborHTMLParser) -> bytes:
+    """The smallest shingles of the text of a tree without what is not visible, eight octets each."""
+    from crawler.page.shingles import shingles, words  # few crawls want them
+
+    text = "" if tree.root is None else tree.root.text(separator=" ")
+    return array("Q", sorted(shingles(words(text)))[:MOST_SHINGLES]).tobytes()
 
 
 def _href_in_drawing(attributes: LexborAttributes) -> str:

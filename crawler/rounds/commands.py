@@ -19,10 +19,10 @@ from crawler.cli.shared import STOPPED, cli, run_async
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, joined
 from crawler.formatting import many
-from crawler.inspect.nothing_crawled import NOTHING_CRAWLED, causes_of
 from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.dataset import Dataset, Head, make
 from crawler.rounds.objects import Objects
+from crawler.session.nothing_crawled import NOTHING_CRAWLED, causes_of
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.store.location import db_argument, shown

@@ -24,6 +24,8 @@ from crawler.rounds.dataset import BucketState, Dataset, Done, Lost, Manifest, P
 from crawler.rounds.tables import SQL, TableFile
 from crawler.settings.settings import Settings
 
+_MOST_DOUBLINGS = 6  # of the length of a round
+
 
 def states(dataset: Dataset, last: Manifest | None) -> dict[int, BucketState]:
     """The buckets with something in them, after the ``last`` round."""
@@ -43,7 +45,7 @@ def make_plan(dataset: Dataset, manifests: list[Manifest], now: float) -> Plan:
     """The plan of the next round, which begins ``now``; the one that counts is in the dataset."""
     last = manifests[-1] if manifests else None
     settings, number = dataset.settings, len(manifests) + 1
-    deadline = now + settings.rounds.length_s
+    deadline = now + length_s(settings, manifests)
     work = {
         bucket: state
         for bucket, state in states(dataset, last).items()
@@ -58,6 +60,20 @@ def make_plan(dataset: Dataset, manifests: list[Manifest], now: float) -> Plan:
     counts = dataset.plan(number)
     assert counts is not None
     return counts
+
+
+def length_s(settings: Settings, manifests: list[Manifest]) -> float:
+    """How long the next round lasts at most, in seconds.
+
+    A round in which nothing was sent, although there was work, was too short for the start of the workers, so the next
+    one is twice as long: else a crawl with short rounds on a busy machine would never go on.
+    """
+    doublings = 0
+    for manifest in reversed(manifests):
+        if manifest.lost or any(rows["requests"] for rows in manifest.parts.values()):
+            break
+        doublings += 1
+    return settings.rounds.length_s * (1 << min(doublings, _MOST_DOUBLINGS))
 
 
 def longest_s(settings: Settings) -> float:

@@ -16,7 +16,7 @@ from crawler.clock import Clock
 from crawler.engine.assembly import FetcherSide, assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.hooks import Hooks
-from crawler.errors import require
+from crawler.errors import StoreError, require
 from crawler.frontier.buckets import Bucket, bucket_of
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("crawler.rounds")
 _OFFERS_AT_ONCE = 2_000
+_TRY_AGAIN_S = 5.0
 _TABLES = (*WHOLE, *GROWING, "outgoing")
 
 
@@ -166,7 +167,10 @@ class BucketTask:
         return await asyncio.to_thread(self._dataset.take_address, self._plan.round, network, self._name)
 
     async def _keep_pauses(self, paces: Mapping[str, Pace]) -> None:
-        """Write pauses of a commit ahead: those that are longer than usual, and than what is known of their groups."""
+        """Write pauses of a commit ahead: those that are longer than usual, and than what is known of their groups.
+
+        If the storage fails, this is tried again until the deadline: the commit waits, and the task asks nobody.
+        """
         longer = {
             group: pace.pause_s
             for group, pace in paces.items()
@@ -175,7 +179,14 @@ class BucketTask:
         if longer:
             self._kept_parts += 1
             numbers = self._plan.round, self._task.bucket, self._kept_parts
-            await asyncio.to_thread(self._dataset.keep_pauses, *numbers, longer)
+            while True:
+                try:
+                    await asyncio.to_thread(self._dataset.keep_pauses, *numbers, longer)
+                    break
+                except StoreError:
+                    if self._clock.now() >= self._plan.deadline:
+                        raise
+                await self._clock.sleep(_TRY_AGAIN_S)
             self._kept_pauses |= longer
 
     async def _take_in(self, store: Store, max_depth: int | None, pages_per_site: int | None) -> None:

@@ -28,7 +28,6 @@ from crawler.errors import CrawlerError, Setting, UsageError, fault, joined
 from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.inspect.first_match import describe_first_matches
-from crawler.inspect.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.inspect.seeds import Ledger, describe_patterns, ledger_at_end
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
@@ -54,6 +53,7 @@ from crawler.session.crawl_session import (
     run_to_end,
 )
 from crawler.session.hooks import hooks_of
+from crawler.session.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.settings.keys import Key, terminal_name
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings

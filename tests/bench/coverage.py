@@ -64,14 +64,14 @@ class Web:
 
 WEBS: dict[str, Callable[[], Web]] = {
     "skewed sizes": lambda: Web("skewed sizes"),
-    "hubs": lambda: Web("hubs", hubs=0.02),
+    "hubs": lambda: Web("hubs", hubs=0.01),
     "nonresponse": lambda: Web("nonresponse", silent=0.1),
 }
 
 #: The same with many sites.
 WIDE_WEBS: dict[str, Callable[[], Web]] = {
     "skewed sizes, 300 sites": lambda: Web("skewed sizes, 300 sites", sites=300, pages=20_000),
-    "hubs, 300 sites": lambda: Web("hubs, 300 sites", hubs=0.02, sites=300, pages=20_000),
+    "hubs, 300 sites": lambda: Web("hubs, 300 sites", hubs=0.01, sites=300, pages=20_000),
     "nonresponse, 300 sites": lambda: Web("nonresponse, 300 sites", silent=0.1, sites=300, pages=20_000),
 }
 
@@ -249,7 +249,7 @@ def run(options: Namespace) -> list[Row]:
             found = measure(web, draw, options.draws)
             print(f"| {name} | {web.name} | " + " | ".join(map(str, found.values())) + " |", flush=True)
             unmarked += sum(each.unmarked for each in found.values())
-            least = min(least, *(each.share()[0] for each in found.values() if each.unmarked))
+            least = min([least, *(each.share()[0] for each in found.values() if each.unmarked)])
         note = f"the least of the figures and webs; {unmarked:,} intervals are unmarked"
         rows.append(Row(name, 100 * least, "%", must=f"≥ {100 * MUST:.0f} %", ok=least >= MUST, note=note))
     return rows

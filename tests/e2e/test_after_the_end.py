@@ -14,9 +14,9 @@ from crawler.cli.shared import run_async
 from crawler.demo.pages import Page, plain
 from crawler.engine.parser_pool import ParserPool
 from crawler.errors import StoreError
-from crawler.inspect.nothing_crawled import NOTHING_CRAWLED
 from crawler.run import execution
 from crawler.run.minute_log import MinuteLog
+from crawler.session.nothing_crawled import NOTHING_CRAWLED
 from crawler.store.sqlite.store import SqliteStore
 from tests.command import LOOPBACK, forking_python, here
 from tests.web import LoopbackWeb

@@ -6,6 +6,7 @@ A :class:`Crawler` is one process of the runner. It may be killed at any call of
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,10 @@ SETTINGS = Settings(
 )
 
 
+#: Called before each call of a storage, with its name and the key. It raises what is to happen.
+Fault = Callable[[str, str], None]
+
+
 class Killed(BaseException):
     """The process has died."""
 
@@ -46,7 +51,7 @@ class Killed(BaseException):
 class Storage:
     """Objects through which a fault comes to one process: ``fault`` is called before each call, with its name."""
 
-    def __init__(self, objects: Objects, fault: Callable[[str, str], None]) -> None:
+    def __init__(self, objects: Objects, fault: Fault) -> None:
         self._objects = objects
         self._fault = fault
 
@@ -70,8 +75,10 @@ class Crawler:
         self.web = web
         self.folder = folder
         self.location = str(folder / "data")
-        self.faults: list[Callable[[str, str], None]] = []
-        self.killed = 0
+        self.faults: list[Fault] = []
+        self.storage = Storage
+        self.chance = random.Random(1)
+        self.deaths: list[float] = []  # of workers, by the clock of the loop
         self.said: list[str] = []
         self._workers = 0
 
@@ -80,9 +87,12 @@ class Crawler:
         head = Head(settings.rounds.buckets, to_record(settings), seeds, [])
         return make(Objects(self.location, may_make=True), head)
 
-    async def crawl(self) -> RunEnd:
-        """Go on with the crawl until it ends."""
-        return await Driver(Dataset(Objects(self.location)), self, self.clock, self.said.append).run()
+    async def crawl(self, fault: Fault | None = None) -> RunEnd:
+        """Go on with the crawl until it ends, with a driver that may have a fault."""
+        dataset = Dataset(Objects(self.location))
+        if fault is not None:
+            dataset.objects = Storage(dataset.objects, fault)  # type: ignore[assignment]
+        return await Driver(dataset, self, self.clock, self.said.append).run()
 
     async def run(self, dataset: Dataset, plan: Plan) -> None:
         """See :class:`crawler.rounds.runners.Runner`. A process that was killed is replaced."""
@@ -90,15 +100,16 @@ class Crawler:
             try:
                 await self.work(plan)
             except Killed:
-                self.killed += 1
+                self.deaths.append(self.clock.loop.time())
             else:
                 return
 
     async def work(self, plan: Plan) -> None:
         """One process that works on a round. Raises :class:`Killed`."""
         dataset = Dataset(Objects(self.location))
-        if self.faults:
-            dataset.objects = Storage(dataset.objects, self.faults.pop(0))
+        if self.faults or self.storage is not Storage:
+            fault = self.faults.pop(0) if self.faults else lambda name, key: None
+            dataset.objects = self.storage(dataset.objects, fault)  # type: ignore[assignment]
         settings = dataset.settings
         lease = Lease(None, self.clock, settings.fetch.total_timeout_s, self.clock.now, ends_at=plan.deadline)
         reader = ReaderInProcess(ReadingOptions(settings.identity.agent, settings.robots.reading, False))
@@ -119,7 +130,7 @@ class Crawler:
         """See :class:`crawler.rounds.runners.Runner`."""
 
 
-def killed_at(name: str, key: str, times: int = 1) -> Callable[[str, str], None]:
+def killed_at(name: str, key: str, times: int = 1) -> Fault:
     """A fault: the process dies before the call ``name`` of an object whose key contains ``key``, and stays dead."""
     seen = 0
 

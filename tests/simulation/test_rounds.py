@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,7 @@ from crawler.frontier.buckets import bucket_of
 from crawler.reasons import EndCode
 from crawler.rounds.dataset import part
 from tests import judge
-from tests.simulation.rounds import LENGTH_S, SETTINGS, Crawler, hosts_of_buckets, killed_at
+from tests.simulation.rounds import LENGTH_S, SETTINGS, Crawler, Killed, hosts_of_buckets, killed_at
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
@@ -46,7 +47,7 @@ def test_a_pause_longer_than_a_round_outlives_the_task_that_learned_it(tmp_path:
         crawler.faults = [killed_at("put", "urls/")]
         asked_after = LENGTH_S * 2.5  # the pause, in a crawl that forgets it, would be over
         assert (await crawler.crawl()).code is EndCode.DONE
-        assert crawler.killed == 1
+        assert len(crawler.deaths) == 1
         starts = [hit.started_at for hit in web.log]
         assert len(starts) > 4, "the next rounds have asked the site again"
         longest_s = max(after - before for before, after in pairwise(starts))
@@ -72,6 +73,35 @@ def test_an_address_that_nobody_knew_is_asked_by_one_task_at_a_time(tmp_path: Pa
         assert judge.most_at_once(at_address)["192.0.2.1"] <= 2
         assert judge.violations(web.log, judge.Manners(delay_s=1.0)) == []
         assert len(web.log) == len(hosts) * 8, "nothing was asked twice"
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize(
+    ("dies", "call", "key", "asked"),
+    [
+        ("driver", "create", "000002/plan.json", 1),
+        ("driver", "create", "000001/manifest.json", 1),
+        ("driver", "delete", "", 1),  # between the manifest and what follows it
+        ("worker", "create", "000001/done/", 2),  # between a store and the result of its task
+    ],
+)
+def test_a_crawl_that_was_cut_off_goes_on(tmp_path: Path, dies: str, call: str, key: str, asked: int) -> None:
+    one, other = hosts_of_buckets(2)
+
+    async def main(clock: VirtualClock) -> None:
+        site = linking(0) | {"/": Page(f"<a href='http://{other}/'>x</a>")}
+        web = SimulatedWeb(clock, {one: site, other: linking(2)})
+        crawler = Crawler(clock, web, tmp_path)
+        crawler.make([f"http://{one}/"])
+        if dies == "worker":
+            crawler.faults = [killed_at(call, key)]
+        else:
+            with pytest.raises(Killed):
+                await crawler.crawl(killed_at(call, key))
+        assert (await crawler.crawl()).code is EndCode.DONE
+        assert Counter(hit.host for hit in web.log) == {one: 2 * asked, other: 4}
+        assert judge.violations(web.log, judge.Manners(delay_s=1.0)) == []
 
     run_virtual(main)
 

@@ -417,15 +417,16 @@ DELETE FROM mirror WHERE evidence = 'content';
 -- name: group_pace
 SELECT next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s FROM politeness_group WHERE name = :name;
 
--- name: put_tdmrep
+-- name: put_site_file
 -- The newer answer stays, whichever worker writes it last.
-INSERT INTO tdmrep_file (site_id, fetched_at, status, body, note)
-each_row(:site_id bigint, :fetched_at float8, :status text, :body bytea, :note text)
-ON CONFLICT (site_id) DO UPDATE SET fetched_at = excluded.fetched_at, status = excluded.status, body = excluded.body,
-  note = excluded.note WHERE excluded.fetched_at >= tdmrep_file.fetched_at;
+INSERT INTO site_file (site_id, path, purpose, fetched_at, status, body, note)
+each_row(:site_id bigint, :path text, :purpose text, :fetched_at float8, :status text, :body bytea, :note text)
+ON CONFLICT (site_id, path) DO UPDATE SET purpose = excluded.purpose, fetched_at = excluded.fetched_at,
+  status = excluded.status, body = excluded.body, note = excluded.note
+WHERE excluded.fetched_at >= site_file.fetched_at;
 
--- name: tdmrep_of
-SELECT fetched_at, status, body, note FROM tdmrep_file WHERE site_id = :site_id;
+-- name: site_file
+SELECT path, purpose, fetched_at, status, body, note FROM site_file WHERE site_id = :site_id AND path = :path;
 
 -- name: hash_key
 SELECT key FROM hash_key;

@@ -49,11 +49,11 @@ VALUES (:sha256, coalesce(:gzipped, CASE WHEN :plain IS NOT NULL THEN zstd(:plai
 INSERT OR REPLACE INTO page (url_id, status, content_type, charset, fetched_at, title, description, keywords,
   canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
   other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id, language, answer_id,
-  resources)
+  resources, soft_404)
 VALUES (:url_id, :status, :content_type, :charset, :fetched_at, :title, :description, :keywords, :canonical_url,
   :meta_url, :document_state, :noindex, :nofollow, (SELECT id FROM body WHERE sha256 = :sha256), :body_bytes, :etag,
     :last_modified, :other_schemes, :directives, :note, :text_sha256, :version, :preferences_id,
-    :robots_preferences_id, :language, :answer_id, :resources);
+    :robots_preferences_id, :language, :answer_id, :resources, :soft_404);
 
 -- name: insert_link
 -- By position: a page has dozens of links, and a tuple is made sooner than a mapping.

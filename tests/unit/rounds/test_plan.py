@@ -24,7 +24,7 @@ from crawler.rounds.dataset import (
     part,
 )
 from crawler.rounds.objects import Objects
-from crawler.rounds.plan import _precedence, begins_at, commit, longest_s, make_plan
+from crawler.rounds.plan import _precedence, begins_at, commit, length_s, longest_s, make_plan
 from crawler.rounds.tables import TableFile
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record
@@ -85,6 +85,13 @@ def test_the_first_round_has_a_task_for_each_bucket_with_a_seed(dataset: Dataset
     assert {task.bucket for task in plan.tasks} == {number(url) for url in SEEDS}
     assert (plan.deadline, plan.quiet_at) == (NOW + 3600, NOW + 3600 + longest_s(Settings()) + 2.0)
     assert make_plan(dataset, [], NOW + 5) == plan, "the first plan counts"
+
+
+def test_a_round_that_was_too_short_to_send_anything_is_followed_by_a_longer_one() -> None:
+    idle = Manifest(1, NOW, NOW, {}, {}, {}, [])
+    busy = msgspec.structs.replace(idle, parts={1: NOTHING | {"requests": 1}})
+    rounds = ([], [idle], [busy, idle, idle], [idle, busy], [idle] * 99)
+    assert [length_s(Settings(), before) / 3600 for before in rounds] == [1, 2, 4, 1, 64]
 
 
 def test_the_best_offer_of_a_url_is_handed_over_and_never_again_unless_it_came_nearer(dataset: Dataset) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from crawler.inspect.nothing_crawled import causes_of
 from crawler.model import State
 from crawler.reasons import ReasonCode
+from crawler.session.nothing_crawled import causes_of
 
 GIVEN_UP = [
     (State.FAILED, ReasonCode.ROBOTS_GIVEN_UP, ReasonCode.ROBOTS_GIVEN_UP.render(status), seeds)
