@@ -1,7 +1,8 @@
 """Exports the results of a crawl to files for other tools, streamed from the store in bounded memory.
 
-``job`` has the options and selects the rows. One module writes each family of formats: ``tables``, ``text_files`` (with
-``main_text``), ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This module maps the names of formats to them.
+``job`` has the options and selects the rows. One module writes each family of formats: ``tables`` (with
+``detected_language``), ``text_files`` (with ``main_text``), ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This
+module maps the names of formats to them.
 """
 
 from __future__ import annotations
