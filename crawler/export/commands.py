@@ -71,6 +71,7 @@ def _help() -> str:
 @click.option(
     "--base-url",
     metavar="URL",
+    hidden=True,
     help="sitemap in several files: where they will be served, if not at the root of their site.",
 )
 @click.option(
