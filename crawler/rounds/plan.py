@@ -23,6 +23,7 @@ from crawler.frontier.buckets import bucket_of
 from crawler.rounds.dataset import BucketState, Dataset, Done, Lost, Manifest, Plan, Task, part
 from crawler.rounds.tables import SQL, TableFile
 from crawler.settings.settings import Settings
+from crawler.version import VERSION
 
 _MOST_DOUBLINGS = 6  # of the length of a round
 
@@ -125,7 +126,7 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
     parts = {bucket: result.rows for bucket, result in done.items()}
     written = [key for keys in offers.values() for key in keys]
     lost_rows = {bucket: len(rows) for bucket, rows in ahead.items()}
-    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, written)
+    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, written, VERSION)
     dataset.objects.create(f"rounds/{number:06}/manifest.json", msgspec.json.encode(made))
     counts = dataset.manifest(number)
     assert counts is not None

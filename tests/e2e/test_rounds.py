@@ -66,7 +66,7 @@ def linked_web(seed: int, web: LoopbackWeb, hosts: int = HOSTS, pages: int = 8) 
 
 
 def dataset_rows(dataset: Path | str, query: str) -> Counter[tuple[Any, ...]]:
-    from crawler.rounds.reading import Views
+    from crawler.rounds.views import Views
 
     with Views(str(dataset)) as views:
         return Counter(views.fetch(query))
@@ -212,7 +212,9 @@ def test_a_dataset_is_read_like_a_store(loopback: LoopbackWeb, tmp_path: Path, c
     refused = here("export", "csv", tmp_path / "x.csv", "--db", data, "--where", reads_files)
     assert refused.code == 2, "a condition reads the views and nothing else"
     out = str(tmp_path / "out.html")
-    for command in (["audit"], ["run"], ["report", out], ["export", "warc", out]):
+    audited = here("audit", "--db", data, "--json")
+    assert (audited.code, json.loads(audited.out)["requests"]) == (0, len(loopback.log)), audited
+    for command in (["run"], ["report", out], ["export", "warc", out]):
         refused = here(*command, "--db", data)
         assert (refused.code, "is a dataset" in refused.err) == (2, True), refused
     assert "with other seeds" in here("rounds", data, "--config", config, loopback.url("www.h1.test")).err

@@ -89,7 +89,7 @@ def test_the_first_round_has_a_task_for_each_bucket_with_a_seed(dataset: Dataset
 
 
 def test_a_round_that_was_too_short_to_send_anything_is_followed_by_a_longer_one() -> None:
-    idle = Manifest(1, NOW, NOW, {}, {}, {}, [])
+    idle = Manifest(1, NOW, NOW, {}, {}, {}, [], "")
     busy = msgspec.structs.replace(idle, parts={1: NOTHING | {"requests": 1}})
     rounds = ([], [idle], [busy, idle, idle], [idle, busy], [idle] * 99)
     assert [length_s(Settings(), before) / 3600 for before in rounds] == [1, 2, 4, 1, 64]
@@ -133,7 +133,7 @@ def test_a_task_that_nobody_claimed_is_closed_and_one_that_was_claimed_is_lost(d
     assert manifest.buckets[number(ONE)] == BucketState(0, 0.0, [], {}, lost)
     assert manifest.buckets[number(OTHER)].lost is None
     assert manifest.lost == {number(ONE): 1}
-    assert dataset.parts([manifest], "requests") == [part("lost", 1, number(ONE))]
+    assert dataset.lost_parts([manifest]) == [part("lost", 1, number(ONE))]
     again = make_plan(dataset, [manifest], plan.quiet_at)
     assert next(task.lost for task in again.tasks if task.bucket == number(ONE)) == lost
 
