@@ -89,6 +89,9 @@ COPY made TO '{target}' (FORMAT parquet, PARTITION_BY (bucket))
 -- name: view
 CREATE VIEW {name} AS {rows}
 
+-- name: replace_view
+CREATE OR REPLACE VIEW {name} AS {rows}
+
 -- name: no_rows
 SELECT {columns} WHERE false
 
@@ -111,7 +114,8 @@ WITH known AS (
 SELECT (hash(k.site) >> 1)::BIGINT AS site_id, k.site,
   (hash(coalesce(s.politeness_group, k.site)) >> 1)::BIGINT AS group_id, a.robots_copy,
   coalesce(s.robots_expires_at, 0) AS robots_until, coalesce(s.rests_until, 0) AS rests_until, s.crawl_delay_s,
-  s.main_site, coalesce(s.fetched, 0) AS fetched, NULL::BIGINT AS max_pages,
+  s.main_site, coalesce(s.fetched, 0) AS fetched, NULL::BIGINT AS max_pages, NULL::BIGINT AS first_url_id,
+  NULL::BIGINT AS last_url_id,
   coalesce(s.host, regexp_extract(k.site, '^[a-z]+://(\[[^\]]*\]|[^:/]*)', 1)) AS host,
   coalesce(s.registered_domain, regexp_extract(k.site, '^[a-z]+://(\[[^\]]*\]|[^:/]*)', 1)) AS registered_domain
 FROM known k LEFT JOIN sites s USING (site)
@@ -177,8 +181,8 @@ INSERT INTO runs VALUES ($run_id, $started_at, $finished_at, 'round_over', 'the 
   $settings, NULL, NULL)
 
 -- name: counts
-SELECT (SELECT count(*) FROM links) AS links, (SELECT count(*) FROM pages) AS pages,
-  (SELECT count(*) FROM requests WHERE sent = 1) AS requests, (SELECT count(*) FROM sites) AS sites
+SELECT (SELECT count(*) FROM pages) AS pages, (SELECT count(*) FROM links) AS links,
+  (SELECT count(*) FROM requests WHERE sent = 1) AS requests, (SELECT count(*) FROM sites_by_id) AS sites
 
 -- ---- the audit --------------------------------------------------------------------------------------------------------
 
@@ -204,3 +208,14 @@ followed AS (
   FROM asked WINDOW w AS (PARTITION BY politeness_group ORDER BY started_at))
 SELECT url, site, run_id, started_at, finished_at, retry_after_s, next_url, next_started_at, next_run
 FROM followed WHERE is_lost
+
+-- ---- the ranks --------------------------------------------------------------------------------------------------------
+
+-- name: page_ranks
+-- The rows of the view of ranks, from the ranks of pages by number.
+COPY (SELECT u.url, r.pagerank, r.in_links, r.in_sites, r.url_id, u.site FROM ranked r JOIN urls u USING (url_id))
+TO '{file}' (FORMAT parquet)
+
+-- name: site_ranks
+COPY (SELECT s.site, r.pagerank, r.pages, r.in_links, r.in_sites FROM ranked r JOIN sites_by_id s USING (site_id))
+TO '{file}' (FORMAT parquet)

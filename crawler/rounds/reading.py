@@ -19,7 +19,7 @@ from crawler.reasons import ReasonCode
 from crawler.rounds.dataset import part
 from crawler.rounds.plan import begins_at
 from crawler.rounds.tables import SQL
-from crawler.rounds.views import TABLES, Views
+from crawler.rounds.views import RESULTS, TABLES, Views
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import shown
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from crawler.cli.console import PrintableConsole
 
 _LINKERS = 5
+EXPORTED = (*TABLES, *RESULTS)
 
 
 # --- status -----------------------------------------------------------------------------------
@@ -118,10 +119,10 @@ async def export_dataset(
 ) -> None:
     """Write an export of a dataset, as :func:`crawler.export.export` does. Raises :class:`UsageError`."""
     view = options.table or "pages"
-    if format not in ("jsonl", "csv", "parquet", "edges") or (options.table and view not in TABLES):
+    if format not in ("jsonl", "csv", "parquet", "edges") or (options.table and view not in EXPORTED):
         raise UsageError(
             f"{shown(location)} is a dataset: jsonl, csv, parquet and edges can be made of it, of the tables "
-            f"{', '.join(TABLES)}"
+            f"{', '.join(EXPORTED)}"
         )
     if options.add or options.chunk or options.allowed_for:
         raise UsageError(f"{shown(location)} is a dataset: exports of it take --table and --where only")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self, cast
@@ -18,7 +18,7 @@ from crawler.rounds.objects import Objects
 from crawler.rounds.plan import duckdb
 from crawler.rounds.tables import SQL, columns_of
 from crawler.store.named_rows import row_class
-from crawler.store.rows import Counts
+from crawler.store.rows import Counts, PageRank, SiteRank
 
 TABLES = (*WHOLE, *GROWING)
 _BY_ID = (
@@ -35,8 +35,14 @@ _BY_ID = (
 )
 _ROWS_AT_ONCE = 5_000
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-#: The URLs of a site are a range of numbers in a store, and in a dataset they are not.
-_RANGE = re.compile(r"(\w+)\.url_id BETWEEN (\w+)\.first_url_id AND \2\.last_url_id")
+#: In a store, the numbers of a site's URLs are a range, and equal paths on two sites have near places in it. In a
+#: dataset they are hashes: the statements that use these ranges compare the numbers of the sites instead.
+_RANGES = (
+    (re.compile(r"(\w+)\.url_id BETWEEN (\w+)\.first_url_id AND \2\.last_url_id"), r"\1.site_id = \2.site_id"),
+    (re.compile(r"\w+\.url_id BETWEEN (\w+)\.near_id - \d+ AND \1\.near_id \+ \d+ AND"), ""),
+)
+#: The results that are computed from a dataset, as of its last round.
+RESULTS = ("ranks", "site_ranks")
 
 
 class Views:
@@ -50,20 +56,24 @@ class Views:
         self.manifests = self.dataset.manifests()
         self._stack = ExitStack()
         self._db: Any = None
+        self._folder = Path()
 
     def __enter__(self) -> Self:
-        self._db, folder = self._stack.enter_context(duckdb())
-        lost = self.dataset.lost_parts(self.manifests)
+        self._db, self._folder = self._stack.enter_context(duckdb())
+        folder, lost = self._folder, self.dataset.lost_parts(self.manifests)
         for name in TABLES:
             keys = self.dataset.parts(self.manifests, name) + (lost if name == "requests" else [])
             files = self.dataset.objects.local(keys, folder)
             self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
         self._db.execute(SQL["view"].format(name="lost", rows=_view("lost", self.dataset.objects.local(lost, folder))))
+        for name in RESULTS:
+            files = self.dataset.objects.local(self.dataset.objects.keys(name)[-1:], folder)
+            self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
         for name in _BY_ID:
             self._db.execute(SQL["view"].format(name=name, rows=SQL[name]))
         self._make_runs()
-        self._db.execute("SET TimeZone = 'UTC'")
-        self._db.execute("SET integer_division = true")  # as in the databases of stores
+        self._db.execute("SET GLOBAL TimeZone = 'UTC'")
+        self._db.execute("SET GLOBAL integer_division = true")  # as in the databases of stores
         self._confine(folder)
         return self
 
@@ -124,7 +134,9 @@ class Views:
 
     def _store_statement(self, sql: str, parameters: Mapping[str, object] | None) -> Any:
         """Execute a statement that is written for the views of a store, on a cursor of its own."""
-        statement = _RANGE.sub(r"\1.site_id = \2.site_id", _PARAMETER.sub(r"$\1", sql))
+        statement = _PARAMETER.sub(r"$\1", sql)
+        for in_store, in_dataset in _RANGES:
+            statement = in_store.sub(in_dataset, statement)
         used = {name: value for name, value in (parameters or {}).items() if f"${name}" in statement}
         return self._execute(statement, used, cursor=True)
 
@@ -140,6 +152,26 @@ class Views:
 
     async def seeds(self) -> Sequence[str]:
         return self.dataset.head.seeds
+
+    async def last_request(self) -> int:
+        """The number of the last round: results are as of it."""
+        return len(self.manifests)
+
+    @property
+    def results(self) -> Self:
+        return self
+
+    async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
+        """Write the ranks into the dataset, as those of its last round."""
+        pa = require("rounds", "a dataset", "pyarrow")
+        for name, fields, ranked in (("ranks", PageRank._fields, pages), ("site_ranks", SiteRank._fields, sites)):
+            columns = list(zip(*ranked, strict=True)) or [() for _ in fields]
+            path = self._folder / f"{name}.parquet"
+            self._db.register("ranked", pa.table(columns, names=list(fields)))
+            self._db.execute(SQL["page_ranks" if name == "ranks" else name].format(file=path))
+            self._db.unregister("ranked")
+            self.dataset.objects.put(f"{name}/{last_request:06}.parquet", path)
+            self._db.execute(SQL["replace_view"].format(name=name, rows=_view(name, [str(path)])))
 
     @property
     def samples(self) -> _NoSamples:

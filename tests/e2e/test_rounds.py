@@ -98,6 +98,11 @@ def test_rounds_equal_a_plain_crawl(loopback: LoopbackWeb, tmp_path: Path, confi
     assert ended.code == 0, ended
     assert differences(tmp_path / "data", tmp_path / "plain.db") == []
     assert len(loopback.log) == 2 * sent
+    ranked = [json.loads(here("rank", "--db", db, "--json").out) for db in (tmp_path / "plain.db", tmp_path / "data")]
+    in_plain, in_rounds = ([(row["url"], f"{row['pagerank']:.9f}") for row in each["top"]] for each in ranked)
+    assert sorted(in_plain) == sorted(in_rounds)
+    in_views = dataset_rows(tmp_path / "data", "SELECT url FROM ranks ORDER BY pagerank DESC, url LIMIT 20")
+    assert in_views == Counter((url,) for url, _ in in_rounds)
     result = json.loads(ended.out)
     assert result["ended_code"] == "done"
     assert result["rounds"] > 1
@@ -214,7 +219,9 @@ def test_a_dataset_is_read_like_a_store(loopback: LoopbackWeb, tmp_path: Path, c
     out = str(tmp_path / "out.html")
     audited = here("audit", "--db", data, "--json")
     assert (audited.code, json.loads(audited.out)["requests"]) == (0, len(loopback.log)), audited
-    for command in (["run"], ["report", out], ["export", "warc", out]):
+    reported = here("report", out, "--db", data)
+    assert f"{status['pages']} pages of 4 sites, no violation" in reported.out, reported
+    for command in (["run"], ["duplicates"], ["export", "warc", out]):
         refused = here(*command, "--db", data)
         assert (refused.code, "is a dataset" in refused.err) == (2, True), refused
     assert "with other seeds" in here("rounds", data, "--config", config, loopback.url("www.h1.test")).err
