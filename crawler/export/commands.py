@@ -115,12 +115,13 @@ def export(
             await export_to(store, format, target, options, now=began, tally=tally)
         return None if needed is None else (await store.computed()).get(needed)
 
-    async def write_dataset() -> None:
+    async def write_dataset() -> bool | None:
         from crawler.rounds.reading import export_dataset
 
         target = _standard_output(format) if str(out) == "-" else out
         async with _progress(tally, unit):
             await export_dataset(db, format, target, options, began, tally)
+        return False if tally.written else None
 
     is_behind = run_async(write_dataset()) if names_dataset(db) else on_store(db, write)
     why = counted((reason, n) for reason, n in tally.left_out_for.items() if n)

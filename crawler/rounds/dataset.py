@@ -262,6 +262,12 @@ def part(table: str, number: int, bucket: int, ending: str = "parquet") -> str:
     return f"{table}/{number:06}/{bucket:05}.{ending}"
 
 
+def round_and_bucket(key: str) -> tuple[int, int]:
+    """The round and the bucket of a key that :func:`part` has made."""
+    _, number, name = key.split("/")
+    return int(number), int(name.partition(".")[0])
+
+
 def make(objects: Objects, head: Head) -> Dataset:
     """The dataset at ``objects``: a new one with this ``head``, or the one that is there if it is the same."""
     content = msgspec.json.encode(head)
