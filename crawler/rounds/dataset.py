@@ -38,7 +38,7 @@ _CLOSED = "closed"
 WRITING_S = 30.0
 
 #: The tables that a task writes anew, with all rows of its bucket.
-WHOLE = ("urls", "sites", "robots_versions", "robots_answers", "mirrors")
+WHOLE = ("urls", "sites", "robots_versions", "robots_answers", "mirrors", "seeds")
 #: The tables of which a task writes the rows of its round.
 GROWING = ("pages", "links", "requests")
 

@@ -16,6 +16,9 @@ SELECT {columns} FROM robots_answers
 -- name: mirrors
 SELECT {columns} FROM mirrors
 
+-- name: seeds
+SELECT {columns} FROM seeds
+
 -- name: pages
 -- The pages that this run has fetched, and those whose answers an earlier run has left unread.
 SELECT {columns} FROM pages WHERE fetched_at >= :since OR url IN (SELECT value FROM json_each(:unread))
@@ -219,3 +222,19 @@ TO '{file}' (FORMAT parquet)
 -- name: site_ranks
 COPY (SELECT s.site, r.pagerank, r.pages, r.in_links, r.in_sites FROM ranked r JOIN sites_by_id s USING (site_id))
 TO '{file}' (FORMAT parquet)
+
+-- ---- the sample -------------------------------------------------------------------------------------------------------
+
+-- name: make_samples
+-- The draws. Each is of the URL itself: a sample of a dataset follows no redirects.
+CREATE TABLE samples_by_id AS
+SELECT row_number() OVER () AS draw, url_id, stratum, walk, probability, site_probability FROM drawn
+
+-- name: make_sample_frame
+CREATE TABLE sample_frame AS SELECT u.url, u.site, u.url_id FROM framed f JOIN urls u USING (url_id)
+
+-- name: sample_ends_by_id
+SELECT DISTINCT url_id, url_id AS end_id FROM samples_by_id
+
+-- name: find
+SELECT url_id FROM urls WHERE url = $url

@@ -21,7 +21,7 @@ SQL = load_statements("crawler.rounds")
 
 _ROWS_AT_ONCE = 10_000
 #: The tables of which a bucket has the rows of its own sites only.
-_OF_SITES = ("sites", "robots_versions", "robots_answers", "mirrors")
+_OF_SITES = ("sites", "robots_versions", "robots_answers", "mirrors", "seeds")
 #: The numbers that a store gives, by the column that they are made of here: so they mean the same in all buckets.
 _NUMBERS = {"url_id": "url", "source_id": "source", "target_id": "target"}
 #: The columns beside those of the view. A URL that the scope refused may stand in several buckets; ``is_own`` is the

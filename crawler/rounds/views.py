@@ -18,7 +18,7 @@ from crawler.rounds.objects import Objects
 from crawler.rounds.plan import duckdb
 from crawler.rounds.tables import SQL, columns_of
 from crawler.store.named_rows import row_class
-from crawler.store.rows import Counts, PageRank, SiteRank
+from crawler.store.rows import Counts, PageRank, SampleDraw, SampleRow, SiteRank
 
 TABLES = (*WHOLE, *GROWING)
 _BY_ID = (
@@ -57,6 +57,7 @@ class Views:
         self._stack = ExitStack()
         self._db: Any = None
         self._folder = Path()
+        self._draws: list[SampleDraw] = []
 
     def __enter__(self) -> Self:
         self._db, self._folder = self._stack.enter_context(duckdb())
@@ -173,19 +174,39 @@ class Views:
             self.dataset.objects.put(f"{name}/{last_request:06}.parquet", path)
             self._db.execute(SQL["replace_view"].format(name=name, rows=_view(name, [str(path)])))
 
+    async def last_run(self) -> dict[str, Any] | None:
+        """The settings of the crawl, as those of its last run."""
+        return {"settings": json.dumps(self.dataset.head.settings)}
+
+    async def find(self, url: str) -> int | None:
+        """The number of a URL."""
+        rows = self.fetch(SQL["find"], {"url": url})
+        return int(rows[0][0]) if rows else None
+
+    async def replace(
+        self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None, frame: Sequence[int]
+    ) -> None:
+        """Keep a draw, for the statements that read it."""
+        pa = require("rounds", "a dataset", "pyarrow")
+        columns = list(zip(*rows, strict=True)) or [() for _ in SampleRow._fields]
+        self._db.register("drawn", pa.table(columns, names=list(SampleRow._fields)))
+        self._db.register("framed", pa.table([frame], names=["url_id"]))
+        self._db.execute(SQL["make_samples"])
+        self._db.execute(SQL["make_sample_frame"])
+        self._db.execute(SQL["view"].format(name="sample_ends_by_id", rows=SQL["sample_ends_by_id"]))
+        self._draws = [draw._replace(number=1)]
+
     @property
-    def samples(self) -> _NoSamples:
-        return _NoSamples()
+    def samples(self) -> Self:
+        return self
 
+    async def draws(self) -> list[SampleDraw]:
+        """The draw of this sample, if it was drawn."""
+        return self._draws
 
-class _NoSamples:
-    """The draws of a dataset: none."""
-
-    async def draws(self) -> list[Any]:
-        return []
-
-    async def drawn(self) -> None:
-        return None
+    async def drawn(self) -> SampleDraw | None:
+        """See :meth:`draws`."""
+        return self._draws[0] if self._draws else None
 
 
 def _view(name: str, files: list[str]) -> str:

@@ -92,6 +92,7 @@ def config(tmp_path: Path) -> Path:
 
 def test_rounds_equal_a_plain_crawl(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> None:
     seeds = linked_web(1, loopback)
+    config.write_text(f"{CONFIG}[sample]\nsize = 12\nseed = 3\n")
     assert here("run", "--config", config, *seeds, "--db", tmp_path / "plain.db").code == 0
     sent = len(loopback.log)
     ended = here("rounds", tmp_path / "data", "--config", config, *seeds, "--json")
@@ -103,6 +104,10 @@ def test_rounds_equal_a_plain_crawl(loopback: LoopbackWeb, tmp_path: Path, confi
     assert sorted(in_plain) == sorted(in_rounds)
     in_views = dataset_rows(tmp_path / "data", "SELECT url FROM ranks ORDER BY pagerank DESC, url LIMIT 20")
     assert in_views == Counter((url,) for url, _ in in_rounds)
+    samples = [
+        json.loads(here("sample", "--db", db, "--json").out) for db in (tmp_path / "plain.db", tmp_path / "data")
+    ]
+    assert samples[0] == samples[1] | {"drawn_at": samples[0]["drawn_at"]}
     result = json.loads(ended.out)
     assert result["ended_code"] == "done"
     assert result["rounds"] > 1

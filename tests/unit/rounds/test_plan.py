@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from crawler.errors import UsageError
 from crawler.frontier.buckets import bucket_of
+from crawler.frontier.sample_design import Method, Per, SampleSettings
 from crawler.rounds.dataset import (
     WRITING_S,
     BucketState,
@@ -25,6 +27,7 @@ from crawler.rounds.dataset import (
 )
 from crawler.rounds.objects import Objects
 from crawler.rounds.plan import _precedence, begins_at, commit, length_s, longest_s, make_plan
+from crawler.rounds.sample import require_uniform
 from crawler.rounds.tables import TableFile
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record
@@ -183,3 +186,14 @@ def test_a_round_begins_when_there_is_something_to_do() -> None:
     assert begins_at({1: BucketState(3, None, [], {})}) is None
     assert begins_at({1: BucketState(3, 50.0, [], {}), 2: BucketState(3, 40.0, [], {})}) == 40.0
     assert begins_at({1: BucketState(3, 50.0, [], {}), 2: BucketState(3, None, ["offers/1"], {})}) == 0.0
+
+
+def test_a_design_that_needs_the_whole_crawl_in_one_store_is_refused_with_a_reason() -> None:
+    require_uniform(Settings(sample=SampleSettings(size=5)))
+    for design, why in (
+        (SampleSettings(size=5, method=Method.RANDOM_WALK), "random walk .* one store"),
+        (SampleSettings(size=5, per=Per.SITE), "sampled as a whole"),
+        (SampleSettings(size=5, share=0.5), "share of a frame"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            require_uniform(Settings(sample=design))
