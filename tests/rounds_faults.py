@@ -224,7 +224,7 @@ def frozen(seed: int, web: LoopbackWeb, folder: Path) -> tuple[int, list[str]]:
     command = [sys.executable, "-m", "crawler.rounds.worker", str(data), str(plan.round)]
     worker = start(command)
     chance = random.Random(seed)
-    enough = chance.randint(1, 30)
+    enough = chance.randint(1, 8)  # the first round has one bucket
     until(lambda: len(web.log) >= enough or worker.poll() is not None, "requests")
     happened = worker.poll() is None
     worker.send_signal(signal.SIGSTOP)

@@ -91,6 +91,12 @@ def _help() -> str:
     metavar="N",
     help="jsonl: the main texts of pages in chunks of at most N characters, with their headings and preferences.",
 )
+@click.option(
+    "--since",
+    type=click.IntRange(0),
+    metavar="RUN",
+    help="parquet: what runs after this one have added, as a further file of the folder OUT/VIEW.",
+)
 def export(
     format: str, out: Path, db: str, add: tuple[str, ...], bodies: bool, study: Path | None, **given: Any
 ) -> None:

@@ -124,6 +124,8 @@ async def export_dataset(
             f"{shown(location)} is a dataset: jsonl, csv, parquet and edges can be made of it, of the tables "
             f"{', '.join(EXPORTED)}"
         )
+    if options.since is not None:
+        raise UsageError(f"{shown(location)} is a dataset: its tables have a folder for each round already")
     if options.add or options.chunk or options.allowed_for:
         raise UsageError(f"{shown(location)} is a dataset: exports of it take --table and --where only")
     with Views(location) as views:
