@@ -92,6 +92,12 @@ def _help() -> str:
     metavar="N",
     help="jsonl: the main texts of pages in chunks of at most N characters, with their headings and preferences.",
 )
+@click.option(
+    "--since",
+    type=click.IntRange(0),
+    metavar="RUN",
+    help="parquet: what runs after this one have added, as a further file of the folder OUT/VIEW.",
+)
 def export(
     format: str, out: Path, db: str, add: tuple[str, ...], bodies: bool, study: Path | None, **given: Any
 ) -> None:
@@ -151,6 +157,8 @@ def _require_plain(db: str, format: str, options: ExportOptions) -> None:
             f"{shown(db)} is a dataset: jsonl, csv, parquet and edges can be made of it, of the tables "
             f"{', '.join(EXPORTED)}"
         )
+    if options.since is not None:
+        raise UsageError(f"{shown(db)} is a dataset: its tables have a folder for each round already")
     if options.add or options.chunk or options.allowed_for:
         raise UsageError(f"{shown(db)} is a dataset: exports of it take --table and --where only")
 

@@ -94,6 +94,7 @@ class Job:
 
     store: Store
     view: str
+    source: str  # the view, or a subquery with some of its rows
     options: ExportOptions
     allowed_for: tuple[UsePurpose, ...]
     files: AtomicFiles
@@ -114,7 +115,7 @@ class Job:
     @property
     def kept(self) -> str:
         """The rows to export, as a subquery."""
-        return SQL["kept"].format(view=self.view, where=self._where, allowed=self._allowed)
+        return SQL["kept"].format(view=self.source, where=self._where, allowed=self._allowed)
 
     @property
     def _allowed(self) -> str:
@@ -138,7 +139,7 @@ class Job:
     async def count_refused(self) -> None:
         """Count the rows that are left out because of their preferences."""
         if self.allowed_for:
-            parts = {"view": self.view, "where": self._where, "allowed": self._allowed}
+            parts = {"view": self.source, "where": self._where, "allowed": self._allowed}
             (row,) = await self.store.query(UserSql(SQL["refused"].format(**parts)))
             self.tally.left_out_for[_USE_REFUSED] += row["rows_left_out"]
 
