@@ -24,16 +24,17 @@ from crawler.audit.run_audit import AuditResult, audit_snapshot
 from crawler.audit.totals import site_totals
 from crawler.cli.progress import Say
 from crawler.errors import UsageError, require
-from crawler.export.tables import PAGE_DIRECTIVES, load_arrow
-from crawler.export.views import VIEWS, ColumnType
+from crawler.export.tables import PAGE_DIRECTIVES
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method, read_list
 from crawler.model import Missing
 from crawler.page.directives import asked_of
+from crawler.parquet import load_arrow
 from crawler.reasons import ReasonCode
 from crawler.sampling import load as load_sampling
 from crawler.store.rows import SampleDraw
 from crawler.store.statements import load_statements
+from crawler.store.views import VIEWS, ColumnType
 from crawler.url import split
 
 if TYPE_CHECKING:

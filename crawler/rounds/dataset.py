@@ -3,7 +3,9 @@
 ``dataset.json``                        the settings, the seeds and the number of buckets
 ``rounds/R/plan.json``                  the tasks of round R; created exclusively
 ``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
-``rounds/R/ahead/WORKER-N.jsonl``       requests that a worker has sent, before its tasks are done
+``rounds/R/addresses/NETWORK``          the task that asks an address in round R; created exclusively
+``rounds/R/pauses/B/N.json``            pauses that the task of bucket B has learned, before it is done
+``rounds/R/ahead/WORKER-N-M.jsonl``     requests that a worker has sent, before its tasks are done; M were sent so far
 ``rounds/R/writing/B``                  the task of bucket B sends nothing any more, and is writing its results
 ``rounds/R/done/B.json``                the result of a task, its last object; created exclusively
 ``rounds/R/manifest.json``              the tasks that count; created exclusively
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -50,10 +52,11 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """What a lost task has left: until when its requests may have lasted, and the pauses that it had learned."""
+    """What lost tasks have left: until when their requests may have lasted, and the pauses that they had learned."""
 
     over_at: float
-    pauses: dict[str, tuple[float, float]]  # by group: its next request, and its pause in seconds
+    pauses: dict[str, float]  # in seconds, by group
+    times: int = 1  # how many rounds in a row the task of the bucket was lost
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -62,7 +65,6 @@ class Task(msgspec.Struct, frozen=True):
     bucket: int
     store: int  # the round that its store is of; 0: none yet
     offers: list[str]  # keys of the offers to take in
-    held: dict[str, float]  # groups that are not asked before a time
     lost: Lost | None = None
 
 
@@ -172,6 +174,14 @@ class Dataset:
         records = (self.read(key, Done) for key in self.objects.keys(folder))
         return {record.bucket: record for record in records if record is not None}
 
+    def progress(self, number: int) -> tuple[int, int]:
+        """How many requests of a round are known to have been sent, and how many of its tasks are done."""
+        sent = dict[str, int]()
+        for key in sorted(self.objects.keys(f"rounds/{number:06}/ahead")):
+            worker, _, requests = key.removesuffix(".jsonl").rsplit("-", 2)
+            sent[worker] = int(requests)
+        return sum(sent.values()), len(self.objects.keys(f"rounds/{number:06}/done"))
+
     def claim(self, number: int, bucket: int, worker: str) -> bool:
         """Claim the task of a bucket for ``worker``, a name of its own; returns whether it is the one that has it."""
         return self.objects.create(f"rounds/{number:06}/claims/{bucket:05}", worker.encode())
@@ -198,6 +208,23 @@ class Dataset:
     def unfinished(self, number: int) -> set[int]:
         """The buckets whose tasks a worker has claimed, and that are not done."""
         return self.taken(number, but={_bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/done")})
+
+    def take_address(self, number: int, network: str, task: str) -> bool:
+        """Take an address for ``task``, a name of its own; returns whether it is the one that has it in the round."""
+        return self.objects.create(f"rounds/{number:06}/addresses/{network.replace('/', '_')}", task.encode())
+
+    def keep_pauses(self, number: int, bucket: int, part_number: int, pauses: Mapping[str, float]) -> None:
+        """Keep the pauses, in seconds by group, that the task of a bucket has learned."""
+        key = f"rounds/{number:06}/pauses/{bucket:05}/{part_number:06}.json"
+        self.objects.put(key, msgspec.json.encode(pauses))
+
+    def kept_pauses(self, number: int, bucket: int) -> dict[str, float]:
+        """The pauses that the task of a bucket has kept; the longest of each group."""
+        longest = dict[str, float]()
+        for key in self.objects.keys(f"rounds/{number:06}/pauses/{bucket:05}"):
+            for group, pause_s in (self.read(key, dict[str, float]) or {}).items():
+                longest[group] = max(pause_s, longest.get(group, 0.0))
+        return longest
 
     def say_writing(self, number: int, bucket: int) -> None:
         """Say that the task of a bucket sends nothing any more, and is writing its results. Say it again and again."""

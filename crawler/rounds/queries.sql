@@ -1,4 +1,4 @@
--- The statements of the rounds: over the views of a bucket's store; from `addresses` on, in DuckDB over Parquet.
+-- The statements of the rounds: over the views of a bucket's store; from `earlier` on, in DuckDB over Parquet.
 
 -- name: urls
 SELECT {columns} FROM urls WHERE reason_code <> 'other_bucket'
@@ -22,28 +22,16 @@ SELECT {columns} FROM links WHERE source_id IN (
 SELECT {columns} FROM requests WHERE run_id = :run_id
 
 -- name: ahead
--- The requests after the one with the number :after, each with the pause of its group.
+-- The requests after the one with the number :after.
 SELECT r.request_id, s.site || r.path AS url, s.site, r.purpose, r.started_at, r.finished_at, r.status, r.error_kind,
-  r.error, r.bytes, r.verdict_line, r.retry_after_s, r.lag_s, r.address, r.price, r.sent,
-  g.politeness_group, g.next_at, g.pause_s
-FROM requests_by_id r JOIN sites_by_id s ON s.site_id = r.site_id JOIN groups_by_id g ON g.group_id = s.group_id
-WHERE r.request_id > :after ORDER BY r.request_id
+  r.error, r.bytes, r.verdict_line, r.retry_after_s, r.lag_s, r.address, r.price, r.sent
+FROM requests_by_id r JOIN sites_by_id s ON s.site_id = r.site_id WHERE r.request_id > :after ORDER BY r.request_id
 
 -- name: outgoing
 SELECT {columns} FROM outgoing_by_id ORDER BY offer_id
 
 -- name: states
 SELECT state, count(*) AS n FROM urls WHERE reason_code <> 'other_bucket' GROUP BY state
-
--- name: addresses
--- The addresses that requests of a round went to, with their sites.
-SELECT DISTINCT address, site FROM read_parquet($files) WHERE address IS NOT NULL ORDER BY ALL
-
--- name: shared_addresses
--- The addresses that sites of several buckets with a task have, with these sites.
-WITH known AS (SELECT DISTINCT address, site, bucket FROM read_parquet($files) WHERE list_contains($buckets, bucket)),
-shared AS (SELECT address FROM known GROUP BY address HAVING count(DISTINCT bucket) > 1)
-SELECT address, site, bucket FROM known SEMI JOIN shared USING (address)
 
 -- name: earlier
 -- The offers that were handed over in earlier rounds.
@@ -72,6 +60,14 @@ SELECT state, count(*) AS n FROM urls GROUP BY state ORDER BY n DESC
 -- name: reasons
 SELECT state, reason_code, count(*) AS n FROM urls WHERE state IN ('excluded', 'failed')
 GROUP BY ALL ORDER BY n DESC LIMIT 20
+
+-- name: seed_causes
+-- The outcomes of the seeds, and of the targets of their redirects, that are no pages.
+WITH RECURSIVE way (url) AS (
+  SELECT url FROM urls WHERE seed = 1
+  UNION SELECT u.target FROM way JOIN urls u USING (url) WHERE u.state = 'redirected' AND u.target IS NOT NULL)
+SELECT state, reason_code, reason, count(*) AS urls FROM way JOIN urls USING (url)
+WHERE state = 'failed' OR (state = 'excluded' AND target IS NULL) GROUP BY ALL ORDER BY urls DESC, reason
 
 -- name: linkers
 SELECT source, anchor, rel FROM links WHERE target = $url ORDER BY source LIMIT $most

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from crawler.cli.layout import Fact, facts, table
 from crawler.clock import brief_time
 from crawler.errors import StatementError, UsageError, require
-from crawler.export import ExportOptions, ExportProgress, export
-from crawler.export.views import ColumnType
 from crawler.formatting import many
 from crawler.frontier.buckets import bucket_of
 from crawler.inspect import why
+from crawler.model import State
+from crawler.reasons import ReasonCode
 from crawler.rounds.dataset import GROWING, WHOLE, Dataset, part
 from crawler.rounds.objects import Objects
 from crawler.rounds.plan import begins_at, duckdb
@@ -25,6 +25,7 @@ from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import shown
 from crawler.store.named_rows import row_class
+from crawler.store.views import ColumnType
 from crawler.url import split
 
 if TYPE_CHECKING:
@@ -136,6 +137,13 @@ def read_status(location: str) -> dict[str, Any]:
         }
 
 
+def seed_causes(location: str) -> list[tuple[State, ReasonCode, str, int]]:
+    """Why seeds led to no page, with the number of seeds."""
+    with Views(location) as views:
+        rows = views.fetch(SQL["seed_causes"])
+    return [(State(state), ReasonCode(code), reason, n) for state, code, reason, n in rows]
+
+
 def render_status(read: dict[str, Any], now: float, console: PrintableConsole) -> None:
     """Print the status for people."""
     rows: list[Fact] = [
@@ -186,17 +194,16 @@ async def explain(location: str, url: str, now: float) -> dict[str, Any]:
 # --- export -----------------------------------------------------------------------------------
 
 
-async def export_dataset(
-    location: str, format: str, out: Any, options: ExportOptions, now: float, tally: ExportProgress
-) -> None:
-    """Write an export of a dataset, as :func:`crawler.export.export` does. Raises :class:`UsageError`."""
-    view = options.table or "pages"
-    if format not in ("jsonl", "csv", "parquet", "edges") or (options.table and view not in _TABLES):
+def exportable(location: str, format: str, table: str | None, *, is_plain: bool) -> Views:
+    """The views of a dataset for an export. ``is_plain``: it has no options but a table and a condition.
+
+    Raises :class:`UsageError` for an export that a dataset has not.
+    """
+    if format not in ("jsonl", "csv", "parquet", "edges") or (table and table not in _TABLES):
         raise UsageError(
             f"{shown(location)} is a dataset: jsonl, csv, parquet and edges can be made of it, of the tables "
             f"{', '.join(_TABLES)}"
         )
-    if options.add or options.chunk or options.allowed_for:
+    if not is_plain:
         raise UsageError(f"{shown(location)} is a dataset: exports of it take --table and --where only")
-    with Views(location) as views:
-        await export(cast(Any, views), format, out, options, now=now, tally=tally)
+    return Views(location)

@@ -582,6 +582,9 @@ def _measures(
     for status in _frequent(sample, statuses):
         ones = [nan if each is None else float(each == status) for each in statuses]
         yield Measure(f"answer {status}", "URLs that may be asked for", Unit.SHARE, ones)
+    if any(row["soft_404"] is not None for row in rows):
+        compared = _numbers([row["soft_404"] for row in rows])
+        yield Measure("soft 404", "pages that could be compared with one", Unit.SHARE, compared)
     yield Measure(SIZE, "pages", Unit.BYTES, _sizes(rows))
     yield Measure(LINKS, "pages", Unit.LINKS, _link_counts(rows))
     tongues = [_language(row) for row in rows]
