@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from crawler.atomic_files import AtomicFiles
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, show
+from crawler.cli.on_store import on_store, on_views, show
 from crawler.cli.options import Command, config_option, configured, named_seeds, setting_options
 from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
@@ -26,7 +26,7 @@ from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store
-from crawler.store.location import shown
+from crawler.store.location import names_dataset, shown
 
 if TYPE_CHECKING:
     from crawler.sampling.survey import Survey
@@ -100,7 +100,11 @@ def _estimates(db: str, texts: tuple[str, ...], by: str | None, since: str | Non
             made: Survey = await surveys.survey(store, SystemClock().now(), variables, by, earlier)
             return made
 
-    return on_store(db, estimate)
+    async def draw_and_estimate(views: Any) -> Survey:
+        await load("of_dataset").draw_sample(views)
+        return await estimate(views)
+
+    return on_views(db, draw_and_estimate) if names_dataset(db) else on_store(db, estimate)
 
 
 def _design_options(*listed: str) -> Callable[[Command], Command]:
