@@ -208,7 +208,7 @@ def test_a_pilot_forecasts_other_sites_like_its_own(loopback: LoopbackWeb, tmp_p
     assert made["least_requests"] <= len(loopback.log) - before <= made["most_requests"]
     deeper = plan("--pilot", db, "--max-depth", "2")
     assert (deeper["frame"], deeper["most_requests"]) == (None, None)
-    assert any("it tells the precision, not the requests" in note for note in deeper["notes"])
+    assert any("it tells the precision alone" in note for note in deeper["notes"])
 
 
 def test_the_draw_from_a_list_is_planned_exactly(tmp_path: Path) -> None:
