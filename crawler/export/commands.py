@@ -119,12 +119,13 @@ def export(
         await write(store)
         return None if needed is None else (await store.computed()).get(needed)
 
-    async def write_dataset() -> None:
+    async def write_dataset() -> bool | None:
         from crawler.rounds.reading import exportable
 
         is_plain = not (options.add or options.chunk or options.allowed_for)
         with exportable(db, format, options.table, is_plain=is_plain) as views:
             await write(cast("Store", views))
+        return False if tally.written else None
 
     is_behind = run_async(write_dataset()) if names_dataset(db) else on_store(db, write_store)
     why = counted((reason, n) for reason, n in tally.left_out_for.items() if n)

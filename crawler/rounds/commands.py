@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -19,9 +20,11 @@ from crawler.cli.shared import STOPPED, cli, run_async
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, joined
 from crawler.formatting import many
+from crawler.frontier.sample_design import SampleSettings
 from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.dataset import Dataset, Head, make
 from crawler.rounds.objects import Objects
+from crawler.rounds.sample import require_uniform
 from crawler.session.nothing_crawled import NOTHING_CRAWLED, causes_of
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
@@ -106,7 +109,8 @@ def _dataset(location: str, seeds: tuple[str, ...], config: Path | None, options
         if config is not None:
             raise UsageError("--config: a dataset keeps its settings; go on without it, or name another dataset")
         return Dataset(Objects(location))
-    require_alone(settings, "a dataset has no place for it")
+    require_uniform(settings)
+    require_alone(replace(settings, sample=SampleSettings()), "a dataset has no place for it")
     if mistakes := list(refusals(settings, named.urls, {})):
         raise joined(mistakes)
     objects = Objects(location, may_make=True)

@@ -20,9 +20,21 @@ import msgspec
 from crawler.engine.lease import LATE_S
 from crawler.errors import require
 from crawler.frontier.buckets import bucket_of
-from crawler.rounds.dataset import BucketState, Dataset, Done, Lost, Manifest, Plan, Task, part
+from crawler.rounds.dataset import (
+    WHOLE,
+    BucketState,
+    Dataset,
+    Done,
+    Lost,
+    Manifest,
+    Plan,
+    Task,
+    part,
+    round_and_bucket,
+)
 from crawler.rounds.tables import SQL, TableFile
 from crawler.settings.settings import Settings
+from crawler.version import VERSION
 
 _MOST_DOUBLINGS = 6  # of the length of a round
 
@@ -125,13 +137,26 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
     parts = {bucket: result.rows for bucket, result in done.items()}
     written = [key for keys in offers.values() for key in keys]
     lost_rows = {bucket: len(rows) for bucket, rows in ahead.items()}
-    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, written)
+    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, written, VERSION)
     dataset.objects.create(f"rounds/{number:06}/manifest.json", msgspec.json.encode(made))
     counts = dataset.manifest(number)
     assert counts is not None
-    for folder_of_round in ("addresses", "ahead", "pauses", "writing"):
-        dataset.objects.delete(list(dataset.objects.keys(f"rounds/{number:06}/{folder_of_round}")))
+    _clear(dataset, counts, manifests)
     return counts
+
+
+def _clear(dataset: Dataset, made: Manifest, manifests: list[Manifest]) -> None:
+    """Delete what a round leaves behind, and what no reader of this manifest or of the one before needs.
+
+    Only objects of this round and of earlier ones: another driver may have begun the next round.
+    """
+    for folder in ("addresses", "ahead", "pauses", "writing"):
+        dataset.objects.delete(dataset.objects.keys(f"rounds/{made.round:06}/{folder}"))
+    read = {(state.store, bucket) for each in (*manifests[-1:], made) for bucket, state in each.buckets.items()}
+    for table in ("stores", *WHOLE, "outgoing"):
+        kept = set() if table == "outgoing" else read
+        placed = ((key, round_and_bucket(key)) for key in dataset.objects.keys(table))
+        dataset.objects.delete([key for key, place in placed if place[0] <= made.round and place not in kept])
 
 
 def _ahead(dataset: Dataset, number: int, lost: Collection[int]) -> dict[int, list[dict[str, Any]]]:

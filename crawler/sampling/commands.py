@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
@@ -14,7 +14,7 @@ from crawler.atomic_files import AtomicFiles
 from crawler.cli.console import console
 from crawler.cli.on_store import on_store, show
 from crawler.cli.options import Command, config_option, configured, named_seeds, setting_options
-from crawler.cli.shared import cli, db_option, json_option, store_at
+from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
 from crawler.clock import SystemClock
 from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Method
@@ -26,7 +26,7 @@ from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store
-from crawler.store.location import shown
+from crawler.store.location import names_dataset, shown
 
 if TYPE_CHECKING:
     from crawler.sampling.survey import Survey
@@ -100,7 +100,15 @@ def _estimates(db: str, texts: tuple[str, ...], by: str | None, since: str | Non
             made: Survey = await surveys.survey(store, SystemClock().now(), variables, by, earlier)
             return made
 
-    return on_store(db, estimate)
+    async def estimate_dataset() -> Survey:
+        from crawler.rounds.sample import draw_sample
+        from crawler.rounds.views import Views
+
+        with Views(db) as views:
+            await draw_sample(views)
+            return await estimate(cast(Any, views))
+
+    return run_async(estimate_dataset()) if names_dataset(db) else on_store(db, estimate)
 
 
 def _design_options(*listed: str) -> Callable[[Command], Command]:

@@ -616,7 +616,8 @@ class Committer:
         targets = await self._sql.fetch("robots_targets", groups=json.dumps(list(claims)), until=until)
         for row in sorted(targets, key=lambda row: row.path != ROBOTS_PATH):
             claim = claims[row.group_id]
-            if row.path == ROBOTS_PATH or not (claim.urls or claim.targets):
+            is_probed = any(site.refusals.is_probed for site in claim.sites.values())
+            if row.path == ROBOTS_PATH or not (claim.targets or (claim.urls and is_probed)):
                 claim.targets.append(RobotsTarget(row.name, row.path, row.hops))
         await self._name_unread(claims.values())
         return list(claims.values())
