@@ -11,8 +11,8 @@ import click
 
 from crawler.audit.rendering import render
 from crawler.audit.run_audit import AuditResult, run_audit
-from crawler.audit.sites_file import write_sites
 from crawler.audit.study import StudyFacts
+from crawler.audit.totals import write_sites
 from crawler.cli.console import console
 from crawler.cli.on_store import on_store, show
 from crawler.cli.progress import progress_line

@@ -73,8 +73,8 @@ _HOLD_S = 10.0
 _BACKLOG_HOLD_S = 0.1
 _BACKLOG_S = 60.0  # a backlog is assumed for so long after it was last seen
 #: How many URLs of a group are claimed with it: during a backlog it is hardly asked more often, and with short pauses
-#: it is asked often.
-_BACKLOG_URLS, _URLS, _MANY_URLS, _SHORT_PAUSE_S = 2, 10, 50, 0.5
+#: it is asked often. The end of a claim asks for a commit at once, so long claims make few commits.
+_BACKLOG_URLS, _URLS, _MANY_URLS, _SHORT_PAUSE_S = 2, 10, 100, 0.5
 
 _KEPT = 10_000  # domains, and addresses
 _EVICTED_AT_ONCE = 1_000
@@ -488,10 +488,14 @@ class Shares:
 
     def _count(self, kind: int, slots: int) -> None:
         """Domains of this kind hold so many more slots."""
+        held = self._held
         for upper in range(kind + 1):
-            self._held[upper] += slots
-        full = (upper for upper, most in enumerate(self._most) if self._held[upper] >= most)
-        self._open_kinds = next(full, len(_Kind))
+            held[upper] += slots
+        self._open_kinds = len(held)
+        for upper, most in enumerate(self._most):
+            if held[upper] >= most:
+                self._open_kinds = upper
+                break
 
     def _grant(self, domain: _Domain, ticket: Ticket, now: float) -> None:
         ticket.holds, ticket.has_slot = self, True

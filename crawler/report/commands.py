@@ -14,8 +14,7 @@ from crawler.cli.shared import cli, db_option, run_async
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.formatting import many, size
-from crawler.report.facts import Facts
-from crawler.report.gather import gather
+from crawler.report.gather import Facts, gather
 from crawler.report.write import require_html, write
 from crawler.sampling.commands import by_option, variable_option, variables_of
 from crawler.store.location import names_dataset, store_name

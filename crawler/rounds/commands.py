@@ -25,7 +25,7 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.dataset import Dataset, Head, make
 from crawler.rounds.objects import Objects
 from crawler.rounds.sample import require_uniform
-from crawler.run.nothing_crawled import NOTHING_CRAWLED, causes_of
+from crawler.session.nothing_crawled import NOTHING_CRAWLED, causes_of
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.store.location import db_argument, shown
@@ -100,7 +100,7 @@ def _why_nothing(location: str, dataset: Dataset, end: RunEnd) -> str:
 
 def _dataset(location: str, seeds: tuple[str, ...], config: Path | None, options: dict[str, Any]) -> Dataset:
     """The dataset at ``location``, which is made if it does not exist. Raises :class:`UsageError`."""
-    from crawler.run.session import refusals, require_alone
+    from crawler.session.crawl_session import refusals, require_alone
     from crawler.settings.stored import to_record
 
     settings = configured(Settings(), config, options)

@@ -197,10 +197,9 @@ def _hand_over(
 def _write_lost(dataset: Dataset, number: int, ahead: Mapping[int, list[dict[str, Any]]], folder: Path) -> None:
     for bucket, rows in ahead.items():
         path = folder / f"lost-{bucket}.parquet"
-        file = TableFile("lost", path)
-        for row in rows:
-            file.add(row)
-        file.close()
+        with TableFile("lost", path) as file:
+            for row in rows:
+                file.add_row(row)
         dataset.objects.put(part("lost", number, bucket), path)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from crawler.cli.layout import Fact, facts, table
 from crawler.clock import brief_time
 from crawler.errors import UsageError
-from crawler.export import ExportOptions, ExportProgress, export
 from crawler.formatting import many
 from crawler.frontier.buckets import bucket_of
 from crawler.inspect import why
@@ -114,19 +113,16 @@ async def explain(location: str, url: str, now: float) -> dict[str, Any]:
 # --- export -----------------------------------------------------------------------------------
 
 
-async def export_dataset(
-    location: str, format: str, out: Any, options: ExportOptions, now: float, tally: ExportProgress
-) -> None:
-    """Write an export of a dataset, as :func:`crawler.export.export` does. Raises :class:`UsageError`."""
-    view = options.table or "pages"
-    if format not in ("jsonl", "csv", "parquet", "edges") or (options.table and view not in EXPORTED):
+def exportable(location: str, format: str, table: str | None, *, is_plain: bool) -> Views:
+    """The views of a dataset for an export. ``is_plain``: it has no options but a table and a condition.
+
+    Raises :class:`UsageError` for an export that a dataset has not.
+    """
+    if format not in ("jsonl", "csv", "parquet", "edges") or (table and table not in EXPORTED):
         raise UsageError(
             f"{shown(location)} is a dataset: jsonl, csv, parquet and edges can be made of it, of the tables "
             f"{', '.join(EXPORTED)}"
         )
-    if options.since is not None:
-        raise UsageError(f"{shown(location)} is a dataset: its tables have a folder for each round already")
-    if options.add or options.chunk or options.allowed_for:
+    if not is_plain:
         raise UsageError(f"{shown(location)} is a dataset: exports of it take --table and --where only")
-    with Views(location) as views:
-        await export(cast(Any, views), format, out, options, now=now, tally=tally)
+    return Views(location)

@@ -27,7 +27,7 @@ from crawler.rounds.addresses import OwnAddresses
 from crawler.rounds.dataset import GROWING, WHOLE, Dataset, Done, Plan, Task, part
 from crawler.rounds.plan import usual_pause_s
 from crawler.rounds.tables import SQL, row_of, write_table
-from crawler.run.session import finish_crawl, run_inputs
+from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
 from crawler.settings.crawl_scope import crawl_scope
 from crawler.settings.stores import open_store

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from crawler.errors import StatementError, require
-from crawler.export.views import ColumnType
 from crawler.frontier.buckets import bucket_of
 from crawler.model import State
 from crawler.rounds.dataset import GROWING, WHOLE, Dataset
@@ -19,6 +18,7 @@ from crawler.rounds.plan import duckdb
 from crawler.rounds.tables import SQL, columns_of
 from crawler.store.named_rows import row_class
 from crawler.store.rows import Counts, PageRank, SampleDraw, SampleRow, SiteRank
+from crawler.store.views import ColumnType
 
 TABLES = (*WHOLE, *GROWING)
 _BY_ID = (

@@ -34,8 +34,8 @@ from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.dataset import Dataset, Plan, Task
 from crawler.rounds.objects import Objects
 from crawler.rounds.task import BucketTask
-from crawler.run.hooks import hooks_of
-from crawler.run.session import fetcher_side
+from crawler.session.crawl_session import fetcher_side
+from crawler.session.hooks import hooks_of
 from crawler.settings.log_records import LogFormat, LogLevel
 
 _LOG = logging.getLogger("crawler.rounds")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from crawler.sampling.survey import Survey
     from crawler.store.sections import Store
 
-#: The settings that the commands about a design take as options; the help lists those of the section ``sample``.
+#: The settings that the commands about a design take as options; the help lists few of them.
 _OF_DESIGN = tuple(
     key.name
     for key in KEYS.values()
@@ -122,7 +122,7 @@ def _design_options(*listed: str) -> Callable[[Command], Command]:
 
 
 @sample.command()
-@_design_options(*(name for name in _OF_DESIGN if KEYS[name].section == "sample"))
+@_design_options("sample.size", "sample.per", "sample.method", "sample.seed")
 @click.option("--db", metavar="PATH|URL", help="Begin with the design of the crawl in this store.")
 def design(config: Path | None, db: str | None, **options: Any) -> None:
     """Print the design of a sample as a TOML file, by which `crawler run --config FILE` draws.

@@ -465,7 +465,8 @@ class Settings:
     @property
     def requests_before_pages(self) -> int:
         """The requests to a site for its robots.txt, and for its other files if the settings ask for them."""
-        return 1 + self.discovery.sitemaps + self.robots.tdmrep + self.updates.rup
+        soft_404 = self.discovery.soft_404 or self.sample.size is not None
+        return 1 + self.discovery.sitemaps + self.robots.tdmrep + soft_404 + self.updates.rup
 
     @property
     def lease_s(self) -> float:

@@ -91,7 +91,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_rounds_equal_a_plain_crawl(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> None:
-    seeds = linked_web(1, loopback)
+    seeds = linked_web(1, loopback, hosts=5, pages=5)
     config.write_text(f"{CONFIG}[sample]\nsize = 12\nseed = 3\n")
     assert here("run", "--config", config, *seeds, "--db", tmp_path / "plain.db").code == 0
     sent = len(loopback.log)

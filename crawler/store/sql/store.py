@@ -21,10 +21,9 @@ from crawler.frontier.buckets import Bucket
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
-from crawler.model import Body, Fetched, RobotsCopy, State
+from crawler.model import Body, Fetched, Purpose, RobotsCopy, SiteFile, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
-from crawler.robots.tdmrep import TdmrepFile
 from crawler.robots.text import SMALL_BYTES
 from crawler.store.computed import Computed
 from crawler.store.named_rows import Parameters
@@ -583,10 +582,13 @@ class Store(ABC):
         row = await self._read.fetch_one("group_pace", name=name)
         return Pace() if row is None else pace_of(row)
 
-    async def tdmrep_file(self, site_id: int) -> TdmrepFile | None:
-        """The last answer for the tdmrep.json of a site; ``None`` if it was never requested."""
-        row = await self._read.fetch_one("tdmrep_of", site_id=site_id)
-        return None if row is None else TdmrepFile(row.fetched_at, row.status, bytes(row.body), row.note)
+    async def site_file(self, site_id: int, path: str) -> SiteFile | None:
+        """The last answer for a file of a site; ``None`` if it was never requested."""
+        row = await self._read.fetch_one("site_file", site_id=site_id, path=path)
+        if row is None:
+            return None
+        about = (row.status, bytes(row.body), row.note, row.valid_until, row.failures, row.failing_since, row.moved_to)
+        return SiteFile(row.path, Purpose(row.purpose), row.fetched_at, *about)
 
     async def next_ready(self, now: float = math.inf) -> Waiting | None:
         """The unclaimed group that is ready first. Its robots.txt is named if that is waited for at ``now``."""

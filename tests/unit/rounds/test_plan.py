@@ -56,10 +56,9 @@ def dataset(tmp_path: Path) -> Dataset:
 def write(dataset: Dataset, key: str, table: str, rows: list[dict[str, Any]]) -> None:
     path = Path(dataset.objects.location) / key
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = TableFile(table, path)
-    for row in rows:
-        file.add(row)
-    file.close()
+    with TableFile(table, path) as file:
+        for row in rows:
+            file.add_row(row)
 
 
 def offer(url: str, depth: int, **changes: Any) -> dict[str, Any]:
