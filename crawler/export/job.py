@@ -58,7 +58,8 @@ class ExportOptions:
     ("language"). ``base_url`` is the address at which the folder of a sitemap in several files will be served.
     ``allowed_for`` leaves out pages, and links of pages, that refuse one of these uses
     (:class:`~crawler.preferences.purposes.UsePurpose`); an unknown preference allows. ``chunk`` writes the texts in
-    chunks of at most this many characters instead of the table, one a line (JSON Lines).
+    chunks of at most this many characters instead of the table, one a line (JSON Lines). ``since`` is the number of a
+    run: the file, in a folder, gets the rows that later runs have added.
     """
 
     table: str | None = None
@@ -67,6 +68,7 @@ class ExportOptions:
     base_url: str | None = None
     allowed_for: tuple[str, ...] = ()
     chunk: int | None = None
+    since: int | None = None
 
 
 @dataclass(slots=True)
