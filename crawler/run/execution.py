@@ -28,7 +28,7 @@ from crawler.errors import CrawlerError, Setting, UsageError, fault, joined
 from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.inspect.first_match import describe_first_matches
-from crawler.inspect.seeds import Ledger, describe_patterns, ledger_at_end
+from crawler.inspect.seeds import Ledger, Told, describe_patterns, ledger_at_end
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
@@ -243,6 +243,7 @@ async def _run(
     session = crawl_session(settings, seeds, clock=clock, tell=messages)
     async with session as (crawl, store):
         messages.begun()
+        told = await _told_before(store, settings, clock)
         signals.stop_from_now_on(crawl, store)
         forced_end.last_words = partial(_print_forced_end, settings, crawl, clock)
         signals.end_after(settings.limits.max_time_s)
@@ -252,7 +253,7 @@ async def _run(
         found = _Found(summary(crawl, None, end, shown(settings.store.db), clock.now()))
         survey = None
         with _failures_shown():
-            found = await _found(settings, crawl, store, end, clock, stopped=stopped)
+            found = await _found(settings, crawl, store, end, clock, told, stopped=stopped)
             draw = await store.samples.drawn() if settings.sample.size is not None else None
             survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
         result = found.result if survey is None else found.result | {"sample": survey.as_json()}
@@ -303,6 +304,7 @@ async def _run_team(
     beginning = begun(settings, seeds, clock, at_work=False, tell=messages)
     async with beginning as (store, _):
         messages.begun()
+        told = await _told_before(store, settings, clock)
         team = Team(settings, store, clock, tell, forks)
         signals.stop_from_now_on(team, team, end_within_s=TEAM_ENDS_WITHIN_S)
         forced_end.last_words = partial(_print_forced_end, settings, team, clock)
@@ -316,7 +318,7 @@ async def _run_team(
         stopped = signals.came or team.cut_short
         found = _Found(summary(team, None, end, shown(settings.store.db), clock.now()))
         with _failures_shown():
-            found = await _found(settings, team, store, end, clock, stopped=stopped)
+            found = await _found(settings, team, store, end, clock, told, stopped=stopped)
         with _failures_shown():
             _tell_end(settings, found.nothing, found.unreached, found.result)
         forced_end.code = _exit_code(team.progress, settings.store.db, found.nothing, stopped=stopped)
@@ -333,15 +335,22 @@ class _Found:
     unreached: Sequence[str] = ()
 
 
+async def _told_before(store: Store, settings: Settings, clock: SystemClock) -> Told:
+    """The seeds of which the end of a run before has told."""
+    is_first = store.run_id == 1
+    ledger = None if is_first else await ledger_at_end(store, settings.store.db, clock.now())
+    return frozenset() if ledger is None else ledger.told()
+
+
 async def _found(
-    settings: Settings, crawl: Watched, store: Store, end: RunEnd, clock: SystemClock, *, stopped: object
+    settings: Settings, crawl: Watched, store: Store, end: RunEnd, clock: SystemClock, told: Told, *, stopped: object
 ) -> _Found:
     now, db = clock.now(), settings.store.db
     ledger = await ledger_at_end(store, db, now)
     result = summary(crawl, await store.counts(), end, shown(db), now, ledger)
     left_out = await _left_out_sentences(store, settings)
     nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, now)
-    return _Found(result, nothing, _seed_sentences(ledger, nothing) + left_out)
+    return _Found(result, nothing, _seed_sentences(ledger, nothing, told) + left_out)
 
 
 @contextmanager
@@ -438,9 +447,9 @@ async def _left_out_sentences(store: Store, settings: Settings) -> list[str]:
     return await describe_patterns(store, settings.scope.include) + await describe_first_matches(store, settings)
 
 
-def _seed_sentences(ledger: Ledger | None, nothing: str | None) -> list[str]:
+def _seed_sentences(ledger: Ledger | None, nothing: str | None, told: Told) -> list[str]:
     """Sentences about seeds that need a person; ``nothing`` has counted the causes of a run that crawled nothing."""
-    return [] if ledger is None else ledger.lines_at_end(has_causes=nothing is not None)
+    return [] if ledger is None else ledger.lines_at_end(has_causes=nothing is not None, told=told)
 
 
 def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str], result: dict[str, Any]) -> None:
