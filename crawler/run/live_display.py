@@ -185,8 +185,6 @@ class Watch:
             is_away = self._store.away_s is not None
             hint = f"{stopped_by}: {'stopping when the database answers' if is_away else _GRACE}; {_AT_ONCE}"
         lines.append(Text(hint, style="bold" if stopped_by else "dim"))
-        for line in lines:
-            line.no_wrap, line.overflow = True, "ellipsis"
         return Group(*lines)
 
     def _slowest(self, now: float) -> str | None:
