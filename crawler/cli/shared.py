@@ -13,7 +13,6 @@ import logging
 import os
 import sys
 from collections.abc import Coroutine, Iterable, Mapping
-from contextlib import suppress
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
@@ -246,11 +245,10 @@ def canonical(url: str) -> str:
     try:
         return canonicalise(url)
     except NotCrawlable as error:
-        hint = ""
-        with suppress(NotCrawlable):
-            if "://" not in url:
-                hint = f"; did you mean {canonicalise(f'http://{url}')}?"
-        raise UsageError(f"{error}{hint}") from None
+        from crawler.settings.seeds import meant_by
+
+        meant = meant_by(url)
+        raise UsageError(f"{error}; did you mean {meant[0]} ?" if len(meant) == 1 else str(error)) from None
 
 
 def store_at(db: str) -> Settings:

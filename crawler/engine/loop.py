@@ -470,6 +470,5 @@ class CrawlLoop:
 
     async def _end_grace(self) -> None:
         """Cancel the requests that are in flight when the grace after a request to stop is over."""
-        await self._engine.shutdown.wait()
-        await self._engine.clock.sleep(STOP_GRACE_S)
+        await self._engine.shutdown.wait_for_grace(STOP_GRACE_S, self._engine.clock)
         await self._claim_tasks.cancel()

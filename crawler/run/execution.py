@@ -28,7 +28,7 @@ from crawler.errors import CrawlerError, Setting, UsageError, fault, joined
 from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.inspect.first_match import describe_first_matches
-from crawler.inspect.seeds import Ledger, describe_patterns, ledger_at_end
+from crawler.inspect.seeds import Ledger, Told, describe_patterns, ledger_at_end
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
@@ -193,12 +193,16 @@ def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
 
 @dataclass(slots=True)
 class _Execution:
-    """A run of the command line. ``changes`` says what it changes when it begins; a refused run changes nothing."""
+    """A run of the command line. ``changes`` says what it changes when it begins; a refused run changes nothing.
+
+    ``told`` are the seeds of which the end of a run before has told.
+    """
 
     settings: Settings
     changes: str
     forced_end: ForcedEnd
     forks: list[WorkerProcess]
+    told: Told = frozenset()
 
     async def refresh(self, names: tuple[str, ...]) -> int:
         """Visit what is named again, and go on with the crawl."""
@@ -268,6 +272,9 @@ class _Execution:
     ) -> AsyncIterator[None]:
         """A context in which signals stop ``crawl``, and in which it is shown."""
         self._tell_changes()
+        if store.run_id != 1:
+            ledger = await ledger_at_end(store, self.settings.store.db, clock.now())
+            self.told = frozenset() if ledger is None else ledger.told()
         signals.stop_from_now_on(crawl, awaited, end_within_s=end_within_s)
         self.forced_end.last_words = partial(_print_forced_end, self.settings, crawl, clock)
         signals.end_after(self.settings.limits.max_time_s)
@@ -281,7 +288,7 @@ class _Execution:
         settings = self.settings
         found, survey = _Found(summary(crawl, None, end, shown(settings.store.db), clock.now())), None
         with _failures_shown():
-            found = await _found(settings, crawl, store, end, clock, stopped=stopped)
+            found = await _found(settings, crawl, store, end, clock, self.told, stopped=stopped)
             draw = await store.samples.drawn() if settings.sample.size is not None else None
             survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
         result = found.result if survey is None else found.result | {"sample": survey.as_json()}
@@ -333,14 +340,14 @@ class _Found:
 
 
 async def _found(
-    settings: Settings, crawl: Watched, store: Store, end: RunEnd, clock: SystemClock, *, stopped: object
+    settings: Settings, crawl: Watched, store: Store, end: RunEnd, clock: SystemClock, told: Told, *, stopped: object
 ) -> _Found:
     now, db = clock.now(), settings.store.db
     ledger = await ledger_at_end(store, db, now)
     result = summary(crawl, await store.counts(), end, shown(db), now, ledger)
     left_out = await _left_out_sentences(store, settings)
     nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, now)
-    return _Found(result, nothing, _seed_sentences(ledger, nothing) + left_out)
+    return _Found(result, nothing, _seed_sentences(ledger, nothing, told) + left_out)
 
 
 @contextmanager
@@ -437,9 +444,9 @@ async def _left_out_sentences(store: Store, settings: Settings) -> list[str]:
     return await describe_patterns(store, settings.scope.include) + await describe_first_matches(store, settings)
 
 
-def _seed_sentences(ledger: Ledger | None, nothing: str | None) -> list[str]:
+def _seed_sentences(ledger: Ledger | None, nothing: str | None, told: Told) -> list[str]:
     """Sentences about seeds that need a person; ``nothing`` has counted the causes of a run that crawled nothing."""
-    return [] if ledger is None else ledger.lines_at_end(has_causes=nothing is not None)
+    return [] if ledger is None else ledger.lines_at_end(has_causes=nothing is not None, told=told)
 
 
 def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str], result: dict[str, Any]) -> None:

@@ -48,7 +48,8 @@ _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
 _SQL = load_statements("crawler.run")
 _HINT = "Ctrl-C stops; the same command continues the crawl"
-_AT_ONCE = "Ctrl-C again ends at once"
+_AT_ONCE = "Ctrl-C again ends it now"
+_GRACE = "stopping, requests in flight get a few seconds"
 
 
 @dataclass(slots=True)
@@ -182,11 +183,8 @@ class Watch:
         hint = self._hint
         if stopped_by is not None:
             is_away = self._store.away_s is not None
-            how = f"when the database answers; {_AT_ONCE}" if is_away else "requests in flight get a few seconds"
-            hint = f"{stopped_by}: stopping{' ' if is_away else ', '}{how}"
+            hint = f"{stopped_by}: {'stopping when the database answers' if is_away else _GRACE}; {_AT_ONCE}"
         lines.append(Text(hint, style="bold" if stopped_by else "dim"))
-        for line in lines:
-            line.no_wrap, line.overflow = True, "ellipsis"
         return Group(*lines)
 
     def _slowest(self, now: float) -> str | None:
@@ -252,6 +250,8 @@ class WaitNotes:
                     else "goes on: the disk has room again"
                 )
             self._note_silence()
+            if self._stopped_by() == "SIGINT" and self._awaited.away_s is None:
+                self._tell_once(f"SIGINT: {_GRACE}; {_AT_ONCE}", "grace")
             if now < next_at:
                 continue
             next_at = now + _LONG_WAIT_S
@@ -263,9 +263,10 @@ class WaitNotes:
     def _note_silence(self) -> None:
         away_s, stopped_by = self._awaited.away_s, self._stopped_by()
         if away_s is None:
-            if self._reported:
+            if self._away_s:
                 self._tell(f"the database answers again, after {duration(self._away_s)}")
-            self._reported.clear()
+                self._away_s = 0.0
+                self._reported.clear()
             return
         self._away_s = away_s
         if stopped_by is not None:

@@ -283,4 +283,4 @@ def test_a_process_with_too_few_files_or_too_little_memory(limit: int, value: in
 
 def test_a_url_without_a_scheme_is_answered_with_the_likely_one(tmp_path: Path) -> None:
     refused = here("why", "one.test:8931/x", "--db", tmp_path / "c.db")
-    assert (refused.code, "did you mean http://one.test:8931/x?" in refused.err) == (2, True), refused.err
+    assert (refused.code, "did you mean https://one.test:8931/x ?" in refused.err) == (2, True), refused.err
