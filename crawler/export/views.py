@@ -353,13 +353,17 @@ sample integer: content: common paths that were compared
 confidence number: content: the least share of equal bodies, with 95 % confidence
 leads_to text: host: the end of the chain of Host lines; empty for a circle
 contradiction text: refuted: why""",
-    "tdmrep_files": """\
-the last answers for /.well-known/tdmrep.json
+    "site_files": """\
+the last answer for each file of a site beside robots.txt and its pages
 site text
+url text: the file
+purpose text: tdmrep (/.well-known/tdmrep.json), license (RSL) or soft_404 (a path that cannot exist)
 fetched_at time
+valid_until time: when it is requested again; empty: with robots.txt, or never
 status text: the answer, in words
 note text: why the file states nothing
-body bytes: the file""",
+moved_to text: the target of a redirect
+body bytes: the file; of a path that cannot exist, hashes""",
     "llms_txt": """\
 each /llms.txt and /llms-full.txt that was named: the crawler requests none for its own sake
 url text
@@ -372,23 +376,6 @@ fetched_at time
 body_bytes integer
 body_sha256 text
 url_id integer""",
-    "licences": """\
-the last answers for the licences of RSL that were requested
-url text: the licence
-site text
-fetched_at time
-valid_until time: when it is requested again
-status text: the answer, in words
-note text: why the licence cannot be had
-moved_to text: the target of a redirect
-body bytes: the licence""",
-    "soft_404_checks": """\
-the answer of each site to a path that cannot exist
-site text
-url text: the path that cannot exist
-fetched_at time
-status text: the answer, in words
-note text: why the answer says nothing, or that it was a redirect""",
     "agent_servers": """\
 the Mobile-agent-server lines of the robots.txt in force
 site text
@@ -468,7 +455,7 @@ refused integer""",
 every request
 url text
 site text
-purpose text: robots, page, sitemap, tdmrep, soft_404, license or rup
+purpose text: robots, page, sitemap, tdmrep, soft_404, license, indexnow or rup
 started_at time
 finished_at time
 status integer
