@@ -47,6 +47,7 @@ class Purpose(StrEnum):
     TDMREP = "tdmrep"  # /.well-known/tdmrep.json
     SOFT_404 = "soft_404"  # a path that cannot exist
     LICENSE = "license"  # a licence of RSL
+    INDEX_NOW = "indexnow"  # the key file of a site that submits URLs by IndexNow
     RUP = "rup"  # a /rupinfo.txt, or a request to a RUP server (Remote Update Protocol)
 
 

@@ -101,7 +101,7 @@ SELECT text_id, sha256, body FROM robots_texts_by_id WHERE text_id IN ({numbers}
 
 -- name: licences
 -- The last answer for each licence of RSL.
-SELECT url, fetched_at, note, coalesce(moved_to, '') AS moved_to, body FROM licences ORDER BY url
+SELECT url, fetched_at, note, coalesce(moved_to, '') AS moved_to, body FROM site_files WHERE purpose = 'license' ORDER BY url
 
 -- ---- preferences about use --------------------------------------------------------------------------------------
 

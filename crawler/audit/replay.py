@@ -57,7 +57,7 @@ _MAX_CACHED_RULES = 200
 _OPEN = frozenset({RobotsAction.PARSE, RobotsAction.FREE})
 _MOST_HOPS = 5  # of a licence that redirects
 #: Requests whose answers the crawl does not count as refusals.
-_UNCOUNTED = frozenset({Purpose.TDMREP, Purpose.SOFT_404, Purpose.LICENSE})
+_UNCOUNTED = frozenset({Purpose.TDMREP, Purpose.SOFT_404, Purpose.LICENSE, Purpose.INDEX_NOW})
 #: The codes that the check of ``Retry-After`` judges; the check of the pause judges all others.
 _TROUBLE = frozenset({WaitCode.BACKOFF, WaitCode.RETRY_AFTER})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
 from types import TracebackType
@@ -56,7 +56,7 @@ from crawler.model import (
 )
 from crawler.page.walls import MAX_WALL_BYTES, REFUSING, Wall, wall_in_body, wall_in_headers
 from crawler.reasons import ErrorKind, RequestError
-from crawler.url import host_of, without_userinfo
+from crawler.url import address_for, host_of, is_loopback, split, without_userinfo
 
 #: A body beyond this number of octets is large: it needs memory of its own (:class:`Memory`).
 LARGE_OCTETS = 1 << 18
@@ -100,7 +100,17 @@ class FetchSettings:
     loopback_only: bool = False
     concurrency: int = 64  # requests in flight in all
     headers: tuple[tuple[str, str], ...] = ()  # sent with every request; see :func:`crawler.api.arguments.headers`
+    # By host: fields with secret values. Only its https site gets them, or any if the host is loopback.
+    site_headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
+
+
+def secret_headers(url: str, settings: FetchSettings) -> Mapping[str, str]:
+    """The fields with secret values for a URL: over TLS to the default port alone, but for loopback hosts."""
+    host = host_of(url)
+    headers = settings.site_headers.get(host, {})
+    is_own = split(url).site == f"https://{host}"
+    return headers if is_own or is_loopback(address_for(host, settings.resolve) or host) else {}
 
 
 class Signer(Protocol):
@@ -276,7 +286,7 @@ class HttpFetcher:
         transfer.end_within(self._settings.total_timeout_s)
         try:
             async with transfer.in_time():
-                response = await self._session.request(request.url, self._extra_headers(request), form)
+                response = await self._session.request(request.url, self._extra_headers(request, transfer), form)
         except FETCH_ERRORS as error:
             problem = before_answer(error, host_of(request.url), self._timeouts, transfer.attempts)
             if request.form is None and was_closing(error, transfer):
@@ -461,11 +471,14 @@ class HttpFetcher:
         async with self._decoding:
             return await _decode(coded, decoder, max_bytes, received_at)
 
-    def _extra_headers(self, request: Request) -> dict[str, str]:
-        """The headers that are particular to this request."""
-        extra = {}
+    def _extra_headers(self, request: Request, transfer: Transfer) -> dict[str, str]:
+        """The headers that are particular to this request. A tape does not keep those with a secret value."""
+        extra: dict[str, str] = {}
+        if self._settings.site_headers:
+            extra |= secret_headers(request.url, self._settings)
+            transfer.hide(extra)
         if self._signer is not None:
-            extra = self._signer.headers(self._session.authority(request.url), self._clock.now())
+            extra |= self._signer.headers(self._session.authority(request.url), self._clock.now())
         if request.any_type:
             extra["Accept"] = "*/*"
         if request.only_gzip:

@@ -96,7 +96,7 @@ def test_a_licence_is_requested_once_for_all_sites_before_their_first_page(db_pa
     codes = found.codes()
     for n in range(20):
         assert (codes[f"s{n}.test/p/1"], codes[f"s{n}.test/open"]) == ("preference", "fetched")
-    ((status, note),) = found.query("SELECT status, note FROM licences")
+    ((status, note),) = found.query("SELECT status, note FROM site_files")
     assert (status, note) == ("200", "")
     stated = found.query("SELECT DISTINCT category, value, source FROM preferences WHERE scheme = 'rsl'")
     assert stated == [("license", url, "robots.txt")]
@@ -137,7 +137,7 @@ def test_a_licence_that_cannot_be_had_refuses_every_use(db_path: Path, there: Si
     assert found.codes()["a.test/"] == "preference"
     assert ("a.test", "/") not in found.asked
     assert found.asked.count(("terms.test", "/all.xml")) == requested
-    ((said,),) = found.query("SELECT note FROM licences")
+    ((said,),) = found.query("SELECT note FROM site_files")
     assert note in said
 
 

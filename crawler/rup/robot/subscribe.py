@@ -6,20 +6,25 @@ any URL. The robot stores its state after the hints that belong to it, so a cras
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from crawler.clock import Clock
+from crawler.engine.permission import Closed
 from crawler.engine.polite_client import PoliteClient
 from crawler.errors import Action, Argument, UsageError
+from crawler.frontier.decide import is_temporary
 from crawler.frontier.hints import HintCounts
+from crawler.model import Failed, Fetched, Purpose, Request
 from crawler.reasons import MailCode
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Preferences, Register, Unregister
+from crawler.rup.protocol.indexnow import MAX_KEY_BYTES, Submission
 from crawler.rup.protocol.info import FoundInfo
-from crawler.rup.protocol.report import Report, read_report
-from crawler.rup.protocol.robot import Server, Unconfirmed, hints_of, joined, may_register
+from crawler.rup.protocol.report import ChangeKind, Report, read_report
+from crawler.rup.protocol.robot import PageHint, Server, Unconfirmed, hints_of, joined, may_register
 from crawler.rup.protocol.subscription import (
     RawMail,
     Subscription,
@@ -32,6 +37,7 @@ from crawler.rup.protocol.subscription import (
 )
 from crawler.rup.protocol.units import Span
 from crawler.rup.robot.hints import StoreHints
+from crawler.rup.robot.indexnow import Inbox
 from crawler.rup.robot.recovery import Inquiry
 from crawler.rup.robot.requests import NoAnswer, NotOffered, ask, find_offer
 from crawler.store.location import DEFAULT_DB, db_argument
@@ -63,6 +69,16 @@ class MailTally:
     refused: int = 0
 
 
+@dataclass(slots=True)
+class SubmissionTally:
+    """Counts of the submissions of IndexNow: taken with ``urls`` in them, refused, and left for the next time."""
+
+    taken: int = 0
+    urls: int = 0
+    refused: int = 0
+    left: int = 0
+
+
 class Subscriber:
     """One robot on one store. ``tell`` receives messages for the user; ``hint_counts`` is the sum over all hints."""
 
@@ -87,6 +103,47 @@ class Subscriber:
         self._heard: dict[str, Unconfirmed] = {}  # reports that were read and are not confirmed, by site
         self._partial: set[str] = set()  # sites whose mails were not read completely
         self.hint_counts = HintCounts()
+
+    async def read_submissions(self, inbox: Inbox) -> SubmissionTally:
+        """Read the submissions of IndexNow. The URLs count if the key file of their host has the key.
+
+        The key file is requested once for all submissions with it. A submission waits for the next time if its site
+        cannot be asked now. One without proof is dropped.
+        """
+        tally, proven = SubmissionTally(), dict[tuple[str, str], bool | None]()
+        for file, submission in await asyncio.to_thread(inbox.waiting):
+            if submission is not None:
+                sites, about = await self._hints.sites_of(submission.host), (submission.key_url, submission.key)
+                if about not in proven:
+                    known = split(submission.key_url).site in sites
+                    proven[about] = await self._proves(submission) if known else False
+                if proven[about] is None:
+                    tally.left += 1
+                    continue
+                urls = [url for url in submission.urls if split(url).site in sites] if proven[about] else []
+                changes = [PageHint(url, ChangeKind.CHANGE, None) for url in urls]
+                counts, _ = await self._hints.apply_mail_hints(changes, self.clock.now(), "indexnow")
+                self.hint_counts = self.hint_counts.plus(counts)
+                tally.urls += len(urls)
+            is_taken = submission is not None and bool(proven[submission.key_url, submission.key])
+            tally.taken += is_taken
+            tally.refused += not is_taken
+            await asyncio.to_thread(file.unlink, missing_ok=True)
+        return tally
+
+    async def _proves(self, submission: Submission) -> bool | None:
+        """Whether the key file of a submission proves it; ``None`` if its site cannot be asked now."""
+        request = Request(submission.key_url, Purpose.INDEX_NOW, max_bytes=MAX_KEY_BYTES, truncate=True, any_type=True)
+        match await self.client.send(request):
+            case Fetched(body=body):
+                return submission.is_proven_by(body)
+            case Closed(why):
+                self.tell(f"{submission.key_url}: {why}")
+                return False
+            case Failed() as failed:
+                return None if is_temporary(failed) else False
+            case _:
+                return False
 
     # --- commands -----------------------------------------------------------------------------
 
