@@ -12,9 +12,8 @@ from crawler.engine.alarm import Alarm
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
 from crawler.frontier.refusals import RefusalNews
-from crawler.model import Fetched, Recorded
+from crawler.model import Fetched, Recorded, SiteFile
 from crawler.robots.mirrors import Contradiction
-from crawler.robots.tdmrep import TdmrepFile
 from crawler.store.rows import BrokenBody, CommitBatch, Refuted, RequestRow, RobotsNews, RobotsTarget, RobotsWait
 
 
@@ -134,9 +133,9 @@ class Outbox:
         """A URL that sites have waited for. Their copies are added before."""
         self._opened().targets_answered.append(target)
 
-    def add_tdmrep(self, site_id: int, file: TdmrepFile) -> None:
-        """The last answer for a site's tdmrep.json."""
-        self._opened().tdmrep[site_id] = file
+    def add_file(self, site_id: int, file: SiteFile) -> None:
+        """The last answer for a file of a site."""
+        self._opened().files[site_id, file.path] = file
 
     def refute(self, refuted: Refuted) -> None:
         """A ``Host`` line that an answer has contradicted. Its outcome is added before."""

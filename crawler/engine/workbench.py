@@ -664,7 +664,7 @@ class Workbench:
         self._slots = Shares(slots, settings.delay_s)
         self._look_ups = Shares(_LOOK_UPS)
         self._readings = _Limiter("readings", _READING_S)
-        self._exempt = tuple(ip_network(text) for text in (*_LOOPBACK, *settings.large_hosts))
+        self._exempt = exempt_networks(settings)
         self._addresses: dict[str, Address | None] = {}  # by network; None: exempt
         self._groups: dict[str, _Group] = {}
         self._holds = set[Hold]()
@@ -763,6 +763,11 @@ class Workbench:
             return None
         why = WaitReason(WaitCode.LOOK_UP, ticket.host)
         return self._give_back(self._groups[ticket.group], now + _LOOK_UP_AGAIN_S, why)
+
+    def address_taken(self, ticket: Ticket, now: float, network: str, until: float) -> GiveBack:
+        """Another process asks the address of the host until a time: the group is to be given back."""
+        self._look_ups.release(ticket, now)
+        return self._give_back(self._groups[ticket.group], until, WaitReason(WaitCode.ADDRESS, network))
 
     def put_back(self, ticket: Ticket, now: float) -> None:
         """Nothing was sent: the request gives back the slot that it holds, and may ask again."""
@@ -1011,8 +1016,7 @@ class Workbench:
         return address
 
     def _new_address(self, name: str) -> Address | None:
-        network = ip_network(name)
-        if any(_contains(exempt, network) for exempt in self._exempt):
+        if is_exempt(name, self._exempt):
             return None
         return Address(name, self._settings.delay_s, limit=self._settings.per_address)
 
@@ -1026,6 +1030,17 @@ def network_of(text: str) -> str:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(ip_network((int(address) >> 64 << 64, 64)))
+
+
+def exempt_networks(settings: PolitenessSettings) -> tuple[IPv4Network | IPv6Network, ...]:
+    """The networks whose addresses have no limit."""
+    return tuple(ip_network(text) for text in (*_LOOPBACK, *settings.large_hosts))
+
+
+def is_exempt(name: str, exempt: Iterable[IPv4Network | IPv6Network]) -> bool:
+    """Whether the network ``name``, as :func:`network_of` names it, is one of those without a limit."""
+    network = ip_network(name)
+    return any(_contains(each, network) for each in exempt)
 
 
 def _contains(exempt: IPv4Network | IPv6Network, network: IPv4Network | IPv6Network) -> bool:

@@ -105,8 +105,8 @@ class PolitenessSettings:
         'Settings of single hosts or domains: a table [site."shop.example"] with delay, hours, depth or max_pages.',
         "A table is for the host or domain of its name and all hosts below it; of several, the one with the longest "
         "name counts. `delay` takes the place of politeness.delay, `hours` that of politeness.hours, `depth` that of "
-        "limits.max_depth, and `max_pages` that of limits.max_pages_per_site, for each site of the name. A longer "
-        "pause that the site asks for always applies.",
+        "limits.max_depth, and `max_pages` that of limits.max_pages_per_site. `max_pages` counts each site alone: ten "
+        "hosts of a domain may bring ten times as many pages. A longer pause that the site asks for always applies.",
         decides=(ReasonCode.DEPTH,),
     )
 

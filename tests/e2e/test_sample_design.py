@@ -215,7 +215,7 @@ def test_the_draw_from_a_list_is_planned_exactly(tmp_path: Path) -> None:
     listed = tmp_path / "list.csv"
     listed.write_text("url,stratum\n" + "".join(f"https://{n}.test/,{n % 2}\n" for n in range(9)))
     made = plan("--seeds", listed, "--method", "stratified", "--sample", "6")
-    assert (made["frame"], made["drawn"], made["least_requests"], made["most_requests"]) == (9, 6, 12, 12)
+    assert (made["frame"], made["drawn"], made["least_requests"], made["most_requests"]) == (9, 6, 18, 18)
 
 
 def test_a_plan_that_lacks_something_is_refused(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ class Committer:
         moved = await self._moved(robots)
         robots_ids = await self._store_robots(robots, news.now)
         await self._sql.execute_many(
-            "put_tdmrep", [{"site_id": site_id} | file._asdict() for site_id, file in news.tdmrep.items()]
+            "put_site_file", [{"site_id": site_id} | file._asdict() for (site_id, _), file in news.files.items()]
         )
         touched = await self._groups_of(woken | {each.site_id for each in news.refusals})
         sitemaps = {offer.url: FoundOffer(offer, None) for each in robots for offer in each.sitemaps}
@@ -319,6 +319,7 @@ class Committer:
                     "language": facts.language,
                     "answer_id": answer_id(page.answer),
                     "resources": _resources(facts.resources),
+                    "soft_404": None if facts.soft_404 is None else int(facts.soft_404),
                 }
             )
             links += [
@@ -615,7 +616,8 @@ class Committer:
         targets = await self._sql.fetch("robots_targets", groups=json.dumps(list(claims)), until=until)
         for row in sorted(targets, key=lambda row: row.path != ROBOTS_PATH):
             claim = claims[row.group_id]
-            if row.path == ROBOTS_PATH or not (claim.urls or claim.targets):
+            is_probed = any(site.refusals.is_probed for site in claim.sites.values())
+            if row.path == ROBOTS_PATH or not (claim.targets or (claim.urls and is_probed)):
                 claim.targets.append(RobotsTarget(row.name, row.path, row.hops))
         await self._name_unread(claims.values())
         return list(claims.values())

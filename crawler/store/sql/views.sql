@@ -27,7 +27,7 @@ CREATE VIEW pages AS
          s.name AS site, p.charset, p.meta_url, p.etag, p.last_modified, p.other_schemes, p.directives, p.note,
          p.url_id, p.version, coalesce(p.last_seen_at, p.fetched_at) AS last_seen_at, p.gone_at,
          as_hex(p.text_sha256) AS text_sha256, o.said AS preferences, r.said AS robots_preferences,
-         p.language, s.host, s.registered_domain, a.headers, a.address, a.tls_version, n.cluster_id
+         p.language, s.host, s.registered_domain, a.headers, a.address, a.tls_version, n.cluster_id, p.soft_404
   FROM page p JOIN url u ON u.id = p.url_id JOIN site s ON s.id = site_of(p.url_id)
   LEFT JOIN body b ON b.id = p.body_id
   LEFT JOIN preference_set o ON o.id = p.preferences_id
@@ -149,7 +149,26 @@ CREATE VIEW mirrors AS
   FROM mirror m LEFT JOIN chain_end e ON e.site = m.site AND m.evidence = 'host';
 
 CREATE VIEW tdmrep_files AS
-  SELECT s.name AS site, t.fetched_at, t.status, t.note, t.body FROM tdmrep_file t JOIN site s ON s.id = t.site_id;
+  SELECT s.name AS site, t.fetched_at, t.status, t.note, t.body FROM site_file t JOIN site s ON s.id = t.site_id
+  WHERE t.purpose = 'tdmrep';
+
+-- Each /llms.txt and /llms-full.txt that a page, a sitemap or a redirect named. The crawler requests none for its own sake.
+CREATE VIEW llms_txt AS
+  SELECT s.name || u.path AS url, s.name AS site, u.state, u.reason_code, p.status, p.content_type, p.fetched_at,
+         p.body_bytes, as_hex(b.sha256) AS body_sha256, u.id AS url_id
+  FROM url u JOIN site s ON s.id = site_of(u.id) LEFT JOIN page p ON p.url_id = u.id LEFT JOIN body b ON b.id = p.body_id
+  WHERE u.path IN ('/llms.txt', '/llms-full.txt');
+
+-- The last answer for each licence of RSL that was requested.
+CREATE VIEW licences AS
+  SELECT s.name || t.path AS url, s.name AS site, t.fetched_at, t.valid_until, t.status, t.note,
+         nullif(t.moved_to, '') AS moved_to, t.body
+  FROM site_file t JOIN site s ON s.id = t.site_id WHERE t.purpose = 'license';
+
+-- The answer of each site to a path that cannot exist.
+CREATE VIEW soft_404_checks AS
+  SELECT s.name AS site, s.name || t.path AS url, t.fetched_at, t.status, t.note
+  FROM site_file t JOIN site s ON s.id = t.site_id WHERE t.purpose = 'soft_404';
 
 CREATE VIEW agent_servers AS
   SELECT s.name AS site, a.path, a.agent_server, a.line FROM agent_server a JOIN site s ON s.id = a.site_id;
@@ -343,7 +362,7 @@ CREATE VIEW pages_by_id AS
   SELECT url_id, site_of(url_id) AS site_id, status, content_type, charset, fetched_at, title, description, keywords,
          canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
          other_schemes, directives, note, version, last_seen_at, gone_at, text_sha256, preferences_id,
-         robots_preferences_id, language, answer_id, resources
+         robots_preferences_id, language, answer_id, resources, soft_404
   FROM page;
 
 CREATE VIEW links_by_id AS

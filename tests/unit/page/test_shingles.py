@@ -7,7 +7,7 @@ from array import array
 
 import pytest
 
-from crawler.duplicates.shingles import (
+from crawler.page.shingles import (
     BANDS,
     LEAST_SHINGLES,
     MAX_CHARS,
