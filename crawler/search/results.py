@@ -415,9 +415,9 @@ class _Search:
                 pages = await self._count(replace(narrower, table=table), match)
             if pages < fewest:
                 return replace(ranking, place=BROAD, head=match)
-            ranking = replace(narrower, table=table)
             if pages <= BROAD:
-                return ranking
+                return replace(narrower, table=table)
+            ranking = _Ranking(table, match)
         return replace(ranking, place=BROAD)
 
     async def _count(self, ranking: _Ranking, match: str | None) -> int:
