@@ -31,12 +31,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import Dataset
 from crawler.demo.pages import Hit, Page, Site, plain, unavailable
 from crawler.errors import StoreError
 from crawler.reasons import EndCode
-from crawler.rounds.dataset import Dataset
 from crawler.rounds.driver import Driver
-from crawler.rounds.objects import Objects
 from tests import judge
 from tests.command import ROOT, until
 from tests.e2e.test_rounds import CONFIG, differences, linked_web, of_content

@@ -259,7 +259,7 @@ async def three_weeks(clock: VirtualClock, folder: Path, seeds: int) -> Seen:
     return Seen(web, weeks, ledger, lost, await weeks.ledger(), max(requests.values()))
 
 
-@pytest.mark.parametrize("seeds", [500, pytest.param(5_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seeds", [240, pytest.param(5_000, marks=pytest.mark.long)])
 def test_three_weeks_with_a_list_of_which_one_seed_in_ten_is_wrong(seeds: int, tmp_path: Path) -> None:
     seen = run_virtual(partial(three_weeks, folder=tmp_path, seeds=seeds))
     web, weeks, log = seen.web, seen.weeks, seen.weeks.served.log
