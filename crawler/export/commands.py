@@ -157,9 +157,7 @@ def _require_plain(db: str, format: str, options: ExportOptions) -> None:
             f"{shown(db)} is a dataset: jsonl, csv, parquet and edges can be made of it, of the tables "
             f"{', '.join(EXPORTED)}"
         )
-    if options.since is not None:
-        raise UsageError(f"{shown(db)} is a dataset: its tables have a folder for each round already")
-    if options.add or options.chunk or options.allowed_for:
+    if options.add or options.chunk or options.allowed_for or options.since is not None:
         raise UsageError(f"{shown(db)} is a dataset: exports of it take --table and --where only")
 
 
