@@ -187,7 +187,10 @@ async def test_consecutive_runs_with_the_same_settings_share_a_card(facts: Facts
     assert other != same
     page = parsed(replace(facts, runs=[run(1, same), run(2, same), run(3, other)]))
     titles = [node.text() for node in page.css("h3")]
-    assert [title for title in titles if title.endswith("settings")] == ["Runs 1 to 2: settings", "Run 3: changed settings"]
+    assert [title for title in titles if title.endswith("settings")] == [
+        "Runs 1 to 2: settings",
+        "Run 3: changed settings",
+    ]
 
 
 async def test_the_settings_of_a_run_are_described_in_words(tmp_path: Path) -> None:
