@@ -28,10 +28,9 @@ class GroupBacklog(NamedTuple):
     """The queued URLs of one politeness group. Times in seconds since the epoch, spans in seconds.
 
     ``queued`` counts the URLs that limits let through, ``sites`` the sites with such URLs, and ``room`` the pages that
-    limits still let through on these sites, new URLs included. No request starts before
-    ``ready_at``; the last retry is not due before ``last_due_at``. If a robots.txt is awaited, the crawler gives it up
-    at ``give_up_at``: at the first failure after ``tried_until``. ``usual_s`` is the usual time of an answer,
-    ``pause_s`` the last pause.
+    limits still let through on these sites, new URLs included. No request starts before ``ready_at``; the last retry is
+    not due before ``last_due_at``. If a robots.txt is awaited, the crawler gives it up at ``give_up_at``: at the first
+    failure after ``tried_until``. ``usual_s`` is the usual time of an answer, ``pause_s`` the last pause.
     """
 
     group: str

@@ -219,8 +219,7 @@ class Ledger(NamedTuple):
 
     def counts(self) -> dict[Outcome, int]:
         """How many seeds there are of each outcome, in the order of :class:`Outcome`."""
-        found = Counter(seed.outcome for seed in self.seeds)
-        return {outcome: found[outcome] for outcome in Outcome if found[outcome]}
+        return in_order(Counter(seed.outcome for seed in self.seeds))
 
     @property
     def open(self) -> list[Seed]:
@@ -267,6 +266,11 @@ class Ledger(NamedTuple):
             listed = f"`crawler seeds{db_argument(self.db)}` lists them with what mends each"
             said.append(f"{many(len(self.open), 'seed')} {need_a_person(len(self.open))}: {listed}")
         return said
+
+
+def in_order(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
+    """The counts that are not 0, in the order of :class:`Outcome`."""
+    return {outcome: counts[outcome] for outcome in Outcome if counts.get(outcome)}
 
 
 def short(text: str) -> str:
