@@ -324,6 +324,7 @@ class Shares:
         self._parked: dict[tuple[int, int], dict[_Domain, None]] = {}  # by kind and the number of requests in flight
         self._timers: list[tuple[float, int, _Limiter]] = []
         self._numbers = count()
+        self._waiting = 0  # requests
         self.next_at = math.inf  # when to call :meth:`serve` next, if nothing else happens before
         self.granted: list[Ticket] = []  # those that were served after they had waited
 
@@ -356,6 +357,7 @@ class Shares:
             domain.turn = next(self._numbers)
         domain.by_address.setdefault(ticket.address, deque()).append(ticket)
         ticket.waits_in, ticket.since = self, now
+        self._waiting += 1
         for limiter in _limiters(domain, ticket.address):
             limiter.queue[ticket] = None
         self._consider(domain)
@@ -371,6 +373,7 @@ class Shares:
         for limiter in _limiters(domain, ticket.address):
             limiter.leave(ticket, now)
         ticket.waits_in = None
+        self._waiting -= 1
         if not domain.by_address:
             domain.is_candidate = False
             self._unpark(domain)
@@ -435,7 +438,7 @@ class Shares:
                 self._consider(limiter)
             else:
                 self._consider_waiting(limiter)
-        while (domain := self._next_domain()) is not None:
+        while self._waiting and (domain := self._next_domain()) is not None:
             if not self._has_share(domain):
                 domain.parked_at = domain.kind, domain.in_flight
                 self._parked.setdefault(domain.parked_at, {})[domain] = None
