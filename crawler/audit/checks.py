@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any, Self
 
 from crawler.audit.records import LoggedRequest, RobotsVersion
 from crawler.formatting import instant
+from crawler.reasons import Code
 from crawler.robots.rules import Verdict
 from crawler.url import ROBOTS_PATH
 
 
-class Check(StrEnum):
-    """The promise that a check is about; ``sentence`` says it to people."""
-
-    sentence: str
-
-    def __new__(cls, value: str, sentence: str = "") -> Self:
-        member = str.__new__(cls, value)
-        member._value_, member.sentence = value, sentence
-        return member
+class Check(Code):
+    """The promise that a check is about; its sentence says it to people."""
 
     LOG = "log", "The log is complete: no gap, as many requests as were counted, each in a recorded run"
     IDENTITY = "identity", "Every request named the crawler and, outside loopback, a contact"

@@ -16,11 +16,20 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVersion, RunRecord, SourceVersion
+from crawler.audit.records import (
+    Event,
+    FiledLicence,
+    LoggedRequest,
+    RobotsResponse,
+    RobotsVersion,
+    RunRecord,
+    SourceVersion,
+)
 from crawler.errors import UsageError
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Headers
 from crawler.preferences.purposes import categories_for
+from crawler.robots.rsl import NO_LICENCE, NotALicence, read_licence
 from crawler.store.named_rows import by_column
 from crawler.store.statements import load_statements
 
@@ -67,6 +76,20 @@ async def read_runs(store: Store) -> list[RunRecord]:
 async def read_rows(store: Store, statement: str, **parameters: object) -> list[Any]:
     """The rows of a statement in ``queries.sql``, by the names of their columns."""
     return by_column(await store.query(_SQL[statement], parameters))
+
+
+async def read_licences(store: Store) -> dict[str, FiledLicence]:
+    """The last answer for each licence of RSL, by its URL."""
+    licences: dict[str, FiledLicence] = {}
+    for row in await read_rows(store, "licences"):
+        why, licence = row.note, NO_LICENCE
+        if not why:
+            try:
+                licence = read_licence(bytes(row.body))
+            except NotALicence as error:
+                why = str(error)
+        licences[row.url] = FiledLicence(row.fetched_at, licence, why, row.moved_to)
+    return licences
 
 
 async def read_pages_kept(store: Store, run: RunRecord) -> tuple[int, list[Any]]:

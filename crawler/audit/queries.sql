@@ -97,6 +97,12 @@ WHERE e.n > :after AND e.n <= :last AND e.kind = 1
 -- The bodies of robots.txt files by number; {numbers} is a list of parameters.
 SELECT text_id, sha256, body FROM robots_texts_by_id WHERE text_id IN ({numbers})
 
+-- ---- licences ---------------------------------------------------------------------------------------------------
+
+-- name: licences
+-- The last answer for each licence of RSL.
+SELECT url, fetched_at, note, coalesce(moved_to, '') AS moved_to, body FROM site_files WHERE purpose = 'license' ORDER BY url
+
 -- ---- preferences about use --------------------------------------------------------------------------------------
 
 -- name: pages_of_run

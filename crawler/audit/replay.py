@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crawler.audit.checks import Check, CheckCount, Violation
 from crawler.audit.records import (
     TOLERANCE_S,
     Event,
+    FiledLicence,
     LoggedRequest,
     RobotsResponse,
     RobotsVersion,
@@ -43,18 +44,20 @@ from crawler.frontier.politeness import (
     constraints,
     group_name,
 )
-from crawler.model import Purpose, Reading, RobotsAction
+from crawler.model import Preference, Purpose, RobotsAction
 from crawler.preferences.purposes import first_refusal
 from crawler.reasons import WaitCode, WaitReason
 from crawler.robots.readings import SiteRules, read
+from crawler.robots.rsl import named_licences, unavailable
 from crawler.robots.rules import Verdict
 from crawler.robots.text import parse
 from crawler.url import ROBOTS_PATH, host_of
 
 _MAX_CACHED_RULES = 200
 _OPEN = frozenset({RobotsAction.PARSE, RobotsAction.FREE})
+_MOST_HOPS = 5  # of a licence that redirects
 #: Requests whose answers the crawl does not count as refusals.
-_UNCOUNTED = frozenset({Purpose.TDMREP, Purpose.SOFT_404})
+_UNCOUNTED = frozenset({Purpose.TDMREP, Purpose.SOFT_404, Purpose.LICENSE, Purpose.INDEX_NOW})
 #: The codes that the check of ``Retry-After`` judges; the check of the pause judges all others.
 _TROUBLE = frozenset({WaitCode.BACKOFF, WaitCode.RETRY_AFTER})
 
@@ -115,19 +118,21 @@ class Replay:
     """Checks events in the order of replay unit and time. No politeness group reaches beyond its replay unit.
 
     ``runs`` holds the runs by number, ``restrictions`` what the operator had ordered, ``refuted`` the main sites that
-    turned out to be none, by the mirror that names them. ``counts`` holds how often each check was made and failed.
+    turned out to be none, by the mirror that names them, ``licences`` the last
+    answers for licences. ``counts`` holds how often each check was made and failed.
     ``limited`` are the pages of the last slice whose use is limited: the log does not tell what was kept of them.
     """
 
     runs: Mapping[int, RunRecord]
     restrictions: Restrictions = field(default_factory=Restrictions)
     refuted: Mapping[str, str] = field(default_factory=dict)
+    licences: Mapping[str, FiledLicence] = field(default_factory=dict)
     counts: dict[Check, CheckCount] = field(default_factory=lambda: {check: CheckCount() for check in Check})
     limited: list[LimitedUse] = field(default_factory=list)
     _unit: str | None = None
     _groups: dict[tuple[GroupBy, str], _Group] = field(default_factory=dict)
     _sites: dict[int, _Site] = field(default_factory=dict)
-    _rules: OrderedDict[tuple[int, str, str, Reading], SiteRules] = field(default_factory=OrderedDict)
+    _rules: OrderedDict[tuple[object, ...], SiteRules] = field(default_factory=OrderedDict)
 
     def replay(self, events: Iterable[Event], texts: Mapping[int, bytes]) -> Iterator[Violation]:
         """Check ``events`` and yield each violation. Call it for one slice of the log after another.
@@ -212,32 +217,29 @@ class Replay:
         """The rules of a version for the agent of ``run``; ``None`` if the version has no text."""
         if version is None or version.text_id is None or version.text_id not in texts:
             return None
-        key = (version.text_id, site, run.agent, run.reading)
+        key = (version.text_id, site, run.agent, run.reading, run.robots.policy_tokens)
         rules = self._rules.get(key)
         if rules is None:
             file = parse(texts[version.text_id], max_bytes=run.robots.max_bytes)
             refuted = self.refuted.get(site)
             rules = read(
-                file, token=run.agent, reading=run.reading, site=site, knows_host=run.knows_host, refuted=refuted
+                file,
+                token=run.agent,
+                reading=run.reading,
+                site=site,
+                knows_host=run.knows_host,
+                refuted=refuted,
+                policy_tokens=run.robots.policy_tokens,
             )
             self._rules[key] = rules
             if len(self._rules) > _MAX_CACHED_RULES:
                 self._rules.popitem(last=False)
         return rules
 
-    def _violation(
-        self,
-        check: Check,
-        request: LoggedRequest,
-        required: str,
-        done: str,
-        *,
-        version: RobotsVersion | None = None,
-        before: LoggedRequest | None = None,
-        rule: Verdict | None = None,
-    ) -> Violation:
+    def _violation(self, check: Check, request: LoggedRequest, required: str, done: str, **evidence: Any) -> Violation:
+        """A request that failed ``check``, with the evidence that :meth:`Violation.by_request` takes."""
         self.counts[check].violations += 1
-        return Violation.by_request(check, request, required, done, version=version, before=before, rule=rule)
+        return Violation.by_request(check, request, required, done, **evidence)
 
     # --- the log and the identity of the crawler -----------------------------------------------
 
@@ -340,12 +342,25 @@ class Replay:
         if request.purpose != Purpose.PAGE or not purposes or not request.path:
             return
         self.counts[Check.PREFERENCE].judged += 1
-        refused = None if rules is None else first_refusal(rules.preferences.of(request.path), purposes)
+        stated = () if rules is None else rules.preferences.of(request.path)
+        refused = first_refusal(stated, purposes) or first_refusal(self._licensed(stated, case), purposes)
         if refused is not None:
             required = f"no refusal of the purposes {', '.join(purposes)}"
             rule = Verdict(False, refused.line, refused.text, case.run.reading)
             done = f"{refused.category} was refused"
             yield self._violation(Check.PREFERENCE, request, required, done, version=case.version, rule=rule)
+
+    def _licensed(self, stated: Iterable[Preference], case: _Case) -> Iterator[Preference]:
+        """What the licences say that robots.txt names. A request before the last answer for one is not judged by it."""
+        site, path, started_at = case.site.name, case.request.path, case.request.started_at
+        for url in named_licences(stated):
+            filed, hops = self.licences.get(url), 0
+            while filed is not None and filed.moved_to and hops < _MOST_HOPS:
+                filed, hops = self.licences.get(filed.moved_to), hops + 1
+            if filed is None:
+                yield from unavailable(url, "it was not requested")
+            elif started_at >= filed.fetched_at:
+                yield from unavailable(url, filed.why) if filed.why else filed.licence.of(site, path, url)
 
     def _note_use(self, case: _Case) -> None:
         """Note a page whose use the robots.txt in force limits; most files have no such line."""

@@ -94,7 +94,8 @@ async def audit_snapshot(store: Store, now: float, on_progress: OnProgress = lam
     runs = await log_reader.read_runs(store)
     orders = await store.control.orders()
     refuted = {row.site: row.main_site for row in await read_rows(store, "refuted_mirrors")}
-    replay = Replay({run.run: run for run in runs}, Restrictions.from_orders(orders), refuted)
+    licences = await log_reader.read_licences(store)
+    replay = Replay({run.run: run for run in runs}, Restrictions.from_orders(orders), refuted, licences)
     (numbering,) = await read_rows(store, "log_numbering")
     in_log = _incomplete_log(numbering, await read_rows(store, "request_counts"))
     listed: list[Violation] = []
@@ -236,7 +237,7 @@ def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
             f"{which} no recorded end: killed, or still running. If neither, this is a copy from before the "
             "end, or of the file without its write-ahead log (docs/backups.md). The log lacks requests that were under "
             f"way when a process was killed ({most:,} at most in each), and those answered since its last commit. The "
-            "next run repeats them: a server's log has them twice, and this log once."
+            "next run repeats them: a server's log may have them twice, and this log has them once."
         )
     if unverified := sorted({pattern for run in runs for pattern in run.settings.fetch.verify_off}):
         limits.append(

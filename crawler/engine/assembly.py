@@ -15,6 +15,7 @@ from crawler.engine.disk_reserve import DiskReserve
 from crawler.engine.gate import Gate, Transport
 from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
+from crawler.engine.licences import Licences
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
@@ -96,6 +97,7 @@ class Engine(RunInputs):
     robots_cache: RobotsCache
     tdmrep: SiteFiles[TdmRules] | None  # None: it is not wanted, as the next
     soft_404: SiteFiles[NotFoundExample] | None
+    licences: Licences
     answers: Answers
 
     def waits_for_room(self, error: StoreFull) -> bool:
@@ -114,6 +116,18 @@ def assemble(run: RunInputs) -> Engine:
     main_sites = MainSites(store, clock, outbox)
     rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader)
     compares = policy.discovery.soft_404 or run.sample.compares_soft_404s
+    robots_cache = RobotsCache(
+        policy=policy.robots,
+        gate=gate,
+        store=store,
+        clock=clock,
+        intake=CrawlRobotsIntake(outbox=outbox, gate=gate, policy=policy, scope=scope, sample=run.sample),
+        may_ask=partial(admits_site, scope, policy.robots.bucket),
+        progress=progress,
+        main_sites=main_sites,
+        rules_cache=rules_cache,
+        outbox=outbox,
+    )
     return Engine(
         **{each.name: getattr(run, each.name) for each in fields(run)},
         alarm=alarm,
@@ -125,18 +139,8 @@ def assemble(run: RunInputs) -> Engine:
         gate=gate,
         main_sites=main_sites,
         rules_cache=rules_cache,
-        robots_cache=RobotsCache(
-            policy=policy.robots,
-            gate=gate,
-            store=store,
-            clock=clock,
-            intake=CrawlRobotsIntake(outbox=outbox, gate=gate, policy=policy, scope=scope, sample=run.sample),
-            may_ask=partial(admits_site, scope, policy.robots.bucket),
-            progress=progress,
-            main_sites=main_sites,
-            rules_cache=rules_cache,
-            outbox=outbox,
-        ),
+        robots_cache=robots_cache,
+        licences=Licences(policy.robots, gate, store, clock, outbox, robots_cache, rules_cache),
         tdmrep=SiteFiles(tdmrep_kind(), gate, store, outbox) if policy.robots.settings.tdmrep else None,
         soft_404=SiteFiles(soft_404_kind(reader), gate, store, outbox) if compares else None,
         answers=Answers(policy, scope, rules_cache, store, reader, None if run.recorder is None else outbox, run.hooks),

@@ -488,10 +488,14 @@ class Shares:
 
     def _count(self, kind: int, slots: int) -> None:
         """Domains of this kind hold so many more slots."""
+        held = self._held
         for upper in range(kind + 1):
-            self._held[upper] += slots
-        full = (upper for upper, most in enumerate(self._most) if self._held[upper] >= most)
-        self._open_kinds = next(full, len(_Kind))
+            held[upper] += slots
+        self._open_kinds = len(held)
+        for upper, most in enumerate(self._most):
+            if held[upper] >= most:
+                self._open_kinds = upper
+                break
 
     def _grant(self, domain: _Domain, ticket: Ticket, now: float) -> None:
         ticket.holds, ticket.has_slot = self, True

@@ -6,15 +6,14 @@ import base64
 import csv
 import json
 import math
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, BinaryIO
 
 from crawler.clock import exact_time
-from crawler.export.csv_cells import protected
 from crawler.export.detected_language import CLASSIFIED_CHARS, LanguageDetector
-from crawler.export.job import SQL, Job
+from crawler.export.job import SQL, Addition, Job
 from crawler.export.main_text import chunks, with_links
-from crawler.export.options import Addition
 from crawler.parquet import ParquetFile
 from crawler.store.views import VIEWS, ColumnType
 
@@ -24,6 +23,8 @@ PAGE_DIRECTIVES = {
     "page_versions": SQL["directives_of_page"],
     "resources": SQL["directives_of_page"],
 }
+# With or without apostrophes before it. Full-width signs are read as the plain ones.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
 async def write_jsonl(job: Job) -> None:
@@ -171,11 +172,24 @@ class _Utf8:
         self._file.write(text.encode())
 
 
+def protected(text: str) -> str:
+    """``text`` as a cell that no spreadsheet reads as a formula (OWASP, "CSV Injection").
+
+    ``=1`` becomes ``'=1``, and ``'=1`` becomes ``''=1``. :func:`unprotected` undoes it.
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def unprotected(cell: str) -> str:
+    """The text of which :func:`protected` made ``cell``."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
 def cell(value: Any, kind: ColumnType) -> Any:
     """A cell of CSV.
 
     A time is written in ISO 8601, and left out if it has no date (a site may state any time). Other numbers stay
-    numbers. A text that a spreadsheet would execute is :func:`~crawler.export.csv_cells.protected`.
+    numbers. A text that a spreadsheet would execute is :func:`protected`.
     """
     if kind is ColumnType.TIME and value is not None:
         return exact_time(value)

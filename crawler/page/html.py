@@ -22,7 +22,7 @@ from hashlib import sha256
 from crawler.model import Headers, PageFacts, Reading, Resource
 from crawler.page.charset import in_encoding
 from crawler.page.directives import directives, header_tags
-from crawler.page.headers import canonical_in_headers, declared_language, telling
+from crawler.page.headers import canonical_in_headers, declared_language, licences_in_headers, telling
 from crawler.page.links import collapse
 from crawler.page.preferences import preferences_of
 from crawler.page.tags import Said, read_tags
@@ -65,6 +65,8 @@ def read_page(
     feeds = [in_encoding(target, page.encoding) for target in page.feeds]
     links, other_schemes, note = resolve(page.links, base, page.encoding) if said.follow else ((), {}, "")
     meta_url = _first_canonical(_metas_named(page, "url"), None)
+    licences = licences_in_headers(headers)
+    licences += [("link", in_encoding(target, page.encoding)) for target in page.licences]
     wall = wall_in_body(body) if len(page.links) <= MAX_WALL_LINKS else None
     return PageFacts(
         index=said.index,
@@ -93,7 +95,8 @@ def read_page(
         language=(page.language or declared_language(headers)) if said.index else None,
         resources=_resources(page, base) if said.index else (),
         feeds=tuple(filter(None, (_canonical_or_none(feed, base) for feed in feeds))) if said.follow else (),
-        preferences=preferences_of(headers, tags, page.metas, url=base),
+        inline_licence=page.inline_licence,
+        preferences=preferences_of(headers, tags, page.metas, licences, url=base),
     )
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborAttributes, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import changed, in_utf8, meta_encoding, sniffed
-from crawler.page.headers import language_tag
+from crawler.page.headers import LICENCE_TYPE, language_tag
 from crawler.page.links import LinkTable, collapse, is_instant, refresh_target
 from crawler.page.targets import Use, rel_words
 
@@ -22,6 +22,9 @@ MAX_TITLE_CHARS = 1_000
 #: Title elements examined before the page counts as having no title.
 MAX_TITLES = 16
 MAX_FEEDS = 8
+#: Links to licences that are taken from one page, and the characters of a licence in it.
+MAX_LICENCES = 8
+MAX_LICENCE_CHARS = 65_536
 #: The shingles of a page that are kept: the smallest ones, which are a random sample of them.
 MOST_SHINGLES = 2_000
 #: Elements examined for resources.
@@ -39,6 +42,7 @@ _NOT_TEXT = frozenset(
     for tag in ("script", "style", "template", "noscript")
     for node in LexborHTMLParser(f"<{tag}></{tag}>").css(tag)
 )
+_RSL_TYPE = LICENCE_TYPE.encode()
 _FEED_TYPES = frozenset(("application/rss+xml", "application/atom+xml"))
 _RESOURCES = "script[src],img[src],iframe[src],frame[src],link[rel][href]"
 _KINDS = {"script": "script", "img": "image", "iframe": "frame", "frame": "frame"}
@@ -59,6 +63,8 @@ class Said(NamedTuple):
     note: str  # empty unless links were left out
     text_sha256: bytes
     shingles: bytes  # of the visible text, if they are wanted; empty otherwise
+    licences: list[str]  # the targets of links to licences of RSL
+    inline_licence: str
     language: str | None
     resources: Counter[tuple[str, str]]  # how often each kind names each target
 
@@ -76,6 +82,7 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shin
         encoding = change
         del tree, tags
         tree, tags = _parsed(body, encoding)
+    licences, inline_licence = _licences(tree) if _RSL_TYPE in body else ([], "")
     return Said(
         encoding=encoding,
         base=tags.base,
@@ -88,6 +95,8 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shin
         note=tags.links.note,
         language=_declared_language(tree, tags.pragma_language),
         resources=_resources(tree) if resources else Counter(),
+        licences=licences,
+        inline_licence=inline_licence,
         text_sha256=_text_sha256(tree, tags.not_text),  # this and the next change the tree
         shingles=_shingles(tree) if shingles else b"",
     )
@@ -215,6 +224,19 @@ def _text_sha256(tree: LexborHTMLParser, not_text: list[LexborNode]) -> bytes:
         node.decompose()
     text = "" if tree.root is None else tree.root.text()
     return sha256(text.encode("utf-8", "replace").translate(None, _WHITESPACE)).digest()
+
+
+def _licences(tree: LexborHTMLParser) -> tuple[list[str], str]:
+    """The targets of links to licences of RSL, and the licences in the page (RSL 1.0, 4.5 and 4.6)."""
+    targets, inline = [], []
+    for node in tree.css("link[rel][href],script[type]"):
+        attributes = node.attributes
+        kind = (attributes.get("type") or "").partition(";")[0].strip().lower()
+        if kind == LICENCE_TYPE and node.tag == "script":
+            inline.append(node.text())
+        elif kind == LICENCE_TYPE and "license" in rel_words(attributes.get("rel") or ""):
+            targets.append(attributes["href"] or "")
+    return targets[:MAX_LICENCES], "".join(inline[:1])[:MAX_LICENCE_CHARS]
 
 
 def _shingles(tree: LexborHTMLParser) -> bytes:

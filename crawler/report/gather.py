@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from heapq import heappush, heappushpop
@@ -167,7 +167,12 @@ class Facts:
 
 
 async def gather(
-    store: Store, name: str, now: float, variables: Mapping[str, Variable] | None = None, by: str | None = None
+    store: Store,
+    name: str,
+    now: float,
+    variables: Mapping[str, Variable] | None = None,
+    by: str | None = None,
+    audit: Callable[[Store, float], Awaitable[AuditResult]] = run_audit,
 ) -> Facts:
     """The facts about a store called ``name``; ``now`` in seconds since the epoch.
 
@@ -176,7 +181,7 @@ async def gather(
 
     All facts but the audit are of one moment, even if a crawl writes to the store.
     """
-    audited = await _audit(store, now)
+    audited = await _audit(store, now, audit)
     async with snapshot(store):
         (totals,) = await store.query(_SQL["totals"])
         doubtful, all_doubtful = await _doubtful_sites(store)
@@ -225,9 +230,11 @@ async def _rows(store: Store, statement: str, **parameters: object) -> list[Any]
     return by_column(await store.query(_SQL[statement], parameters))
 
 
-async def _audit(store: Store, now: float) -> AuditResult | str:
+async def _audit(
+    store: Store, now: float, audit: Callable[[Store, float], Awaitable[AuditResult]]
+) -> AuditResult | str:
     try:
-        return await run_audit(store, now)
+        return await audit(store, now)
     except UsageError as error:  # the settings of a run are unreadable; the rest of the report is possible
         return str(error)
 

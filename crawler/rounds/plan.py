@@ -7,22 +7,31 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from crawler.dataset.duckdb import duckdb
+from crawler.dataset.records import (
+    WHOLE,
+    BucketState,
+    Dataset,
+    Done,
+    Lost,
+    Manifest,
+    Plan,
+    Task,
+    part,
+    round_and_bucket,
+)
+from crawler.dataset.tables import SQL, TableFile
 from crawler.engine.lease import LATE_S
-from crawler.errors import require
 from crawler.frontier.buckets import bucket_of
-from crawler.rounds.dataset import BucketState, Dataset, Done, Lost, Manifest, Plan, Task, part
-from crawler.rounds.tables import SQL, TableFile
 from crawler.settings.settings import Settings
+from crawler.version import VERSION
 
 _MOST_DOUBLINGS = 6  # of the length of a round
 
@@ -33,12 +42,6 @@ def states(dataset: Dataset, last: Manifest | None) -> dict[int, BucketState]:
         return last.buckets
     count = dataset.head.buckets
     return {number: BucketState(0, 0.0, [], {}) for number in {bucket_of(url, count) for url in dataset.head.seeds}}
-
-
-def begins_at(buckets: Mapping[int, BucketState]) -> float | None:
-    """The time from which there is something to do, in epoch seconds; ``None``: the crawl is over."""
-    times = [0.0 if state.offers else state.ready_at for state in buckets.values()]
-    return min((time for time in times if time is not None), default=None)
 
 
 def make_plan(dataset: Dataset, manifests: list[Manifest], now: float) -> Plan:
@@ -125,13 +128,26 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
     parts = {bucket: result.rows for bucket, result in done.items()}
     written = [key for keys in offers.values() for key in keys]
     lost_rows = {bucket: len(rows) for bucket, rows in ahead.items()}
-    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, written)
+    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, written, VERSION)
     dataset.objects.create(f"rounds/{number:06}/manifest.json", msgspec.json.encode(made))
     counts = dataset.manifest(number)
     assert counts is not None
-    for folder_of_round in ("addresses", "ahead", "pauses", "writing"):
-        dataset.objects.delete(list(dataset.objects.keys(f"rounds/{number:06}/{folder_of_round}")))
+    _clear(dataset, counts, manifests)
     return counts
+
+
+def _clear(dataset: Dataset, made: Manifest, manifests: list[Manifest]) -> None:
+    """Delete what a round leaves behind, and what no reader of this manifest or of the one before needs.
+
+    Only objects of this round and of earlier ones: another driver may have begun the next round.
+    """
+    for folder in ("addresses", "ahead", "pauses", "writing"):
+        dataset.objects.delete(dataset.objects.keys(f"rounds/{made.round:06}/{folder}"))
+    read = {(state.store, bucket) for each in (*manifests[-1:], made) for bucket, state in each.buckets.items()}
+    for table in ("stores", *WHOLE, "outgoing"):
+        kept = set() if table == "outgoing" else read
+        placed = ((key, round_and_bucket(key)) for key in dataset.objects.keys(table))
+        dataset.objects.delete([key for key, place in placed if place[0] <= made.round and place not in kept])
 
 
 def _ahead(dataset: Dataset, number: int, lost: Collection[int]) -> dict[int, list[dict[str, Any]]]:
@@ -176,15 +192,3 @@ def _write_lost(dataset: Dataset, number: int, ahead: Mapping[int, list[dict[str
             for row in rows:
                 file.add_row(row)
         dataset.objects.put(part("lost", number, bucket), path)
-
-
-@contextmanager
-def duckdb() -> Iterator[tuple[Any, Path]]:
-    """A DuckDB in memory, and a temporary folder."""
-    folder = Path(tempfile.mkdtemp(prefix="crawler-rounds-"))
-    db = require("rounds", "a dataset", "duckdb").connect(config={"temp_directory": str(folder)})
-    try:
-        yield db, folder
-    finally:
-        db.close()
-        shutil.rmtree(folder, ignore_errors=True)

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crawler.cli.secrets import secret
 from crawler.clock import Clock, SystemClock, boot_s
 from crawler.engine.assembly import AllConsumed, FetcherSide, OnPages, RunInputs, assemble
 from crawler.engine.crawl import Crawl
@@ -511,7 +512,24 @@ def fetch_settings(settings: Settings) -> FetchSettings:
         loopback_only=not identity.contact,
         concurrency=settings.limits.concurrency,
         keep_exchanges=bool(settings.output.warc),
+        site_headers=dict(_site_headers(settings)),
     )
+
+
+def _site_headers(settings: Settings) -> Iterator[tuple[str, dict[str, str]]]:
+    """The headers of single hosts with their values, which stand in the environment or in private files.
+
+    Raises :class:`UsageError` if a variable has no value for a header.
+    """
+    for rule in settings.politeness.sites:
+        values = {name: secret(variable) for name, variable in rule.headers}
+        for name, variable in rule.headers:
+            if not values[name] or not values[name].isascii() or not values[name].isprintable():
+                raise UsageError(
+                    f'[site."{rule.name}"] headers: {variable} must have the value of {name}: one line of ASCII text'
+                )
+        if values:
+            yield rule.name, values
 
 
 def request_signer(settings: Settings) -> Signer | None:

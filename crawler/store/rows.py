@@ -252,7 +252,7 @@ class Claim:
     pace: Pace
     sites: dict[int, ClaimedSite]
     urls: list[Queued]
-    # URLs that other sites wait for: the /robots.txt of its sites, or one other path if it has no URLs.
+    # URLs that other sites wait for: the /robots.txt of its sites, or one other path.
     targets: list[RobotsTarget] = field(default_factory=list)
 
 

@@ -112,7 +112,7 @@ async def test_the_newer_of_two_robots_copies_is_in_force(harness: Harness, *, i
     assert (await harness.claim() != []) == is_newer
 
 
-async def test_the_newer_of_two_tdmrep_files_stays(harness: Harness) -> None:
+async def test_the_newer_of_two_site_files_stays(harness: Harness) -> None:
     _, site_id = await lost(harness)
     newer = SiteFile(PATH, Purpose.TDMREP, NOW, "200", b"[]", "")
     await late(harness, files={(site_id, PATH): newer})

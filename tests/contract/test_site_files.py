@@ -19,5 +19,5 @@ async def test_the_last_answer_of_a_site_is_kept(harness: Harness) -> None:
     ):
         await harness.commit(files={(site, PATH): file})
         assert await harness.store.site_file(site, PATH) == file
-    rows = await harness.store.query("SELECT site, fetched_at, status, note, body FROM tdmrep_files")
+    rows = await harness.store.query("SELECT site, fetched_at, status, note, body FROM site_files")
     assert [tuple(row.values()) for row in rows] == [(A, NOW + 1, "404", "404 Not Found", b"")]

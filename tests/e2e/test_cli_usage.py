@@ -24,7 +24,7 @@ def refused(*arguments: str | Path, stdin: bytes = b"", mistakes: int = 1) -> st
     assert ended.err.startswith("crawler: ")
     assert ended.err.endswith("\n")
     assert ended.err.count("\n") == (1 if mistakes == 1 else 1 + mistakes), ended.err
-    assert len(ended.err) < 500
+    assert len(ended.err) < 600
     return ended.err
 
 

@@ -66,7 +66,7 @@ def linked_web(seed: int, web: LoopbackWeb, hosts: int = HOSTS, pages: int = 8) 
 
 
 def dataset_rows(dataset: Path | str, query: str) -> Counter[tuple[Any, ...]]:
-    from crawler.rounds.reading import Views
+    from crawler.dataset.views import Views
 
     with Views(str(dataset)) as views:
         return Counter(views.fetch(query))
@@ -91,13 +91,23 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_rounds_equal_a_plain_crawl(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> None:
-    seeds = linked_web(1, loopback)
+    seeds = linked_web(1, loopback, hosts=5, pages=5)
+    config.write_text(f"{CONFIG}[sample]\nsize = 12\nseed = 3\n")
     assert here("run", "--config", config, *seeds, "--db", tmp_path / "plain.db").code == 0
     sent = len(loopback.log)
     ended = here("rounds", tmp_path / "data", "--config", config, *seeds, "--json")
     assert ended.code == 0, ended
     assert differences(tmp_path / "data", tmp_path / "plain.db") == []
     assert len(loopback.log) == 2 * sent
+    ranked = [json.loads(here("rank", "--db", db, "--json").out) for db in (tmp_path / "plain.db", tmp_path / "data")]
+    in_plain, in_rounds = ([(row["url"], f"{row['pagerank']:.9f}") for row in each["top"]] for each in ranked)
+    assert sorted(in_plain) == sorted(in_rounds)
+    in_views = dataset_rows(tmp_path / "data", "SELECT url FROM ranks ORDER BY pagerank DESC, url LIMIT 20")
+    assert in_views == Counter((url,) for url, _ in in_rounds)
+    samples = [
+        json.loads(here("sample", "--db", db, "--json").out) for db in (tmp_path / "plain.db", tmp_path / "data")
+    ]
+    assert samples[0] == samples[1] | {"drawn_at": samples[0]["drawn_at"]}
     result = json.loads(ended.out)
     assert result["ended_code"] == "done"
     assert result["rounds"] > 1
@@ -212,7 +222,11 @@ def test_a_dataset_is_read_like_a_store(loopback: LoopbackWeb, tmp_path: Path, c
     refused = here("export", "csv", tmp_path / "x.csv", "--db", data, "--where", reads_files)
     assert refused.code == 2, "a condition reads the views and nothing else"
     out = str(tmp_path / "out.html")
-    for command in (["audit"], ["run"], ["report", out], ["export", "warc", out]):
+    audited = here("audit", "--db", data, "--json")
+    assert (audited.code, json.loads(audited.out)["requests"]) == (0, len(loopback.log)), audited
+    reported = here("report", out, "--db", data)
+    assert f"{status['pages']} pages of 4 sites, no violation" in reported.out, reported
+    for command in (["run"], ["duplicates"], ["export", "warc", out]):
         refused = here(*command, "--db", data)
         assert (refused.code, "is a dataset" in refused.err) == (2, True), refused
     assert "with other seeds" in here("rounds", data, "--config", config, loopback.url("www.h1.test")).err

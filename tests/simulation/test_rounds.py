@@ -6,14 +6,21 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from crawler.audit.checks import Check
+from crawler.audit.of_dataset import audit_dataset
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import Dataset, part
+from crawler.dataset.views import Views
 from crawler.demo.pages import Page, Site, plain, unavailable
 from crawler.errors import StoreError
 from crawler.frontier.buckets import bucket_of
 from crawler.reasons import EndCode
-from crawler.rounds.dataset import part
+from crawler.rounds.task import BucketTask
 from tests import judge
 from tests.simulation.rounds import LENGTH_S, SETTINGS, Crawler, Killed, hosts_of_buckets, killed_at
 from tests.simulation.web import SimulatedWeb
@@ -52,6 +59,7 @@ def test_a_pause_longer_than_a_round_outlives_the_task_that_learned_it(tmp_path:
         assert len(starts) > 4, "the next rounds have asked the site again"
         longest_s = max(after - before for before, after in pairwise(starts))
         assert longest_s > asked_after
+        assert len(list((tmp_path / "data" / "stores").glob("*/*.db"))) == 2, "the last, and the one before"
         manners = judge.Manners(delay_s=1.0, crawl_delay_s={"a.test": LONG_S} if site is slow_site else {})
         assert judge.violations(web.log, manners) == []
 
@@ -153,3 +161,67 @@ def test_the_end_names_what_stays_queued(tmp_path: Path) -> None:
         )
 
     run_virtual(main)
+
+
+def audited(crawler: Crawler) -> Any:
+    async def main(_: VirtualClock) -> Any:
+        with Views(crawler.location) as views:
+            return await audit_dataset(views, crawler.clock.now())
+
+    return run_virtual(main)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_audit_judges_the_pauses_after_requests_of_lost_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_kept: bool
+) -> None:
+    """The requests of the lost task are in the log, because it has worked for more than five seconds."""
+
+    async def main(clock: VirtualClock) -> Crawler:
+        sites = {"busy.a.test": {"/robots.txt": plain(""), "/": unavailable(LONG_S)}, "a.test": linking(6)}
+        crawler = Crawler(clock, SimulatedWeb(clock, sites), tmp_path)
+        crawler.make(["http://a.test/", "http://busy.a.test/"])
+        crawler.faults = [killed_at("put", "urls/")]
+        if not is_kept:
+            monkeypatch.setattr(BucketTask, "_keep_pauses", _nothing)
+        await crawler.crawl()
+        return crawler
+
+    result = audited(run_virtual(main))
+    assert result.limits[0].startswith("1 task was lost. The log has ")
+    assert bool(result.counts[Check.RETRY_AFTER].violations) != is_kept
+    assert result.counts[Check.LOG].violations == 0
+    if is_kept:
+        assert result.violation_count == 0
+
+
+async def _nothing(task: BucketTask, paces: object) -> None:
+    return None
+
+
+def test_the_audit_finds_an_address_that_two_tasks_asked_and_a_log_that_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = hosts_of_buckets(2)
+
+    async def main(clock: VirtualClock) -> Crawler:
+        web = SimulatedWeb(clock, {host: linking(1) for host in hosts}, addresses=lambda host: "192.0.2.1")
+        crawler = Crawler(clock, web, tmp_path)
+        crawler.make([f"http://{host}/" for host in hosts])
+        await crawler.crawl()
+        return crawler
+
+    monkeypatch.setattr(BucketTask, "_take_address", _always)
+    crawler = run_virtual(main)
+    (manifest,) = Dataset(Objects(crawler.location)).manifests()
+    parts = {bucket: rows | {"requests": rows["requests"] + 1} for bucket, rows in manifest.parts.items()}
+    changed = msgspec.json.encode(msgspec.structs.replace(manifest, parts=parts))
+    (tmp_path / "data" / "rounds" / "000001" / "manifest.json").write_bytes(changed)
+    result = audited(crawler)
+    found = [violation for violation in result.violations if violation.check is Check.OVERLAP]
+    assert [violation.required for violation in found] == ["192.0.2.1 asked by one task of round 1"]
+    assert result.counts[Check.LOG].violations == 2
+
+
+async def _always(task: BucketTask, network: str) -> bool:
+    return True

@@ -58,7 +58,7 @@ def test_pages_like_the_answer_to_a_path_that_cannot_exist_are_marked_and_kept(d
         await crawl(clock, db_path, web, [f"{seed}real?again" for seed in seeds], CHECK)
         assert not [hit for hit in web.log[asked:] if "not-found" in hit.path], "it is requested once"
         marks = await rows(db_path, "SELECT host, url, soft_404 FROM pages WHERE title = 'Shop' AND url NOT LIKE '%?%'")
-        return web, marks, await rows(db_path, "SELECT site, status, note FROM soft_404_checks ORDER BY site")
+        return web, marks, await rows(db_path, "SELECT site, status, note FROM site_files ORDER BY site")
 
     web, marks, checks = run_virtual(main)
     for host in HOSTS:

@@ -162,6 +162,10 @@ CREATE TABLE site_file (                 -- the last answer for each file of a s
   status TEXT NOT NULL,                  -- HTTP status, or what came instead of an answer
   body BLOB NOT NULL,                    -- what is kept of it; empty: there is no file
   note TEXT NOT NULL,                    -- why the file states nothing
+  valid_until REAL,                      -- when it is requested again; NULL: with robots.txt, or never
+  failures INT NOT NULL,                 -- temporary failures in a row
+  failing_since REAL,
+  moved_to TEXT NOT NULL,                -- the target of a redirect
   PRIMARY KEY (site_id, path)
 );
 

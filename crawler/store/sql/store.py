@@ -587,7 +587,8 @@ class Store(ABC):
         row = await self._read.fetch_one("site_file", site_id=site_id, path=path)
         if row is None:
             return None
-        return SiteFile(row.path, Purpose(row.purpose), row.fetched_at, row.status, bytes(row.body), row.note)
+        about = (row.status, bytes(row.body), row.note, row.valid_until, row.failures, row.failing_since, row.moved_to)
+        return SiteFile(row.path, Purpose(row.purpose), row.fetched_at, *about)
 
     async def next_ready(self, now: float = math.inf) -> Waiting | None:
         """The unclaimed group that is ready first. Its robots.txt is named if that is waited for at ``now``."""
@@ -649,7 +650,7 @@ class Store(ABC):
 
     async def adopted_hosts(self) -> list[str]:
         """Every host that takes the place of a seed that redirects to it."""
-        return [row.host for row in await self._read.fetch("adopted_hosts", since=-1.0)]
+        return [row.host for row in await self._read.fetch("adopted_hosts")]
 
     async def refuted_mirrors(self) -> list[Refuted]:
         """Every site whose Host line was contradicted."""

@@ -148,14 +148,18 @@ CREATE VIEW mirrors AS
   SELECT m.site, m.main_site, m.evidence, m.sample, m.confidence, e.leads_to, m.contradiction
   FROM mirror m LEFT JOIN chain_end e ON e.site = m.site AND m.evidence = 'host';
 
-CREATE VIEW tdmrep_files AS
-  SELECT s.name AS site, t.fetched_at, t.status, t.note, t.body FROM site_file t JOIN site s ON s.id = t.site_id
-  WHERE t.purpose = 'tdmrep';
+-- The last answer for each file of a site beside robots.txt and its pages.
+CREATE VIEW site_files AS
+  SELECT s.name AS site, s.name || t.path AS url, t.purpose, t.fetched_at, t.valid_until, t.status, t.note,
+         nullif(t.moved_to, '') AS moved_to, t.body
+  FROM site_file t JOIN site s ON s.id = t.site_id;
 
--- The answer of each site to a path that cannot exist.
-CREATE VIEW soft_404_checks AS
-  SELECT s.name AS site, s.name || t.path AS url, t.fetched_at, t.status, t.note
-  FROM site_file t JOIN site s ON s.id = t.site_id WHERE t.purpose = 'soft_404';
+-- Each /llms.txt and /llms-full.txt that a page, a sitemap or a redirect named. The crawler requests none for its own sake.
+CREATE VIEW llms_txt AS
+  SELECT s.name || u.path AS url, s.name AS site, u.state, u.reason_code, p.status, p.content_type, p.fetched_at,
+         p.body_bytes, as_hex(b.sha256) AS body_sha256, u.id AS url_id
+  FROM url u JOIN site s ON s.id = site_of(u.id) LEFT JOIN page p ON p.url_id = u.id LEFT JOIN body b ON b.id = p.body_id
+  WHERE u.path IN ('/llms.txt', '/llms-full.txt');
 
 CREATE VIEW agent_servers AS
   SELECT s.name AS site, a.path, a.agent_server, a.line FROM agent_server a JOIN site s ON s.id = a.site_id;

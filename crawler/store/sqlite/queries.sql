@@ -171,7 +171,8 @@ SELECT s.id, s.name, s.group_id, s.fetched, page_limit(s) AS page_limit, s.robot
   r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
   r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note,
-  EXISTS (SELECT 1 FROM robots_wait WHERE site_id = s.id) AS is_waiting
+  EXISTS (SELECT 1 FROM robots_wait
+    WHERE site_id = s.id AND (seen <> '[]' OR path = '/robots.txt')) AS is_waiting
 FROM chosen c CROSS JOIN site s ON s.id = c.id
 LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;
 

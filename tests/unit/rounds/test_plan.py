@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from crawler.frontier.buckets import bucket_of
-from crawler.rounds.dataset import (
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import (
     WRITING_S,
     BucketState,
     Dataset,
@@ -20,12 +20,16 @@ from crawler.rounds.dataset import (
     Manifest,
     Plan,
     Writers,
+    begins_at,
     make,
     part,
 )
-from crawler.rounds.objects import Objects
-from crawler.rounds.plan import _precedence, begins_at, commit, length_s, longest_s, make_plan
-from crawler.rounds.tables import TableFile
+from crawler.dataset.tables import TableFile
+from crawler.errors import UsageError
+from crawler.frontier.buckets import bucket_of
+from crawler.frontier.sample_design import Method, Per, SampleSettings
+from crawler.rounds.plan import _precedence, commit, length_s, longest_s, make_plan
+from crawler.sampling.of_dataset import require_uniform
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record
 
@@ -88,7 +92,7 @@ def test_the_first_round_has_a_task_for_each_bucket_with_a_seed(dataset: Dataset
 
 
 def test_a_round_that_was_too_short_to_send_anything_is_followed_by_a_longer_one() -> None:
-    idle = Manifest(1, NOW, NOW, {}, {}, {}, [])
+    idle = Manifest(1, NOW, NOW, {}, {}, {}, [], "")
     busy = msgspec.structs.replace(idle, parts={1: NOTHING | {"requests": 1}})
     rounds = ([], [idle], [busy, idle, idle], [idle, busy], [idle] * 99)
     assert [length_s(Settings(), before) / 3600 for before in rounds] == [1, 2, 4, 1, 64]
@@ -132,7 +136,7 @@ def test_a_task_that_nobody_claimed_is_closed_and_one_that_was_claimed_is_lost(d
     assert manifest.buckets[number(ONE)] == BucketState(0, 0.0, [], {}, lost)
     assert manifest.buckets[number(OTHER)].lost is None
     assert manifest.lost == {number(ONE): 1}
-    assert dataset.parts([manifest], "requests") == [part("lost", 1, number(ONE))]
+    assert dataset.lost_parts([manifest]) == [part("lost", 1, number(ONE))]
     again = make_plan(dataset, [manifest], plan.quiet_at)
     assert next(task.lost for task in again.tasks if task.bucket == number(ONE)) == lost
 
@@ -182,3 +186,14 @@ def test_a_round_begins_when_there_is_something_to_do() -> None:
     assert begins_at({1: BucketState(3, None, [], {})}) is None
     assert begins_at({1: BucketState(3, 50.0, [], {}), 2: BucketState(3, 40.0, [], {})}) == 40.0
     assert begins_at({1: BucketState(3, 50.0, [], {}), 2: BucketState(3, None, ["offers/1"], {})}) == 0.0
+
+
+def test_a_design_that_needs_the_whole_crawl_in_one_store_is_refused_with_a_reason() -> None:
+    require_uniform(Settings(sample=SampleSettings(size=5)))
+    for design, why in (
+        (SampleSettings(size=5, method=Method.RANDOM_WALK), "random walk .* one store"),
+        (SampleSettings(size=5, per=Per.SITE), "sampled as a whole"),
+        (SampleSettings(size=5, share=0.5), "share of a frame"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            require_uniform(Settings(sample=design))

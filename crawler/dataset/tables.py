@@ -16,10 +16,18 @@ from crawler.store.views import VIEWS, ColumnType
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-SQL = load_statements("crawler.rounds")
+SQL = load_statements("crawler.dataset")
 
+#: The tables of which a bucket has the rows of its own sites only.
+_OF_SITES = ("sites", "robots_versions", "robots_answers", "mirrors", "seeds")
 #: The numbers that a store gives, by the column that they are made of here: so they mean the same in all buckets.
 _NUMBERS = {"url_id": "url", "source_id": "source", "target_id": "target"}
+#: The columns beside those of the view. A URL that the scope refused may stand in several buckets; ``is_own`` is the
+#: row of the bucket of its site. The others are those of the views by number.
+_ADDED = {
+    "urls": {"target_id": ColumnType.INTEGER, "hops": ColumnType.INTEGER, "is_own": ColumnType.YES},
+    "links": {"follow": ColumnType.YES},
+}
 _OFFER = {
     "bucket": ColumnType.INTEGER,
     "url": ColumnType.TEXT,
@@ -33,14 +41,11 @@ _OFFER = {
 
 
 def columns_of(table: str) -> dict[str, ColumnType]:
-    """The columns of a table of the dataset: those of the view, and ``is_own`` of ``urls``.
-
-    A URL that the scope refused may stand in several buckets; ``is_own`` is the row of the bucket of its site.
-    """
+    """The columns of a table of the dataset: those of the view, and those of :data:`_ADDED`."""
     if table == "outgoing":
         return _OFFER
     columns = {name: column.type for name, column in VIEWS["requests" if table == "lost" else table].items()}
-    return columns | ({"is_own": ColumnType.YES} if table == "urls" else {})
+    return columns | _ADDED.get(table, {})
 
 
 class TableFile(ParquetFile):
@@ -59,13 +64,14 @@ async def write_table(
     store: Store, table: str, bucket: Bucket, number: int, parameters: Mapping[str, Any], path: Path
 ) -> int:
     """Write rows of a bucket's store in round ``number`` to ``path``; returns how many."""
-    view = [name for name in columns_of(table) if name != "is_own"]
+    made = ("is_own", "target_id") if table == "urls" else ()
+    view = [name for name in columns_of(table) if name not in made]
     statement = SQL[table].format(columns=", ".join(view))
     used = {name: value for name, value in parameters.items() if f":{name}" in statement}
     with TableFile(table, path) as file:
         async for values in store.rows(statement, used):
             row = row_of(view, values, bucket, number)
-            if table in ("sites", "robots_versions") and bucket.other_of(row["site"]) is not None:
+            if table in _OF_SITES and bucket.other_of(row["site"]) is not None:
                 continue
             file.add_row(row)
     return file.count
@@ -75,7 +81,7 @@ def row_of(names: list[str], values: Any, bucket: Bucket, number: int) -> dict[s
     """A row of a store, with numbers that mean the same in the whole dataset."""
     row = dict(zip(names, values, strict=False))
     for name, of in _NUMBERS.items():
-        if name in row and of in row:
+        if (name in row or name == "target_id") and row.get(of) is not None:
             row[name] = xxhash.xxh3_64_intdigest(row[of].encode()) >> 1
     if "run_id" in row:
         row["run_id"] = number

@@ -1,6 +1,6 @@
 """The names and the records of the objects of a dataset.
 
-``dataset.json``                        the settings, the seeds and the number of buckets
+``LOCATION/dataset.json``               the settings, the seeds and the number of buckets
 ``rounds/R/plan.json``                  the tasks of round R; created exclusively
 ``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
 ``rounds/R/addresses/NETWORK``          the task that asks an address in round R; created exclusively
@@ -24,19 +24,21 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from crawler.dataset.objects import Objects
 from crawler.errors import NoStore, UsageError
-from crawler.rounds.objects import Objects
 from crawler.settings.settings import Settings
 from crawler.settings.stored import recorded
 from crawler.store.location import shown
 
 T = TypeVar("T")
+#: The version of the form of a dataset.
+VERSION = 2
 _CLOSED = "closed"
 #: A task that has not said for so long that it writes its results is lost, in seconds.
 WRITING_S = 30.0
 
 #: The tables that a task writes anew, with all rows of its bucket.
-WHOLE = ("urls", "sites", "robots_versions")
+WHOLE = ("urls", "sites", "robots_versions", "robots_answers", "mirrors", "seeds")
 #: The tables of which a task writes the rows of its round.
 GROWING = ("pages", "links", "requests")
 
@@ -48,7 +50,7 @@ class Head(msgspec.Struct, frozen=True):
     settings: dict[str, Any]
     seeds: list[str]
     domains: list[str]  # those of the seeds that stand for a domain
-    version: int = 1
+    version: int = VERSION
 
 
 class Lost(msgspec.Struct, frozen=True):
@@ -114,6 +116,7 @@ class Manifest(msgspec.Struct, frozen=True):
     parts: dict[int, dict[str, int]]
     lost: dict[int, int]  # requests, by bucket
     offers: list[str]
+    crawler_version: str
 
 
 class Writers:
@@ -141,7 +144,7 @@ class Dataset:
             raise NoStore(f"{shown(objects.location)}: there is no dataset")
         self.objects = objects
         self.head = msgspec.json.decode(found, type=Head)
-        if self.head.version != 1:
+        if self.head.version != VERSION:
             raise UsageError(f"{shown(objects.location)}: a dataset of another version of the crawler")
 
     @property
@@ -243,9 +246,11 @@ class Dataset:
         keys = []
         for manifest in manifests:
             keys += [part(table, manifest.round, bucket) for bucket, rows in manifest.parts.items() if rows[table]]
-            if table == "requests":
-                keys += [part("lost", manifest.round, bucket) for bucket, rows in manifest.lost.items() if rows]
         return keys
+
+    def lost_parts(self, manifests: list[Manifest]) -> list[str]:
+        """The keys of the requests that lost tasks have written ahead."""
+        return [part("lost", each.round, bucket) for each in manifests for bucket, rows in each.lost.items() if rows]
 
 
 def _bucket_in(key: str) -> int:
@@ -255,6 +260,12 @@ def _bucket_in(key: str) -> int:
 def part(table: str, number: int, bucket: int, ending: str = "parquet") -> str:
     """The key of the rows of a table of one bucket and round, or of its store."""
     return f"{table}/{number:06}/{bucket:05}.{ending}"
+
+
+def round_and_bucket(key: str) -> tuple[int, int]:
+    """The round and the bucket of a key that :func:`part` has made."""
+    _, number, name = key.split("/")
+    return int(number), int(name.partition(".")[0])
 
 
 def make(objects: Objects, head: Head) -> Dataset:
@@ -270,3 +281,9 @@ def make(objects: Objects, head: Head) -> Dataset:
             "seeds and configuration, or name another dataset"
         )
     return Dataset(objects)
+
+
+def begins_at(buckets: Mapping[int, BucketState]) -> float | None:
+    """The time from which there is something to do, in epoch seconds; ``None``: the crawl is over."""
+    times = [0.0 if state.offers else state.ready_at for state in buckets.values()]
+    return min((time for time in times if time is not None), default=None)
