@@ -53,6 +53,7 @@ _AT_ONCE = "Ctrl-C again ends it now"
 _NO_NAME = (
     "no host name could be looked up so far: is this machine offline, or its name server (/etc/resolv.conf) at fault?"
 )
+_GRACE_NOTED_AFTER_S = 1.5  # most runs have ended before, and a worker has told that its database is away
 _GRACE = "stopping, requests in flight get a few seconds"
 
 
@@ -243,6 +244,7 @@ class WaitNotes:
         noted_at = -_NOTE_EVERY_S
         paused: float | None = None
         is_short = False
+        stopped_at = self._clock.now()
         next_at = self._clock.now() + _LONG_WAIT_S
         while True:
             await self._clock.sleep(_REFRESH_S)
@@ -258,7 +260,9 @@ class WaitNotes:
             self._note_silence()
             if finds_no_name(self._crawl.progress, self._robots, now):
                 self._tell_once(_NO_NAME)
-            if self._stopped_by() == "SIGINT" and self._awaited.away_s is None:
+            if self._stopped_by() != "SIGINT":
+                stopped_at = now
+            elif self._awaited.away_s is None and now - stopped_at >= _GRACE_NOTED_AFTER_S:
                 self._tell_once(f"SIGINT: {_GRACE}; {_AT_ONCE}", "grace")
             if now < next_at:
                 continue
