@@ -110,6 +110,15 @@ def loopback() -> Iterator[LoopbackWeb]:
         yield web
 
 
+@pytest.fixture
+def reads_here() -> Iterator[None]:
+    """Crawls of this process read their pages in it, as those of ``tests.command.here`` do."""
+    from tests.reading import ParserInProcess
+
+    with mock.patch("crawler.engine.parser_pool._Parser", ParserInProcess):
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Cluster:
     """The PostgreSQL server of all processes of the session; a test that ends a server has its own."""

@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from crawler.audit.rendering import render
 from crawler.audit.run_audit import AuditResult, run_audit
-from crawler.audit.sites_file import write_sites
 from crawler.audit.study import StudyFacts
+from crawler.audit.totals import write_sites
 from crawler.cli.console import console
 from crawler.cli.on_store import on_store, show
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, json_option
+from crawler.cli.shared import cli, db_option, json_option, run_async
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
+from crawler.store.location import names_dataset
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -79,7 +80,17 @@ def audit(
             await write_sites(file, store)
         return result
 
-    result = on_store(db, judge)
+    async def judge_dataset() -> AuditResult:
+        from crawler.rounds.auditing import audit_dataset
+        from crawler.rounds.views import Views
+
+        with progress_line("reading the log") as say, Views(db) as views:
+            result = await audit_dataset(views, SystemClock().now(), partial(say, "requests judged"))
+            for file in tables:
+                await write_sites(file, cast(Any, views))
+        return result
+
+    result = run_async(judge_dataset()) if names_dataset(db) else on_store(db, judge)
     for file in documents:
         write_report(file, result)
     show(

@@ -296,7 +296,10 @@ SELECT count(*) AS pages, count(body_id) AS bodies, count(CASE WHEN noindex = 1 
   count(CASE WHEN noindex = 1 THEN body_id END) AS noindex_bodies,
   count(CASE WHEN lower(directives) LIKE '%noarchive%' THEN 1 END) AS noarchive,
   count(CASE WHEN lower(directives) LIKE '%noarchive%' THEN body_id END) AS noarchive_bodies,
-  count(gone_at) AS gone, min(fetched_at) AS oldest_at, max(fetched_at) AS newest_at
+  count(gone_at) AS gone, min(fetched_at) AS oldest_at, max(fetched_at) AS newest_at,
+  (SELECT count(*) FROM page_versions) - count(*) AS versions,
+  (SELECT min(v.last_seen_at) FROM page_versions v JOIN pages_by_id n ON n.url_id = v.url_id AND n.version > v.version)
+    AS versions_since
 FROM pages_by_id
 
 -- name: forgotten

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crawler.audit.checks import Check, CheckCount, Violation
 from crawler.audit.records import (
@@ -236,19 +236,10 @@ class Replay:
                 self._rules.popitem(last=False)
         return rules
 
-    def _violation(
-        self,
-        check: Check,
-        request: LoggedRequest,
-        required: str,
-        done: str,
-        *,
-        version: RobotsVersion | None = None,
-        before: LoggedRequest | None = None,
-        rule: Verdict | None = None,
-    ) -> Violation:
+    def _violation(self, check: Check, request: LoggedRequest, required: str, done: str, **evidence: Any) -> Violation:
+        """A request that failed ``check``, with the evidence that :meth:`Violation.by_request` takes."""
         self.counts[check].violations += 1
-        return Violation.by_request(check, request, required, done, version=version, before=before, rule=rule)
+        return Violation.by_request(check, request, required, done, **evidence)
 
     # --- the log and the identity of the crawler -----------------------------------------------
 

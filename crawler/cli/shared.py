@@ -65,7 +65,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Use the results": {
         "export": CommandEntry("export.commands", "Write the results to a file in one of several formats."),
         "report": CommandEntry("report.commands", "Write the crawl as one HTML page."),
-        "refresh-search": CommandEntry("maintenance.refresh", "Update near-duplicates, ranks and the search index."),
+        "refresh-search": CommandEntry("search.refresh", "Update near-duplicates, ranks and the search index."),
         "index": CommandEntry("search.commands", "Build or update the search index."),
         "search": CommandEntry("search.commands", "Search the pages."),
         "mcp": CommandEntry("mcp.commands", "Let a program with a language model read the store; it only reads."),

@@ -73,8 +73,8 @@ _HOLD_S = 10.0
 _BACKLOG_HOLD_S = 0.1
 _BACKLOG_S = 60.0  # a backlog is assumed for so long after it was last seen
 #: How many URLs of a group are claimed with it: during a backlog it is hardly asked more often, and with short pauses
-#: it is asked often.
-_BACKLOG_URLS, _URLS, _MANY_URLS, _SHORT_PAUSE_S = 2, 10, 50, 0.5
+#: it is asked often. The end of a claim asks for a commit at once, so long claims make few commits.
+_BACKLOG_URLS, _URLS, _MANY_URLS, _SHORT_PAUSE_S = 2, 10, 100, 0.5
 
 _KEPT = 10_000  # domains, and addresses
 _EVICTED_AT_ONCE = 1_000
@@ -488,10 +488,14 @@ class Shares:
 
     def _count(self, kind: int, slots: int) -> None:
         """Domains of this kind hold so many more slots."""
+        held = self._held
         for upper in range(kind + 1):
-            self._held[upper] += slots
-        full = (upper for upper, most in enumerate(self._most) if self._held[upper] >= most)
-        self._open_kinds = next(full, len(_Kind))
+            held[upper] += slots
+        self._open_kinds = len(held)
+        for upper, most in enumerate(self._most):
+            if held[upper] >= most:
+                self._open_kinds = upper
+                break
 
     def _grant(self, domain: _Domain, ticket: Ticket, now: float) -> None:
         ticket.holds, ticket.has_slot = self, True
@@ -660,7 +664,7 @@ class Workbench:
         self._slots = Shares(slots, settings.delay_s)
         self._look_ups = Shares(_LOOK_UPS)
         self._readings = _Limiter("readings", _READING_S)
-        self._exempt = tuple(ip_network(text) for text in (*_LOOPBACK, *settings.large_hosts))
+        self._exempt = exempt_networks(settings)
         self._addresses: dict[str, Address | None] = {}  # by network; None: exempt
         self._groups: dict[str, _Group] = {}
         self._holds = set[Hold]()
@@ -759,6 +763,11 @@ class Workbench:
             return None
         why = WaitReason(WaitCode.LOOK_UP, ticket.host)
         return self._give_back(self._groups[ticket.group], now + _LOOK_UP_AGAIN_S, why)
+
+    def address_taken(self, ticket: Ticket, now: float, network: str, until: float) -> GiveBack:
+        """Another process asks the address of the host until a time: the group is to be given back."""
+        self._look_ups.release(ticket, now)
+        return self._give_back(self._groups[ticket.group], until, WaitReason(WaitCode.ADDRESS, network))
 
     def put_back(self, ticket: Ticket, now: float) -> None:
         """Nothing was sent: the request gives back the slot that it holds, and may ask again."""
@@ -1007,8 +1016,7 @@ class Workbench:
         return address
 
     def _new_address(self, name: str) -> Address | None:
-        network = ip_network(name)
-        if any(_contains(exempt, network) for exempt in self._exempt):
+        if is_exempt(name, self._exempt):
             return None
         return Address(name, self._settings.delay_s, limit=self._settings.per_address)
 
@@ -1022,6 +1030,17 @@ def network_of(text: str) -> str:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(ip_network((int(address) >> 64 << 64, 64)))
+
+
+def exempt_networks(settings: PolitenessSettings) -> tuple[IPv4Network | IPv6Network, ...]:
+    """The networks whose addresses have no limit."""
+    return tuple(ip_network(text) for text in (*_LOOPBACK, *settings.large_hosts))
+
+
+def is_exempt(name: str, exempt: Iterable[IPv4Network | IPv6Network]) -> bool:
+    """Whether the network ``name``, as :func:`network_of` names it, is one of those without a limit."""
+    network = ip_network(name)
+    return any(_contains(each, network) for each in exempt)
 
 
 def _contains(exempt: IPv4Network | IPv6Network, network: IPv4Network | IPv6Network) -> bool:

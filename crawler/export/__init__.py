@@ -1,8 +1,8 @@
 """Exports the results of a crawl to files for other tools, streamed from the store in bounded memory.
 
-``views`` lists the views with their columns, ``options`` says what may be asked for, and ``job`` selects the rows. One
-module writes each family of formats: ``tables``, ``text_files`` (with ``main_text``), ``link_graph``, ``sitemap``,
-``warc`` and ``wacz``. This module maps the names of formats to them.
+``job`` has the options and selects the rows. One module writes each family of formats: ``tables`` (with
+``detected_language``), ``text_files`` (with ``main_text``), ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This
+module maps the names of formats to them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from crawler.atomic_files import AtomicFiles
 from crawler.errors import Argument, UsageError
-from crawler.export.job import ExportProgress, Job
+from crawler.export.job import Addition, ExportOptions, ExportProgress, Job
 from crawler.export.link_graph import write_edges, write_graphml
-from crawler.export.options import Addition, ExportOptions
 from crawler.export.sitemap import write_sitemap
 from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.text_files import write_markdown, write_text
-from crawler.export.views import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
 from crawler.preferences.purposes import UsePurpose
+from crawler.store.views import VIEWS
 from crawler.texts.reader import TextReader
 
 if TYPE_CHECKING:

@@ -71,6 +71,7 @@ def _help() -> str:
 @click.option(
     "--base-url",
     metavar="URL",
+    hidden=True,
     help="sitemap in several files: where they will be served, if not at the root of their site.",
 )
 @click.option(
@@ -109,20 +110,24 @@ def export(
     clock, needed, unit = SystemClock(), _COMPUTED.get(options.table or ""), FORMATS[format].counts
     began = clock.now()
 
-    async def write(store: Store) -> bool | None:
+    async def write(store: Store) -> None:
         target = _standard_output(format) if str(out) == "-" else out
         async with _progress(tally, unit):
             await export_to(store, format, target, options, now=began, tally=tally)
+
+    async def write_store(store: Store) -> bool | None:
+        await write(store)
         return None if needed is None else (await store.computed()).get(needed)
 
-    async def write_dataset() -> None:
-        from crawler.rounds.reading import export_dataset
+    async def write_dataset() -> bool | None:
+        from crawler.rounds.reading import exportable
 
-        target = _standard_output(format) if str(out) == "-" else out
-        async with _progress(tally, unit):
-            await export_dataset(db, format, target, options, began, tally)
+        is_plain = not (options.add or options.chunk or options.allowed_for)
+        with exportable(db, format, options.table, is_plain=is_plain) as views:
+            await write(cast("Store", views))
+        return False if tally.written else None
 
-    is_behind = run_async(write_dataset()) if names_dataset(db) else on_store(db, write)
+    is_behind = run_async(write_dataset()) if names_dataset(db) else on_store(db, write_store)
     why = counted((reason, n) for reason, n in tally.left_out_for.items() if n)
     left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
     in_chunks = "" if options.chunk is None else f" in {many(tally.chunks, 'chunk')}"

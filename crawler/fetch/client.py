@@ -7,6 +7,7 @@ import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from http import HTTPStatus
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self, TypedDict
@@ -75,6 +76,9 @@ _NO_DOCUMENT = {
 #: octets above 0x7f again. Many servers accept at most 8,192 octets of headers, so a long validator could cost an
 #: answer.
 _VALIDATOR = re.compile(r"[\x20-\x7e]{1,1000}")
+#: A server sends this type if it knows none for a file (RFC 9110, 8.3), as nginx does for one named `.html`.
+_NO_TYPE = "application/octet-stream"
+_HTML_PATH = re.compile(r"[^?#]*\.x?html?(?:$|[?#])", re.IGNORECASE)
 _CHARSET = re.compile(r"(?:^|;)\s*charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 
 
@@ -316,7 +320,7 @@ class HttpFetcher:
         nothing = _NO_DOCUMENT.get(status) if request.purpose in (Purpose.PAGE, Purpose.SITEMAP) else None
         if 200 <= status < 300 and nothing is None:
             return await self._fetched(request, started_at, response, headers, transfer)
-        content_type, _ = _content_type(header(headers, "Content-Type") or "")
+        content_type, _ = _content_type(headers, url)
         says = b""  # of an error, if it may be a wall or name a price
         if (status in REFUSING and content_type in _HTML_TYPES) or (status == 402 and content_type == _JSON):
             says = await self._beginning(request, response, headers, transfer)
@@ -373,7 +377,7 @@ class HttpFetcher:
         headers: Headers,
         transfer: Transfer,
     ) -> Fetched | Failed:
-        content_type, charset = _content_type(header(headers, "Content-Type") or "")
+        content_type, charset = _content_type(headers, request.url)
         objection = self._objection(request, content_type, response)
         body = objection or await self._body(request, response, headers, transfer)
         # The time that decoding takes is not the server's. A body that is refused ends when its connection is closed.
@@ -596,8 +600,18 @@ def _was_reset(response: Response, headers: Headers) -> bool:
     return header(headers, "Content-Length") is None and header(headers, "Transfer-Encoding") is None
 
 
-def _content_type(value: str) -> tuple[str, str | None]:
-    """The bare type and the charset of a Content-Type. A value without a type counts as missing."""
+def _content_type(headers: Headers, url: str) -> tuple[str, str | None]:
+    """The bare type and the charset of a Content-Type; ``url`` is that of the request.
+
+    :data:`_NO_TYPE` counts as missing if the path has the ending of an HTML document.
+    """
+    bare, charset = _media_type(header(headers, "Content-Type") or "")
+    return ("" if bare == _NO_TYPE and _HTML_PATH.match(url) else bare), charset
+
+
+@lru_cache(maxsize=128)  # a field has at most 32 KiB
+def _media_type(value: str) -> tuple[str, str | None]:
+    """The bare type and the charset of a field. A value without a type counts as missing."""
     bare, _, parameters = value.partition(";")
     bare = bare.strip(" \t").lower()
     charset = _CHARSET.search(parameters) if parameters else None

@@ -1,6 +1,7 @@
 -- name: page
 -- What decides whether the page :number is shown, and what its text is read from.
-SELECT url, title, status, fetched_at, content_type, charset, directives FROM pages WHERE url_id = :number
+SELECT p.title, p.fetched_at, p.directives, p.body_id, p.charset, p.content_type, s.site
+FROM pages_by_id p JOIN sites_by_id s ON s.site_id = p.site_id WHERE p.url_id = :number
 
 -- name: preferences
 -- The preferences about use of the page :number.

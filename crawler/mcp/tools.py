@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from crawler.cli.shared import canonical
 from crawler.clock import Clock
 from crawler.errors import UsageError
+from crawler.export.main_text import with_links
 from crawler.formatting import many
 from crawler.inspect.status import as_json, read_status
 from crawler.inspect.why import explain
@@ -19,7 +20,8 @@ from crawler.preferences.purposes import UsePurpose, first_refusal, sentence_of
 from crawler.search.results import Filters, SearchHit, search
 from crawler.settings.stored import stored_settings
 from crawler.store.statements import load_statements
-from crawler.texts.reader import ReadsTexts, TextUnread
+from crawler.texts.kept import StoredDocument, texts_of
+from crawler.texts.reader import ReadsTexts
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -75,7 +77,7 @@ class Tools:
         return answer(about, document({"url": known["url"], "robots": robots}))
 
     async def page(self, url: str, start: int = 0) -> str:
-        """Show the text of a crawled page as plain text, from the character start on."""
+        """Show the main content of a crawled page as Markdown, from the character start on."""
         address = canonical(url)
         if start < 0:
             raise UsageError("start must be 0 or more")
@@ -90,17 +92,21 @@ class Tools:
             withheld = "forbidding excerpts"
         if withheld is not None:
             return answer("The text is withheld, as the page wishes.", document({"url": address, "withheld": withheld}))
-        body = await self.store.bodies.of_page(row["url"])
-        if body is None:
+        stored = [] if row["body_id"] is None else [StoredDocument.of(row)]
+        texts = await texts_of(self.store, self.texts, stored, for_export=True)
+        if not texts:
             return answer("The store keeps no text of this page; the tool why says more.", document({"url": address}))
-        try:
-            text = (await self.texts.main_text(row["url"], body, row["charset"], row["content_type"])).text
-        except TextUnread as unread:
-            return answer("The text could not be read.", document({"url": address, "unread": str(unread)}))
-        shown = text if len(text) <= asked.snippet_chars else text[: int(asked.snippet_chars)]
-        bound = " The page allows no longer excerpt." if len(shown) < len(text) else ""
+        (text,) = texts.values()
+        if text.note:
+            return answer("The text could not be read.", document({"url": address, "unread": text.note}))
         head = document({"url": address, "title": row["title"], "fetched_at": row["fetched_at"]})
-        return answer(f"The text of a page.{bound}", f"{head}\n\n{shown}", start=start)
+        if len(text.text) > asked.snippet_chars:
+            about, shown = "The page allows no longer excerpt.", text.text[: int(asked.snippet_chars)]
+        elif text.content is None or text.content.note:
+            about, shown = "The text of a page.", text.text
+        else:
+            about, shown = "The main content of a page, as Markdown.", with_links(text.content, address)
+        return answer(about, f"{head}\n\n{shown}", start=start)
 
     async def _explained(self, url: str) -> dict[str, Any]:
         return await explain(self.store, canonical(url), now=self.clock.now())

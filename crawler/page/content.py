@@ -53,7 +53,7 @@ _PLAIN_INLINE = (
     *("dfn", "abbr", "var", "samp", "kbd", "tt", "span", "font", "time"),
 )
 _DEEPEST = 60  # elements within one another; what is deeper is one part
-_CORE = 0.9  # of the words of the content are in its element
+_CORE, _OUTSIDE = 0.9, 300  # of the words of the content are in its element, and so many may be outside
 _LEAST_WORDS = 10  # of a part that resiliparse leaves out and that is kept
 _RUN = 3  # words by which the content is recognised
 _LINK_SIGNS = frozenset({"¶", "#", "§", "🔗", "\uf0c1", ""})
@@ -103,7 +103,8 @@ def content_of_html(html: str) -> Content:
     _remove(body)
     root = _measured(body, _with_blocks(body), *_runs(found))
     core = root
-    while inner := [part for part in core.parts if root.found and part.found >= _CORE * root.found]:
+    least = max(_CORE * root.found, root.found - _OUTSIDE, 1)
+    while inner := [part for part in core.parts if part.found >= least]:
         core = inner[0]
     title = _title(root, core)
     _prune(core)

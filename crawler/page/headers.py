@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection
 
+import msgspec
 from msgspec.structs import replace
 
 from crawler.model import Headers, PageFacts, Reading, header, header_values
@@ -28,7 +28,7 @@ HTML_TYPES = ("", "text/html", "application/xhtml+xml")
 LICENCE_TYPE = "application/rsl+xml"
 #: The content type of PDF files.
 PDF = "application/pdf"
-_JSON = json.JSONEncoder(ensure_ascii=False)
+_JSON = msgspec.json.Encoder(order="sorted")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,8}")
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[^\s;,=<>\"]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s;,\"]*))?)*)", re.DOTALL)
 _PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;,\"]*))", re.DOTALL)
@@ -67,7 +67,7 @@ def kept_headers(headers: Headers, names: Collection[str]) -> str | None:
             continue
         joined = f"{kept[name]}, {value}" if name in kept else value
         kept[name] = printable(joined)[:MAX_HEADER_CHARS]
-    return _JSON.encode(dict(sorted(kept.items()))) if kept else None
+    return _JSON.encode(kept).decode() if kept else None
 
 
 def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, now: float) -> PageFacts:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from crawler.cli.console import console
 from crawler.cli.on_store import on_store, show
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, json_option
+from crawler.cli.shared import cli, db_option, json_option, run_async
 from crawler.rank import load_ranking
+from crawler.store.location import names_dataset
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -30,6 +31,12 @@ def rank(db: str, as_json: bool) -> None:
             ranked = await ranking.rank(store, say)
         return ranked, await ranking.top_pages(store), await ranking.top_sites(store)
 
-    ranked, pages, sites = on_store(db, run, writes=True)
+    async def run_on_dataset() -> tuple[Any, Any, Any]:
+        from crawler.rounds.views import Views
+
+        with Views(db) as views:
+            return await run(cast(Any, views))
+
+    ranked, pages, sites = run_async(run_on_dataset()) if names_dataset(db) else on_store(db, run, writes=True)
     document = {**asdict(ranked), "top": pages, "top_sites": sites}
     show(as_json, lambda: document, lambda: ranking.render(ranked, (pages, sites), console))

@@ -176,9 +176,11 @@ SELECT t.site_id AS number, t.site, coalesce(e.fetched, 0) AS fetched, coalesce(
 FROM top t JOIN groups_by_id g ON g.group_id = t.group_id LEFT JOIN ends e ON e.site_id = t.site_id
 LEFT JOIN sent q ON q.site_id = t.site_id LEFT JOIN linked l ON l.site_id = t.site_id
 LEFT JOIN robots_by_id r ON r.robots_copy = t.robots_copy
+ORDER BY fetched DESC, requests DESC, number
 
 -- name: mirrors
-SELECT site, main_site, evidence, sample, confidence, leads_to, contradiction FROM mirrors ORDER BY main_site, site LIMIT :limit
+SELECT site, main_site, evidence, sample, confidence, leads_to, contradiction FROM mirrors
+ORDER BY main_site, site LIMIT :limit
 
 -- ---- notable pages ------------------------------------------------------------------------------------------------
 

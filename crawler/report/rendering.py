@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
-from crawler.audit.checks import TITLES
-from crawler.audit.evidence import evidence
 from crawler.cli.templates import fit, template_environment
 from crawler.formatting import duration, many, size
 from crawler.inspect.why import remedy
 from crawler.model import RobotsAction, State
-from crawler.report import charts, formats, geometry
-from crawler.report.facts import Facts, RunRow, SiteRow
-from crawler.report.labels import ROBOTS_TONES, STATES
+from crawler.reasons import ReasonCode
+from crawler.report import charts, formats
+from crawler.report.charts import STATES
+from crawler.report.gather import Facts
 from crawler.report.run_settings import described_settings
+from crawler.robots.mirrors import Contradiction
 from crawler.sampling import load
 from crawler.store.location import db_argument
 from crawler.version import VERSION
@@ -60,9 +60,14 @@ def _with_values(columns: Sequence[Sequence[Any]], rows: Sequence[object]) -> li
     return [column for column in columns if any(getattr(row, column[0]) for row in rows)]
 
 
-def _states_with_urls(sites: Sequence[SiteRow]) -> list[State]:
-    return [state for state in STATES if any(site.states[state] for site in sites)]
+def _states_with_urls(sites: Sequence[Any]) -> list[State]:
+    return [state for state in STATES if any(getattr(site, state) for site in sites)]
 
+
+#: The tone of a site's badge (a class of the style sheet), by ``robots_action``.
+_ROBOTS_TONES: dict[str, str] = dict.fromkeys(RobotsAction, "bad")
+_ROBOTS_TONES |= {RobotsAction.PARSE: "good", RobotsAction.FREE: "good"}
+_ROBOTS_TONES |= {RobotsAction.DEFER: "mild", RobotsAction.UNREACHABLE: "mild"}
 
 _ROBOTS_MEANINGS: Mapping[str, str] = {action: action.meaning for action in RobotsAction}
 
@@ -79,7 +84,7 @@ class _RunGroup(NamedTuple):
     settings: tuple[tuple[str, str], ...]
 
 
-def _runs_by_settings(runs: Sequence[RunRow]) -> list[_RunGroup]:
+def _runs_by_settings(runs: Sequence[Any]) -> list[_RunGroup]:
     groups = []
     for settings, same in groupby(runs, key=lambda run: tuple(described_settings(run))):
         numbers = [run.number for run in same]
@@ -94,13 +99,12 @@ def _environment() -> Environment:
     environment.filters.update(shown)
     environment.globals.update(
         shown,
-        CHECKS=TITLES,
-        GEOMETRY=geometry,
-        ROBOTS_TONES=ROBOTS_TONES,
+        CONTRADICTIONS=Contradiction,
+        REASONS=ReasonCode,
+        ROBOTS_TONES=_ROBOTS_TONES,
         STATES=STATES,
         VERSION=VERSION,
         charts=charts,
-        evidence=evidence,
         estimates=lambda: load("rendering"),
         db_argument=db_argument,
         many=many,

@@ -9,5 +9,7 @@
 
 ``objects`` reads and writes objects, ``dataset`` knows their names and records, ``plan`` decides (who works on what,
 and what follows from a round), ``task`` crawls one bucket, ``worker`` runs the tasks of one process, ``runners`` start
-workers, ``driver`` goes from round to round, and ``reading`` answers `status`, `why` and `export`.
+workers, and ``driver`` goes from round to round. ``addresses`` sees to it that one task asks an address. ``views`` are
+the views of a store in DuckDB over Parquet; ``reading`` answers `status`, `why` and `export` by them, ``auditing``
+audits, and ``sample`` draws.
 """

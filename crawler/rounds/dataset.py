@@ -3,7 +3,9 @@
 ``dataset.json``                        the settings, the seeds and the number of buckets
 ``rounds/R/plan.json``                  the tasks of round R; created exclusively
 ``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
-``rounds/R/ahead/WORKER-N.jsonl``       requests that a worker has sent, before its tasks are done
+``rounds/R/addresses/NETWORK``          the task that asks an address in round R; created exclusively
+``rounds/R/pauses/B/N.json``            pauses that the task of bucket B has learned, before it is done
+``rounds/R/ahead/WORKER-N-M.jsonl``     requests that a worker has sent, before its tasks are done; M were sent so far
 ``rounds/R/writing/B``                  the task of bucket B sends nothing any more, and is writing its results
 ``rounds/R/done/B.json``                the result of a task, its last object; created exclusively
 ``rounds/R/manifest.json``              the tasks that count; created exclusively
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,12 +31,14 @@ from crawler.settings.stored import recorded
 from crawler.store.location import shown
 
 T = TypeVar("T")
+#: The version of the form of a dataset.
+VERSION = 2
 _CLOSED = "closed"
 #: A task that has not said for so long that it writes its results is lost, in seconds.
 WRITING_S = 30.0
 
 #: The tables that a task writes anew, with all rows of its bucket.
-WHOLE = ("urls", "sites", "robots_versions")
+WHOLE = ("urls", "sites", "robots_versions", "robots_answers", "mirrors", "seeds")
 #: The tables of which a task writes the rows of its round.
 GROWING = ("pages", "links", "requests")
 
@@ -46,14 +50,15 @@ class Head(msgspec.Struct, frozen=True):
     settings: dict[str, Any]
     seeds: list[str]
     domains: list[str]  # those of the seeds that stand for a domain
-    version: int = 1
+    version: int = VERSION
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """What a lost task has left: until when its requests may have lasted, and the pauses that it had learned."""
+    """What lost tasks have left: until when their requests may have lasted, and the pauses that they had learned."""
 
     over_at: float
-    pauses: dict[str, tuple[float, float]]  # by group: its next request, and its pause in seconds
+    pauses: dict[str, float]  # in seconds, by group
+    times: int = 1  # how many rounds in a row the task of the bucket was lost
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -62,7 +67,6 @@ class Task(msgspec.Struct, frozen=True):
     bucket: int
     store: int  # the round that its store is of; 0: none yet
     offers: list[str]  # keys of the offers to take in
-    held: dict[str, float]  # groups that are not asked before a time
     lost: Lost | None = None
 
 
@@ -112,6 +116,7 @@ class Manifest(msgspec.Struct, frozen=True):
     parts: dict[int, dict[str, int]]
     lost: dict[int, int]  # requests, by bucket
     offers: list[str]
+    crawler_version: str
 
 
 class Writers:
@@ -139,7 +144,7 @@ class Dataset:
             raise NoStore(f"{shown(objects.location)}: there is no dataset")
         self.objects = objects
         self.head = msgspec.json.decode(found, type=Head)
-        if self.head.version != 1:
+        if self.head.version != VERSION:
             raise UsageError(f"{shown(objects.location)}: a dataset of another version of the crawler")
 
     @property
@@ -172,6 +177,14 @@ class Dataset:
         records = (self.read(key, Done) for key in self.objects.keys(folder))
         return {record.bucket: record for record in records if record is not None}
 
+    def progress(self, number: int) -> tuple[int, int]:
+        """How many requests of a round are known to have been sent, and how many of its tasks are done."""
+        sent = dict[str, int]()
+        for key in sorted(self.objects.keys(f"rounds/{number:06}/ahead")):
+            worker, _, requests = key.removesuffix(".jsonl").rsplit("-", 2)
+            sent[worker] = int(requests)
+        return sum(sent.values()), len(self.objects.keys(f"rounds/{number:06}/done"))
+
     def claim(self, number: int, bucket: int, worker: str) -> bool:
         """Claim the task of a bucket for ``worker``, a name of its own; returns whether it is the one that has it."""
         return self.objects.create(f"rounds/{number:06}/claims/{bucket:05}", worker.encode())
@@ -199,6 +212,23 @@ class Dataset:
         """The buckets whose tasks a worker has claimed, and that are not done."""
         return self.taken(number, but={_bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/done")})
 
+    def take_address(self, number: int, network: str, task: str) -> bool:
+        """Take an address for ``task``, a name of its own; returns whether it is the one that has it in the round."""
+        return self.objects.create(f"rounds/{number:06}/addresses/{network.replace('/', '_')}", task.encode())
+
+    def keep_pauses(self, number: int, bucket: int, part_number: int, pauses: Mapping[str, float]) -> None:
+        """Keep the pauses, in seconds by group, that the task of a bucket has learned."""
+        key = f"rounds/{number:06}/pauses/{bucket:05}/{part_number:06}.json"
+        self.objects.put(key, msgspec.json.encode(pauses))
+
+    def kept_pauses(self, number: int, bucket: int) -> dict[str, float]:
+        """The pauses that the task of a bucket has kept; the longest of each group."""
+        longest = dict[str, float]()
+        for key in self.objects.keys(f"rounds/{number:06}/pauses/{bucket:05}"):
+            for group, pause_s in (self.read(key, dict[str, float]) or {}).items():
+                longest[group] = max(pause_s, longest.get(group, 0.0))
+        return longest
+
     def say_writing(self, number: int, bucket: int) -> None:
         """Say that the task of a bucket sends nothing any more, and is writing its results. Say it again and again."""
         self.objects.put(f"rounds/{number:06}/writing/{bucket:05}", secrets.token_bytes(8))
@@ -216,9 +246,11 @@ class Dataset:
         keys = []
         for manifest in manifests:
             keys += [part(table, manifest.round, bucket) for bucket, rows in manifest.parts.items() if rows[table]]
-            if table == "requests":
-                keys += [part("lost", manifest.round, bucket) for bucket, rows in manifest.lost.items() if rows]
         return keys
+
+    def lost_parts(self, manifests: list[Manifest]) -> list[str]:
+        """The keys of the requests that lost tasks have written ahead."""
+        return [part("lost", each.round, bucket) for each in manifests for bucket, rows in each.lost.items() if rows]
 
 
 def _bucket_in(key: str) -> int:
@@ -228,6 +260,12 @@ def _bucket_in(key: str) -> int:
 def part(table: str, number: int, bucket: int, ending: str = "parquet") -> str:
     """The key of the rows of a table of one bucket and round, or of its store."""
     return f"{table}/{number:06}/{bucket:05}.{ending}"
+
+
+def round_and_bucket(key: str) -> tuple[int, int]:
+    """The round and the bucket of a key that :func:`part` has made."""
+    _, number, name = key.split("/")
+    return int(number), int(name.partition(".")[0])
 
 
 def make(objects: Objects, head: Head) -> Dataset:

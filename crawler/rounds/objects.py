@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from crawler.errors import NoStore, StoreError, UsageError, require
 from crawler.store.location import is_url, shown
+
+T = TypeVar("T")
+#: The pauses before further tries of a call that failed, in seconds. Calls are made in threads.
+_TRY_AGAIN_AFTER_S = (0.1, 0.5, 2.0)
 
 
 class Objects:
     """Objects by key, below ``location``: a folder, or ``s3://bucket/prefix``.
 
-    An object appears whole or not at all. Errors of the storage become :class:`StoreError`.
+    An object appears whole or not at all. A call that fails is repeated; an error that lasts becomes
+    :class:`StoreError`.
     """
 
     def __init__(self, location: str, *, may_make: bool = False) -> None:
@@ -42,27 +49,26 @@ class Objects:
     def get(self, key: str) -> bytes | None:
         """The content of an object; ``None`` if there is none."""
         try:
-            return bytes(self._obstore.get(self._store, key).bytes())
+            return self._tried(key, lambda: bytes(self._obstore.get(self._store, key).bytes()))
         except (FileNotFoundError, self._errors.NotFoundError):
             return None
-        except self._errors.BaseError as error:
-            raise self._failed(key, error) from error
 
     def fetch(self, key: str, path: Path) -> None:
         """Write an object to the file ``path``. Raises :class:`StoreError` if there is none."""
-        try:
+
+        def copy() -> None:
             with path.open("wb") as file:
                 for chunk in self._obstore.get(self._store, key):
                     file.write(chunk)
-        except (FileNotFoundError, self._errors.BaseError) as error:
+
+        try:
+            self._tried(key, copy)
+        except (FileNotFoundError, self._errors.NotFoundError) as error:
             raise self._failed(key, error) from error
 
     def put(self, key: str, content: bytes | Path) -> None:
         """Write an object, in place of one with that key."""
-        try:
-            self._obstore.put(self._store, key, content)
-        except (OSError, self._errors.BaseError) as error:
-            raise self._failed(key, error) from error
+        self._tried(key, lambda: self._obstore.put(self._store, key, content))
 
     def create(self, key: str, content: bytes) -> bool:
         """Write an object if there is none with that key; returns whether the object with that key has this content.
@@ -71,29 +77,38 @@ class Objects:
         content tells whether it was this caller, so it must be of this caller alone.
         """
         try:
-            self._obstore.put(self._store, key, content, mode="create", use_multipart=False)
+            self._tried(key, lambda: self._obstore.put(self._store, key, content, mode="create", use_multipart=False))
         except self._errors.AlreadyExistsError:
             return self.get(key) == content
-        except (OSError, self._errors.BaseError) as error:
-            raise self._failed(key, error) from error
         return True
 
-    def keys(self, folder: str) -> Iterator[str]:
+    def keys(self, folder: str) -> list[str]:
         """The keys of the objects below a folder."""
-        try:
-            for batch in self._obstore.list(self._store, f"{folder}/"):
-                yield from (meta["path"] for meta in batch)
-        except self._errors.BaseError as error:
-            raise self._failed(folder, error) from error
+
+        def found() -> list[str]:
+            return [meta["path"] for batch in self._obstore.list(self._store, f"{folder}/") for meta in batch]
+
+        return self._tried(folder, found)
 
     def delete(self, keys: list[str]) -> None:
         """Delete objects."""
-        if not keys:
-            return
-        try:
-            self._obstore.delete(self._store, keys)
-        except (OSError, self._errors.BaseError) as error:
-            raise self._failed(keys[0], error) from error
+        if keys:
+            with suppress(FileNotFoundError, self._errors.NotFoundError):  # another driver has deleted them
+                self._tried(keys[0], lambda: self._obstore.delete(self._store, keys))
+
+    def _tried(self, key: str, call: Callable[[], T]) -> T:
+        """The result of a call, which is repeated a few times if the storage fails. Raises :class:`StoreError`."""
+        tries = iter(_TRY_AGAIN_AFTER_S)
+        while True:
+            try:
+                return call()
+            except (FileNotFoundError, self._errors.NotFoundError, self._errors.AlreadyExistsError):
+                raise
+            except (OSError, self._errors.BaseError) as error:
+                pause_s = next(tries, None)
+                if pause_s is None:
+                    raise self._failed(key, error) from error
+                time.sleep(pause_s)
 
     def local(self, keys: list[str], folder: Path) -> list[str]:
         """The paths of files with the content of these objects; those of object storage are copied into ``folder``."""

@@ -1,114 +1,34 @@
-"""Reads a dataset: `status`, `why` and `export`. The views are those of a store, in DuckDB over Parquet."""
+"""Reads a dataset: `status`, `why` and `export`. The views are in ``views``."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any
 
 from crawler.cli.layout import Fact, facts, table
 from crawler.clock import brief_time
-from crawler.errors import StatementError, UsageError, require
-from crawler.export import ExportOptions, ExportProgress, export
-from crawler.export.views import ColumnType
+from crawler.errors import UsageError
 from crawler.formatting import many
 from crawler.frontier.buckets import bucket_of
 from crawler.inspect import why
-from crawler.rounds.dataset import GROWING, WHOLE, Dataset, part
-from crawler.rounds.objects import Objects
-from crawler.rounds.plan import begins_at, duckdb
-from crawler.rounds.tables import SQL, columns_of
+from crawler.model import State
+from crawler.reasons import ReasonCode
+from crawler.rounds.dataset import part
+from crawler.rounds.plan import begins_at
+from crawler.rounds.tables import SQL
+from crawler.rounds.views import RESULTS, TABLES, Views
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import shown
-from crawler.store.named_rows import row_class
 from crawler.url import split
 
 if TYPE_CHECKING:
     from crawler.cli.console import PrintableConsole
 
-_TABLES = (*WHOLE, *GROWING)
-_ROWS_AT_ONCE = 5_000
 _LINKERS = 5
-
-
-class Views:
-    """The views of the tables of a dataset in DuckDB, as of its last manifest. A context manager.
-
-    Times are seconds and flags are 0 or 1, as in a store, so that a statement means the same.
-    """
-
-    def __init__(self, location: str) -> None:
-        self.dataset = Dataset(Objects(location))
-        self.manifests = self.dataset.manifests()
-        self._stack = ExitStack()
-        self._db: Any = None
-
-    def __enter__(self) -> Self:
-        self._db, folder = self._stack.enter_context(duckdb())
-        for name in _TABLES:
-            files = self.dataset.objects.local(self.dataset.parts(self.manifests, name), folder)
-            self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
-        self._db.execute("SET TimeZone = 'UTC'")
-        self._confine(folder)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._stack.close()
-
-    def _confine(self, folder: Path) -> None:
-        """Let statements of the user read nothing but the dataset."""
-        location = self.dataset.objects.location
-        allowed = [f"{folder}/"] if location.startswith("s3://") else [f"{location}/", f"{folder}/"]
-        self._db.execute(f"SET allowed_directories = {allowed}")
-        self._db.execute("SET enable_external_access = false")
-        self._db.execute("SET lock_configuration = true")
-
-    def fetch(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
-        """The rows of a statement. Raises :class:`StatementError` if DuckDB rejects it."""
-        return cast(list[tuple[Any, ...]], self._execute(sql, parameters).fetchall())
-
-    def _execute(self, sql: str, parameters: Mapping[str, object] | None = None) -> Any:
-        errors = require("rounds", "a dataset", "duckdb")
-        try:
-            return self._db.execute(sql, dict(parameters or {}) or None)
-        except errors.Error as error:
-            raise StatementError(str(error)) from ValueError(str(error).splitlines()[0])
-
-    # --- for exports, which read them like a store --------------------------------------------
-
-    async def begin_snapshot(self) -> None:
-        """No-op: a manifest never changes."""
-
-    async def query(self, sql: str) -> list[dict[str, Any]]:
-        found = self._execute(sql)
-        names = [column[0] for column in found.description]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
-
-    async def rows(self, sql: str) -> AsyncGenerator[Any, None]:
-        found = self._execute(sql)
-        make = row_class(tuple(column[0] for column in found.description))._make
-        while batch := found.fetchmany(_ROWS_AT_ONCE):
-            for row in batch:
-                yield make(row)
-
-
-def _view(name: str, files: list[str]) -> str:
-    """The statement of a view over Parquet files."""
-    columns = columns_of(name)
-    types = {ColumnType.TIME: "DOUBLE", ColumnType.NUMBER: "DOUBLE", ColumnType.BYTES: "BLOB"}
-    types |= {ColumnType.INTEGER: "BIGINT", ColumnType.YES: "INTEGER"}
-    if not files:
-        empty = (f"NULL::{types.get(kind, 'VARCHAR')} AS {column}" for column, kind in columns.items())
-        return SQL["no_rows"].format(columns=", ".join(empty))
-    casts = {ColumnType.TIME: "epoch_us({0}) / 1e6 AS {0}", ColumnType.YES: "{0}::INTEGER AS {0}"}
-    selected = ", ".join(casts.get(kind, "{0}").format(column) for column, kind in columns.items())
-    listed = ", ".join(f"'{file.replace(chr(39), chr(39) * 2)}'" for file in files)
-    statement = SQL["files"].format(columns=selected, files=listed)
-    return SQL["once"].format(urls=statement) if name == "urls" else statement
+EXPORTED = (*TABLES, *RESULTS)
 
 
 # --- status -----------------------------------------------------------------------------------
@@ -134,6 +54,13 @@ def read_status(location: str) -> dict[str, Any]:
             "lost_tasks": sum(state.lost is not None for state in buckets.values()),
             "next_at": begins_at(buckets),
         }
+
+
+def seed_causes(location: str) -> list[tuple[State, ReasonCode, str, int]]:
+    """Why seeds led to no page, with the number of seeds."""
+    with Views(location) as views:
+        rows = views.fetch(SQL["seed_causes"])
+    return [(State(state), ReasonCode(code), reason, n) for state, code, reason, n in rows]
 
 
 def render_status(read: dict[str, Any], now: float, console: PrintableConsole) -> None:
@@ -186,17 +113,16 @@ async def explain(location: str, url: str, now: float) -> dict[str, Any]:
 # --- export -----------------------------------------------------------------------------------
 
 
-async def export_dataset(
-    location: str, format: str, out: Any, options: ExportOptions, now: float, tally: ExportProgress
-) -> None:
-    """Write an export of a dataset, as :func:`crawler.export.export` does. Raises :class:`UsageError`."""
-    view = options.table or "pages"
-    if format not in ("jsonl", "csv", "parquet", "edges") or (options.table and view not in _TABLES):
+def exportable(location: str, format: str, table: str | None, *, is_plain: bool) -> Views:
+    """The views of a dataset for an export. ``is_plain``: it has no options but a table and a condition.
+
+    Raises :class:`UsageError` for an export that a dataset has not.
+    """
+    if format not in ("jsonl", "csv", "parquet", "edges") or (table and table not in EXPORTED):
         raise UsageError(
             f"{shown(location)} is a dataset: jsonl, csv, parquet and edges can be made of it, of the tables "
-            f"{', '.join(_TABLES)}"
+            f"{', '.join(EXPORTED)}"
         )
-    if options.add or options.chunk or options.allowed_for:
+    if not is_plain:
         raise UsageError(f"{shown(location)} is a dataset: exports of it take --table and --where only")
-    with Views(location) as views:
-        await export(cast(Any, views), format, out, options, now=now, tally=tally)
+    return Views(location)

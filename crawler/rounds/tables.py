@@ -8,20 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import xxhash
 
-from crawler.errors import require
-from crawler.export.tables import arrow_column, arrow_type
-from crawler.export.views import VIEWS, ColumnType
 from crawler.frontier.buckets import Bucket
+from crawler.parquet import ParquetFile
 from crawler.store.statements import load_statements
+from crawler.store.views import VIEWS, ColumnType
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 SQL = load_statements("crawler.rounds")
 
-_ROWS_AT_ONCE = 10_000
+#: The tables of which a bucket has the rows of its own sites only.
+_OF_SITES = ("sites", "robots_versions", "robots_answers", "mirrors", "seeds")
 #: The numbers that a store gives, by the column that they are made of here: so they mean the same in all buckets.
 _NUMBERS = {"url_id": "url", "source_id": "source", "target_id": "target"}
+#: The columns beside those of the view. A URL that the scope refused may stand in several buckets; ``is_own`` is the
+#: row of the bucket of its site. The others are those of the views by number.
+_ADDED = {
+    "urls": {"target_id": ColumnType.INTEGER, "hops": ColumnType.INTEGER, "is_own": ColumnType.YES},
+    "links": {"follow": ColumnType.YES},
+}
 _OFFER = {
     "bucket": ColumnType.INTEGER,
     "url": ColumnType.TEXT,
@@ -35,64 +41,39 @@ _OFFER = {
 
 
 def columns_of(table: str) -> dict[str, ColumnType]:
-    """The columns of a table of the dataset: those of the view, and ``is_own`` of ``urls``.
-
-    A URL that the scope refused may stand in several buckets; ``is_own`` is the row of the bucket of its site.
-    """
+    """The columns of a table of the dataset: those of the view, and those of :data:`_ADDED`."""
     if table == "outgoing":
         return _OFFER
     columns = {name: column.type for name, column in VIEWS["requests" if table == "lost" else table].items()}
-    return columns | ({"is_own": ColumnType.YES} if table == "urls" else {})
+    return columns | _ADDED.get(table, {})
 
 
-class TableFile:
+class TableFile(ParquetFile):
     """A Parquet file with rows of a table."""
 
     def __init__(self, table: str, path: Path) -> None:
-        self._pa = require("rounds", "a dataset", "pyarrow")
-        parquet = require("rounds", "a dataset", "pyarrow.parquet")
         self._columns = columns_of(table)
-        self._schema = self._pa.schema([(name, arrow_type(self._pa, kind)) for name, kind in self._columns.items()])
-        self._writer = parquet.ParquetWriter(path, self._schema, compression="zstd")
-        self._rows: list[tuple[Any, ...]] = []
-        self.count = 0
+        super().__init__(path, self._columns, extra="rounds", what="a dataset")
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add_row(self, row: Mapping[str, Any]) -> None:
         """Add a row; columns that it does not have are empty."""
-        self._rows.append(tuple(row.get(name) for name in self._columns))
-        self.count += 1
-        if len(self._rows) >= _ROWS_AT_ONCE:
-            self._write()
-
-    def close(self) -> None:
-        self._write()
-        self._writer.close()
-
-    def _write(self) -> None:
-        if self._rows:
-            kinds = self._columns.values()
-            made = [
-                arrow_column(self._pa, list(values), field, kind)
-                for values, field, kind in zip(zip(*self._rows, strict=True), self._schema, kinds, strict=True)
-            ]
-            self._writer.write_batch(self._pa.record_batch(made, schema=self._schema))
-            self._rows = []
+        self.add([row.get(name) for name in self._columns])
 
 
 async def write_table(
     store: Store, table: str, bucket: Bucket, number: int, parameters: Mapping[str, Any], path: Path
 ) -> int:
     """Write rows of a bucket's store in round ``number`` to ``path``; returns how many."""
-    view = [name for name in columns_of(table) if name != "is_own"]
-    file = TableFile(table, path)
+    made = ("is_own", "target_id") if table == "urls" else ()
+    view = [name for name in columns_of(table) if name not in made]
     statement = SQL[table].format(columns=", ".join(view))
     used = {name: value for name, value in parameters.items() if f":{name}" in statement}
-    async for values in store.rows(statement, used):
-        row = row_of(view, values, bucket, number)
-        if table in ("sites", "robots_versions") and bucket.other_of(row["site"]) is not None:
-            continue
-        file.add(row)
-    file.close()
+    with TableFile(table, path) as file:
+        async for values in store.rows(statement, used):
+            row = row_of(view, values, bucket, number)
+            if table in _OF_SITES and bucket.other_of(row["site"]) is not None:
+                continue
+            file.add_row(row)
     return file.count
 
 
@@ -100,7 +81,7 @@ def row_of(names: list[str], values: Any, bucket: Bucket, number: int) -> dict[s
     """A row of a store, with numbers that mean the same in the whole dataset."""
     row = dict(zip(names, values, strict=False))
     for name, of in _NUMBERS.items():
-        if name in row and of in row:
+        if (name in row or name == "target_id") and row.get(of) is not None:
             row[name] = xxhash.xxh3_64_intdigest(row[of].encode()) >> 1
     if "run_id" in row:
         row["run_id"] = number

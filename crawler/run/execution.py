@@ -32,16 +32,17 @@ from crawler.inspect.seeds import Ledger, describe_patterns, ledger_at_end
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
-from crawler.run.hooks import hooks_of
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.minute_log import MinuteLog
-from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.run.notify import notify, require_login
 from crawler.run.plan import as_json as plan_json
 from crawler.run.plan import plan_of
 from crawler.run.plan import render as render_plan
 from crawler.run.refresh import queue_refresh
-from crawler.run.session import (
+from crawler.run.team import Team, require_shares
+from crawler.run.worker_process import WorkerProcess, forked
+from crawler.sampling import load
+from crawler.session.crawl_session import (
     begun,
     crawl_session,
     finish_crawl,
@@ -51,9 +52,8 @@ from crawler.run.session import (
     require_alone,
     run_to_end,
 )
-from crawler.run.team import Team, require_shares
-from crawler.run.worker_process import WorkerProcess, forked
-from crawler.sampling import load
+from crawler.session.hooks import hooks_of
+from crawler.session.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.settings.keys import Key, terminal_name
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings

@@ -12,7 +12,7 @@ from crawler.errors import UsageError
 from crawler.frontier.hints import Hint, HintKind
 from crawler.frontier.operator import blockable, covered, names_page
 from crawler.inspect.why import scope_of
-from crawler.run.session import require_draw_kept
+from crawler.session.crawl_session import require_draw_kept
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.statements import load_statements

@@ -29,7 +29,7 @@ from crawler.engine.tasks import background_task
 from crawler.errors import CrawlerError
 from crawler.fetch import open_files
 from crawler.reasons import EndCode, RunEnd
-from crawler.run.session import run_to_end, worker_session
+from crawler.session.crawl_session import run_to_end, worker_session
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from crawler.search.forms import forms_of, languages_of
@@ -14,7 +14,7 @@ from crawler.search.tokenizer import as_shown, tokenize
 _LEAST_LETTERS = 4
 _ALIKE = 0.75  # of difflib: one wrong letter in a word of four, two in one of eight
 _SHORTER_OR_LONGER = 2
-_COMPARED = 3  # of the words that are most alike, the one on most pages is meant
+_AS_ALIKE = 0.05  # of words that are less alike than the best by this at most, the one on most pages is meant
 _MOST_UNKNOWN = 8  # words of one query that are compared: each takes some hundredths of a second
 _LAST = "\U0010ffff"
 
@@ -76,5 +76,17 @@ async def _nearest(index: Index, word: str, least_pages: int) -> str | None:
             },
         )
         pages |= {row["term"]: row["doc"] for row in rows if row["term"] != term and row["doc"] >= least_pages}
-    near = await asyncio.to_thread(get_close_matches, term, sorted(pages), _COMPARED, _ALIKE)
+    alike = await asyncio.to_thread(_alike, term, sorted(pages))
+    near = [other for other, ratio in alike.items() if ratio >= max(alike.values()) - _AS_ALIKE]
     return as_shown(max(near, key=lambda other: pages[other])) if near else None
+
+
+def _alike(term: str, others: list[str]) -> dict[str, float]:
+    """How much alike a word and others are, of those that may be meant."""
+    matcher = SequenceMatcher(None, "", term)
+    found = {}
+    for other in others:
+        matcher.set_seq1(other)
+        if matcher.real_quick_ratio() >= _ALIKE <= matcher.quick_ratio() and (ratio := matcher.ratio()) >= _ALIKE:
+            found[other] = ratio
+    return found

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 from crawler.errors import Reference, SeedError, Setting, UsageError
 from crawler.formatting import many
 from crawler.frontier.sample_design import read_list
-from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
+from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise, without_userinfo
 
 _SHOWN = 20
 _LIST = re.compile(
@@ -30,19 +30,24 @@ _OF_HOSTS = (
     "1,example.org: each domain is tried by https, by http, and with www."
 )
 _SECOND_URL = re.compile(r"([,;|]\s*)https?:/", re.IGNORECASE)
+_SCHEMES = ("https", "http")
 _SLASHES = re.compile(r"(https?:)([/\\]*)", re.IGNORECASE)
 
 
 class _Mistake(NotCrawlable):
-    """A text that is no seed; ``meant`` are the URLs that were perhaps meant, written as URLs."""
+    """A text that is no seed.
 
-    def __init__(self, reason: str, meant: Iterable[str] = (), *, is_host: bool = False) -> None:
-        super().__init__(reason)
+    ``written`` are the URLs that were perhaps meant; they are ``meant`` if all of them are seeds. One is named.
+    """
+
+    def __init__(self, reason: str, written: Sequence[str] = (), *, is_host: bool = False) -> None:
         self.is_host = is_host  # without http:// or https:// before it
         try:
-            self.meant = tuple(map(canonicalise, meant))
+            self.meant = tuple(map(_seed, written))
         except NotCrawlable:
             self.meant = ()
+        is_named = len(self.meant) == 1
+        super().__init__(f"{reason}; did you mean {written[0][:200]} ?" if is_named else reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,7 @@ def read_seeds(lines: Iterable[bytes]) -> tuple[list[str], list[BadSeed]]:
             if text:
                 seeds[_seed(text)] = None
         except NotCrawlable as error:
-            shown = raw[:MAX_URL_CHARS].decode(errors="replace").replace("\0", "\ufffd").strip()
+            shown = without_userinfo(raw[:MAX_URL_CHARS].decode(errors="replace").replace("\0", "\ufffd").strip())
             is_host, meant = (error.is_host, error.meant) if isinstance(error, _Mistake) else (False, ())
             bad.append(BadSeed(number, str(error), is_host, shown, meant))
     return list(seeds), bad
@@ -196,22 +201,19 @@ def _seed(text: str) -> str:
         raise _Mistake(f"column {joined.end(1) + 1}: a second URL begins; give one URL a line", meant)
     if (slashes := _SLASHES.match(text)) and slashes[2] != "//":
         written = f"{slashes[1]}//{text[slashes.end() :]}"
-        reason = f"column {slashes.end(1) + 1}: not // but {slashes[2]!r}; did you mean {written[:200]} ?"
-        raise _Mistake(reason, [written])
+        raise _Mistake(f"column {slashes.end(1) + 1}: not // but {slashes[2]!r}", [written])
     try:
         url = canonicalise(text)
     except NotCrawlable as error:
         if _HOST_WITHOUT_SCHEME.fullmatch(text):
-            mend = (
-                f"give a file of seeds as --seeds {text}" if Path(text).is_file() else f"did you mean https://{text} ?"
-            )
-            reason = f"no http:// or https:// before it; {mend}"
-            raise _Mistake(reason, [] if Path(text).is_file() else [f"https://{text}"], is_host=True) from None
+            reason = "no http:// or https:// before it"
+            if Path(text).is_file():
+                raise _Mistake(f"{reason}; give a file of seeds as --seeds {text}", is_host=True) from None
+            raise _Mistake(reason, [f"https://{text}"], is_host=True) from None
         scheme, colon, rest = text.partition("://")
-        near = get_close_matches(scheme.lower(), ("https", "http"), n=1, cutoff=0.7) if colon else []
-        meant = [f"{scheme}://{rest}" for scheme in near]
-        told = f"; did you mean {meant[0][:200]} ?" if meant else ""
-        raise _Mistake(f"{error}{told}", meant) from None
+        is_misspelt = colon and scheme.isalpha() and scheme.lower() not in _SCHEMES
+        near = get_close_matches(scheme.lower(), _SCHEMES, n=1, cutoff=0.7) if is_misspelt else []
+        raise _Mistake(str(error), [f"{scheme}://{rest}" for scheme in near]) from None
     if not text.isprintable() or " " in text:
         raise NotCrawlable(f"white space within: {url[:200]}; give one URL a line, and write a blank in it as %20")
     return url

@@ -403,7 +403,8 @@ class RoundSettings:
         64,
         whole(1),
         "Buckets that one process crawls at the same time.",
-        "They share connections and parsers. Each is given its share of `limits.concurrency`.",
+        "They share connections and parsers. `limits.concurrency` is divided among the buckets that all processes of a "
+        "machine crawl at the same time.",
     )
     runner: RunnerName = setting(
         "runner",

@@ -45,6 +45,7 @@ def run(options: argparse.Namespace) -> list[Row]:
 
 async def _measure(path: Path) -> list[Row]:
     rows = []
+    await _index(path)
     store = await SqliteStore.open(path, read_only=True)
     try:
         for name, (questions, filters) in _questions().items():
@@ -56,6 +57,16 @@ async def _measure(path: Path) -> list[Row]:
     finally:
         await store.close()
     return rows
+
+
+async def _index(path: Path) -> None:
+    """Build the index, or bring it up to date with the version that is measured."""
+    store = await SqliteStore.open(path)
+    try:
+        async with TextReader() as reader:
+            await build_index(str(path), store, reader)
+    finally:
+        await store.close()
 
 
 async def _cpu_s(store: SqliteStore, db: str, words: str, filters: Filters) -> float:
@@ -113,16 +124,6 @@ def _make(path: Path, pages: int) -> None:
         db.executemany("INSERT INTO link (source, target, anchor, rel, follow) VALUES (?, ?, ?, '', 1)", rows)
     db.commit()
     db.close()
-    asyncio.run(_index(path))
-
-
-async def _index(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    try:
-        async with TextReader() as reader:
-            await build_index(str(path), store, reader)
-    finally:
-        await store.close()
 
 
 def _pages(pages: int) -> Iterator[StoredPage]:

@@ -189,10 +189,8 @@ def test_a_reader_that_keeps_the_log_is_told_of(
 
 
 def test_versions_are_pruned_and_the_store_compacted(db: str, loopback: LoopbackWeb) -> None:
-    assert json.loads(here("store", "prune", "--keep-versions", "1", "--db", db, "--json").out) == {"versions": 0}
     done = json.loads(here("store", "clean", "--keep-versions", "1", "--db", db, "--json").out)
     assert (done["versions"], done["bytes_after"] > 0, "deleted" in done) == (0, True, False)
-    assert here("store", "compact", "--db", db).code == 0
     assert here("audit", "--db", db).code == 0
 
 
@@ -204,7 +202,6 @@ def test_versions_are_pruned_and_the_store_compacted(db: str, loopback: Loopback
         (["forget", "--regex", "("], "--regex: "),
         (["forget", "*.test"], "patterns are not supported"),
         (["forget", "a.test", "--undo", "--redact"], "--undo takes neither"),
-        (["prune"], "say which versions to delete"),
         (["prune", "--older-than", "soon"], "--older-than must be"),
         (["compact"], "no such store"),
     ],

@@ -345,7 +345,7 @@ def test_a_run_with_the_same_design_or_without_options_goes_on(held: Sampled) ->
 def test_the_audit_judges_requests_of_a_run_that_had_dropped_the_sample(
     web: LoopbackWeb, store: Sampled, tmp_path: Path
 ) -> None:
-    with mock.patch("crawler.run.session.require_draw_kept"):  # as before such runs were refused
+    with mock.patch("crawler.session.crawl_session.require_draw_kept"):  # as before such runs were refused
         store.crawl("--sample", "3", "--per", "site", "--max-depth", "2")
         before = len(web.log)
         leaf = next(url for n in (1, 2, 3, 4) if (url := web.url("a.test", PATHS[n])) not in store.drawn())

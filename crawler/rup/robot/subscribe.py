@@ -36,8 +36,9 @@ from crawler.rup.protocol.subscription import (
     without,
 )
 from crawler.rup.protocol.units import Span
+from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.indexnow import Inbox
-from crawler.rup.robot.recovery import Inquiry, InquiryContext
+from crawler.rup.robot.recovery import Inquiry
 from crawler.rup.robot.requests import NoAnswer, NotOffered, ask, find_offer
 from crawler.store.location import DEFAULT_DB, db_argument
 from crawler.url import split
@@ -55,32 +56,6 @@ class Mailbox(Protocol):
 
     async def done(self, letters: Sequence[RawMail]) -> None:
         """Mark these mails as read: the store has committed their effect."""
-        ...
-
-
-class Hints(Protocol):
-    """The receiver of hints. It must have stored them when a call returns."""
-
-    async def sites_of(self, host: str) -> set[str]:
-        """The sites of a host that the crawl knows."""
-        ...
-
-    async def apply_mail_hints(
-        self, changes: Sequence[PageHint], now: float, source: str = "rup"
-    ) -> tuple[HintCounts, set[str]]:
-        """Store the changes in mails as hints of a source. Also returns the sites that name too many new pages."""
-        ...
-
-    async def apply_index_hints(self, changes: Sequence[PageHint], since: float, now: float) -> HintCounts:
-        """Store a site's own index of the changes since a time as hints."""
-        ...
-
-    async def revisit_site(self, site: str, now: float) -> HintCounts:
-        """Schedule a visit of every known page of a site."""
-        ...
-
-    async def queue(self, now: float) -> int:
-        """Let the next crawl visit the hinted pages; return the number of visits of known pages."""
         ...
 
 
@@ -110,7 +85,7 @@ class Subscriber:
     def __init__(
         self,
         store: Subscriptions,
-        hints: Hints,
+        hints: StoreHints,
         client: PoliteClient,
         clock: Clock,
         tell: Callable[[str], None],
@@ -120,11 +95,11 @@ class Subscriber:
     ) -> None:
         self._store = store
         self._hints = hints
-        self._client = client
-        self._clock = clock
-        self._tell = tell
+        self.client = client
+        self.clock = clock
+        self.tell = tell
         self._cgi_elsewhere = cgi_elsewhere
-        self._db = db_argument(db)
+        self.db = db_argument(db)
         self._heard: dict[str, Unconfirmed] = {}  # reports that were read and are not confirmed, by site
         self._partial: set[str] = set()  # sites whose mails were not read completely
         self.hint_counts = HintCounts()
@@ -147,7 +122,7 @@ class Subscriber:
                     continue
                 urls = [url for url in submission.urls if split(url).site in sites] if proven[about] else []
                 changes = [PageHint(url, ChangeKind.CHANGE, None) for url in urls]
-                counts, _ = await self._hints.apply_mail_hints(changes, self._clock.now(), "indexnow")
+                counts, _ = await self._hints.apply_mail_hints(changes, self.clock.now(), "indexnow")
                 self.hint_counts = self.hint_counts.plus(counts)
                 tally.urls += len(urls)
             is_taken = submission is not None and bool(proven[submission.key_url, submission.key])
@@ -159,11 +134,11 @@ class Subscriber:
     async def _proves(self, submission: Submission) -> bool | None:
         """Whether the key file of a submission proves it; ``None`` if its site cannot be asked now."""
         request = Request(submission.key_url, Purpose.INDEX_NOW, max_bytes=MAX_KEY_BYTES, truncate=True, any_type=True)
-        match await self._client.send(request):
+        match await self.client.send(request):
             case Fetched(body=body):
                 return submission.is_proven_by(body)
             case Closed(why):
-                self._tell(f"{submission.key_url}: {why}")
+                self.tell(f"{submission.key_url}: {why}")
                 return False
             case Failed() as failed:
                 return None if is_temporary(failed) else False
@@ -174,7 +149,7 @@ class Subscriber:
 
     async def info(self, site: str) -> FoundInfo:
         """Ask a site for its offer and store it. Raises :class:`NotOffered`."""
-        offered = await find_offer(self._client, site, self._clock)
+        offered = await find_offer(self.client, site, self.clock)
         await self._store.put_offered(offered)
         return offered
 
@@ -184,13 +159,13 @@ class Subscriber:
         if before is not None and before.is_unclear:
             raise UsageError(
                 f"a registration with {site} for {before.server.email} had no answer, so it may exist: ask "
-                f"the site's operator. `crawler rup unregister {site}{self._db}` forgets it here, and then you can "
+                f"the site's operator. `crawler rup unregister {site}{self.db}` forgets it here, and then you can "
                 "register again"
             )
         if before is not None and not before.given_up:
             raise UsageError(
                 f"already registered with {site} for {before.server.email}; "
-                f"`crawler rup modify {site}{self._db}` changes that"
+                f"`crawler rup modify {site}{self.db}` changes that"
             )
         offered = await self.info(site)
         info, latency = offered.info, preferences.latency or usual_latency(offered.info)
@@ -210,27 +185,27 @@ class Subscriber:
             "",
             email,
             latency,
-            self._clock.now(),
+            self.clock.now(),
             units=info.latencies,
             max_query_span=info.max_query_span,
         )
         wanted = Subscription(server, replace(preferences, latency=latency))
         try:
-            return await self._register(wanted)
+            return await self.send_register(wanted)
         except NoAnswer as failure:
             if not failure.unclear:
                 await self._store.remove(site)
             raise
 
-    async def _register(self, wanted: Subscription) -> Subscription:
+    async def send_register(self, wanted: Subscription) -> Subscription:
         """Send Register, once.
 
         The store has the registration before that, with an empty key, in case no answer arrives.
         """
-        await self._keep(wanted)
-        server, asked_at = wanted.server, self._clock.now()
+        await self.keep(wanted)
+        server, asked_at = wanted.server, self.clock.now()
         try:
-            key = answers.read_key(await ask(self._client, server.cgi, Register(server.email, wanted.preferences)))
+            key = answers.read_key(await ask(self.client, server.cgi, Register(server.email, wanted.preferences)))
             if key is None:
                 raise NoAnswer(f"{server.cgi}: the answer to Register has no RegistrationKey", unclear=True)
         except NoAnswer as failure:
@@ -239,7 +214,7 @@ class Subscriber:
                 raise NoAnswer(*failure.args, consequence, status=failure.status, unclear=True) from None
             raise
         registered = replace(wanted, server=replace(server, key=key, heard_at=asked_at))
-        await self._keep(registered)
+        await self.keep(registered)
         return registered
 
     async def modify(self, site: str, email: str | None, preferences: Preferences) -> Subscription:
@@ -261,9 +236,9 @@ class Subscriber:
         if refusal is not None:
             raise NotOffered(f"{site}: {refusal}")
         asked = ModifyPreferences(server.key, server.email, email, preferences)
-        await ask(self._client, server.cgi, asked)
+        await ask(self.client, server.cgi, asked)
         changed = modified(before, asked)
-        await self._keep(changed)
+        await self.keep(changed)
         return changed
 
     async def unregister(self, site: str, *, forget: bool = False) -> str:
@@ -283,7 +258,7 @@ class Subscriber:
             said = f"forgot the registration with {site} that had no answer"
         else:
             try:
-                await ask(self._client, before.server.cgi, Unregister(before.server.key, before.server.email))
+                await ask(self.client, before.server.cgi, Unregister(before.server.key, before.server.email))
             except NoAnswer as failure:
                 if failure.status not in (400, 404, 410):
                     remedy = ("; ", Argument("forget"), " deletes the registration here only")
@@ -305,10 +280,10 @@ class Subscriber:
         )
         if refusal is not None:
             raise NotOffered(f"{site}: {refusal}")
-        report = index_of(read_report(await ask(self._client, offered.info.cgi, asked), base=f"{site}/"), site)
+        report = index_of(read_report(await ask(self.client, offered.info.cgi, asked), base=f"{site}/"), site)
         if isinstance(report, str):
             raise NoAnswer(f"{offered.info.cgi}: {report}")
-        return await self._apply_index(report, self._clock.now() - span.seconds)
+        return await self.apply_index(report, self.clock.now() - span.seconds)
 
     async def _subscription(self, site: str) -> Subscription | None:
         return next((s for s in await self._store.subscriptions() if s.server.site == site), None)
@@ -318,7 +293,7 @@ class Subscriber:
         if found is None or found.is_unclear:
             raise UsageError(
                 f"not registered with {site}; ",
-                Action(f"crawler rup register {site} --email ADDRESS{self._db}", "register(site, email, wishes)"),
+                Action(f"crawler rup register {site} --email ADDRESS{self.db}", "register(site, email, wishes)"),
                 " registers",
             )
         return found
@@ -329,7 +304,7 @@ class Subscriber:
         """Read all unread mails. A mail is marked as read only after the store has committed its effect."""
         tally = MailTally()
         while letters := await box.waiting():
-            now = self._clock.now()
+            now = self.clock.now()
             known = await self._store.read_before(letter.digest for letter in letters)
             fresh = list({letter.digest: letter for letter in letters if letter.digest not in known}.values())
             read = read_mails(fresh, {s.server.site: s for s in await self._store.subscriptions()}, now=now)
@@ -350,7 +325,7 @@ class Subscriber:
     def _hear(self, heard: Mapping[str, Unconfirmed], partial: Set[str]) -> None:
         """Remember which reports were read completely. The site's index replaces the others."""
         for site in partial - self._partial:
-            self._tell(f"{site}: the mails name too many pages; the robot reads the site's index instead")
+            self.tell(f"{site}: the mails name too many pages; the robot reads the site's index instead")
         self._partial |= partial
         for site, reports in heard.items():
             if site in self._partial:
@@ -366,36 +341,29 @@ class Subscriber:
         Returns the number of servers asked.
         """
         asked = 0
-        means = InquiryContext(
-            self._client,
-            self._clock,
-            self._tell,
-            self._register,
-            self._keep,
-            self._apply_index,
-            self._revisit_site,
-            self._db,
-        )
         for subscription in await self._store.subscriptions():
             if site in (None, subscription.server.site) and not (subscription.is_unclear or subscription.given_up):
-                asked += await Inquiry(subscription, means, self._heard.get(subscription.server.site, {})).run()
+                asked += await Inquiry(subscription, self, self._heard.get(subscription.server.site, {})).run()
         return asked
 
     async def queue(self) -> int:
         """Let the next crawl visit the hinted pages; return the number of visits of known pages."""
-        return await self._hints.queue(self._clock.now())
+        return await self._hints.queue(self.clock.now())
 
-    async def _apply_index(self, report: Report, since: float) -> int:
+    async def apply_index(self, report: Report, since: float) -> int:
+        """Store an index of the changes ``since`` a time as hints; return their number."""
         hints, refused = hints_of(report)
-        self.hint_counts = self.hint_counts.plus(await self._hints.apply_index_hints(hints, since, self._clock.now()))
+        self.hint_counts = self.hint_counts.plus(await self._hints.apply_index_hints(hints, since, self.clock.now()))
         if refused:
-            self._tell(f"{split(report.url_base).site}: ignored {refused} paths of other sites in the index")
+            self.tell(f"{split(report.url_base).site}: ignored {refused} paths of other sites in the index")
         return len(hints)
 
-    async def _revisit_site(self, site: str) -> HintCounts:
-        counts = await self._hints.revisit_site(site, self._clock.now())
+    async def revisit_site(self, site: str) -> HintCounts:
+        """Schedule a visit of every known page of a site."""
+        counts = await self._hints.revisit_site(site, self.clock.now())
         self.hint_counts = self.hint_counts.plus(counts)
         return counts
 
-    async def _keep(self, subscription: Subscription) -> None:
-        await self._store.put([subscription], (), self._clock.now())
+    async def keep(self, subscription: Subscription) -> None:
+        """Store a registration."""
+        await self._store.put([subscription], (), self.clock.now())

@@ -161,7 +161,6 @@ class Committer:
         return touched, robots_ids, moved
 
     async def _store_paces(self, paces: Mapping[str, Pace]) -> None:
-        await self._sql.execute_many("add_groups", [{"name": name} for name in paces])
         await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
 
     async def _new_of_scope(self, now: float) -> tuple[list[tuple[str, str]], list[str]]:

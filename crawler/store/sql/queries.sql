@@ -158,8 +158,8 @@ SELECT number, buckets FROM bucket;
 -- name: insert_bucket
 INSERT INTO bucket (number, buckets) VALUES (:number, :buckets);
 
--- name: pause_group
-UPDATE politeness_group SET next_at = :until WHERE name = :name AND next_at < :until;
+-- name: lengthen_pause
+UPDATE politeness_group SET pause_s = :pause_s WHERE name = :name AND pause_s < :pause_s;
 
 -- name: pause_all_groups
 UPDATE politeness_group SET next_at = :over_at + pause_s WHERE next_at < :over_at + pause_s;

@@ -736,17 +736,16 @@ class Store(ABC):
             await self._readiness.refresh(touched, pages_per_site)
 
     @retrying
-    async def lengthen_pauses(self, until: Mapping[str, float], over_at: float | None) -> None:
-        """Ask groups no sooner than a time. :meth:`prepare` must follow.
+    async def pause_after(self, over_at: float, pauses: Mapping[str, float]) -> None:
+        """Another process may have ended a request to any group at ``over_at``: its pause follows.
 
-        ``over_at`` is the time at which another process may have ended a request to any group: its pause follows.
+        ``pauses`` are those that it has learned, in seconds by group. :meth:`prepare` must follow.
         """
         async with self._writing():
-            if over_at is not None:
-                await self._sql.execute("pause_all_groups", over_at=over_at)
-            await self._sql.execute_many("add_groups", [{"name": name} for name in until])
-            for name, at in until.items():
-                await self._sql.execute("pause_group", name=name, until=at)
+            await self._sql.execute_many("add_groups", [{"name": name} for name in pauses])
+            for name, pause_s in pauses.items():
+                await self._sql.execute("lengthen_pause", name=name, pause_s=pause_s)
+            await self._sql.execute("pause_all_groups", over_at=over_at)
 
     async def unread_urls(self) -> list[str]:
         """The URLs whose answers are in the request log, and were not read yet."""

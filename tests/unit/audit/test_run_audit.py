@@ -471,7 +471,7 @@ async def test_the_order_of_the_log_is_that_of_time(doctored: Doctored) -> None:
 async def test_each_run_by_its_own_settings(doctored: Doctored) -> None:
     hurried = {"politeness.delay": 0, "politeness.slow_factor": 0}
     doctored.run(settings(hurried), end=50)
-    doctored.run(settings(), at=100, end=None)
+    doctored.run(settings({"limits.concurrency": 7}), at=100, end=None)
     site = doctored.site("http://a.test")
     doctored.robots(site, 1, b"")
     doctored.request(site, 1.2, "/")
@@ -479,7 +479,8 @@ async def test_each_run_by_its_own_settings(doctored: Doctored) -> None:
     doctored.request(site, 102, "/y", run_id=2)
     found = await audited(doctored)
     assert [(v.check, v.run, v.url[-1]) for v in found.violations] == [(Check.PAUSE, 2, "y")]
-    assert any("Run 2 has no recorded end" in limit for limit in found.limits)
+    (limit,) = (limit for limit in found.limits if "Run 2 has no recorded end" in limit)
+    assert "(7 at most in each)" in limit, "requests that the next run repeats"
     console = Console(file=(printed := StringIO()), width=200)
     render(found, console)
     assert " logged requests to 1 site\n" in printed.getvalue()

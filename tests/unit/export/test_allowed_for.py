@@ -13,8 +13,8 @@ from warcio.archiveiterator import ArchiveIterator
 
 from crawler.errors import UsageError
 from crawler.export import FORMATS
-from crawler.export.views import VIEWS
 from crawler.model import Preference
+from crawler.store.views import VIEWS
 from tests.unit.export.conftest import PAGES, A, Exporter
 
 REFUSING, BY_ROBOTS, ALLOWING = f"{A}plain", f"{A}sum", f"{A}xml"

@@ -18,10 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler import parquet
 from crawler.errors import UsageError
 from crawler.export import VIEWS, tables
-from crawler.export.views import ColumnType
 from crawler.store.sqlite.store import SqliteStore
+from crawler.store.views import ColumnType
 from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
 
 
@@ -165,13 +166,13 @@ async def test_row_groups_are_bounded_by_rows_and_by_size(
     import pyarrow.parquet as pq
 
     out = tmp_path / "pages.parquet"
-    monkeypatch.setattr(tables, "_ROWS_PER_BATCH", 2)
-    monkeypatch.setattr(tables, "_ROWS_PER_GROUP", 4)
+    monkeypatch.setattr(parquet, "_ROWS_PER_BATCH", 2)
+    monkeypatch.setattr(parquet, "_ROWS_PER_GROUP", 4)
     await save("parquet", out)
     read = pq.ParquetFile(out)
     assert [read.metadata.row_group(n).num_rows for n in range(read.num_row_groups)] == [4, 4, 3]
-    monkeypatch.setattr(tables, "_BYTES_PER_GROUP", 1)
-    monkeypatch.setattr(tables, "_BYTES_PER_BATCH", 1)
+    monkeypatch.setattr(parquet, "_BYTES_PER_GROUP", 1)
+    monkeypatch.setattr(parquet, "_BYTES_PER_BATCH", 1)
     await save("parquet", out, add=("body",))
     assert pq.ParquetFile(out).num_row_groups > 6
     assert pq.read_table(out).num_rows == 11

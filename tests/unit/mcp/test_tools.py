@@ -13,8 +13,10 @@ import pytest
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.mcp.answers import MAX_CHARS, answer
+from crawler.mcp.server import message_of
 from crawler.mcp.tools import Tools
 from crawler.model import Preference
+from crawler.search.index_file import NoIndex
 from crawler.settings.loading import settings_from
 from crawler.settings.stored import to_record
 from tests.command import ROOT
@@ -118,6 +120,19 @@ async def test_a_short_excerpt_is_shown_if_the_page_allows_no_more(crawl: Crawle
     head, _, material = _parts(await tools.page(HOSTILE))
     assert material.endswith("\n\none two")
     assert "allows no longer excerpt" in head
+
+
+async def test_a_page_is_shown_as_markdown(crawl: Crawled) -> None:
+    tools = await _visit(crawl, "<h1>Ships</h1><p>Of the <a href='/old'>old</a> museum.</p><pre>a\n b</pre>")
+    _, _, material = _parts(await tools.page(HOSTILE))
+    assert material.endswith(f"# Ships\n\nOf the [old]({HOSTILE}old) museum.\n\n```\na\n b\n```")
+
+
+async def test_an_error_names_the_command(crawl: Crawled) -> None:
+    tools = await _visit(crawl, "<p>text</p>")
+    with pytest.raises(NoIndex) as error:
+        await tools.search("text")
+    assert f"`crawler index --db {crawl.db}` builds it" in message_of(error.value)
 
 
 async def test_a_hit_that_refuses_the_use_has_no_words(crawl: Crawled) -> None:

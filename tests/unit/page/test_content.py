@@ -45,6 +45,12 @@ def test_a_list_of_links_under_a_heading_is_left_out() -> None:
     assert "Related" not in said.plain
 
 
+def test_an_appendix_beside_nearly_all_of_a_long_page_is_kept() -> None:
+    chapters = "".join(f"<section><h2>{n}</h2>{SAID * 20}</section>" for n in range(10))
+    page = f"<body><h1>Manual</h1><div>{chapters}</div><div><h2>Appendix</h2>{SAID * 20}<pre>code</pre></div></body>"
+    assert content_of_html(page).plain.endswith("code")
+
+
 def test_a_short_paragraph_with_a_line_break_is_kept() -> None:
     body = f"<h1>Tides</h1>{SAID * 3}<p>line one<br>line two</p>{SAID * 3}"
     assert "line one" in content_of_html(f"<body>{body}</body>").plain

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -17,28 +18,16 @@ from selectolax.lexbor import LexborHTMLParser
 
 from crawler.audit.checks import Check, Violation
 from crawler.audit.run_audit import AuditResult
-from crawler.audit.totals import CrawlDelay, RetryAfters
 from crawler.errors import UsageError
 from crawler.model import State
-from crawler.reasons import ReasonCode
-from crawler.report.facts import (
-    BrokenLinks,
-    BrokenTarget,
-    DoubtfulSite,
-    Facts,
-    MirrorRow,
-    PageRow,
-    ReasonGroup,
-    RunRow,
-    SiteRow,
-)
-from crawler.report.gather import gather
+from crawler.report.gather import BrokenLinks, BrokenTarget, DoubtfulSite, Facts, PageRow, gather
 from crawler.report.rendering import render
 from crawler.report.run_settings import described_settings
 from crawler.report.write import require_html
 from crawler.robots.doubts import Doubt, Doubts
 from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
+from crawler.store.named_rows import row_class
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness
 
@@ -60,29 +49,36 @@ def parsed(facts: Facts) -> LexborHTMLParser:
     return LexborHTMLParser(render(facts).decode())
 
 
-def run(number: int, settings: str = "{}") -> RunRow:
-    return RunRow(number, NOW, NOW + 60, "nothing is left in the frontier", "9.9", settings)
+def run(number: int, settings: str = "{}", text: str = "nothing is left in the frontier") -> Any:
+    columns = ("number", "started_at", "finished_at", "ended_by", "crawler_version", "settings")
+    return row_class(columns)(number, NOW, NOW + 60, text, text, settings)
+
+
+def row(**columns: object) -> Any:
+    return row_class(tuple(columns))(**columns)
 
 
 def with_text(facts: Facts, text: str) -> Facts:
     """Facts that have ``text`` in every place that a crawled site or an operator can fill."""
-    site = SiteRow(1, text, dict.fromkeys(State, 1), 1, 1, 1.0, text, text, 1, 1.0, 1.0, 1)
+    numbers = ("number", "requests", "bytes", "mean_s", "disallowed", "crawl_delay_s", "pause_s", "links_in", *State)
+    site = row(site=text, robots_action=text, robots_status=text, **dict.fromkeys(numbers, 1))
+    mirror = row(site=text, main_site=f"javascript:{text}", evidence="host", leads_to=text, contradiction=None)
     return replace(
         facts,
         store=text,
         first_seeds=[text],
-        runs=[replace(run(1, text), ended_by=text, crawler_version=text)],
+        runs=[run(1, text, text)],
         audit=text,
-        excluded=[ReasonGroup(ReasonCode.SCOPE, 1, f"javascript:{text}", text)],
-        failed=[ReasonGroup(ReasonCode.NOT_FOUND, 1, text, f"404 {text}")],
+        excluded=[row(code="scope", urls=1, example_url=f"javascript:{text}", example=text)],
+        failed=[row(code="not_found", urls=1, example_url=text, example=f"404 {text}")],
         broken=BrokenLinks(9, 1, [BrokenTarget(text, text, 9, [text])]),
         answers=[(text, 1)],
         types=[(text, 2)],
         robots=[(text, 2)],
         doubtful=[DoubtfulSite(text, 3, Doubts((Doubt(1, text, text),), 2))],
-        totals=replace(facts.totals, crawl_delays=[CrawlDelay(text, 1.0)], retry_afters=[RetryAfters(text, 1.0, 1)]),
+        totals=replace(facts.totals, crawl_delays=[(text, 1.0)], retry_afters=[(text, 1.0, 1)]),
         sites=[site],
-        mirrors=[MirrorRow(text, f"javascript:{text}", "host", None, None, text)],
+        mirrors=[mirror],
         most_linked=[PageRow(f"javascript:{text}", text, 3)],
         counts=facts.counts._replace(links=9, states=dict.fromkeys(State, 1)),
         survey=text,

@@ -6,9 +6,9 @@ from tests.unit.search.crawled import Crawled, Said
 
 A = "http://a.test"
 PAGES: dict[str, Said | str] = {
-    f"{A}/1": Said("A parser splits C++ and C# sources into tokens. Encyclopædia Café.", "Parsers"),
-    f"{A}/2": Said("The parser builds trees; a marker is no parser.", "Trees"),
-    f"{A}/3": Said("Python threads and asynchronous generators.", "Threads"),
+    f"{A}/1": Said("A parser splits C++ and C# sources into tokens. Encyclopædia Café configurer.", "Parsers"),
+    f"{A}/2": Said("The parser builds trees; a marker is no parser; a configurer.", "Trees"),
+    f"{A}/3": Said("Python threads and asynchronous generators, configparser.", "Threads"),
     f"{A}/4": Said("Python pythons 名前ベース.", "Snakes"),
 }
 
@@ -27,6 +27,7 @@ MEANT = {
     "parser python": None,  # both are known, though on no page together
     "zzzzzz": None,
     "zz parsre": "zz parser",
+    "configparzer": "configparser",  # rarer than "configurer", and more alike
     "pars* zzzzzz": None,
     "std::vector": None,
     "名前ベースス": None,

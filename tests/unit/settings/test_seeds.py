@@ -178,6 +178,9 @@ def test_a_mistake_within_a_line_is_named_by_its_column(line: str, reason: str, 
         (b"htps://a test/", ()),
         (b"ftp://a.test/", ()),
         (b"http://a.test/ of ours", ()),
+        (b"http://a test/", ()),
+        (b"htp://me:secret@a.test/", ()),
+        (b"<http://a.test/>", ()),
         (b"http://a.test:99999/", ()),
         (b"\xff\xfe", ()),
         (b"h\0t", ()),
@@ -185,7 +188,9 @@ def test_a_mistake_within_a_line_is_named_by_its_column(line: str, reason: str, 
 )
 def test_the_urls_that_a_line_perhaps_meant(line: bytes, meant: tuple[str, ...]) -> None:
     _, (bad,) = read_seeds([line])
-    assert (bad.meant, "\0" in bad.text) == (meant, False)
+    assert (bad.meant, "did you mean" in bad.reason) == (meant, len(meant) == 1)
+    assert "\0" not in bad.text
+    assert "secret" not in bad.text + bad.reason
 
 
 def test_a_query_may_hold_urls() -> None:

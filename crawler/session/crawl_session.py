@@ -37,8 +37,8 @@ from crawler.identity import load as load_identity
 from crawler.inspect.sampling_frame import frame_answered_at
 from crawler.page.headers import PDF
 from crawler.reasons import EndCode, RunEnd
-from crawler.run.hooks import hooks_of, require_hooks
 from crawler.sampling import design_of_settings, draw_seeds, load, require_drawable, without_strata
+from crawler.session.hooks import hooks_of, require_hooks
 from crawler.settings.changes import begin, note_skipped, require_same_crawl, wait_for_others
 from crawler.settings.crawl_scope import adopt_known, crawl_scope, may_contact
 from crawler.settings.keys import KEYS
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from crawler.warc.recorder import WarcFolder
 
 _LOG = logging.getLogger("crawler.run")
-
-#: The key of a setting, by the field that holds it.
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crawler.model import State
 from crawler.reasons import ReasonCode
-from crawler.run.nothing_crawled import causes_of
+from crawler.session.nothing_crawled import causes_of
 
 GIVEN_UP = [
     (State.FAILED, ReasonCode.ROBOTS_GIVEN_UP, ReasonCode.ROBOTS_GIVEN_UP.render(status), seeds)
