@@ -19,10 +19,10 @@ from pathlib import Path
 
 import msgspec
 
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import BucketState, Dataset, Head, Manifest, make, part
+from crawler.dataset.tables import TableFile
 from crawler.frontier.buckets import bucket_of
-from crawler.rounds.dataset import BucketState, Dataset, Head, Manifest, make, part
-from crawler.rounds.objects import Objects
-from crawler.rounds.tables import TableFile
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record
 from crawler.version import VERSION

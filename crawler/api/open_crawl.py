@@ -268,6 +268,7 @@ class OpenCrawl:
         base_url: str | None = None,
         allowed_for: Iterable[str] = (),
         chunk: int | None = None,
+        since: int | None = None,
     ) -> ExportProgress:
         """Write the content of the store to a file, completely or not at all; see :func:`crawler.export.export`.
 
@@ -284,6 +285,7 @@ class OpenCrawl:
             base_url=base_url,
             allowed_for=tuple(allowed_for),
             chunk=chunk,
+            since=since,
         )
         async with self._store() as store:  # its own: the export opens a transaction on it
             return await export_to(store, format, target, options, now=SystemClock().now())

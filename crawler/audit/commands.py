@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,9 +14,9 @@ from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.study import StudyFacts
 from crawler.audit.totals import write_sites
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, show
+from crawler.cli.on_store import on_store, on_views, show
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, json_option, run_async
+from crawler.cli.shared import cli, db_option, json_option
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
 from crawler.store.location import names_dataset
@@ -80,17 +80,16 @@ def audit(
             await write_sites(file, store)
         return result
 
-    async def judge_dataset() -> AuditResult:
-        from crawler.rounds.auditing import audit_dataset
-        from crawler.rounds.views import Views
+    async def judge_dataset(views: Any) -> AuditResult:
+        from crawler.audit.of_dataset import audit_dataset
 
-        with progress_line("reading the log") as say, Views(db) as views:
+        with progress_line("reading the log") as say:
             result = await audit_dataset(views, SystemClock().now(), partial(say, "requests judged"))
-            for file in tables:
-                await write_sites(file, cast(Any, views))
+        for file in tables:
+            await write_sites(file, views)
         return result
 
-    result = run_async(judge_dataset()) if names_dataset(db) else on_store(db, judge)
+    result = on_views(db, judge_dataset) if names_dataset(db) else on_store(db, judge)
     for file in documents:
         write_report(file, result)
     show(

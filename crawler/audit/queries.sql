@@ -225,7 +225,8 @@ FROM sites_by_id s LEFT JOIN q ON q.site_id = s.site_id LEFT JOIN n ON n.site_id
 LEFT JOIN u ON u.site_id = s.site_id LEFT JOIN p ON p.site_id = s.site_id ORDER BY s.site
 
 -- name: totals
-SELECT count(*) AS requests, count(DISTINCT site_id) AS sites, coalesce(sum(bytes), 0) AS bytes,
+-- Requests and sites are those to which something was sent.
+SELECT count(CASE WHEN sent = 1 THEN 1 END) AS requests, count(DISTINCT CASE WHEN sent = 1 THEN site_id END) AS sites, coalesce(sum(bytes), 0) AS bytes,
   min(started_at) AS first_at, max(finished_at) AS last_at, count(CASE WHEN path = '' THEN 1 END) AS redacted,
   count(CASE WHEN sent = 0 THEN 1 END) AS unsent,
   count(DISTINCT CASE WHEN sent = 0 THEN site_id END) AS sites_without_address
@@ -238,7 +239,7 @@ SELECT purpose, coalesce(CAST(status / 100 AS TEXT) || 'xx', CASE WHEN sent = 1 
 FROM requests_by_id GROUP BY 1, 2 ORDER BY 1 DESC, 2
 
 -- name: requests_per_run
-SELECT run_id AS run, count(*) AS requests, min(started_at) AS first_at, max(finished_at) AS last_at,
+SELECT run_id AS run, count(CASE WHEN sent = 1 THEN 1 END) AS requests, min(started_at) AS first_at, max(finished_at) AS last_at,
   min(request_id) AS first, max(request_id) AS last
 FROM requests_by_id GROUP BY run_id ORDER BY run_id
 

@@ -14,7 +14,7 @@ from crawler.formatting import many
 def render(result: AuditResult, console: PrintableConsole, registered: str = "") -> None:
     """Print the result for people. ``registered`` is the digest of the design that the sample should have."""
     totals = result.totals
-    if not totals.requests:
+    if not totals.requests + totals.unsent:
         console.print("The log is empty: no request was ever sent, and there is nothing to judge.")
     rows = [
         (

@@ -237,7 +237,7 @@ def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
             f"{which} no recorded end: killed, or still running. If neither, this is a copy from before the "
             "end, or of the file without its write-ahead log (docs/backups.md). The log lacks requests that were under "
             f"way when a process was killed ({most:,} at most in each), and those answered since its last commit. The "
-            "next run repeats them: a server's log has them twice, and this log once."
+            "next run repeats them: a server's log may have them twice, and this log has them once."
         )
     if unverified := sorted({pattern for run in runs for pattern in run.settings.fetch.verify_off}):
         limits.append(

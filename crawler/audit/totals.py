@@ -63,6 +63,7 @@ class ClockStep(NamedTuple):
 class LogTotals:
     """Totals of a request log. Times in seconds since the epoch; ``None`` if the log is empty.
 
+    ``requests`` are those that were sent, ``sites`` those to which they were sent.
     A list of any type has the rows of a statement in ``queries.sql``.
     """
 
@@ -72,7 +73,7 @@ class LogTotals:
     first_at: float | None
     last_at: float | None
     redacted: int  # requests whose addresses were reduced to their sites
-    unsent: int  # requests that were not sent, because there was no address to connect to
+    unsent: int  # further requests of the log, which had no address to connect to
     sites_without_address: int  # the sites of these
     answers: list[Any]
     requests_per_run: dict[int, int]
@@ -86,12 +87,11 @@ class LogTotals:
 
 
 def unsent_sentence(totals: LogTotals) -> str:
-    """How many of the requests were not sent, as a sentence; empty if all were."""
+    """How many further requests of the log were not sent, as a sentence; empty if there are none."""
     if not totals.unsent:
         return ""
-    were = "was" if totals.unsent == 1 else "were"
-    sites = many(totals.sites_without_address, "site")
-    return f"{totals.unsent:,} of these {were} not sent: {sites} had no address that the crawler may connect to"
+    unsent = f"{many(totals.unsent, 'further request')} {'was' if totals.unsent == 1 else 'were'} not sent"
+    return f"{unsent}: {many(totals.sites_without_address, 'site')} had no address that the crawler may connect to"
 
 
 async def read_totals(store: Store) -> LogTotals:

@@ -60,7 +60,7 @@ class Work:
     more_ready: bool  # the last commit claimed as many groups as it asked for
     requests_in_flight: int
     uncommitted_since: float | None  # when the oldest finished work that is not committed was finished
-    commit_urgent: bool  # a batch is full, or a task waits for its commit
+    commit_urgent: bool  # a batch is full, a task waits for its commit, or half of the groups held were given back
     commit_awaited: bool  # the task that waits holds others up: the commit does not wait for further work
     last_commit_at: float  # when the last commit was over
     pages_need_commit: bool  # tasks wait for pages, or this worker has spare ones
@@ -292,15 +292,15 @@ class CrawlLoop:
     # --- what the decisions see ---------------------------------------------------------------
 
     def _work(self, *, is_due: bool, more_ready: bool) -> Work:
-        engine, now = self._engine, self._engine.clock.now()
+        engine, now, held = self._engine, self._engine.clock.now(), len(self._claim_tasks)
         return Work(
             now=now,
             is_due=is_due,
-            groups_wanted=engine.pages.more_groups(engine.bench.may_claim(), len(self._claim_tasks)),
+            groups_wanted=engine.pages.more_groups(engine.bench.may_claim(), held),
             more_ready=more_ready,
             requests_in_flight=engine.gate.requests_in_flight,
             uncommitted_since=engine.outbox.uncommitted_since,
-            commit_urgent=engine.alarm.is_urgent,
+            commit_urgent=engine.alarm.is_urgent or engine.outbox.released >= max(1, held),
             commit_awaited=engine.alarm.is_awaited,
             last_commit_at=self._last_commit_at,
             pages_need_commit=engine.store.lease_s is not None and engine.pages.needs_commit,
@@ -470,6 +470,5 @@ class CrawlLoop:
 
     async def _end_grace(self) -> None:
         """Cancel the requests that are in flight when the grace after a request to stop is over."""
-        await self._engine.shutdown.wait()
-        await self._engine.clock.sleep(STOP_GRACE_S)
+        await self._engine.shutdown.wait_for_grace(STOP_GRACE_S, self._engine.clock)
         await self._claim_tasks.cancel()

@@ -155,11 +155,11 @@ class Outbox:
         self._request_commit_if_full(contents)
 
     def release(self, group_id: int, group: str, pace: Pace) -> None:
-        """Give a claimed group back. Urgent: another group may be claimed in its place."""
+        """Give a claimed group back. The loop decides by their number how soon they are committed."""
         contents = self._opened()
         contents.paces[group] = pace
         contents.released.append(group_id)
-        self._alarm.request_commit()
+        self._alarm.ring()
 
     # --- waiting ------------------------------------------------------------------------------
 
@@ -183,6 +183,11 @@ class Outbox:
     def uncommitted_since(self) -> float | None:
         """When the oldest of the contents was put in, in seconds since the epoch; ``None`` if there is nothing."""
         return self._contents.since
+
+    @property
+    def released(self) -> int:
+        """The number of groups that are to be given back."""
+        return len(self._contents.released)
 
     def next_batch(self) -> Contents:
         """Take everything out. The caller ends with :meth:`committed`, or :meth:`put_back`."""

@@ -73,8 +73,8 @@ _HOLD_S = 10.0
 _BACKLOG_HOLD_S = 0.1
 _BACKLOG_S = 60.0  # a backlog is assumed for so long after it was last seen
 #: How many URLs of a group are claimed with it: during a backlog it is hardly asked more often, and with short pauses
-#: it is asked often. The end of a claim asks for a commit at once, so long claims make few commits.
-_BACKLOG_URLS, _URLS, _MANY_URLS, _SHORT_PAUSE_S = 2, 10, 100, 0.5
+#: it is asked often.
+_BACKLOG_URLS, _URLS, _MANY_URLS, _SHORT_PAUSE_S = 2, 10, 50, 0.5
 
 _KEPT = 10_000  # domains, and addresses
 _EVICTED_AT_ONCE = 1_000

@@ -58,7 +58,8 @@ class ExportOptions:
     ("language"). ``base_url`` is the address at which the folder of a sitemap in several files will be served.
     ``allowed_for`` leaves out pages, and links of pages, that refuse one of these uses
     (:class:`~crawler.preferences.purposes.UsePurpose`); an unknown preference allows. ``chunk`` writes the texts in
-    chunks of at most this many characters instead of the table, one a line (JSON Lines).
+    chunks of at most this many characters instead of the table, one a line (JSON Lines). ``since`` is the number of a
+    run: the file, in a folder, gets the rows that later runs have added.
     """
 
     table: str | None = None
@@ -67,6 +68,7 @@ class ExportOptions:
     base_url: str | None = None
     allowed_for: tuple[str, ...] = ()
     chunk: int | None = None
+    since: int | None = None
 
 
 @dataclass(slots=True)
@@ -94,6 +96,7 @@ class Job:
 
     store: Store
     view: str
+    source: str  # the view, or a subquery with some of its rows
     options: ExportOptions
     allowed_for: tuple[UsePurpose, ...]
     files: AtomicFiles
@@ -114,7 +117,7 @@ class Job:
     @property
     def kept(self) -> str:
         """The rows to export, as a subquery."""
-        return SQL["kept"].format(view=self.view, where=self._where, allowed=self._allowed)
+        return SQL["kept"].format(view=self.source, where=self._where, allowed=self._allowed)
 
     @property
     def _allowed(self) -> str:
@@ -138,7 +141,7 @@ class Job:
     async def count_refused(self) -> None:
         """Count the rows that are left out because of their preferences."""
         if self.allowed_for:
-            parts = {"view": self.view, "where": self._where, "allowed": self._allowed}
+            parts = {"view": self.source, "where": self._where, "allowed": self._allowed}
             (row,) = await self.store.query(UserSql(SQL["refused"].format(**parts)))
             self.tally.left_out_for[_USE_REFUSED] += row["rows_left_out"]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, show
+from crawler.cli.on_store import on_store, on_views, show
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, json_option, run_async
+from crawler.cli.shared import cli, db_option, json_option
 from crawler.rank import load_ranking
 from crawler.store.location import names_dataset
 
@@ -31,12 +31,6 @@ def rank(db: str, as_json: bool) -> None:
             ranked = await ranking.rank(store, say)
         return ranked, await ranking.top_pages(store), await ranking.top_sites(store)
 
-    async def run_on_dataset() -> tuple[Any, Any, Any]:
-        from crawler.rounds.views import Views
-
-        with Views(db) as views:
-            return await run(cast(Any, views))
-
-    ranked, pages, sites = run_async(run_on_dataset()) if names_dataset(db) else on_store(db, run, writes=True)
+    ranked, pages, sites = on_views(db, run) if names_dataset(db) else on_store(db, run, writes=True)
     document = {**asdict(ranked), "top": pages, "top_sites": sites}
     show(as_json, lambda: document, lambda: ranking.render(ranked, (pages, sites), console))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store
+from crawler.cli.on_store import on_store, on_views
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import cli, db_option, run_async
+from crawler.cli.shared import cli, db_option
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.formatting import many, size
@@ -40,15 +40,14 @@ def report(out: Path, db: str, texts: tuple[str, ...], by: str | None) -> None:
         with progress_line("reading the store"):
             return await gather(store, store_name(db), SystemClock().now(), variables_of(texts), by)
 
-    async def read_dataset() -> Facts:
-        from crawler.rounds.auditing import audit_dataset
-        from crawler.rounds.views import Views
+    async def read_dataset(views: Any) -> Facts:
+        from crawler.audit.of_dataset import audit_dataset
 
-        with progress_line("reading the dataset"), Views(db) as views:
-            store, audit = cast(Any, views), cast(Any, audit_dataset)
-            return await gather(store, store_name(db), SystemClock().now(), variables_of(texts), by, audit)
+        audit = cast(Any, audit_dataset)
+        with progress_line("reading the dataset"):
+            return await gather(views, store_name(db), SystemClock().now(), variables_of(texts), by, audit)
 
-    facts = run_async(read_dataset()) if names_dataset(db) else on_store(db, read)
+    facts = on_views(db, read_dataset) if names_dataset(db) else on_store(db, read)
     console.print(f"{out}: {size(write(out, facts))}; {_said(facts)}", soft_wrap=True)
 
 

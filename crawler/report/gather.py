@@ -14,6 +14,7 @@ from crawler.audit.log_reader import snapshot
 from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.totals import LogTotals, read_totals
 from crawler.errors import UsageError
+from crawler.inspect.seeds import Outcome, in_order
 from crawler.model import State
 from crawler.page.directives import asked_of
 from crawler.reasons import ErrorKind
@@ -136,7 +137,8 @@ class Facts:
     totals: LogTotals
     runs: Sequence[Any]
     seeds: int
-    first_seeds: Sequence[str]
+    first_seeds: Sequence[tuple[str, Outcome]]
+    seed_outcomes: Mapping[Outcome, int]  # lines that were skipped included
     audit: AuditResult | str
     timeline: Timeline
     depths: Mapping[int, Mapping[State, int]]
@@ -190,7 +192,12 @@ async def gather(
             totals=await read_totals(store),
             runs=await _rows(store, "runs"),
             seeds=totals["seeds"],
-            first_seeds=[row["url"] for row in await store.query(_SQL["seeds"], {"limit": MAX_SEEDS})],
+            first_seeds=[
+                (row["url"], Outcome(row["outcome"])) for row in await store.query(_SQL["seeds"], {"limit": MAX_SEEDS})
+            ],
+            seed_outcomes=in_order(
+                {Outcome(row["outcome"]): row["seeds"] for row in await store.query(_SQL["seed_outcomes"])}
+            ),
             audit=audited,
             timeline=await _timeline(store),
             depths=await _depths(store),

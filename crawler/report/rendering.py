@@ -19,15 +19,17 @@ from markupsafe import Markup
 
 from crawler.cli.templates import fit, template_environment
 from crawler.formatting import duration, many, size
+from crawler.inspect.seeds import describe_outcomes
 from crawler.inspect.why import remedy
 from crawler.model import RobotsAction, State
-from crawler.reasons import ReasonCode
+from crawler.reasons import EndCode, ReasonCode
 from crawler.report import charts, formats
 from crawler.report.charts import STATES
 from crawler.report.gather import Facts
 from crawler.report.run_settings import described_settings
 from crawler.robots.mirrors import Contradiction
 from crawler.sampling import load
+from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
 from crawler.version import VERSION
 
@@ -85,16 +87,26 @@ class _RunGroup(NamedTuple):
 
 
 def _runs_by_settings(runs: Sequence[Any]) -> list[_RunGroup]:
-    groups = []
+    """The settings of the first runs, then those that differ from the runs before."""
+    groups: list[_RunGroup] = []
+    before: frozenset[tuple[str, str]] = frozenset()
     for settings, same in groupby(runs, key=lambda run: tuple(described_settings(run))):
         numbers = [run.number for run in same]
-        groups.append(_RunGroup(numbers[0], numbers[-1], settings))
+        groups.append(_RunGroup(numbers[0], numbers[-1], tuple(pair for pair in settings if pair not in before)))
+        before = frozenset(settings)
     return groups
+
+
+def _ended(run: Any) -> str:
+    """Why a run ended, with the names that a terminal has for settings."""
+    if run.ended_code is None:
+        return "no end recorded: the run is under way, or was killed"
+    return EndCode(run.ended_code).message(run.ended_by, terminal_name)
 
 
 def _environment() -> Environment:
     environment = template_environment("crawler.report", finalize=fit)
-    shown = {name: getattr(formats, name) for name in ("short", "count", "percent", "moment")}
+    shown = {name: getattr(formats, name) for name in ("short", "count", "percent", "moment", "span")}
     shown |= {"size": size, "duration": duration}
     environment.filters.update(shown)
     environment.globals.update(
@@ -107,6 +119,8 @@ def _environment() -> Environment:
         charts=charts,
         estimates=lambda: load("rendering"),
         db_argument=db_argument,
+        describe_outcomes=describe_outcomes,
+        ended=_ended,
         many=many,
         remedy=remedy,
         robots_meanings=_robots_meanings,

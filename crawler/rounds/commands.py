@@ -18,13 +18,13 @@ from crawler.cli.output import print_json, say, tell
 from crawler.cli.progress import Say, progress_line
 from crawler.cli.shared import STOPPED, cli, run_async
 from crawler.clock import SystemClock
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import Dataset, Head, make
 from crawler.errors import UsageError, joined
 from crawler.formatting import many
 from crawler.frontier.sample_design import SampleSettings
 from crawler.reasons import EndCode, RunEnd
-from crawler.rounds.dataset import Dataset, Head, make
-from crawler.rounds.objects import Objects
-from crawler.rounds.sample import require_uniform
+from crawler.sampling.of_dataset import require_uniform
 from crawler.session.nothing_crawled import NOTHING_CRAWLED, causes_of
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
@@ -90,7 +90,7 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
 
 def _why_nothing(location: str, dataset: Dataset, end: RunEnd) -> str:
     """The sentence that says why the rounds crawled nothing."""
-    from crawler.rounds.reading import seed_causes
+    from crawler.inspect.of_dataset import seed_causes
 
     seeds = dataset.head.seeds
     causes = causes_of(seed_causes(location), has_one_seed=len(seeds) == 1)

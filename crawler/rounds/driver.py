@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 
 from crawler.cli.progress import Say
 from crawler.clock import Clock, brief_time
+from crawler.dataset.records import BucketState, Dataset, Manifest, Plan, Writers, begins_at
 from crawler.engine.tasks import background_task
 from crawler.engine.termination import at_their_limit
 from crawler.errors import StoreError
 from crawler.formatting import duration, many
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
-from crawler.rounds.dataset import BucketState, Dataset, Manifest, Plan, Writers
-from crawler.rounds.plan import begins_at, commit, make_plan, states
+from crawler.rounds.plan import commit, make_plan, states
 from crawler.rounds.runners import Runner
 
 _LOOK_EVERY_S = 0.5

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from crawler.engine.lease import LATE_S
-from crawler.errors import require
-from crawler.frontier.buckets import bucket_of
-from crawler.rounds.dataset import (
+from crawler.dataset.duckdb import duckdb
+from crawler.dataset.records import (
     WHOLE,
     BucketState,
     Dataset,
@@ -32,7 +27,9 @@ from crawler.rounds.dataset import (
     part,
     round_and_bucket,
 )
-from crawler.rounds.tables import SQL, TableFile
+from crawler.dataset.tables import SQL, TableFile
+from crawler.engine.lease import LATE_S
+from crawler.frontier.buckets import bucket_of
 from crawler.settings.settings import Settings
 from crawler.version import VERSION
 
@@ -45,12 +42,6 @@ def states(dataset: Dataset, last: Manifest | None) -> dict[int, BucketState]:
         return last.buckets
     count = dataset.head.buckets
     return {number: BucketState(0, 0.0, [], {}) for number in {bucket_of(url, count) for url in dataset.head.seeds}}
-
-
-def begins_at(buckets: Mapping[int, BucketState]) -> float | None:
-    """The time from which there is something to do, in epoch seconds; ``None``: the crawl is over."""
-    times = [0.0 if state.offers else state.ready_at for state in buckets.values()]
-    return min((time for time in times if time is not None), default=None)
 
 
 def make_plan(dataset: Dataset, manifests: list[Manifest], now: float) -> Plan:
@@ -201,15 +192,3 @@ def _write_lost(dataset: Dataset, number: int, ahead: Mapping[int, list[dict[str
             for row in rows:
                 file.add_row(row)
         dataset.objects.put(part("lost", number, bucket), path)
-
-
-@contextmanager
-def duckdb() -> Iterator[tuple[Any, Path]]:
-    """A DuckDB in memory, and a temporary folder."""
-    folder = Path(tempfile.mkdtemp(prefix="crawler-rounds-"))
-    db = require("rounds", "a dataset", "duckdb").connect(config={"temp_directory": str(folder)})
-    try:
-        yield db, folder
-    finally:
-        db.close()
-        shutil.rmtree(folder, ignore_errors=True)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from crawler.clock import Clock
+from crawler.dataset.records import GROWING, WHOLE, Dataset, Done, Plan, Task, part
+from crawler.dataset.tables import SQL, row_of, write_table
 from crawler.engine.assembly import FetcherSide, assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.hooks import Hooks
@@ -24,9 +26,7 @@ from crawler.frontier.politeness import Pace
 from crawler.model import Kind
 from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.addresses import OwnAddresses
-from crawler.rounds.dataset import GROWING, WHOLE, Dataset, Done, Plan, Task, part
 from crawler.rounds.plan import usual_pause_s
-from crawler.rounds.tables import SQL, row_of, write_table
 from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
 from crawler.settings.crawl_scope import crawl_scope
@@ -96,7 +96,10 @@ class BucketTask:
         settings = self._dataset.settings
         limits = replace(settings.limits, max_time_s=None, max_pages=None)
         limits = replace(limits, concurrency=max(1, limits.concurrency // self._at_once))
-        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
+        # A sample of a dataset is drawn when the crawl is over, and compares pages with soft 404s as any sample does.
+        compares = settings.discovery.soft_404 or settings.sample.size is not None
+        discovery = replace(settings.discovery, soft_404=compares)
+        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits, discovery=discovery)
         store = await open_store(settings, clock=self._clock)
         try:
             await store.keep_bucket(self._bucket)

@@ -23,6 +23,8 @@ from crawler.cli.logs import set_up_logging
 from crawler.cli.output import tell
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
 from crawler.clock import Clock, SystemClock, boot_s
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import Dataset, Plan, Task
 from crawler.engine.assembly import FetcherSide
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import loop_lag_measured
@@ -31,8 +33,6 @@ from crawler.engine.tasks import required_task
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.fetch import open_files
 from crawler.reasons import EndCode, RunEnd
-from crawler.rounds.dataset import Dataset, Plan, Task
-from crawler.rounds.objects import Objects
 from crawler.rounds.task import BucketTask
 from crawler.session.crawl_session import fetcher_side
 from crawler.session.hooks import hooks_of

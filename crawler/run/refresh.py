@@ -44,11 +44,12 @@ async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
             await store.forget_refusals(sites, now)
         scope = await scope_of(store, settings, now)
         revisit = replace(settings.revisit, per_day=None, per_site=None)
+        failed = 0
         for start in range(0, len(urls), _AT_ONCE):
             hints = [Hint(url, HintKind.CHANGED, now, _SOURCE) for url in urls[start : start + _AT_ONCE]]
-            await store.revisits.apply_hints(hints, revisit, now, scope.refusal)
+            failed += (await store.revisits.apply_hints(hints, revisit, now, scope.refusal)).new  # all are known
         limit = settings.limits.max_pages_per_site
-        return await store.revisits.queue_due(revisit, now, now, limit, hinted_only=True)
+        return failed + await store.revisits.queue_due(revisit, now, now, limit, hinted_only=True)
 
 
 async def _named(store: Store, names: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from crawler.atomic_files import AtomicFiles
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, show
+from crawler.cli.on_store import on_store, on_views, show
 from crawler.cli.options import Command, config_option, configured, named_seeds, setting_options
-from crawler.cli.shared import cli, db_option, json_option, run_async, store_at
+from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
 from crawler.errors import Setting, UsageError
 from crawler.frontier.sample_design import Method
@@ -100,15 +100,11 @@ def _estimates(db: str, texts: tuple[str, ...], by: str | None, since: str | Non
             made: Survey = await surveys.survey(store, SystemClock().now(), variables, by, earlier)
             return made
 
-    async def estimate_dataset() -> Survey:
-        from crawler.rounds.sample import draw_sample
-        from crawler.rounds.views import Views
+    async def draw_and_estimate(views: Any) -> Survey:
+        await load("of_dataset").draw_sample(views)
+        return await estimate(views)
 
-        with Views(db) as views:
-            await draw_sample(views)
-            return await estimate(cast(Any, views))
-
-    return run_async(estimate_dataset()) if names_dataset(db) else on_store(db, estimate)
+    return on_views(db, draw_and_estimate) if names_dataset(db) else on_store(db, estimate)
 
 
 def _design_options(*listed: str) -> Callable[[Command], Command]:

@@ -8,7 +8,7 @@ SELECT crawl, last_request, complete, under_way, languages FROM search_state
 
 -- name: count_pages
 -- The pages in the index, and their sites.
-SELECT count(*) AS pages, count(DISTINCT site_id) AS sites FROM search_page
+SELECT (SELECT count(*) FROM search_page) AS pages, (SELECT count(*) FROM search_site) AS sites
 
 -- name: find
 -- The best of the pages that match the FTS5 expression :match and the filters: those up to :place in the order of
@@ -75,10 +75,10 @@ facet AS (
     LIMIT {most}) AS g
   UNION ALL SELECT 'depth', CAST(depth AS TEXT), n FROM (
     SELECT depth, count(*) AS n FROM covered WHERE share = 1 GROUP BY depth ORDER BY depth LIMIT {most}) AS g
-  UNION ALL SELECT 'since', 'day', count(*) FROM covered WHERE share = 1 AND fetched_at >= :now - 86400
-  UNION ALL SELECT 'since', 'week', count(*) FROM covered WHERE share = 1 AND fetched_at >= :now - 7 * 86400
-  UNION ALL SELECT 'since', 'month', count(*) FROM covered WHERE share = 1 AND fetched_at >= :now - 30 * 86400
-  UNION ALL SELECT 'since', 'year', count(*) FROM covered WHERE share = 1 AND fetched_at >= :now - 365 * 86400)
+  UNION ALL SELECT 'since', e.key, e.value FROM (
+    SELECT json_object('day', sum(fetched_at >= :now - 86400), 'week', sum(fetched_at >= :now - 7 * 86400),
+      'month', sum(fetched_at >= :now - 30 * 86400), 'year', sum(fetched_at >= :now - 365 * 86400)) AS counts
+    FROM covered WHERE share = 1) AS g, json_each(g.counts) AS e)
 
 -- name: rows_of_site
 -- The first and the last row of the pages of the host :host and below it.

@@ -56,8 +56,9 @@ class Query:
     def with_all(self, fields: str = "", in_a_row: bool = True) -> str:
         """The expression for pages that contain everything.
 
-        With ``in_a_row``, BM25 ranks pages with the words in a row higher; the same pages match without. ``fields`` are
-        the columns of FTS5 in which the words are to be; excluded words are in none.
+        With ``in_a_row``, BM25 ranks pages with the words in a row, and with the words as typed, higher. Without, the
+        same pages match in less time. ``fields`` are the columns of FTS5 in which the words are to be; excluded words
+        are in none.
         """
         return self._restricted(" AND ".join((*map(str, self.phrases), *self._each(in_a_row))), fields)
 
@@ -87,7 +88,10 @@ class Query:
     def _each(self, in_a_row: bool) -> list[str]:
         """The expression for each word. A page with the phrase of two words has the first of them."""
         pairs = self.in_a_row if in_a_row else ()
-        return [_any((*weighed(forms), *filter(None, (pair,)))) for forms, pair in zip_longest(self.words, pairs)]
+        return [
+            _any((*(weighed(forms) if in_a_row else forms), *filter(None, (pair,))))
+            for forms, pair in zip_longest(self.words, pairs)
+        ]
 
     def _restricted(self, expression: str, fields: str) -> str:
         if fields:

@@ -6,8 +6,9 @@ list. The third raises the score of popular pages that have all words by up to a
 ``x / (x + k)`` that Craswell, Robertson, Zaragoza and Taylor use for evidence that does not depend on the query
 ("Relevance weighting for query independent evidence", SIGIR 2005). The popularity ``x`` is relative to the average
 page: the PageRank, if ``crawler rank`` was run, else the numbers of linking pages and sites that the index counted. The
-fourth raises the best pages by these whose title contains little besides the words of the query. BM25 cannot see that,
-because it considers the length of the whole page only. Of pages in several languages, those in the language of the best
+fourth raises the best pages by these whose title contains little besides the words of the query, and whose title and
+path contain many of the words (:mod:`crawler.search.names`). BM25 cannot see that, because it considers the length of
+the whole page only. Of pages in several languages, those in the language of the best
 ones come first.
 
 BM25 costs about 2 µs for each page that matches, and a search reads all places of its words in the index several
@@ -35,6 +36,7 @@ from crawler.search.document import Document
 from crawler.search.excerpt import Marked, mark, within
 from crawler.search.forms import with_forms
 from crawler.search.index_file import INDEX, SITE_WEIGHT, Index, NoIndex, crawl_of, index_path, no_index, open_index
+from crawler.search.names import Named
 from crawler.search.prefixes import pages_with, without_wide_prefixes
 from crawler.search.query import Query, parse_query
 from crawler.search.signs import known_with_signs
@@ -55,8 +57,9 @@ WEIGHTS = (50.0, 20.0, 5.0, 2.0, 5.0, 1.0)
 #: that.
 POPULARITY_SHARE = 0.25
 POPULARITY_HALF = 1.0
-#: By how much a title raises the score if it contains only words of the query.
-TITLE_SHARE = 1.0
+#: By how much a title raises the score if it contains only words of the query, and by how much the names of a page do
+#: if they have all words of the query.
+TITLE_SHARE, NAMED_SHARE = 1.0, 1.0
 #: By what the score of a page is multiplied that states another language than most of the best pages do, by their
 #: scores, and how many these are.
 OTHER_LANGUAGE, BEST = 0.5, 50
@@ -307,7 +310,8 @@ class _Search:
     async def find(self, *, facets: bool = False) -> _Found:
         """The best pages: with all words, or with some of the rare ones."""
         is_broad = False
-        if some := await self._with_some():
+        weights, counts = await self._weights()
+        if some := self._with_some(counts, weights[len(self.query.phrases) :]):
             found = await self._rank(some, facets)
         else:
             ranking = _Ranking("search_text", self.query.with_all(), most=BROAD + 1)
@@ -321,8 +325,10 @@ class _Search:
         candidates = rows[:CANDIDATES]
         titles = [(row["title"] or "", "") for row in candidates]
         marked = await asyncio.to_thread(mark, self.query.with_any(), titles, self.asked.until)
+        named = Named((*((phrase,) for phrase in self.query.phrases), *self.query.words), weights)
         for row, (title, _) in zip(candidates, marked, strict=True):
-            row["score"] *= 1 + TITLE_SHARE * title.share()
+            share = named.share(row["title"] or "", row["url"])
+            row["score"] *= 1 + TITLE_SHARE * title.share() + NAMED_SHARE * share
         best = _in_one_language(candidates) + rows[CANDIDATES:]
         first_of: dict[int, dict[str, Any]] = {}
         for row in best:
@@ -335,31 +341,34 @@ class _Search:
         shown = tuple(Facet(*values) for values in counted if values[-1])
         return _Found(ranked, total - ranked, is_broad, best[: self.depth], shown)
 
-    async def _with_some(self) -> _Ranking | None:
+    async def _weights(self) -> tuple[list[float], list[int]]:
+        """How rare the phrases and words are (the idf of BM25), and on how many pages each word is at most."""
+        ((pages, _),) = await self.asked.index.query(INDEX["count_pages"])
+        each = (*((phrase,) for phrase in self.query.phrases), *self.query.words)
+        counts = [min(pages, sum([await pages_with(self.asked.index, form) for form in set(forms)])) for forms in each]
+        return [math.log(1 + (pages - n + 0.5) / (n + 0.5)) for n in counts], counts[len(self.query.phrases) :]
+
+    def _with_some(self, counts: Sequence[int], idf: Sequence[float]) -> _Ranking | None:
         """The ranking of the pages with some words, at most ``BROAD``: they have one of the rarest words.
 
         ``None`` if the query has one word, or if each of its words is on more pages than that.
         """
-        words = self.query.words
-        if len(words) < 2:
+        if len(counts) < 2:
             return None
-        ((pages, _),) = await self.asked.index.query(INDEX["count_pages"])
-        counts = [min(pages, sum([await pages_with(self.asked.index, form) for form in set(forms)])) for forms in words]
         selecting, most = set[int](), 0
-        for number in sorted(range(len(words)), key=counts.__getitem__):
+        for number in sorted(range(len(counts)), key=counts.__getitem__):
             most += counts[number]
             if most > BROAD:
                 break
             selecting.add(number)
         if not selecting:
             return None
-        idf = [math.log(1 + (pages - n + 0.5) / (n + 0.5)) for n in counts]
         order = sorted(selecting)
         return _Ranking(
             "search_text",
             self.query.with_some(order),
             weights=tuple(each / sum(idf) for each in idf),
-            words=tuple(self.query.with_word(number, order) for number in range(len(words))),
+            words=tuple(self.query.with_word(number, order) for number in range(len(counts))),
         )
 
     async def _rank(self, ranking: _Ranking, facets: bool) -> list[dict[str, Any]]:
@@ -406,9 +415,9 @@ class _Search:
                 pages = await self._count(replace(narrower, table=table), match)
             if pages < fewest:
                 return replace(ranking, place=BROAD, head=match)
-            ranking = replace(narrower, table=table)
             if pages <= BROAD:
-                return ranking
+                return replace(narrower, table=table)
+            ranking = _Ranking(table, match)
         return replace(ranking, place=BROAD)
 
     async def _count(self, ranking: _Ranking, match: str | None) -> int:

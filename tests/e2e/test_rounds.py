@@ -66,7 +66,7 @@ def linked_web(seed: int, web: LoopbackWeb, hosts: int = HOSTS, pages: int = 8) 
 
 
 def dataset_rows(dataset: Path | str, query: str) -> Counter[tuple[Any, ...]]:
-    from crawler.rounds.views import Views
+    from crawler.dataset.views import Views
 
     with Views(str(dataset)) as views:
         return Counter(views.fetch(query))

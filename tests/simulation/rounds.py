@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import Dataset, Head, Plan, make
 from crawler.engine.assembly import FetcherSide
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import LoopLag
@@ -20,9 +22,7 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
 from crawler.reasons import RunEnd
-from crawler.rounds.dataset import Dataset, Head, Plan, make
 from crawler.rounds.driver import Driver
-from crawler.rounds.objects import Objects
 from crawler.rounds.worker import Worker
 from crawler.settings.settings import Identity, RoundSettings, Settings
 from crawler.settings.stored import to_record

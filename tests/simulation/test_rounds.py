@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 from crawler.audit.checks import Check
+from crawler.audit.of_dataset import audit_dataset
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import Dataset, part
+from crawler.dataset.views import Views
 from crawler.demo.pages import Page, Site, plain, unavailable
 from crawler.errors import StoreError
 from crawler.frontier.buckets import bucket_of
 from crawler.reasons import EndCode
-from crawler.rounds.auditing import audit_dataset
-from crawler.rounds.dataset import Dataset, part
-from crawler.rounds.objects import Objects
 from crawler.rounds.task import BucketTask
-from crawler.rounds.views import Views
 from tests import judge
 from tests.simulation.rounds import LENGTH_S, SETTINGS, Crawler, Killed, hosts_of_buckets, killed_at
 from tests.simulation.web import SimulatedWeb

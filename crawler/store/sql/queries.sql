@@ -51,9 +51,6 @@ SELECT s.fetched, EXISTS (SELECT 1 FROM url u
   WHERE u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id) AND u.state = 'queued' AND u.kind = 'page') AS is_waiting
 FROM site s WHERE s.name = :site;
 
--- name: refuted_since
-SELECT site, main_site, contradiction FROM mirror WHERE evidence = 'refuted' AND seen_at > :since;
-
 -- name: groups_and_workers
 -- The number of groups that have work or a worker, counted up to a limit, and the number of workers.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL
@@ -170,11 +167,13 @@ SELECT s.name || u.path AS url FROM unread_answer a JOIN url u ON u.id = a.url_i
 -- name: delete_outgoing
 DELETE FROM outgoing;
 
--- name: mirrors_since
-SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > :since;
+-- name: heard_since
+-- The mirrors by Host lines, those that were refuted, and the hosts that take the place of seeds.
+SELECT site, main_site, evidence, contradiction FROM mirror WHERE evidence IN ('host', 'refuted') AND seen_at > :since
+UNION ALL SELECT host, NULL, 'adopted', NULL FROM adopted_host WHERE found_at > :since;
 
 -- name: adopted_hosts
-SELECT host FROM adopted_host WHERE found_at > :since;
+SELECT host FROM adopted_host;
 
 -- name: adopt_host
 INSERT INTO adopted_host (host, found_at) each_row(:host text, :now float8) ON CONFLICT DO NOTHING;

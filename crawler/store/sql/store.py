@@ -650,7 +650,7 @@ class Store(ABC):
 
     async def adopted_hosts(self) -> list[str]:
         """Every host that takes the place of a seed that redirects to it."""
-        return [row.host for row in await self._read.fetch("adopted_hosts", since=-1.0)]
+        return [row.host for row in await self._read.fetch("adopted_hosts")]
 
     async def refuted_mirrors(self) -> list[Refuted]:
         """Every site whose Host line was contradicted."""

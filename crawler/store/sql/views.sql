@@ -236,6 +236,8 @@ CREATE VIEW seeds AS
                WHEN r.action = 'defer' AND r.status = 'dns_no_name' THEN 'no_such_host'
                WHEN r.action = 'defer' AND r.status IN ('dns', 'dns_failed', 'dns_timeout', 'connect', 'tls', 'timeout')
                  THEN 'silent'
+               WHEN r.action = 'defer' AND r.status = 'wall' THEN 'walled'
+               WHEN r.action = 'defer' THEN 'deferred'
                ELSE 'waits' END
            WHEN u.state = 'redirected' OR u.reason_code IN ('redirects', 'bad_redirect', 'redirect_circle', 'mirror_cycle')
              THEN 'redirects'
@@ -251,6 +253,8 @@ CREATE VIEW seeds AS
            WHEN u.state = 'excluded' THEN 'out_of_scope'
            WHEN u.reason_code IN ('no_name', 'no_address') THEN 'no_such_host'
            WHEN u.reason_code = 'robots_given_up' AND r.status IN ('dns', 'dns_no_name') THEN 'no_such_host'
+           WHEN u.reason_code = 'robots_given_up' AND r.status NOT IN ('dns_failed', 'dns_timeout', 'connect', 'tls', 'timeout')
+             THEN 'bad_answer'
            WHEN u.reason_code IN ('tls', 'certificate') THEN 'certificate'
            WHEN u.reason_code IN ('not_found', 'gone', 'no_document') THEN 'not_found'
            WHEN u.reason_code IN ('client_error', 'server_error', 'truncated', 'protocol', 'encoding', 'too_large', 'fault')

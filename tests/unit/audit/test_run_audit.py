@@ -137,7 +137,7 @@ async def test_requests_without_an_address_to_connect_to_are_told_apart(doctored
                 site, 1 + 1000 * n, "/robots.txt", "robots", status=status, error_kind=kind, robots_id=None
             )
     found = await audited(doctored)
-    said = "3 of these were not sent: 2 sites had no address that the crawler may connect to"
+    said = "3 further requests were not sent: 2 sites had no address that the crawler may connect to"
     assert said in shown(found)
     assert f"{said}." in document(found)
     assert (found.as_json()["unsent"], found.as_json()["sites_without_address"]) == (3, 2)

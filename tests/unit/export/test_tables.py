@@ -23,6 +23,7 @@ from crawler.errors import UsageError
 from crawler.export import VIEWS, tables
 from crawler.store.sqlite.store import SqliteStore
 from crawler.store.views import ColumnType
+from tests.contract.visits import NOW
 from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
 
 
@@ -224,3 +225,31 @@ async def test_a_missing_library_is_named_with_its_extra(
     with pytest.raises(UsageError, match=r"needs pyarrow.* pip install '\.\[export\]'"):
         await save("parquet", tmp_path / "out")
     assert list(tmp_path.glob("*out*")) == list(tmp_path.glob(".export*")) == []
+
+
+async def test_rows_that_were_added_since_a_run_are_a_further_file_of_a_folder(
+    save: Exporter, store: SqliteStore, filled: Path, tmp_path: Path
+) -> None:
+    import pyarrow.parquet as pq
+
+    out = tmp_path / "lake"
+    with pytest.raises(UsageError, match="no run after it"):
+        await save("parquet", out, table="requests", since=1)
+    views = ("pages", "links", "requests", "urls")
+    whole = {view: (await save("parquet", out, table=view, since=0)).written for view in views}
+    assert whole == {view: (await store.query(f"SELECT count(*) AS n FROM {view}"))[0]["n"] for view in views}
+    with sqlite3.connect(filled) as db:
+        db.execute("CREATE TEMP TABLE later AS SELECT * FROM run")
+        db.execute("UPDATE later SET id = 2, started_at = ?", (NOW + 100,))
+        db.execute("INSERT INTO run SELECT * FROM later")
+        (page,) = db.execute("SELECT min(url_id) FROM page").fetchone()
+        db.execute("UPDATE page SET fetched_at = ? WHERE url_id = ?", (NOW + 101, page))
+        db.execute("UPDATE request SET run_id = 2 WHERE id = 1")
+    added = {view: (await save("parquet", out, table=view, since=1)).written for view in views}
+    links = (await store.query("SELECT count(*) AS n FROM links WHERE source_id = :page", {"page": page}))[0]["n"]
+    assert added == {"pages": 1, "links": links, "requests": 1, "urls": whole["urls"]}
+    assert (await save("parquet", out, table="pages", since=1, where="depth > 99")).written == 0
+    assert sorted(path.name for path in (out / "links").iterdir()) == ["run=000001.parquet", "run=000002.parquet"]
+    assert pq.read_table(out / "links").num_rows == whole["links"] + links
+    with pytest.raises(UsageError, match="for parquet"):
+        await save("csv", out, since=1)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from crawler.audit.run_audit import AuditResult
+from crawler.inspect.seeds import Outcome
 from crawler.model import Purpose, State
 from crawler.reasons import ErrorKind, ReasonCode, RequestError
 from crawler.report.gather import MAX_BROKEN_TARGETS, MAX_DOUBTFUL_SITES, BrokenTarget, Facts, gather
@@ -60,7 +61,8 @@ async def test_states_reasons_and_depths(harness: Harness) -> None:
     (claim,) = await harness.claim()
     await harness.finish(claim, excluded(claim.urls[0], "mirror of http://c.test (Host, line 3)"))
     facts = await gathered(harness)
-    assert (facts.seeds, facts.first_seeds) == (2, [A, B])
+    assert (facts.seeds, facts.first_seeds) == (2, [(A, Outcome.FETCHED), (B, Outcome.BAD_ANSWER)])
+    assert facts.seed_outcomes == {Outcome.BAD_ANSWER: 1, Outcome.FETCHED: 1}
     assert facts.depths == {0: {State.FETCHED: 1, State.FAILED: 1}, 1: {State.EXCLUDED: 4}}
     assert [(reason.code, reason.urls) for reason in facts.excluded] == [("scope", 2), ("depth", 1), ("mirror", 1)]
     assert facts.excluded[1] == (ReasonCode.DEPTH, 1, f"{A}p3", "depth: 9 links")

@@ -19,6 +19,7 @@ from selectolax.lexbor import LexborHTMLParser
 from crawler.audit.checks import Check, Violation
 from crawler.audit.run_audit import AuditResult
 from crawler.errors import UsageError
+from crawler.inspect.seeds import Outcome
 from crawler.model import State
 from crawler.report.gather import BrokenLinks, BrokenTarget, DoubtfulSite, Facts, PageRow, gather
 from crawler.report.rendering import render
@@ -50,8 +51,8 @@ def parsed(facts: Facts) -> LexborHTMLParser:
 
 
 def run(number: int, settings: str = "{}", text: str = "nothing is left in the frontier") -> Any:
-    columns = ("number", "started_at", "finished_at", "ended_by", "crawler_version", "settings")
-    return row_class(columns)(number, NOW, NOW + 60, text, text, settings)
+    columns = ("number", "started_at", "finished_at", "ended_code", "ended_by", "crawler_version", "settings")
+    return row_class(columns)(number, NOW, NOW + 60, "bug", text, text, settings)
 
 
 def row(**columns: object) -> Any:
@@ -66,7 +67,7 @@ def with_text(facts: Facts, text: str) -> Facts:
     return replace(
         facts,
         store=text,
-        first_seeds=[text],
+        first_seeds=[(text, Outcome.FETCHED)],
         runs=[run(1, text, text)],
         audit=text,
         excluded=[row(code="scope", urls=1, example_url=f"javascript:{text}", example=text)],
@@ -132,7 +133,7 @@ def test_no_text_changes_the_structure_of_the_document(facts: Facts, text: str) 
 
 @pytest.mark.parametrize("unfit", ["\x00", "\x1b", "\x7f", "\x85", "\u202e", "\u2066", "\ud800", "\uffff"])
 async def test_control_and_direction_characters_are_replaced(facts: Facts, unfit: str) -> None:
-    page = parsed(replace(facts, first_seeds=[f"a{unfit}b"]))
+    page = parsed(replace(facts, first_seeds=[(f"a{unfit}b", Outcome.FETCHED)]))
     (seed,) = page.css("li > .url")
     assert seed.text() == "a\ufffdb"
     assert unfit.encode("utf-8", "surrogatepass") not in render(with_text(facts, f"a{unfit}b"))
@@ -140,7 +141,7 @@ async def test_control_and_direction_characters_are_replaced(facts: Facts, unfit
 
 async def test_joiners_that_scripts_need_are_kept(facts: Facts) -> None:
     text = "می\u200cخواهم 👩\u200d🚀"
-    (seed,) = parsed(replace(facts, first_seeds=[text])).css("li > .url")
+    (seed,) = parsed(replace(facts, first_seeds=[(text, Outcome.FETCHED)])).css("li > .url")
     assert seed.text() == text
 
 
@@ -186,7 +187,10 @@ async def test_consecutive_runs_with_the_same_settings_share_a_card(facts: Facts
     assert other != same
     page = parsed(replace(facts, runs=[run(1, same), run(2, same), run(3, other)]))
     titles = [node.text() for node in page.css("h3")]
-    assert [title for title in titles if title.endswith("settings")] == ["Runs 1 to 2: settings", "Run 3: settings"]
+    assert [title for title in titles if title.endswith("settings")] == [
+        "Runs 1 to 2: settings",
+        "Run 3: changed settings",
+    ]
 
 
 async def test_the_settings_of_a_run_are_described_in_words(tmp_path: Path) -> None:

@@ -9,10 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from crawler.errors import UsageError
-from crawler.frontier.buckets import bucket_of
-from crawler.frontier.sample_design import Method, Per, SampleSettings
-from crawler.rounds.dataset import (
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import (
     WRITING_S,
     BucketState,
     Dataset,
@@ -22,13 +20,16 @@ from crawler.rounds.dataset import (
     Manifest,
     Plan,
     Writers,
+    begins_at,
     make,
     part,
 )
-from crawler.rounds.objects import Objects
-from crawler.rounds.plan import _precedence, begins_at, commit, length_s, longest_s, make_plan
-from crawler.rounds.sample import require_uniform
-from crawler.rounds.tables import TableFile
+from crawler.dataset.tables import TableFile
+from crawler.errors import UsageError
+from crawler.frontier.buckets import bucket_of
+from crawler.frontier.sample_design import Method, Per, SampleSettings
+from crawler.rounds.plan import _precedence, commit, length_s, longest_s, make_plan
+from crawler.sampling.of_dataset import require_uniform
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record
 

@@ -9,7 +9,8 @@ import pytest
 from crawler.errors import UsageError
 from crawler.search import results
 from crawler.search.excerpt import EXCERPT_WORDS, Marked, mark
-from crawler.search.query import parse_query
+from crawler.search.names import Named
+from crawler.search.query import Phrase, parse_query
 from tests.unit.search.crawled import Crawled, Said
 
 A, B = "http://a.test", "http://b.test"
@@ -73,6 +74,15 @@ async def test_a_title_that_says_little_else_comes_first(crawl: Crawled) -> None
     assert await crawl.urls("commit graph") == [f"{A}/2", f"{A}/1"]
 
 
+def test_the_share_of_the_words_that_names_have() -> None:
+    words = ((Phrase("color"), Phrase("colors")), (Phrase("choos", is_prefix=True),), (Phrase("std::vector"),))
+    named = Named(words, (2.0, 1.0, 1.0))
+    assert named.share("Dialogs", "http://a.test/gtk/GtkColorChooserDialog.html") == 0.75
+    assert named.share("Colors of std::vector", "http://a.test/") == 0.75
+    assert named.share("Vectors of std", "http://choose.test/") == 0
+    assert Named((), ()).share("Dialogs", "http://a.test/") == 0
+
+
 async def test_of_equal_texts_the_page_that_more_link_to_comes_first(crawl: Crawled) -> None:
     pages: dict[str, Said | str] = {f"{A}/{n}": Said(f"word {n}", "Title") for n in range(3)}
     pages |= {f"{A}/from{n}": Said(f"x{n}", links={f"{A}/1": ""}) for n in range(2)}
@@ -126,9 +136,9 @@ async def test_links_raise_no_page_that_lacks_a_word(crawl: Crawled) -> None:
 async def test_words_on_very_many_pages_select_none(crawl: Crawled, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "BROAD", 3)
     pages = {f"{A}/{n}": Said(f"common {n}") for n in range(8)}
-    await indexed(crawl, {**pages, f"{A}/rare": Said("rare one"), f"{A}/both": Said("rare common")})
+    await indexed(crawl, {**pages, f"{A}/one": Said("rare one"), f"{A}/both": Said("rare common")})
     found = await crawl.search("common rare")
-    assert [(hit.url, hit.all_words) for hit in found.hits] == [(f"{A}/both", True), (f"{A}/rare", False)]
+    assert [(hit.url, hit.all_words) for hit in found.hits] == [(f"{A}/both", True), (f"{A}/one", False)]
     assert (found.total, found.some) == (1, 1)
 
 

@@ -16,7 +16,7 @@ from crawler.store.views import VIEWS, ColumnType
 if TYPE_CHECKING:
     from crawler.store.sections import Store
 
-SQL = load_statements("crawler.rounds")
+SQL = load_statements("crawler.dataset")
 
 #: The tables of which a bucket has the rows of its own sites only.
 _OF_SITES = ("sites", "robots_versions", "robots_answers", "mirrors", "seeds")

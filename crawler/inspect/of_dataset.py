@@ -1,4 +1,4 @@
-"""Reads a dataset: `status`, `why` and `export`. The views are in ``views``."""
+"""`crawler status` and `crawler why` of a dataset."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from crawler.cli.layout import Fact, facts, table
 from crawler.clock import brief_time
+from crawler.dataset.records import begins_at, part
+from crawler.dataset.tables import SQL
+from crawler.dataset.views import Views
 from crawler.errors import UsageError
 from crawler.formatting import many
 from crawler.frontier.buckets import bucket_of
 from crawler.inspect import why
 from crawler.model import State
 from crawler.reasons import ReasonCode
-from crawler.rounds.dataset import part
-from crawler.rounds.plan import begins_at
-from crawler.rounds.tables import SQL
-from crawler.rounds.views import RESULTS, TABLES, Views
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.location import shown
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from crawler.cli.console import PrintableConsole
 
 _LINKERS = 5
-EXPORTED = (*TABLES, *RESULTS)
 
 
 # --- status -----------------------------------------------------------------------------------
@@ -108,21 +106,3 @@ async def explain(location: str, url: str, now: float) -> dict[str, Any]:
         if known["known"]:
             known["linked_from"] = {"count": count, "first": first}
         return known | {"bucket": number, "round": state.store}
-
-
-# --- export -----------------------------------------------------------------------------------
-
-
-def exportable(location: str, format: str, table: str | None, *, is_plain: bool) -> Views:
-    """The views of a dataset for an export. ``is_plain``: it has no options but a table and a condition.
-
-    Raises :class:`UsageError` for an export that a dataset has not.
-    """
-    if format not in ("jsonl", "csv", "parquet", "edges") or (table and table not in EXPORTED):
-        raise UsageError(
-            f"{shown(location)} is a dataset: jsonl, csv, parquet and edges can be made of it, of the tables "
-            f"{', '.join(EXPORTED)}"
-        )
-    if not is_plain:
-        raise UsageError(f"{shown(location)} is a dataset: exports of it take --table and --where only")
-    return Views(location)

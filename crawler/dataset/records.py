@@ -1,6 +1,6 @@
 """The names and the records of the objects of a dataset.
 
-``dataset.json``                        the settings, the seeds and the number of buckets
+``LOCATION/dataset.json``               the settings, the seeds and the number of buckets
 ``rounds/R/plan.json``                  the tasks of round R; created exclusively
 ``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
 ``rounds/R/addresses/NETWORK``          the task that asks an address in round R; created exclusively
@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from crawler.dataset.objects import Objects
 from crawler.errors import NoStore, UsageError
-from crawler.rounds.objects import Objects
 from crawler.settings.settings import Settings
 from crawler.settings.stored import recorded
 from crawler.store.location import shown
@@ -281,3 +281,9 @@ def make(objects: Objects, head: Head) -> Dataset:
             "seeds and configuration, or name another dataset"
         )
     return Dataset(objects)
+
+
+def begins_at(buckets: Mapping[int, BucketState]) -> float | None:
+    """The time from which there is something to do, in epoch seconds; ``None``: the crawl is over."""
+    times = [0.0 if state.offers else state.ready_at for state in buckets.values()]
+    return min((time for time in times if time is not None), default=None)

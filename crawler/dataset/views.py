@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self, cast
 
+from crawler.dataset.duckdb import duckdb
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import GROWING, WHOLE, Dataset
+from crawler.dataset.tables import SQL, columns_of
 from crawler.errors import StatementError, require
 from crawler.frontier.buckets import bucket_of
 from crawler.model import State
-from crawler.rounds.dataset import GROWING, WHOLE, Dataset
-from crawler.rounds.objects import Objects
-from crawler.rounds.plan import duckdb
-from crawler.rounds.tables import SQL, columns_of
 from crawler.store.named_rows import row_class
 from crawler.store.rows import Counts, PageRank, SampleDraw, SampleRow, SiteRank
 from crawler.store.views import ColumnType
@@ -33,6 +33,8 @@ _BY_ID = (
     "robots_texts_by_id",
     "near_duplicates_by_id",
 )
+#: The views that are made of tables, as a store makes them.
+_MADE = (*_BY_ID, "page_versions")
 _ROWS_AT_ONCE = 5_000
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 #: In a store, the numbers of a site's URLs are a range, and equal paths on two sites have near places in it. In a
@@ -43,6 +45,8 @@ _RANGES = (
 )
 #: The results that are computed from a dataset, as of its last round.
 RESULTS = ("ranks", "site_ranks")
+#: What can be exported.
+EXPORTED = (*TABLES, *RESULTS)
 
 
 class Views:
@@ -70,7 +74,7 @@ class Views:
         for name in RESULTS:
             files = self.dataset.objects.local(self.dataset.objects.keys(name)[-1:], folder)
             self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
-        for name in _BY_ID:
+        for name in _MADE:
             self._db.execute(SQL["view"].format(name=name, rows=SQL[name]))
         self._make_runs()
         self._db.execute("SET GLOBAL TimeZone = 'UTC'")
@@ -191,8 +195,8 @@ class Views:
         columns = list(zip(*rows, strict=True)) or [() for _ in SampleRow._fields]
         self._db.register("drawn", pa.table(columns, names=list(SampleRow._fields)))
         self._db.register("framed", pa.table([frame], names=["url_id"]))
-        self._db.execute(SQL["make_samples"])
-        self._db.execute(SQL["make_sample_frame"])
+        self._execute(SQL["make_samples"])
+        self._execute(SQL["make_sample_frame"])
         self._db.execute(SQL["view"].format(name="sample_ends_by_id", rows=SQL["sample_ends_by_id"]))
         self._draws = [draw._replace(number=1)]
 

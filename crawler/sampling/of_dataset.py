@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from crawler.dataset.records import begins_at
+from crawler.dataset.views import Views
 from crawler.errors import Setting, UsageError
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method, Per
-from crawler.rounds.plan import begins_at
-from crawler.rounds.views import Views
 from crawler.sampling import design_of_settings, load
 from crawler.settings.settings import Settings
 from crawler.store.location import shown

@@ -1,4 +1,4 @@
--- The statements of the rounds: over the views of a bucket's store; from `earlier` on, in DuckDB over Parquet.
+-- The statements of datasets and rounds: over the views of a bucket's store; from `earlier` on, in DuckDB over Parquet.
 
 -- name: urls
 SELECT {columns} FROM urls JOIN (SELECT url_id, hops FROM urls_by_id) AS n USING (url_id)
@@ -111,6 +111,10 @@ SELECT count(*) AS n FROM links WHERE target = $url
 -- ---- the views by number, for features that read a store: their columns are those of the views of a store -------------
 -- The number of a site is a hash of its name. The URLs of a site have no range of numbers.
 
+-- name: page_versions
+-- A dataset has the newest version of a page only.
+SELECT * FROM pages
+
 -- name: sites_by_id
 WITH known AS (
   SELECT site FROM sites UNION SELECT DISTINCT site FROM urls WHERE site IS NOT NULL UNION SELECT site FROM requests)
@@ -146,7 +150,7 @@ SELECT url_id, (hash(site) >> 1)::BIGINT AS site_id, status, content_type, chars
   keywords, canonical_url, meta_url, document_state, noindex, nofollow, (hash(body_sha256) >> 1)::BIGINT AS body_id,
   body_bytes, etag, last_modified, other_schemes, directives, note, version, last_seen_at, gone_at, text_sha256,
   NULL::BIGINT AS preferences_id, NULL::BIGINT AS robots_preferences_id, language, NULL::BIGINT AS answer_id,
-  NULL AS resources
+  NULL AS resources, soft_404
 FROM pages
 
 -- name: links_by_id

@@ -19,12 +19,12 @@ from crawler.audit.log_reader import read_runs
 from crawler.audit.run_audit import MAX_LISTED, AuditResult, run_audit
 from crawler.audit.study import read_study_facts
 from crawler.audit.totals import read_totals
+from crawler.dataset.records import Dataset, Manifest, part
+from crawler.dataset.tables import SQL
+from crawler.dataset.views import Views
 from crawler.engine.workbench import exempt_networks, is_exempt, network_of
 from crawler.formatting import many, seconds
 from crawler.frontier.operator import standing
-from crawler.rounds.dataset import Dataset, Manifest, part
-from crawler.rounds.tables import SQL
-from crawler.rounds.views import Views
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 
