@@ -47,7 +47,7 @@ def robots() -> None:
 @click.option("--reading", type=OneOf([r.value for r in Reading]), default="strict", show_default=True)
 @click.option("--site", metavar="URL", help="The site of the robots.txt, for Host lines.  [default: that of each URL]")
 @click.option(
-    "--license", "licence", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    "--license", "licence", hidden=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE", help="The licence of RSL that the robots.txt names.",
 )  # fmt: skip
 @click.option("--jsonl", is_flag=True, help="Cases from standard input, one JSON object a line; answers likewise.")

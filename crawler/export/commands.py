@@ -94,6 +94,7 @@ def _help() -> str:
 )
 @click.option(
     "--since",
+    hidden=True,  # named in docs/export.md
     type=click.IntRange(0),
     metavar="RUN",
     help="parquet: what runs after this one have added, as a further file of the folder OUT/VIEW.",

@@ -27,6 +27,8 @@ WORDS = 5
 SUBJECT_TIMES, SUBJECT_SHARE = 3, 0.01
 #: A text with fewer shingles is not compared: such texts are alike by chance.
 LEAST_SHINGLES = 16
+#: The shingles of a page that are kept: the smallest ones, which are a random sample of them.
+MOST_SHINGLES = 2_000
 #: The beginning of a longer text is compared.
 MAX_CHARS = 200_000
 

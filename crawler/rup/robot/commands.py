@@ -237,7 +237,9 @@ def _render_servers(rows: list[dict[str, Any]], db: str) -> None:
 @click.argument("site", required=False)
 @click.option("--maildir", type=click.Path(path_type=Path), metavar="DIR", help="Read reports from a Maildir.")
 @click.option("--imap", metavar="URL", help="Read reports from imaps://user@host/folder.")
-@click.option("--inbox", type=click.Path(path_type=Path), metavar="DIR", help="Read the submissions of `rup listen`.")
+@click.option(
+    "--inbox", hidden=True, type=click.Path(path_type=Path), metavar="DIR", help="Read the submissions of `rup listen`."
+)
 @click.option("--span", metavar="N-UNIT", help="Ask SITE for its changes in this span; needs no registration.")
 @_requests
 def sync(
