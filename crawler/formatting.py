@@ -114,3 +114,14 @@ def written_size(octets: int) -> int | str:
     """A size as a settings file has it: ``500``, ``"50 GB"``; without loss."""
     unit, factor = next(((unit, n) for unit, n in _SIZE_UNITS.items() if octets and octets % n == 0), ("B", 1))
     return octets if factor == 1 else f"{octets // factor} {unit}".replace("KB", "kB")
+
+
+def ranges(numbers: Iterable[int]) -> list[str]:
+    """``1 to 4`` and ``7`` for the ascending numbers 1, 2, 3, 4 and 7."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][-1] == number - 1:
+            spans[-1][1:] = [number]
+        else:
+            spans.append([number])
+    return [" to ".join(map(str, span)) for span in spans]

@@ -45,6 +45,9 @@ class Purpose(StrEnum):
     PAGE = "page"
     SITEMAP = "sitemap"
     TDMREP = "tdmrep"  # /.well-known/tdmrep.json
+    SOFT_404 = "soft_404"  # a path that cannot exist
+    LICENSE = "license"  # a licence of RSL
+    INDEX_NOW = "indexnow"  # the key file of a site that submits URLs by IndexNow
     RUP = "rup"  # a /rupinfo.txt, or a request to a RUP server (Remote Update Protocol)
 
 
@@ -250,6 +253,26 @@ class Preference(NamedTuple):
     text: str  # the statement as written, printable and bounded
 
 
+class SiteFile(NamedTuple):
+    """The answer for a file of a site that is neither its robots.txt nor a page. ``fetched_at`` in epoch seconds.
+
+    ``body`` is what is kept of it, empty if there is no file. ``note`` says why the file states nothing.
+    ``valid_until`` is the time of the next request, if the file has one of its own. ``failing_since`` is the first of
+    ``failures`` temporary failures in a row. ``moved_to`` is the target of a redirect.
+    """
+
+    path: str
+    purpose: Purpose
+    fetched_at: float
+    status: str  # the HTTP status, or the error below HTTP
+    body: bytes = b""
+    note: str = ""
+    valid_until: float | None = None
+    failures: int = 0
+    failing_since: float | None = None
+    moved_to: str = ""
+
+
 class Recorded(msgspec.Struct, frozen=True):
     """An answer for the archive. ``left_out`` says why the body must not be kept; it is empty if the body is kept."""
 
@@ -367,6 +390,9 @@ class PageFacts(msgspec.Struct, frozen=True):
     language: str | None = None  # the tag that the page declares, else its headers
     resources: tuple[Resource, ...] = ()  # if requested
     feeds: tuple[str, ...] = ()  # the RSS and Atom feeds that the page names
+    inline_licence: str = ""  # a licence of RSL that stands in the page
+    shingles: bytes = b""  # of the visible text, if requested (:mod:`crawler.page.soft_404`)
+    soft_404: bool | None = None  # whether it is like the answer to a path that cannot exist; None: not compared
     preferences: tuple[Preference, ...] = ()  # about use, in the page and its headers
     withheld: str = ""  # the preference because of which the page is not kept; empty if there is none
     unkept: str = ""  # why the caller does not want to keep the page; empty if the page is kept

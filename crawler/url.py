@@ -33,9 +33,11 @@ _PLAIN = re.compile(
 )
 _STEPS_UP = 8
 _PLAIN_CHARS = MAX_URL_CHARS // 4  # base and link together; an internationalised host grows when written in ASCII
-#: A URL up to the "@" behind its user name and password, as the WHATWG parser reads it (without tabs and newlines).
+#: A URL up to the "@" behind its user name and password, as the WHATWG parser reads it (without tabs and newlines), or
+#: a text that begins with both and has no scheme.
 _USERINFO = re.compile(
-    r"([\x00-\x20]*(?:(?:https?|ftp|wss?):[/\\]*|(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,}))[^/\\?#]*@", re.IGNORECASE
+    r"([\x00-\x20]*(?:(?:https?|ftp|wss?):[/\\]*|(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,})|^(?!mailto:)(?=[^/\\?#@]*:))[^/\\?#]*@",
+    re.IGNORECASE,
 )
 _TABS_AND_NEWLINES = str.maketrans("", "", "\t\r\n")
 _SCHEME = re.compile(r"^[\x00-\x20]*([a-zA-Z][a-zA-Z0-9+.-]*):")
@@ -99,9 +101,9 @@ def canonicalise(text: str, base: str | None = None, *, max_chars: int = MAX_URL
     return href
 
 
-def without_userinfo(text: str) -> str:
-    """A URL reference with ``***`` for its user name and password, so that no message and no log keeps a secret."""
-    return _USERINFO.sub(r"\1***@", text.translate(_TABS_AND_NEWLINES), count=1) if "@" in text else text
+def without_userinfo(text: str, in_its_place: str = "***@") -> str:
+    """A URL reference, or a line of several, without user names and passwords: no message and no log keeps a secret."""
+    return _USERINFO.sub(rf"\1{in_its_place}", text.translate(_TABS_AND_NEWLINES)) if "@" in text else text
 
 
 @lru_cache(maxsize=4096)

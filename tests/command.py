@@ -12,15 +12,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from unittest import mock
 
 from crawler.cli import main, output
+from crawler.engine import parser_pool
 from crawler.engine.sandbox import environment
 from tests.fork_server import Forked, ForkServer
+from tests.reading import ParserInProcess
 
 ROOT = Path(__file__).parents[1]
 
@@ -124,17 +126,26 @@ def finish(process: Started, timeout_s: float = 300) -> Ended:
 
 
 def here(*arguments: str | Path, stdin: bytes = b"") -> Ended:
-    """Run the command in this process, which is ten times as fast."""
+    """Run the command in this process, which is ten times as fast. The process reads pages, too."""
     out, err = io.StringIO(), io.StringIO()
     argv = ["crawler", *map(str, arguments)]
     source = io.TextIOWrapper(io.BytesIO(stdin))
-    given = (mock.patch.object(sys, "argv", argv), mock.patch.object(sys, "stdin", source))
-    around = (mock.patch.object(sys, "executable", str(forking_python())), mock.patch.dict(os.environ, _environment()))
-    # A command freezes what loading has made. Here, this would keep the garbage of all tests before.
-    unfrozen = mock.patch.object(gc, "freeze")
-    # Each command is a process of its own: none has been told by an earlier one to print records only.
-    printing = mock.patch.object(output, "_writers", [output._print])
-    with given[0], given[1], around[0], around[1], unfrozen, printing, redirect_stdout(out), redirect_stderr(err):
+    patches = (
+        mock.patch.object(sys, "argv", argv),
+        mock.patch.object(sys, "stdin", source),
+        mock.patch.object(sys, "executable", str(forking_python())),
+        mock.patch.dict(os.environ, _environment()),
+        mock.patch.object(parser_pool, "_Parser", ParserInProcess),
+        # A command freezes what loading has made. Here, this would keep the garbage of all tests before.
+        mock.patch.object(gc, "freeze"),
+        # Each command is a process of its own: none has been told by an earlier one to print records only.
+        mock.patch.object(output, "_writers", [output._print]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    )
+    with ExitStack() as around:
+        for patch in patches:
+            around.enter_context(patch)
         try:
             main()
         except SystemExit as end:
@@ -166,7 +177,8 @@ def _commands() -> ForkServer:
     paths = (path.relative_to(ROOT).with_suffix("") for path in (ROOT / "crawler").rglob("*.py"))
     names = sorted({".".join(path.parts).removesuffix(".__init__") for path in paths})
     environment = _environment() | {"OPENBLAS_NUM_THREADS": "1"}
-    server = ForkServer(["crawler.__main__", "crawler.run.worker"], environment, ["uvloop", *names], _parsers())
+    served = ["crawler.__main__", "crawler.run.worker", "crawler.rounds.worker"]
+    server = ForkServer(served, environment, ["uvloop", *names], _parsers())
     atexit.register(server.close)
     return server
 
@@ -174,7 +186,9 @@ def _commands() -> ForkServer:
 @cache
 def _parsers() -> ForkServer:
     """Forks the parser processes of commands."""
-    server = ForkServer(["crawler.engine.parser_process"], environment(_environment()))
+    # Each process would load ctypes when it confines itself, and the others for its first robots.txt or text.
+    loaded = ["ctypes", "crawler.engine.robots_reading", "crawler.page.main_text", "crawler.page.content"]
+    server = ForkServer(["crawler.engine.parser_process"], environment(_environment()), loaded)
     atexit.register(server.close)
     return server
 

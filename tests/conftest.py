@@ -48,8 +48,8 @@ _PROCESS_BYTES = 700 << 20
 #: The files with the longest tests, and the folders of long ones. They come first, so that no process begins a long
 #: test when the others end.
 _LONG_FIRST = (
-    *("e2e/test_workers.py", "e2e/test_sample.py", "e2e/test_cli.py"),
-    *("world", "simulation/test_shares.py"),
+    *("e2e/test_workers.py", "e2e/test_sample.py", "e2e/test_cli.py", "e2e/test_rounds.py", "e2e/test_examples.py"),
+    *("world", "simulation/test_shares.py", "simulation/test_weeks.py"),
     *("e2e", "simulation", "differential", "property", "contract", "unit/sampling", "unit/engine"),
 )
 
@@ -108,6 +108,15 @@ def loopback() -> Iterator[LoopbackWeb]:
 
     with LoopbackWeb() as web:
         yield web
+
+
+@pytest.fixture
+def reads_here() -> Iterator[None]:
+    """Crawls of this process read their pages in it, as those of ``tests.command.here`` do."""
+    from tests.reading import ParserInProcess
+
+    with mock.patch("crawler.engine.parser_pool._Parser", ParserInProcess):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,10 @@ import click
 
 import crawler
 from crawler.cli.shared import cli
-from crawler.export.views import ROWS, VIEWS
 from crawler.reasons import Code, EndCode, ErrorKind, MailCode, ReasonCode, ServerState, WaitCode
-from crawler.settings import reference
+from crawler.settings.keys import KEYS, SECTIONS, Key
+from crawler.settings.reference import commented_toml
+from crawler.store.views import ROWS, VIEWS
 
 ROOT = Path(__file__).parents[1]
 _WIDTH = 100
@@ -84,6 +85,59 @@ def _helps(word: str, command: click.Command, parent: click.Context | None) -> I
                 yield from _helps(inner_word, inner, context)
 
 
+_SETTINGS_HEAD = """\
+Every setting of the crawler with its default. Use this file with `crawler run --config FILE`, and keep only the keys \
+that you change: a missing key has its default. An option of the command line wins over the file.
+
+A duration is a number of seconds, or a text such as "90 s", "15 min", "2 hours" or "7 d".
+
+Generated from the fields of the settings by `python -m tests.docs`."""
+
+
+def settings_file() -> str:
+    """A TOML file that names every setting with its default and a comment."""
+    return commented_toml(_SETTINGS_HEAD, ((key, key.default) for key in KEYS.values()))
+
+
+def settings_page() -> str:
+    """A page that describes every setting."""
+    return "\n".join(_settings_lines()) + "\n"
+
+
+def _settings_lines() -> Iterator[str]:
+    yield "# Settings"
+    yield ""
+    yield (
+        "Every setting is a key of a TOML file (`crawler run --config FILE`) and of the mapping that `crawler.open` "
+        'takes in Python (`{"politeness.delay": 5}`). Many are also options of `crawler run`. An option wins over the '
+        "file, and the file over what the store remembers ([running.md](running.md)). "
+        "[config/crawler.toml](../config/crawler.toml) is a file with all defaults."
+    )
+    yield ""
+    yield (
+        'A duration is a number of seconds, or a text such as `"90 s"`, `"15 min"`, `"2 hours"` or `"7 d"`. A size is '
+        'a number of bytes, or a text such as `"500 MB"` or `"2 GiB"`.'
+    )
+    yield ""
+    yield "This page is generated from the fields of the settings by `python -m tests.docs`."
+    for section, about in SECTIONS.items():
+        yield from ("", f"## [{section}]", "", about, "")
+        yield "| key | option | value | default | meaning |"
+        yield "| --- | --- | --- | --- | --- |"
+        for key in _keys_of(section):
+            option = f"`{key.option}`" if key.option else ""
+            cells = (f"`{key.name}`", option, key.kind.wanted, f"`{key.kind.toml(key.default)}`", _meaning(key))
+            yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _meaning(key: Key) -> str:
+    return " ".join(filter(None, (key.help, key.more))).replace("*", "\\*")
+
+
+def _keys_of(section: str) -> list[Key]:
+    return [key for key in KEYS.values() if key.section == section]
+
+
 def decisions() -> str:
     """The index of the pages on decisions."""
     pages = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
@@ -106,7 +160,7 @@ _VIEWS = """\
 # Views and their columns
 
 [store.md](store.md) explains the views and how to query them. A time is in seconds since the epoch, UTC; a column of
-the type "yes" is 0 or 1; any column may be NULL. This page is generated from `crawler/export/views.py` by
+the type "yes" is 0 or 1; any column may be NULL. This page is generated from `crawler/store/views.txt` by
 `python -m tests.docs`.
 """
 
@@ -198,9 +252,9 @@ DOCUMENTS: Mapping[str, Callable[[], str]] = {
     "docs/cli.md": commands,
     "docs/decisions/README.md": decisions,
     "docs/reasons.md": reasons,
-    "docs/settings.md": reference.markdown,
+    "docs/settings.md": settings_page,
     "docs/views.md": views,
-    "config/crawler.toml": reference.toml,
+    "config/crawler.toml": settings_file,
 }
 
 

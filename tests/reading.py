@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from crawler.engine.page_messages import MAX_CPU_S, unpack_answer
+import asyncio
+
+from crawler.engine.page_messages import MAX_CPU_S, pack_answer, unpack_answer
 from crawler.engine.parser_messages import pack_question, unpack_question
-from crawler.engine.parser_pool import ReadingOptions, question_about
+from crawler.engine.parser_pool import ReadingOptions, Stage, _Document, _Parser, question_about
 from crawler.engine.parser_process import answer_to
 from crawler.engine.robots_messages import RobotsQuestion
 from crawler.engine.robots_reading import unpack_rules
 from crawler.engine.sitemap_messages import SitemapFacts, question_about_sitemap, unpack_sitemap
 from crawler.engine.text_messages import ContentQuestion, TextQuestion, unpack_content, unpack_text
+from crawler.errors import fault
 from crawler.model import Fetched, PageFacts, Reading
 from crawler.page.headers import HTML_TYPES
 from crawler.page.texts import Content, MainText
@@ -28,8 +31,9 @@ class ReaderInProcess:
     async def room(self, domain: str) -> None:
         pass
 
-    async def read(self, document: Fetched, *, is_alone: bool = False) -> PageFacts:
-        question = unpack_question(*pack_question(question_about(document, self._options), MAX_CPU_S))
+    async def read(self, document: Fetched, *, is_alone: bool = False, shingles: bool = False) -> PageFacts:
+        about = question_about(document, self._options, shingles=shingles)
+        question = unpack_question(*pack_question(about, MAX_CPU_S))
         facts = unpack_answer(answer_to(question))
         assert isinstance(facts, PageFacts)
         return facts
@@ -44,6 +48,39 @@ class ReaderInProcess:
         rules = unpack_rules(answer_to(unpack_question(*pack_question(question, MAX_CPU_S))))
         assert isinstance(rules, SiteRules)
         return rules
+
+
+class ParserInProcess(_Parser):
+    """Takes the place of a child process of a pool, and reads in the process of the test: starting a child takes 30 ms.
+
+    Nothing ends it, confines it or limits its time.
+    """
+
+    async def start(self) -> None:
+        self.stage = Stage.READY
+        self.ready.set_result("nothing")
+
+    def send(self, document: _Document) -> None:
+        self.documents.append(document)
+        self._octets += document.octets
+        document.sent_at = asyncio.get_running_loop().time()
+        asyncio.get_running_loop().call_soon(self._answer, document)
+
+    def kill(self) -> None:
+        self.stage = Stage.ENDED
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def _answer(self, document: _Document) -> None:
+        if self.ended.done():
+            return
+        question = unpack_question(*pack_question(document.question, document.max_cpu_s))
+        try:
+            message = answer_to(question)
+        except Exception as error:
+            message = pack_answer(fault(error))
+        self._note_answer(message)
+        self._on_answers()
 
 
 class TextsInProcess:

@@ -100,7 +100,7 @@ def main() -> int:
 
 
 def _print_table(data: Path, db: Path, plain_s: float, rounds_s: float) -> None:
-    from crawler.rounds.reading import Views
+    from crawler.dataset.views import Views
 
     print(f"CPU of the plain crawl {plain_s:.1f} s, of the rounds without Spark's executors {rounds_s:.1f} s")
     with Views(str(data)) as views:

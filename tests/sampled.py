@@ -132,8 +132,9 @@ def by_what(said: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def asked(web: LoopbackWeb, since: int = 0) -> set[str]:
-    """The URLs that were requested since so many requests, without robots.txt."""
-    return {web.url(hit.host.partition(":")[0], hit.path) for hit in web.log[since:] if hit.path != "/robots.txt"}
+    """The pages that were requested since so many requests."""
+    aside = ("/robots.txt", "/not-found-")
+    return {web.url(hit.host.partition(":")[0], hit.path) for hit in web.log[since:] if not hit.path.startswith(aside)}
 
 
 def urls(web: LoopbackWeb, paths: Sequence[str]) -> set[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, TypedDict, cast
 
 from crawler.errors import Argument, UsageError
+from crawler.frontier.site_settings import FIELD_NAME, OWN_HEADERS
 
 
 class RunLimits(TypedDict, total=False):
@@ -95,16 +96,8 @@ def function(name: str, value: object) -> None:
         raise _wrong(name, value, "a function")
 
 
-#: Headers that the crawler sets itself: who it is, what it reads, how the connection works, and what it has seen.
-_OWN_HEADERS = frozenset(
-    {"accept", "accept-encoding", "connection", "date", "expect", "from", "host", "keep-alive", "max-forwards", "range"}
-    | {"content-encoding", "content-length", "content-type", "te", "trailer", "transfer-encoding", "upgrade", "via"}
-    | {"if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "user-agent"}
-    | {"proxy-authorization", "proxy-connection", "signature", "signature-agent", "signature-input"}
-)
 #: Headers with credentials: every site of the crawl would get them.
 _SECRET_HEADERS = frozenset({"authorization", "cookie"})
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 
@@ -115,11 +108,11 @@ def headers(name: str, value: object) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, Mapping):
         raise _wrong(name, value, 'a mapping of names to values, like {"Accept-Language": "de"}')
     for field, content in value.items():
-        if not isinstance(field, str) or not _TOKEN.fullmatch(field):
+        if not isinstance(field, str) or not FIELD_NAME.fullmatch(field):
             raise _wrong(name, field, "a mapping whose keys are names of headers")
         if not isinstance(content, str) or not _VALUE.fullmatch(content):
             raise _wrong(f"{name}[{field!r}]", content, "one line of ASCII text")
-        if field.lower() in _OWN_HEADERS:
+        if field.lower() in OWN_HEADERS:
             raise UsageError(f"{name}: {field} is set by the crawler; the settings and robots.txt decide it")
         if field.lower() in _SECRET_HEADERS:
             raise UsageError(f"{name}: {field} would go to every site of the crawl; the crawler sends no credentials")

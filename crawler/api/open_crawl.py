@@ -20,8 +20,8 @@ from crawler.engine.hooks import Hooks
 from crawler.errors import Argument, StoreInUse, UsageError
 from crawler.frontier.decide import Outcome
 from crawler.reasons import EndCode, ReasonCode, RunEnd
-from crawler.run.hooks import Follow, Keep, hooks_of, with_functions
-from crawler.run.session import crawl_session, require_contact, run_to_end
+from crawler.session.crawl_session import crawl_session, require_contact, run_to_end
+from crawler.session.hooks import Follow, Keep, hooks_of, with_functions
 from crawler.settings.keys import KEYS
 from crawler.settings.loading import apply, load_file, settings_from
 from crawler.settings.seeds import Seeds, all_seeds, read_seeds
@@ -268,6 +268,7 @@ class OpenCrawl:
         base_url: str | None = None,
         allowed_for: Iterable[str] = (),
         chunk: int | None = None,
+        since: int | None = None,
     ) -> ExportProgress:
         """Write the content of the store to a file, completely or not at all; see :func:`crawler.export.export`.
 
@@ -284,6 +285,7 @@ class OpenCrawl:
             base_url=base_url,
             allowed_for=tuple(allowed_for),
             chunk=chunk,
+            since=since,
         )
         async with self._store() as store:  # its own: the export opens a transaction on it
             return await export_to(store, format, target, options, now=SystemClock().now())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from crawler.errors import Argument, UsageError
-from crawler.export.csv_cells import unprotected
+from crawler.export.tables import unprotected
 from crawler.formatting import many
 from crawler.frontier.sample_design import Listed, Method, Sampler, SitesBy, draw_stratified
 from crawler.sampling.hand_codes import read_codes

@@ -14,8 +14,8 @@ from typing import Any
 from crawler.appendix.check import sha256_of
 from crawler.appendix.study import Study
 from crawler.appendix.tables import Table
-from crawler.export.views import Column, ColumnType
 from crawler.formatting import many
+from crawler.store.views import Column, ColumnType
 from crawler.version import VERSION
 
 _TYPES = {

@@ -8,36 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crawler.export.tables import arrow_column, arrow_type, cell, load_arrow
-from crawler.export.views import VIEWS, Column, ColumnType, columns_of
+from crawler.audit.totals import SITE_COLUMNS
+from crawler.export.tables import cell
+from crawler.parquet import ParquetFile
+from crawler.store.views import VIEWS, Column, ColumnType, columns_of
 
-_ROWS_PER_BATCH = 5_000
 DRAWS = "draws"
-
-#: The columns of :class:`crawler.audit.totals.SiteTotals`.
-_SITES = """\
-site text
-host text
-registered_domain text
-requests integer: all requests that were sent to the site
-unsent integer: requests that were not sent, because the site had no address to connect to
-robots_requests integer: requests for robots.txt
-page_requests integer: requests for pages
-bytes integer
-first_at time: when the first request that was sent began
-last_at time: when the last request ended
-crawl_delay_s number: the Crawl-delay of the last robots.txt that was received
-pages integer: pages fetched
-noindex_pages integer: pages that say NOINDEX or refuse a declared purpose: kept without body and texts
-noarchive_pages integer: pages that say NOARCHIVE: no export has their bodies
-bodies_kept integer: pages whose body the store keeps
-queued integer: URLs not yet requested
-excluded integer: URLs excluded, by the rules, the scope or the sample
-failed integer: URLs that gave no page
-forgotten integer: URLs that were deleted and stay excluded
-blocked integer: URLs excluded because the operator blocked the site
-""".splitlines()
-
 
 #: The columns of the table of draws that the view ``samples`` lacks, in the order of :func:`crawler.appendix.write`.
 OF_DRAWS: Mapping[str, Column] = columns_of(
@@ -136,7 +112,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         "sites",
         "Requests, octets and pages of every site",
-        columns_of(_SITES),
+        SITE_COLUMNS,
     ),
     _of_view("requests", "The request log", "requests", "started_at, finished_at, url"),
     _of_view("robots_versions", "The robots.txt versions", "robots_versions", "site, fetched_at", without=["body"]),
@@ -164,30 +140,14 @@ async def write_table(folder: Path, table: Table, rows: AsyncIterable[Sequence[A
 
     A cell of CSV is protected against spreadsheets as in :func:`crawler.export.tables.write_csv`.
     """
-    pa, pq = load_arrow()
-    kinds = [column.type for column in table.columns.values()]
-    schema = pa.schema([(name, arrow_type(pa, column.type)) for name, column in table.columns.items()])
-    count, batch = 0, list[Sequence[Any]]()
+    kinds = {name: column.type for name, column in table.columns.items()}
     with (
         (folder / f"{table.name}.csv").open("w", newline="", encoding="utf-8", errors="replace") as file,
-        pq.ParquetWriter(folder / f"{table.name}.parquet", schema, compression="zstd") as parquet,
+        ParquetFile(folder / f"{table.name}.parquet", kinds) as parquet,
     ):
         cells = csv.writer(file)
         cells.writerow(table.columns)
-
-        def write_batch() -> None:
-            columns = zip(*batch, strict=True) if batch else [()] * len(kinds)
-            arrays = [
-                arrow_column(pa, list(of), field, kind) for of, field, kind in zip(columns, schema, kinds, strict=True)
-            ]
-            parquet.write_batch(pa.record_batch(arrays, schema=schema))
-            batch.clear()
-
         async for row in rows:
-            cells.writerow(map(cell, row, kinds))
-            batch.append(row)
-            count += 1
-            if len(batch) == _ROWS_PER_BATCH:
-                write_batch()
-        write_batch()
-    return count
+            cells.writerow(map(cell, row, kinds.values()))
+            parquet.add(row)
+    return parquet.count

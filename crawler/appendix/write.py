@@ -24,19 +24,21 @@ from crawler.audit.run_audit import AuditResult, audit_snapshot
 from crawler.audit.totals import site_totals
 from crawler.cli.progress import Say
 from crawler.errors import UsageError, require
-from crawler.export.tables import PAGE_DIRECTIVES, load_arrow
-from crawler.export.views import VIEWS, ColumnType
+from crawler.export.tables import PAGE_DIRECTIVES
 from crawler.formatting import many
 from crawler.frontier.sample_design import Method, read_list
 from crawler.model import Missing
 from crawler.page.directives import asked_of
+from crawler.parquet import load_arrow
 from crawler.reasons import ReasonCode
 from crawler.sampling import load as load_sampling
 from crawler.store.rows import SampleDraw
 from crawler.store.statements import load_statements
+from crawler.store.views import VIEWS, ColumnType
 from crawler.url import split
 
 if TYPE_CHECKING:
+    from crawler.sampling.survey import DrawnUrls
     from crawler.store.sections import Store
 
 
@@ -88,9 +90,14 @@ async def _write(
     made: dict[str, Sequence[Sequence[Any]]] = {}
     if draw is not None:
         say("estimates from the sample")
-        own, made[DRAWS] = await _draws(store, draw, variables, now)
+        if taken := {*VIEWS["samples"], *OF_DRAWS}.intersection(variables):
+            raise UsageError(f"variable {min(taken)}: the table of draws has a column of that name; choose another")
+        surveys = load_sampling("survey")
+        survey = await surveys.survey(store, now, variables, earlier=earlier)
+        own = {name: _column(values) for name, values in survey.drawn.own.items()}
+        sizes, links = (_known(survey.drawn.values(what)) for what in (surveys.SIZE, surveys.LINKS))
+        made[DRAWS] = _draws(survey.drawn, sizes, links, *own.values())
         kinds = {name: _kind(column) for name, column in own.items()}
-        survey = await load_sampling("survey").survey(store, now, variables, earlier=earlier)
         plain = survey.as_json()
         _write_json(folder / "estimates.json", plain | {"variables": dict(variables)})
         seeds = load_sampling("seed_groups").describe_seed_groups(survey.seeds)
@@ -125,27 +132,20 @@ async def _write(
     (folder / "datapackage.json").write_text(data_package(folder, study, now, tables), "utf-8")
 
 
-async def _draws(
-    store: Store, draw: SampleDraw, variables: Mapping[str, Any], now: float
-) -> tuple[Mapping[str, Sequence[float | str | None]], list[tuple[Any, ...]]]:
-    """The values of each variable, and the columns that the table of draws has beside its view, row by row.
+def _column(values: Sequence[Any]) -> list[float | str | None]:
+    """The values of a variable as a column: labels are texts, and other values numbers."""
+    are_labels = any(isinstance(value, str) for value in values)
+    return [
+        None if value is None or isinstance(value, Missing) else str(value) if are_labels else float(value)
+        for value in values
+    ]
 
-    Labels are texts, and other values numbers.
-    """
-    taken = {*VIEWS["samples"], *OF_DRAWS}.intersection(variables)
-    if taken:
-        raise UsageError(f"variable {min(taken)}: the table of draws has a column of that name; choose another")
-    read = await load_sampling("survey").read_draws(store, draw, variables, now)
-    own: dict[str, list[float | str | None]] = {}
-    for name, values in read.own.items():
-        are_labels = any(isinstance(value, str) for value in values)
-        own[name] = [
-            None if value is None or isinstance(value, Missing) else str(value) if are_labels else float(value)
-            for value in values
-        ]
+
+def _draws(drawn: DrawnUrls, *columns: Sequence[float | str | None]) -> list[tuple[Any, ...]]:
+    """The columns that the table of draws has beside its view, row by row: first those of the design."""
     nothing = (None,) * 5
-    rows = zip(read.certainty, read.units, _known(read.sizes), _known(read.links), *own.values(), strict=True)
-    return own, [(int(certain), *(unit or nothing), *rest) for certain, unit, *rest in rows]
+    rows = zip(drawn.are_certain, drawn.sample.units(), *columns, strict=True)
+    return [(int(certain), *(unit or nothing), *rest) for certain, unit, *rest in rows]
 
 
 def _copy_files(folder: Path, variables: Mapping[str, Any]) -> None:

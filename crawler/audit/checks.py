@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any, Self
 
 from crawler.audit.records import LoggedRequest, RobotsVersion
+from crawler.formatting import instant
+from crawler.reasons import Code
 from crawler.robots.rules import Verdict
 from crawler.url import ROBOTS_PATH
 
 
-class Check(StrEnum):
-    """The promise that a check is about."""
+class Check(Code):
+    """The promise that a check is about; its sentence says it to people."""
 
-    LOG = "log"
-    IDENTITY = "identity"
-    ROBOTS_FIRST = "robots first"
-    FRESH = "robots fresh"
-    PERMISSION = "permission"
-    PREFERENCE = "preference"
-    OVERLAP = "overlap"
-    PAUSE = "pause"
-    RETRY_AFTER = "retry-after"
-    RESTS = "rests"
-    HOURS = "hours"
-    PAGES = "pages"
-    OPERATOR = "operator"
-    SAMPLE = "sample"
-
-
-#: Each check in one sentence, for people.
-TITLES: Mapping[Check, str] = {
-    Check.LOG: "The log is complete: no gap, as many requests as were counted, each in a recorded run",
-    Check.IDENTITY: "Every request named the crawler and, outside loopback, a contact",
-    Check.ROBOTS_FIRST: "Every site had answered for its robots.txt before its first page was requested",
-    Check.FRESH: "The robots.txt in force had not expired",
-    Check.PERMISSION: "The robots.txt in force allowed the request",
-    Check.PREFERENCE: "No page was requested or kept against a preference about a purpose that the run declared",
-    Check.OVERLAP: "No two requests of a politeness group overlapped",
-    Check.PAUSE: "The pause between two requests of a politeness group was kept",
-    Check.RETRY_AFTER: "After a Retry-After, 429 or 503, the politeness group was left alone as long as required",
-    Check.RESTS: "A site that answered by walls was left alone for its rests, and at last for good",
-    Check.HOURS: "Hosts with set hours were asked only in those hours",
-    Check.PAGES: "No site gave more pages than its limit",
-    Check.OPERATOR: "Nothing was sent to a blocked site, or while the operator had paused the crawl",
-    Check.SAMPLE: "After a sample was drawn, no page was requested that it left out",
-}
+    LOG = "log", "The log is complete: no gap, as many requests as were counted, each in a recorded run"
+    IDENTITY = "identity", "Every request named the crawler and, outside loopback, a contact"
+    ROBOTS_FIRST = "robots first", "Every site had answered for its robots.txt before its first page was requested"
+    FRESH = "robots fresh", "The robots.txt in force had not expired"
+    PERMISSION = "permission", "The robots.txt in force allowed the request"
+    PREFERENCE = (
+        "preference",
+        "No page was requested or kept against a preference about a purpose that the run declared",
+    )
+    USE = "use", "No more was kept of a page than its Content-Signal for use allows"
+    OVERLAP = "overlap", "No two requests of a politeness group overlapped"
+    PAUSE = "pause", "The pause between two requests of a politeness group was kept"
+    RETRY_AFTER = (
+        "retry-after",
+        "After a Retry-After, 429 or 503, the politeness group was left alone as long as required",
+    )
+    RESTS = "rests", "A site that answered by walls or refusals was left alone for its rests, and at last for good"
+    HOURS = "hours", "Hosts with set hours were asked only in those hours"
+    PAGES = "pages", "No site gave more pages than its limit"
+    OPERATOR = "operator", "Nothing was sent to a blocked site, or while the operator had paused the crawl"
+    SAMPLE = "sample", "After a sample was drawn, no page was requested that it left out"
 
 
 @dataclass(slots=True)
@@ -132,6 +121,22 @@ class Violation:
             before_started_at=response.started_at if response else None,
             before_finished_at=response.finished_at if response else None,
         )
+
+    def evidence(self) -> Iterator[tuple[str, str]]:
+        """The evidence in words, as (label, fact)."""
+        yield "required", self.required
+        yield "done", self.done
+        if self.started_at is not None and self.finished_at is not None:
+            span = f"{instant(self.started_at)} to {instant(self.finished_at)}"
+            yield "request", f"number {self.request} of run {self.run}, {span}"
+        if self.version_from is not None and self.version_until is not None:
+            span = f"in force {instant(self.version_from)} to {instant(self.version_until)}"
+            yield "robots.txt", f"version {self.version or 'without a text'}, {span}"
+        if self.line is not None:
+            yield "rule", f"line {self.line}: {self.rule}"
+        if self.before_started_at is not None and self.before_finished_at is not None:
+            span = f"{instant(self.before_started_at)} to {instant(self.before_finished_at)}"
+            yield "before it", f"{self.before}, {span}"
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object, without the fields that do not apply."""

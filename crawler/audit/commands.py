@@ -11,14 +11,15 @@ import click
 
 from crawler.audit.rendering import render
 from crawler.audit.run_audit import AuditResult, run_audit
-from crawler.audit.sites_file import write_sites
 from crawler.audit.study import StudyFacts
+from crawler.audit.totals import write_sites
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, show
+from crawler.cli.on_store import on_store, on_views, show
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, json_option
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
+from crawler.store.location import names_dataset
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -79,7 +80,16 @@ def audit(
             await write_sites(file, store)
         return result
 
-    result = on_store(db, judge)
+    async def judge_dataset(views: Any) -> AuditResult:
+        from crawler.audit.of_dataset import audit_dataset
+
+        with progress_line("reading the log") as say:
+            result = await audit_dataset(views, SystemClock().now(), partial(say, "requests judged"))
+        for file in tables:
+            await write_sites(file, views)
+        return result
+
+    result = on_views(db, judge_dataset) if names_dataset(db) else on_store(db, judge)
     for file in documents:
         write_report(file, result)
     show(

@@ -6,8 +6,7 @@ The text stands in ``templates/audit.md.j2``. Needs Jinja2, which the extras ``r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,12 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from crawler.atomic_files import AtomicFiles
-from crawler.audit.checks import TITLES
-from crawler.audit.evidence import evidence
 from crawler.audit.records import TOLERANCE_S, RunRecord
 from crawler.audit.run_audit import MAX_LISTED, AuditResult
 from crawler.audit.totals import unsent_sentence
 from crawler.cli.templates import template_environment
 from crawler.clock import iso
-from crawler.formatting import instant, many, seconds
+from crawler.formatting import instant, many, ranges, seconds
 from crawler.frontier.sample_design import amount_of
 from crawler.frontier.scope import ScopeMode
 from crawler.model import Reading, RobotsAction
@@ -59,7 +56,7 @@ def document(result: AuditResult) -> str:
         run_rows=[_run_row(run, totals.requests_per_run) for run in result.runs],
         runs_by_settings=list(_by_settings(result.runs)),
         robots_rows=[(RobotsAction(row.action).meaning, row.answers, row.texts) for row in totals.robots_actions],
-        check_rows=[(TITLES[check], count.judged, count.violations) for check, count in result.counts.items()],
+        check_rows=[(check.sentence, count.judged, count.violations) for check, count in result.counts.items()],
         closed=sum(row.urls for row in totals.exclusions if row.reason_code == ReasonCode.ROBOTS),
         blocked_rows=[
             (name, iso(since), result.standing.because.get(name, "")) for name, since in result.standing.blocked.items()
@@ -95,14 +92,7 @@ def _by_settings(runs: Iterable[RunRecord]) -> Iterator[tuple[str, RunRecord]]:
         described = (run.user_agent, run.contact, run.agent, run.purposes, run.reading, run.politeness)
         alike.setdefault(described, []).append(run)
     for group in alike.values():
-        yield f"{'Run' if len(group) == 1 else 'Runs'} {_ranges([run.run for run in group])}", group[0]
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """``1 to 4, 7`` for the ascending numbers 1, 2, 3, 4 and 7."""
-    ends = [numbers[0], *(end for a, b in pairwise(numbers) if b > a + 1 for end in (a, b)), numbers[-1]]
-    spans = zip(ends[::2], ends[1::2], strict=True)
-    return ", ".join(f"{first}" if first == last else f"{first} to {last}" for first, last in spans)
+        yield f"{'Run' if len(group) == 1 else 'Runs'} {', '.join(ranges([run.run for run in group]))}", group[0]
 
 
 def _meaning(reason_code: str) -> str:
@@ -142,11 +132,9 @@ def _environment() -> Environment:
         MAX_LISTED=MAX_LISTED,
         READINGS=READINGS,
         SCOPES=SCOPES,
-        TITLES=TITLES,
         TOLERANCE_S=TOLERANCE_S,
         VERSION=VERSION,
         amount_of=amount_of,
-        evidence=evidence,
         iso=iso,
         many=many,
         unsent_sentence=unsent_sentence,

@@ -14,13 +14,23 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from crawler.audit.records import Event, LoggedRequest, RobotsResponse, RobotsVersion, RunRecord, SourceVersion
+from crawler.audit.records import (
+    Event,
+    FiledLicence,
+    LoggedRequest,
+    RobotsResponse,
+    RobotsVersion,
+    RunRecord,
+    SourceVersion,
+)
 from crawler.errors import UsageError
 from crawler.frontier.politeness import GroupBy, group_name
 from crawler.model import Headers
 from crawler.preferences.purposes import categories_for
+from crawler.robots.rsl import NO_LICENCE, NotALicence, read_licence
+from crawler.store.named_rows import by_column
 from crawler.store.statements import load_statements
 
 if TYPE_CHECKING:
@@ -48,49 +58,6 @@ class Slice:
     forged: set[str]
 
 
-class RequestCount(NamedTuple):
-    """How many requests of a run the log holds, and how many its workers counted."""
-
-    run: int
-    logged: int
-    counted: int
-
-
-class KeptPage(NamedTuple):
-    """A page whose body is kept against the preference ``stated``. ``fetched_at`` in seconds since the epoch."""
-
-    url: str
-    fetched_at: float
-    stated: str
-
-
-class NotDrawn(NamedTuple):
-    """A request for a page that the sample had left out. Times in seconds since the epoch."""
-
-    request_id: int
-    run_id: int
-    url: str
-    started_at: float
-    finished_at: float
-    drawn_at: float
-
-
-class PageCount(NamedTuple):
-    """How many pages a site has, sitemaps included."""
-
-    site_id: int
-    site: str
-    pages: int
-
-
-class LogNumbering(NamedTuple):
-    """How many requests the log holds, the last number given to one, and how many name a known site."""
-
-    requests: int
-    last_id: int
-    with_site: int
-
-
 @asynccontextmanager
 async def snapshot(store: Store) -> AsyncIterator[None]:
     """Read one moment of the store while inside, even if a crawl is running. Temporary tables are dropped on exit."""
@@ -106,60 +73,38 @@ async def read_runs(store: Store) -> list[RunRecord]:
     return [RunRecord.from_row(row) for row in await store.query(_SQL["runs"])]
 
 
-async def read_refuted(store: Store) -> dict[str, str]:
-    """The main sites that turned out to be none, by the mirror whose robots.txt names them."""
-    return {row["site"]: row["main_site"] for row in await store.query(_SQL["refuted_mirrors"])}
+async def read_rows(store: Store, statement: str, **parameters: object) -> list[Any]:
+    """The rows of a statement in ``queries.sql``, by the names of their columns."""
+    return by_column(await store.query(_SQL[statement], parameters))
 
 
-async def read_numbering(store: Store) -> LogNumbering:
-    """How the requests of the log are numbered."""
-    (row,) = await store.query(_SQL["log_numbering"])
-    return LogNumbering(**row)
+async def read_licences(store: Store) -> dict[str, FiledLicence]:
+    """The last answer for each licence of RSL, by its URL."""
+    licences: dict[str, FiledLicence] = {}
+    for row in await read_rows(store, "licences"):
+        why, licence = row.note, NO_LICENCE
+        if not why:
+            try:
+                licence = read_licence(bytes(row.body))
+            except NotALicence as error:
+                why = str(error)
+        licences[row.url] = FiledLicence(row.fetched_at, licence, why, row.moved_to)
+    return licences
 
 
-async def read_request_counts(store: Store) -> list[RequestCount]:
-    """The number of requests of each run, as logged and as counted."""
-    return [RequestCount(**row) for row in await store.query(_SQL["request_counts"])]
-
-
-async def read_pages_kept(store: Store, run: RunRecord) -> tuple[int, list[KeptPage]]:
+async def read_pages_kept(store: Store, run: RunRecord) -> tuple[int, list[Any]]:
     """The number of pages that a run fetched, and those that it kept although they refuse a purpose of the run.
 
     A page that was visited again after the run is left out: its preferences may have changed.
     """
-    bounds: dict[str, object] = {
-        "since": run.started_at,
-        "until": math.inf if run.finished_at is None else run.finished_at,
-    }
+    until = math.inf if run.finished_at is None else run.finished_at
+    bounds: dict[str, object] = {"since": run.started_at, "until": until}
     names = {f"category_{n}": category for n, category in enumerate(categories_for(run.purposes))}
     if not names:
         return 0, []
-    (count,) = await store.query(_SQL["pages_of_run"], bounds)
+    (count,) = await read_rows(store, "pages_of_run", **bounds)
     kept = _SQL["pages_kept"].format(categories=", ".join(f":{name}" for name in names))
-    return count["pages"], [KeptPage(**row) for row in await store.query(kept, bounds | names)]
-
-
-async def read_not_drawn(store: Store) -> tuple[int, list[NotDrawn]]:
-    """The number of requests for pages since the sample was drawn, and those for pages that it had left out.
-
-    Both are empty if there is no sample, or if it decides nothing because the crawl requests everything.
-    """
-    (judged,) = await store.query(_SQL["sample_judged"])
-    if not judged["requests"]:
-        return 0, []
-    return judged["requests"], [NotDrawn(**row) for row in await store.query(_SQL["not_drawn"])]
-
-
-async def read_page_counts(store: Store) -> list[PageCount]:
-    """The number of pages of each site that has some."""
-    return [PageCount(**row) for row in await store.query(_SQL["page_counts"])]
-
-
-async def read_pages_at_once(store: Store, site_id: int) -> int:
-    """The number of pages of a site whose first request brought them: a revisit is not limited."""
-    (row,) = await store.query(_SQL["pages_at_once"], {"site_id": site_id})
-    pages: int = row["pages"]
-    return pages
+    return count.pages, by_column(await store.query(kept, bounds | names))
 
 
 async def read_slices(store: Store, runs: Iterable[RunRecord]) -> AsyncIterator[Slice]:

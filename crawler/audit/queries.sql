@@ -97,6 +97,12 @@ WHERE e.n > :after AND e.n <= :last AND e.kind = 1
 -- The bodies of robots.txt files by number; {numbers} is a list of parameters.
 SELECT text_id, sha256, body FROM robots_texts_by_id WHERE text_id IN ({numbers})
 
+-- ---- licences ---------------------------------------------------------------------------------------------------
+
+-- name: licences
+-- The last answer for each licence of RSL.
+SELECT url, fetched_at, note, coalesce(moved_to, '') AS moved_to, body FROM site_files WHERE purpose = 'license' ORDER BY url
+
 -- ---- preferences about use --------------------------------------------------------------------------------------
 
 -- name: pages_of_run
@@ -111,6 +117,24 @@ FROM preferences f JOIN pages p ON p.url_id = f.url_id
 WHERE f.value = 'n' AND f.source <> 'robots.txt' AND f.category IN ({categories})
   AND p.body_sha256 IS NOT NULL AND p.fetched_at >= :since AND coalesce(p.last_seen_at, p.fetched_at) <= :until
 GROUP BY p.url, p.fetched_at ORDER BY p.url
+
+-- name: kept_of_requests
+-- What is kept of the pages that the requests with the {numbers}, a list of parameters, have brought.
+SELECT q.request_id, p.body_id IS NOT NULL AS has_body, p.title IS NOT NULL AS has_title,
+  p.description IS NOT NULL AS has_description, p.keywords IS NOT NULL AS has_keywords,
+  EXISTS (SELECT 1 FROM links_by_id l WHERE l.source_id = p.url_id) AS has_links, p.directives
+FROM requests_by_id q JOIN urls_by_id u ON u.site_id = q.site_id AND u.path = q.path
+JOIN pages_by_id p ON p.url_id = u.url_id AND p.fetched_at BETWEEN q.started_at AND q.finished_at
+WHERE q.request_id IN ({numbers})
+
+-- name: kept_of_stated
+-- The same of the pages whose own headers limit their use, with what they state.
+SELECT f.url, p.fetched_at, f.value, f.text AS stated, p.body_id IS NOT NULL AS has_body,
+  p.title IS NOT NULL AS has_title, p.description IS NOT NULL AS has_description,
+  p.keywords IS NOT NULL AS has_keywords,
+  EXISTS (SELECT 1 FROM links_by_id l WHERE l.source_id = p.url_id) AS has_links, p.directives
+FROM preferences f JOIN pages_by_id p ON p.url_id = f.url_id
+WHERE f.category = 'use' AND f.value <> 'full' AND f.source <> 'robots.txt' ORDER BY f.url
 
 -- ---- the sample -------------------------------------------------------------------------------------------------
 
@@ -201,7 +225,8 @@ FROM sites_by_id s LEFT JOIN q ON q.site_id = s.site_id LEFT JOIN n ON n.site_id
 LEFT JOIN u ON u.site_id = s.site_id LEFT JOIN p ON p.site_id = s.site_id ORDER BY s.site
 
 -- name: totals
-SELECT count(*) AS requests, count(DISTINCT site_id) AS sites, coalesce(sum(bytes), 0) AS bytes,
+-- Requests and sites are those to which something was sent.
+SELECT count(CASE WHEN sent = 1 THEN 1 END) AS requests, count(DISTINCT CASE WHEN sent = 1 THEN site_id END) AS sites, coalesce(sum(bytes), 0) AS bytes,
   min(started_at) AS first_at, max(finished_at) AS last_at, count(CASE WHEN path = '' THEN 1 END) AS redacted,
   count(CASE WHEN sent = 0 THEN 1 END) AS unsent,
   count(DISTINCT CASE WHEN sent = 0 THEN site_id END) AS sites_without_address
@@ -214,7 +239,7 @@ SELECT purpose, coalesce(CAST(status / 100 AS TEXT) || 'xx', CASE WHEN sent = 1 
 FROM requests_by_id GROUP BY 1, 2 ORDER BY 1 DESC, 2
 
 -- name: requests_per_run
-SELECT run_id AS run, count(*) AS requests, min(started_at) AS first_at, max(finished_at) AS last_at,
+SELECT run_id AS run, count(CASE WHEN sent = 1 THEN 1 END) AS requests, min(started_at) AS first_at, max(finished_at) AS last_at,
   min(request_id) AS first, max(request_id) AS last
 FROM requests_by_id GROUP BY run_id ORDER BY run_id
 
@@ -272,7 +297,10 @@ SELECT count(*) AS pages, count(body_id) AS bodies, count(CASE WHEN noindex = 1 
   count(CASE WHEN noindex = 1 THEN body_id END) AS noindex_bodies,
   count(CASE WHEN lower(directives) LIKE '%noarchive%' THEN 1 END) AS noarchive,
   count(CASE WHEN lower(directives) LIKE '%noarchive%' THEN body_id END) AS noarchive_bodies,
-  count(gone_at) AS gone, min(fetched_at) AS oldest_at, max(fetched_at) AS newest_at
+  count(gone_at) AS gone, min(fetched_at) AS oldest_at, max(fetched_at) AS newest_at,
+  (SELECT count(*) FROM page_versions) - count(*) AS versions,
+  (SELECT min(v.last_seen_at) FROM page_versions v JOIN pages_by_id n ON n.url_id = v.url_id AND n.version > v.version)
+    AS versions_since
 FROM pages_by_id
 
 -- name: forgotten

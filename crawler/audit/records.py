@@ -15,6 +15,7 @@ from crawler.model import Headers, Reading, RobotsAction
 from crawler.preferences.purposes import UsePurpose
 from crawler.reasons import ErrorKind
 from crawler.robots.response import RobotsSettings, is_part
+from crawler.robots.rsl import Licence
 from crawler.settings.settings import Settings
 from crawler.settings.stored import recorded
 from crawler.url import address_for, host_of, is_loopback
@@ -90,6 +91,15 @@ class RobotsVersion(NamedTuple):
     answered_by: str | None
     headers: Headers
     source: SourceVersion | None = None
+
+
+class FiledLicence(NamedTuple):
+    """The last answer for a licence of RSL: the ``licence``, or ``why`` it cannot be had, or where it has moved to."""
+
+    fetched_at: float
+    licence: Licence
+    why: str
+    moved_to: str
 
 
 class Event(NamedTuple):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from crawler.audit.checks import TITLES
-from crawler.audit.evidence import evidence
 from crawler.audit.run_audit import AuditResult
 from crawler.audit.totals import unsent_sentence
 from crawler.cli.console import PrintableConsole
@@ -16,11 +14,11 @@ from crawler.formatting import many
 def render(result: AuditResult, console: PrintableConsole, registered: str = "") -> None:
     """Print the result for people. ``registered`` is the digest of the design that the sample should have."""
     totals = result.totals
-    if not totals.requests:
+    if not totals.requests + totals.unsent:
         console.print("The log is empty: no request was ever sent, and there is nothing to judge.")
     rows = [
         (
-            TITLES[check],
+            check.sentence,
             f"{count.judged:,}",
             Text(
                 f"{count.violations:,}",
@@ -32,7 +30,7 @@ def render(result: AuditResult, console: PrintableConsole, registered: str = "")
     console.print(table({"check": "fold", "judged": "right", "violations": "right"}, rows))
     for violation in result.violations:
         console.print(Text(f"{violation.check}: {violation.url or 'the log'}", style="bold red"))
-        for label, fact in evidence(violation):
+        for label, fact in violation.evidence():
             console.print(Text(f"  {label:12} {fact}"))
     if more := result.violation_count - len(result.violations):
         console.print(f"… and {many(more, 'more violation')}")

@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crawler.audit.checks import Check, CheckCount, Violation
 from crawler.audit.records import (
     TOLERANCE_S,
     Event,
+    FiledLicence,
     LoggedRequest,
     RobotsResponse,
     RobotsVersion,
@@ -27,6 +28,7 @@ from crawler.audit.records import (
 )
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.robots_history import RobotsHistory
+from crawler.audit.use import LimitedUse, limited_use
 from crawler.audit.walls import Walls
 from crawler.formatting import instant
 from crawler.frontier.hours import window_of
@@ -42,16 +44,20 @@ from crawler.frontier.politeness import (
     constraints,
     group_name,
 )
-from crawler.model import Purpose, Reading, RobotsAction
+from crawler.model import Preference, Purpose, RobotsAction
 from crawler.preferences.purposes import first_refusal
 from crawler.reasons import WaitCode, WaitReason
 from crawler.robots.readings import SiteRules, read
+from crawler.robots.rsl import named_licences, unavailable
 from crawler.robots.rules import Verdict
 from crawler.robots.text import parse
 from crawler.url import ROBOTS_PATH, host_of
 
 _MAX_CACHED_RULES = 200
 _OPEN = frozenset({RobotsAction.PARSE, RobotsAction.FREE})
+_MOST_HOPS = 5  # of a licence that redirects
+#: Requests whose answers the crawl does not count as refusals.
+_UNCOUNTED = frozenset({Purpose.TDMREP, Purpose.SOFT_404, Purpose.LICENSE, Purpose.INDEX_NOW})
 #: The codes that the check of ``Retry-After`` judges; the check of the pause judges all others.
 _TROUBLE = frozenset({WaitCode.BACKOFF, WaitCode.RETRY_AFTER})
 
@@ -112,23 +118,28 @@ class Replay:
     """Checks events in the order of replay unit and time. No politeness group reaches beyond its replay unit.
 
     ``runs`` holds the runs by number, ``restrictions`` what the operator had ordered, ``refuted`` the main sites that
-    turned out to be none, by the mirror that names them. ``counts`` holds how often each check was made and failed.
+    turned out to be none, by the mirror that names them, ``licences`` the last
+    answers for licences. ``counts`` holds how often each check was made and failed.
+    ``limited`` are the pages of the last slice whose use is limited: the log does not tell what was kept of them.
     """
 
     runs: Mapping[int, RunRecord]
     restrictions: Restrictions = field(default_factory=Restrictions)
     refuted: Mapping[str, str] = field(default_factory=dict)
+    licences: Mapping[str, FiledLicence] = field(default_factory=dict)
     counts: dict[Check, CheckCount] = field(default_factory=lambda: {check: CheckCount() for check in Check})
+    limited: list[LimitedUse] = field(default_factory=list)
     _unit: str | None = None
     _groups: dict[tuple[GroupBy, str], _Group] = field(default_factory=dict)
     _sites: dict[int, _Site] = field(default_factory=dict)
-    _rules: OrderedDict[tuple[int, str, str, Reading], SiteRules] = field(default_factory=OrderedDict)
+    _rules: OrderedDict[tuple[object, ...], SiteRules] = field(default_factory=OrderedDict)
 
     def replay(self, events: Iterable[Event], texts: Mapping[int, bytes]) -> Iterator[Violation]:
         """Check ``events`` and yield each violation. Call it for one slice of the log after another.
 
         ``texts`` maps numbers to the bodies of the robots.txt files that are in force during these events.
         """
+        self.limited.clear()
         for event in events:
             if event.unit != self._unit:
                 self._unit = event.unit
@@ -165,6 +176,7 @@ class Replay:
             yield from self._check_fresh(case)
             yield from self._check_permission(case)
             yield from self._check_preference(case)
+            self._note_use(case)
         elif request.for_site_id is None:
             site.robots_request = request
         yield from self._check_pace(case)
@@ -205,32 +217,29 @@ class Replay:
         """The rules of a version for the agent of ``run``; ``None`` if the version has no text."""
         if version is None or version.text_id is None or version.text_id not in texts:
             return None
-        key = (version.text_id, site, run.agent, run.reading)
+        key = (version.text_id, site, run.agent, run.reading, run.robots.policy_tokens)
         rules = self._rules.get(key)
         if rules is None:
             file = parse(texts[version.text_id], max_bytes=run.robots.max_bytes)
             refuted = self.refuted.get(site)
             rules = read(
-                file, token=run.agent, reading=run.reading, site=site, knows_host=run.knows_host, refuted=refuted
+                file,
+                token=run.agent,
+                reading=run.reading,
+                site=site,
+                knows_host=run.knows_host,
+                refuted=refuted,
+                policy_tokens=run.robots.policy_tokens,
             )
             self._rules[key] = rules
             if len(self._rules) > _MAX_CACHED_RULES:
                 self._rules.popitem(last=False)
         return rules
 
-    def _violation(
-        self,
-        check: Check,
-        request: LoggedRequest,
-        required: str,
-        done: str,
-        *,
-        version: RobotsVersion | None = None,
-        before: LoggedRequest | None = None,
-        rule: Verdict | None = None,
-    ) -> Violation:
+    def _violation(self, check: Check, request: LoggedRequest, required: str, done: str, **evidence: Any) -> Violation:
+        """A request that failed ``check``, with the evidence that :meth:`Violation.by_request` takes."""
         self.counts[check].violations += 1
-        return Violation.by_request(check, request, required, done, version=version, before=before, rule=rule)
+        return Violation.by_request(check, request, required, done, **evidence)
 
     # --- the log and the identity of the crawler -----------------------------------------------
 
@@ -262,18 +271,18 @@ class Replay:
             yield self._violation(Check.HOURS, case.request, required, done)
 
     def _check_rests(self, case: _Case) -> Iterator[Violation]:
-        """After walls in a row in one run the site must rest. The operator may have it asked again by another run."""
+        """After walls or refusals in a run the site must rest. The operator may have it asked again by another run."""
         request, walls = case.request, case.site.walls
         if walls.run != request.run:
-            walls = case.site.walls = Walls(request.run)
+            walls = case.site.walls = Walls(request.run, walls.has_answered)
         if walls.rests_until:
             self.counts[Check.RESTS].judged += 1
             if request.started_at < walls.rests_until - TOLERANCE_S:
                 until = "for good" if walls.rests_until == inf else f"until {instant(walls.rests_until)}"
-                required = f"no request to the site, which answered by walls, {until}"
-                done = f"sent {request.started_at - walls.began_at:.3f} s after the wall"
+                required = f"no request to the site, which answered by walls or refusals, {until}"
+                done = f"sent {request.started_at - walls.began_at:.3f} s after the last of them"
                 yield self._violation(Check.RESTS, request, required, done, before=walls.last)
-        if not _is_elsewhere(request) and request.purpose != Purpose.TDMREP:  # the crawl does not count its answers
+        if not _is_elsewhere(request) and request.purpose not in _UNCOUNTED:
             walls.add(request, case.run.robots.rests_s)
 
     def _check_restrictions(self, case: _Case) -> Iterator[Violation]:
@@ -333,12 +342,36 @@ class Replay:
         if request.purpose != Purpose.PAGE or not purposes or not request.path:
             return
         self.counts[Check.PREFERENCE].judged += 1
-        refused = None if rules is None else first_refusal(rules.preferences.of(request.path), purposes)
+        stated = () if rules is None else rules.preferences.of(request.path)
+        refused = first_refusal(stated, purposes) or first_refusal(self._licensed(stated, case), purposes)
         if refused is not None:
             required = f"no refusal of the purposes {', '.join(purposes)}"
             rule = Verdict(False, refused.line, refused.text, case.run.reading)
             done = f"{refused.category} was refused"
             yield self._violation(Check.PREFERENCE, request, required, done, version=case.version, rule=rule)
+
+    def _licensed(self, stated: Iterable[Preference], case: _Case) -> Iterator[Preference]:
+        """What the licences say that robots.txt names. A request before the last answer for one is not judged by it."""
+        site, path, started_at = case.site.name, case.request.path, case.request.started_at
+        for url in named_licences(stated):
+            filed, hops = self.licences.get(url), 0
+            while filed is not None and filed.moved_to and hops < _MOST_HOPS:
+                filed, hops = self.licences.get(filed.moved_to), hops + 1
+            if filed is None:
+                yield from unavailable(url, "it was not requested")
+            elif started_at >= filed.fetched_at:
+                yield from unavailable(url, filed.why) if filed.why else filed.licence.of(site, path, url)
+
+    def _note_use(self, case: _Case) -> None:
+        """Note a page whose use the robots.txt in force limits; most files have no such line."""
+        request, rules = case.request, case.rules
+        if request.purpose != Purpose.PAGE or rules is None or not rules.preferences.signals or not request.path:
+            return
+        stated = limited_use(rules.preferences.of(request.path))
+        if stated is not None:
+            self.counts[Check.USE].judged += 1
+            rule = Verdict(False, stated.line, stated.text, case.run.reading)
+            self.limited.append(LimitedUse(request, case.version, stated.value, rule))
 
     # --- the pace -----------------------------------------------------------------------------
 

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crawler.audit import log_reader
-from crawler.audit.checks import TITLES, Check, CheckCount, Violation
-from crawler.audit.log_reader import LogNumbering, RequestCount
+from crawler.audit.checks import Check, CheckCount, Violation
+from crawler.audit.log_reader import read_rows
 from crawler.audit.records import LoggedRequest, RunRecord
 from crawler.audit.replay import Replay
 from crawler.audit.restrictions import Restrictions
 from crawler.audit.study import StudyFacts, read_study_facts
 from crawler.audit.totals import LogTotals, read_totals
-from crawler.formatting import instant, many, seconds
+from crawler.audit.use import kept_by_header, kept_by_robots
+from crawler.formatting import instant, many, ranges, seconds
 from crawler.frontier.operator import Standing, standing
 from crawler.url import host_of
 
@@ -65,7 +66,7 @@ class AuditResult:
             "runs": len(self.runs),
             "violations_found": self.violation_count,
             "checks": [
-                {"check": check.value, "title": TITLES[check], "judged": count.judged, "violations": count.violations}
+                {"check": check.value, "title": check.sentence, "judged": count.judged, "violations": count.violations}
                 for check, count in self.counts.items()
             ],
             "violations": [violation.as_json() for violation in self.violations],
@@ -92,11 +93,13 @@ async def audit_snapshot(store: Store, now: float, on_progress: OnProgress = lam
     """As :func:`run_audit`, within a snapshot of the caller."""
     runs = await log_reader.read_runs(store)
     orders = await store.control.orders()
-    refuted = await log_reader.read_refuted(store)
-    replay = Replay({run.run: run for run in runs}, Restrictions.from_orders(orders), refuted)
-    numbering, counts = await log_reader.read_numbering(store), await log_reader.read_request_counts(store)
-    in_log = _incomplete_log(numbering, counts)
+    refuted = {row.site: row.main_site for row in await read_rows(store, "refuted_mirrors")}
+    licences = await log_reader.read_licences(store)
+    replay = Replay({run.run: run for run in runs}, Restrictions.from_orders(orders), refuted, licences)
+    (numbering,) = await read_rows(store, "log_numbering")
+    in_log = _incomplete_log(numbering, await read_rows(store, "request_counts"))
     listed: list[Violation] = []
+    kept: list[Violation] = []
     forged: set[str] = set()
     done = 0
     async for piece in log_reader.read_slices(store, runs):
@@ -106,7 +109,9 @@ async def audit_snapshot(store: Store, now: float, on_progress: OnProgress = lam
         for violation in replay.replay(piece.events, piece.texts):
             if len(listed) < MAX_LISTED:
                 listed.append(violation)
-    kept = await _pages_kept(store, runs, replay.counts)
+        kept += await kept_by_robots(store, replay.limited)
+    kept += await _kept_against_use(store, replay.counts[Check.USE], len(kept))
+    kept += await _pages_kept(store, runs, replay.counts)
     in_log += [_forged_text(sha256) for sha256 in sorted(forged)]
     replay.counts[Check.LOG].violations += len(in_log)
     kept += await _not_drawn(store, replay.counts[Check.SAMPLE])
@@ -146,10 +151,21 @@ async def _pages_kept(store: Store, runs: Sequence[RunRecord], counts: dict[Chec
     return violations
 
 
+async def _kept_against_use(store: Store, count: CheckCount, by_robots: int) -> list[Violation]:
+    """The pages of which more is kept than their own headers allow; ``by_robots`` violations were found before."""
+    stated, violations = await kept_by_header(store)
+    count.judged += stated
+    count.violations += by_robots + len(violations)
+    return violations
+
+
 async def _not_drawn(store: Store, count: CheckCount) -> list[Violation]:
     """The requests for pages that the sample in the store had left out."""
-    judged, requests = await log_reader.read_not_drawn(store)
-    count.judged += judged
+    (judged,) = await read_rows(store, "sample_judged")
+    if not judged.requests:
+        return []  # there is no sample, or it decides nothing, because the crawl requests everything
+    requests = await read_rows(store, "not_drawn")
+    count.judged += judged.requests
     count.violations += len(requests)
     return [
         Violation(
@@ -172,22 +188,25 @@ async def _over_limit(store: Store, runs: Sequence[RunRecord], count: CheckCount
     if not crawls or not all(run.limits_pages for run in crawls):
         return []
     violations = []
-    for site in await log_reader.read_page_counts(store):
+    for site in await read_rows(store, "page_counts"):
         limits = [run.pages_allowed(host_of(site.site)) for run in crawls]
         most = max((limit for limit in limits if limit is not None), default=0)
         if None in limits:
             continue
         count.judged += 1
-        if site.pages > most and (pages := await log_reader.read_pages_at_once(store, site.site_id)) > most:
+        if site.pages <= most:
+            continue
+        (first,) = await read_rows(store, "pages_at_once", site_id=site.site_id)  # a revisit is not limited
+        if first.pages > most:
             required = f"at most {many(most, 'page')} of the site, as the settings of the runs say"
             violations.append(
-                Violation(Check.PAGES, required, f"{many(pages, 'page')} at a first visit", url=site.site)
+                Violation(Check.PAGES, required, f"{many(first.pages, 'page')} at a first visit", url=site.site)
             )
     count.violations += len(violations)
     return violations
 
 
-def _incomplete_log(numbering: LogNumbering, counts: Sequence[RequestCount]) -> list[Violation]:
+def _incomplete_log(numbering: Any, counts: Sequence[Any]) -> list[Violation]:
     """Signs of removed requests. Requests are numbered from 1 and counted, and the crawler never removes one."""
     violations: list[Violation] = []
     if missing := numbering.last_id - numbering.requests:
@@ -210,12 +229,15 @@ def _forged_text(sha256: str) -> Violation:
 def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
     """The limits of the proof that this log gives, in sentences."""
     limits: list[str] = []
-    if unended := [run.run for run in runs if run.finished_at is None]:
+    if without_end := [run for run in runs if run.finished_at is None]:
+        unended = [run.run for run in without_end]
         which = f"Run {unended[0]} has" if len(unended) == 1 else f"Runs {_listed(unended)} have"
+        most = max(run.settings.limits.concurrency for run in without_end)
         limits.append(
             f"{which} no recorded end: killed, or still running. If neither, this is a copy from before the "
             "end, or of the file without its write-ahead log (docs/backups.md). The log lacks requests that were under "
-            "way when a process was killed, and those answered since its last commit."
+            f"way when a process was killed ({most:,} at most in each), and those answered since its last commit. The "
+            "next run repeats them: a server's log may have them twice, and this log has them once."
         )
     if unverified := sorted({pattern for run in runs for pattern in run.settings.fetch.verify_off}):
         limits.append(
@@ -235,14 +257,8 @@ def _limits(runs: Sequence[RunRecord], totals: LogTotals) -> list[str]:
 
 
 def _listed(runs: Sequence[int]) -> str:
-    """``1 to 4 and 6``: numbers in ascending order, those in a row as a range, and at most ten of these."""
-    ranges: list[list[int]] = []
-    for run in runs:
-        if ranges and ranges[-1][-1] == run - 1:
-            ranges[-1][1:] = [run]
-        else:
-            ranges.append([run])
-    shown = [" to ".join(map(str, each)) for each in ranges]
+    """``1 to 4 and 6``: at most ten ranges of numbers."""
+    shown = ranges(runs)
     if len(shown) > 10:
         return f"{', '.join(shown[:10])} … ({len(runs):,} runs)"
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawler.formatting import many
+from crawler.store.named_rows import by_column
 from crawler.store.rows import SampleDraw
 from crawler.store.statements import load_statements
 
@@ -29,55 +30,21 @@ class Contacts(NamedTuple):
     most: int
 
 
-class ContactedSite(NamedTuple):
-    """How often a site was contacted; ``bytes`` in octets."""
-
-    site: str
-    requests: int
-    bytes: int
-
-
-class Kept(NamedTuple):
-    """What the store keeps of pages. ``noindex_bodies`` must be 0. Times in seconds since the epoch."""
-
-    pages: int
-    bodies: int
-    noindex: int
-    noindex_bodies: int
-    noarchive: int
-    noarchive_bodies: int
-    gone: int
-    oldest_at: float | None
-    newest_at: float | None
-
-
-class Forgotten(NamedTuple):
-    """URLs of a site whose content was deleted, and the reason with the operator's words."""
-
-    site: str
-    reason: str
-    urls: int
-
-
-class BlockedSite(NamedTuple):
-    """A site with URLs that are excluded because of a block, and its pages that are kept all the same."""
-
-    site: str
-    urls: int
-    pages: int
-
-
 @dataclass(frozen=True, slots=True)
 class StudyFacts:
-    """The facts. ``draws`` are all draws of a sample in their order; at most the last of them is not discarded."""
+    """The facts. ``draws`` are all draws of a sample in their order; at most the last of them is not discarded.
+
+    What is of any type has the rows of a statement in ``queries.sql``: sites by how often they were contacted, what is
+    kept of pages, and for what sites URLs were forgotten or blocked. ``kept.noindex_bodies`` must be 0.
+    """
 
     seeds: int
     draws: Sequence[SampleDraw]
     contacts: Contacts
-    most_contacted: Sequence[ContactedSite]
-    kept: Kept
-    forgotten: Sequence[Forgotten]
-    blocked: Sequence[BlockedSite]
+    most_contacted: Sequence[Any]
+    kept: Any
+    forgotten: Sequence[Any]
+    blocked: Sequence[Any]
 
     @property
     def draw(self) -> SampleDraw | None:
@@ -116,17 +83,19 @@ class StudyFacts:
 
 async def read_study_facts(store: Store) -> StudyFacts:
     """Read the facts. The statements aggregate over the whole store, and return few rows."""
-    (kept,) = await store.query(_SQL["kept"])
-    most = await store.query(_SQL["most_contacted"], {"limit": _SHOWN})
-    forgotten = await store.query(_SQL["forgotten"], {"limit": _FORGOTTEN_SHOWN})
+
+    async def rows(statement: str, **parameters: object) -> list[Any]:
+        return by_column(await store.query(_SQL[statement], parameters))
+
+    (kept,) = await rows("kept")
     return StudyFacts(
         len(await store.seeds()),
         await store.samples.draws(),
-        _contacts([(row["requests"], row["sites"]) for row in await store.query(_SQL["contacts"])]),
-        [ContactedSite(**row) for row in most],
-        Kept(**kept),
-        [Forgotten(**row) for row in forgotten],
-        [BlockedSite(**row) for row in await store.query(_SQL["blocked_sites"], {"limit": _FORGOTTEN_SHOWN})],
+        _contacts([(row.requests, row.sites) for row in await rows("contacts")]),
+        await rows("most_contacted", limit=_SHOWN),
+        kept,
+        await rows("forgotten", limit=_FORGOTTEN_SHOWN),
+        await rows("blocked_sites", limit=_FORGOTTEN_SHOWN),
     )
 
 

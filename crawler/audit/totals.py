@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import csv
+import io
+from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from crawler.atomic_files import AtomicFiles
+from crawler.clock import exact_time
 from crawler.formatting import many
+from crawler.store.named_rows import Parameters, by_column
 from crawler.store.statements import load_statements
+from crawler.store.views import ColumnType, columns_of
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -18,78 +25,31 @@ _SITES_SHOWN = 10
 _SQL = load_statements("crawler.audit")
 
 
-class AnswerCount(NamedTuple):
-    """How many requests of a purpose had an answer of a class, such as ``2xx``, ``no answer`` or ``not sent``."""
-
-    purpose: str
-    answer: str
-    requests: int
-
-
-class RobotsActions(NamedTuple):
-    """How many answers for robots.txt meant ``action``, and how many distinct texts they had."""
-
-    action: str
-    answers: int
-    texts: int
-
-
-class Exclusions(NamedTuple):
-    """How many URLs were excluded for a reason; ``reason_code`` is a value of ``crawler.reasons.ReasonCode``."""
-
-    reason_code: str
-    urls: int
-
-
-class CrawlDelay(NamedTuple):
-    """The ``Crawl-delay`` of a site, in seconds."""
-
-    site: str
-    crawl_delay_s: float
-
-
-class RetryAfters(NamedTuple):
-    """The longest ``Retry-After`` of a site, in seconds, and how many of its answers had one."""
-
-    site: str
-    longest_s: float
-    answers: int
-
-
-class SiteCount(NamedTuple):
-    """How often something happened at a site."""
-
-    site: str
-    times: int
-
-
-class SiteTotals(NamedTuple):
-    """What the crawl asked of a site, and what it keeps. Times in seconds since the epoch, ``bytes`` in octets.
-
-    Requests, octets and times are those of requests that were sent; ``unsent`` counts the others. The
-    columns are those of the table ``sites`` of the data appendix (``docs/appendix.md``).
-    """
-
-    site: str
-    host: str
-    registered_domain: str
-    requests: int
-    unsent: int
-    robots_requests: int
-    page_requests: int
-    bytes: int
-    first_at: float | None
-    last_at: float | None
-    crawl_delay_s: float | None
-    pages: int
-    noindex_pages: int
-    noarchive_pages: int
-    bodies_kept: int
-    queued: int
-    excluded: int
-    failed: int
-    forgotten: int
-    blocked: int
+#: What the crawl asked of a site, and what it keeps. Requests, octets and times are those of requests that were sent.
+SITE_COLUMNS = columns_of(
+    """\
+site text
+host text
+registered_domain text
+requests integer: all requests that were sent to the site
+unsent integer: requests that were not sent, because the site had no address to connect to
+robots_requests integer: requests for robots.txt
+page_requests integer: requests for pages
+bytes integer
+first_at time: when the first request that was sent began
+last_at time: when the last request ended
+crawl_delay_s number: the Crawl-delay of the last robots.txt that was received
+pages integer: pages fetched
+noindex_pages integer: pages that say NOINDEX or refuse a declared purpose: kept without body and texts
+noarchive_pages integer: pages that say NOARCHIVE: no export has their bodies
+bodies_kept integer: pages whose body the store keeps
+queued integer: URLs not yet requested
+excluded integer: URLs excluded, by the rules, the scope or the sample
+failed integer: URLs that gave no page
+forgotten integer: URLs that were deleted and stay excluded
+blocked integer: URLs excluded because the operator blocked the site
+""".splitlines()
+)
 
 
 class ClockStep(NamedTuple):
@@ -101,7 +61,11 @@ class ClockStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogTotals:
-    """Totals of a request log. Times in seconds since the epoch; ``None`` if the log is empty."""
+    """Totals of a request log. Times in seconds since the epoch; ``None`` if the log is empty.
+
+    ``requests`` are those that were sent, ``sites`` those to which they were sent.
+    A list of any type has the rows of a statement in ``queries.sql``.
+    """
 
     requests: int
     sites: int
@@ -109,66 +73,80 @@ class LogTotals:
     first_at: float | None
     last_at: float | None
     redacted: int  # requests whose addresses were reduced to their sites
-    unsent: int  # requests that were not sent, because there was no address to connect to
+    unsent: int  # further requests of the log, which had no address to connect to
     sites_without_address: int  # the sites of these
-    answers: list[AnswerCount]
+    answers: list[Any]
     requests_per_run: dict[int, int]
     clock_steps: list[ClockStep]
-    robots_actions: list[RobotsActions]
-    exclusions: list[Exclusions]
-    crawl_delays: list[CrawlDelay]
-    retry_afters: list[RetryAfters]
-    deferred: list[SiteCount]
-    restricted: list[SiteCount]
+    robots_actions: list[Any]
+    exclusions: list[Any]
+    crawl_delays: list[Any]
+    retry_afters: list[Any]
+    deferred: list[Any]
+    restricted: list[Any]
 
 
 def unsent_sentence(totals: LogTotals) -> str:
-    """How many of the requests were not sent, as a sentence; empty if all were."""
+    """How many further requests of the log were not sent, as a sentence; empty if there are none."""
     if not totals.unsent:
         return ""
-    were = "was" if totals.unsent == 1 else "were"
-    sites = many(totals.sites_without_address, "site")
-    return f"{totals.unsent:,} of these {were} not sent: {sites} had no address that the crawler may connect to"
+    unsent = f"{many(totals.unsent, 'further request')} {'was' if totals.unsent == 1 else 'were'} not sent"
+    return f"{unsent}: {many(totals.sites_without_address, 'site')} had no address that the crawler may connect to"
 
 
 async def read_totals(store: Store) -> LogTotals:
     """Read the totals. The statements aggregate the whole log, and each returns a few rows."""
-    (totals,) = await store.query(_SQL["totals"])
-    runs = await store.query(_SQL["requests_per_run"])
     most = {"limit": _SITES_SHOWN}
-    deferred = await store.query(_SQL["deferred_sites"], most)
-    restricted = await store.query(_SQL["restricted_sites"], most)
+
+    async def rows(statement: str, parameters: Parameters = ()) -> list[Any]:
+        return by_column(await store.query(_SQL[statement], parameters))
+
+    (totals,) = await store.query(_SQL["totals"])
+    runs = await rows("requests_per_run")
     return LogTotals(
         **totals,
-        answers=[AnswerCount(**row) for row in await store.query(_SQL["answers"])],
-        requests_per_run={row["run"]: row["requests"] for row in runs},
+        answers=await rows("answers"),
+        requests_per_run={row.run: row.requests for row in runs},
         clock_steps=_clock_steps(runs),
-        robots_actions=[RobotsActions(**row) for row in await store.query(_SQL["robots_actions"])],
-        exclusions=[Exclusions(**row) for row in await store.query(_SQL["exclusions"])],
-        crawl_delays=[CrawlDelay(**row) for row in await store.query(_SQL["longest_crawl_delays"], most)],
-        retry_afters=[RetryAfters(**row) for row in await store.query(_SQL["longest_retry_afters"], most)],
-        deferred=[SiteCount(row["site"], row["attempts"]) for row in deferred],
-        restricted=[SiteCount(row["site"], row["answers"]) for row in restricted],
+        robots_actions=await rows("robots_actions"),
+        exclusions=await rows("exclusions"),
+        crawl_delays=await rows("longest_crawl_delays", most),
+        retry_afters=await rows("longest_retry_afters", most),
+        deferred=await rows("deferred_sites", most),
+        restricted=await rows("restricted_sites", most),
     )
 
 
-async def site_totals(store: Store) -> AsyncIterator[SiteTotals]:
-    """The totals of every site that the crawl knows, by name."""
+async def site_totals(store: Store) -> AsyncIterator[list[Any]]:
+    """The totals of every site that the crawl knows, by name, in the order of :data:`SITE_COLUMNS`."""
     async with aclosing(store.rows(_SQL["site_totals"])) as rows:
         async for row in rows:
-            yield SiteTotals(*row)
+            yield [getattr(row, name) for name in SITE_COLUMNS]
 
 
-def _clock_steps(runs: Iterable[Mapping[str, Any]]) -> list[ClockStep]:
+async def write_sites(path: Path, store: Store) -> None:
+    """Write a row for each site as CSV, whole or not at all. Raises :class:`crawler.errors.UsageError` if it cannot."""
+    with AtomicFiles() as files:
+        text = io.TextIOWrapper(files.open(path).file, "utf-8", newline="", write_through=True)
+        rows = csv.writer(text)
+        rows.writerow(SITE_COLUMNS)
+        async for site in site_totals(store):
+            values = zip(site, SITE_COLUMNS.values(), strict=True)
+            # No site name begins like a formula: it begins with its scheme.
+            rows.writerow(exact_time(x) if kind is ColumnType.TIME and x is not None else x for x, (kind, _) in values)
+        text.detach()
+
+
+def _clock_steps(runs: Iterable[Any]) -> list[ClockStep]:
     """The runs, in order, before which the clock was set back.
 
     Runs of several parts of a crawl overlap: a run is compared with those whose requests all came before its own.
     """
     steps = []
-    before: list[Mapping[str, Any]] = []
+    before: list[Any] = []
     for run in runs:
-        latest = max((other["last_at"] for other in before if other["last"] < run["first"]), default=0.0)
-        if run["first_at"] < latest:
-            steps.append(ClockStep(run["run"], latest - run["first_at"]))
+        latest = max((other.last_at for other in before if other.last < run.first), default=0.0)
+        if run.first_at < latest:
+            steps.append(ClockStep(run.run, latest - run.first_at))
         before.append(run)
     return steps

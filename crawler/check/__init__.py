@@ -1,4 +1,4 @@
 """Checks without network: what a robots.txt allows, and what an HTML page says of itself.
 
-The cores are :mod:`crawler.robots.check` and :mod:`crawler.page.check`.
+``commands`` has both. The cores are :mod:`crawler.robots.check` and :mod:`crawler.page.check`.
 """

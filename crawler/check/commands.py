@@ -27,6 +27,8 @@ from crawler.robots.check import check_case as check_robots_case
 from crawler.robots.doubts import doubts_about
 from crawler.robots.readings import SiteRules
 from crawler.robots.records import product_token
+from crawler.robots.response import RobotsSettings
+from crawler.robots.rsl import licensed_by, licensed_page
 from crawler.robots.tdmrep import with_filed
 from crawler.robots.text import octets_read, parse
 from crawler.settings.settings import Settings
@@ -44,6 +46,10 @@ def robots() -> None:
 @click.option("--agent", default=Settings().identity.agent, show_default=True, metavar="TOKEN")
 @click.option("--reading", type=OneOf([r.value for r in Reading]), default="strict", show_default=True)
 @click.option("--site", metavar="URL", help="The site of the robots.txt, for Host lines.  [default: that of each URL]")
+@click.option(
+    "--license", "licence", hidden=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE", help="The licence of RSL that the robots.txt names.",
+)  # fmt: skip
 @click.option("--jsonl", is_flag=True, help="Cases from standard input, one JSON object a line; answers likewise.")
 @json_option
 def robots_check(
@@ -52,6 +58,7 @@ def robots_check(
     agent: str,
     reading: str,
     site: str | None,
+    licence: Path | None,
     jsonl: bool,
     as_json: bool,
 ) -> int:
@@ -70,6 +77,8 @@ def robots_check(
         on = split(canonical(site)).site if site else own_site
         rules = _rules(body, product_token(agent), Reading(reading), on)
         verdict, stated = rules.verdict(path), rules.stated_for(path)
+        if licence is not None:
+            stated = (*stated, *licensed_by(licence.read_bytes(), stated, on, path))
         if as_json:
             preferences = {"preferences": [one._asdict() for one in stated]}
             print_json({"url": url, **asdict(verdict), **preferences, **doubted.as_json(), "unknown": unknown})
@@ -85,7 +94,8 @@ def robots_check(
 def _rules(body: bytes, token: str, reading: Reading, site: str) -> SiteRules:
     """The rules of one file as a crawl reads it. Cached, because consecutive cases are often about the same file."""
     most = octets_read(reading)
-    question = RobotsQuestion(MAX_CPU_S, f"{site}/robots.txt", site, token, reading.value, (), None, most, body)
+    tokens = RobotsSettings(reading).policy_tokens
+    question = RobotsQuestion(MAX_CPU_S, f"{site}/robots.txt", site, token, reading.value, (), None, most, body, tokens)
     return read_robots_alone(question)
 
 
@@ -104,7 +114,9 @@ def page_check(file: Path | None, url: str | None, jsonl: bool) -> int:
     A case of --jsonl may also name an `agent` and a `reading`.
     """
     with BlockingReader() as reader:
-        check = partial(check_case, now=SystemClock().now(), read=reader.read, with_filed=with_filed)
+        check = partial(
+            check_case, now=SystemClock().now(), read=reader.read, with_filed=with_filed, licensed=licensed_page
+        )
         if jsonl:
             return _jsonl(check)
         if file is None or url is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from crawler.cli.output import print_json
 from crawler.cli.shared import run_async, store_at
@@ -27,6 +27,21 @@ def on_store(db: str, work: Callable[[Store], Awaitable[Result]], *, writes: boo
         Signals()
         async with existing_store(store_at(db), read_only=not writes) as store:
             return await work(store)
+
+    return run_async(run())
+
+
+def on_views(db: str, work: Callable[[Any], Awaitable[Result]]) -> Result:
+    """The result of ``work`` on the views of the dataset ``db``, which are read like those of a store.
+
+    Needs the extra `rounds`. Raises :class:`crawler.errors.UsageError` if there is no such dataset.
+    """
+    from crawler.dataset.views import Views
+
+    async def run() -> Result:
+        Signals()
+        with Views(db) as views:
+            return await work(views)
 
     return run_async(run())
 

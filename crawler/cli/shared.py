@@ -13,7 +13,6 @@ import logging
 import os
 import sys
 from collections.abc import Coroutine, Iterable, Mapping
-from contextlib import suppress
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
@@ -65,7 +64,7 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
     "Use the results": {
         "export": CommandEntry("export.commands", "Write the results to a file in one of several formats."),
         "report": CommandEntry("report.commands", "Write the crawl as one HTML page."),
-        "refresh-search": CommandEntry("maintenance.refresh", "Update near-duplicates, ranks and the search index."),
+        "refresh-search": CommandEntry("search.refresh", "Update near-duplicates, ranks and the search index."),
         "index": CommandEntry("search.commands", "Build or update the search index."),
         "search": CommandEntry("search.commands", "Search the pages."),
         "mcp": CommandEntry("mcp.commands", "Let a program with a language model read the store; it only reads."),
@@ -78,6 +77,16 @@ COMMANDS: Mapping[str, Mapping[str, CommandEntry]] = {
         "robots": CommandEntry("check.commands", "Show what a robots.txt file allows."),
         "page": CommandEntry("check.commands", "Show what an HTML page says of itself."),
     },
+}
+
+
+#: What other crawlers call by these options, by the option.
+_OPTIONS_ELSEWHERE = {
+    **dict.fromkeys(("-o", "--output"), "`crawler export` writes files after the crawl; --db names the store."),
+    **dict.fromkeys(("-r", "--recursive"), "A crawl follows links without an option."),
+    **dict.fromkeys(("-l", "--depth", "--level"), "Did you mean --max-depth?"),
+    "--wait": "Did you mean --delay?",
+    "--user-agent": "Did you mean --agent?",
 }
 
 
@@ -217,7 +226,10 @@ def main() -> NoReturn:
 
 def _advice(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return error.format_message() + (f" See `{context.command_path} --help`." if context else "")
+    said = error.format_message()
+    if isinstance(error, click.NoSuchOption) and error.option_name in _OPTIONS_ELSEWHERE:
+        said = f"{error.message} {_OPTIONS_ELSEWHERE[error.option_name]}"
+    return said + (f" See `{context.command_path} --help`." if context else "")
 
 
 db_option = click.option(
@@ -246,11 +258,10 @@ def canonical(url: str) -> str:
     try:
         return canonicalise(url)
     except NotCrawlable as error:
-        hint = ""
-        with suppress(NotCrawlable):
-            if "://" not in url:
-                hint = f"; did you mean {canonicalise(f'http://{url}')}?"
-        raise UsageError(f"{error}{hint}") from None
+        from crawler.settings.seeds import meant_by
+
+        meant = meant_by(url)
+        raise UsageError(f"{error}; did you mean {meant[0]} ?" if len(meant) == 1 else str(error)) from None
 
 
 def store_at(db: str) -> Settings:

@@ -10,12 +10,17 @@ from collections.abc import Callable
 from typing import Protocol, Self
 
 from crawler.cli.shared import STOPPED
+from crawler.clock import boot_s
 from crawler.reasons import EndCode, RunEnd
 
 #: How long a crawl that was told to stop may take to end in order, in seconds.
 END_WITHIN_S = 9.0
 #: The same for the process above several workers. Each worker keeps its own time, and may only be starting.
 TEAM_ENDS_WITHIN_S = 2 * END_WITHIN_S
+#: The same after a second signal: a commit, and the summary.
+_ENDS_NOW_WITHIN_S = 2.0
+#: Programs such as `timeout` and `uv run` send one signal twice. A person is slower.
+_SAME_SIGNAL_S = 0.3
 _LAST_WORDS_S = 1.0
 _LOOK_AGAIN_S = 1.0
 _SHOW_CURSOR = b"\x1b[?25h"
@@ -29,6 +34,10 @@ class Stoppable(Protocol):
     """A crawl that can be stopped."""
 
     def stop(self, why: RunEnd) -> None: ...
+
+    def end_grace(self) -> None:
+        """Give requests in flight no more time after a stop."""
+        ...
 
 
 class Reconnecting(Protocol):
@@ -99,9 +108,9 @@ class ForcedEnd:
 class Signals:
     """Handles SIGINT and SIGTERM.
 
-    A signal stops the crawl in order; before the crawl has begun, it cancels the command. To stop in order, the crawl
-    needs the store. If the store does not answer, a second signal ends the command at once. ``code`` is the
-    end of a run that a signal stops.
+    A signal stops the crawl in order; before the crawl has begun, it cancels the command. A second signal cancels the
+    requests in flight: the crawl commits once more and ends. To stop in order, the crawl needs the store. If the store
+    does not answer, a second signal ends the wait for it. ``code`` is the end of a run that a signal stops.
 
     Invariant: a crawl that was told to stop ends within :data:`END_WITHIN_S`, unless it waits for a lost database. If
     it cannot end in order, because the event loop or the store is too slow, ``forced_end`` ends the process.
@@ -117,6 +126,7 @@ class Signals:
         self._forced_end = forced_end or ForcedEnd()
         self._forced_end.is_postponed = self._waits_for_store
         self._is_limited = False
+        self._noticed_at: float | None = None
         self._command = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -143,6 +153,11 @@ class Signals:
             self._command.cancel()
             self._command = None  # cancel once: the clean-up must not be cancelled
 
+    def end_grace(self) -> None:
+        """Give the requests of a crawl that was told to stop no more time."""
+        if self._crawl is not None:
+            self._crawl.end_grace()
+
     def _notice(self, number: int, _: object) -> None:
         """Note a signal at once. A handler of the event loop would run after all data that have arrived are processed.
 
@@ -153,7 +168,12 @@ class Signals:
             signal.raise_signal(number)
             return
         self._begin_limit()
-        self._loop.call_soon_threadsafe(self._come, signal.Signals(number).name)
+        now_s = boot_s()
+        is_second = self._noticed_at is not None and now_s - self._noticed_at >= _SAME_SIGNAL_S
+        self._noticed_at = self._noticed_at or now_s
+        if is_second and self._crawl is not None:
+            self._forced_end.after(_ENDS_NOW_WITHIN_S)
+        self._loop.call_soon_threadsafe(self._come, signal.Signals(number).name, is_second)
 
     def _begin_limit(self) -> None:
         """From now on the crawl has its time to end."""
@@ -161,11 +181,13 @@ class Signals:
             self._is_limited = True
             self._forced_end.after(self._end_within_s)
 
-    def _come(self, name: str) -> None:
-        if self.came and self._gives_up and self._store is not None and self._store.away_s is not None:
+    def _come(self, name: str, is_second: bool) -> None:
+        if is_second and self._gives_up and self._store is not None and self._store.away_s is not None:
             self._store.give_up()
         self.came = self.came or name
         self.stop(RunEnd(self._code, self.came))
+        if is_second:
+            self.end_grace()
 
     def end_after(self, max_time_s: float | None) -> None:
         """The crawl has ``--max-time``, and has as long to end after that time as after a signal."""

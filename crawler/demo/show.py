@@ -20,7 +20,7 @@ from crawler.demo.web import DemoWeb
 from crawler.engine.crawl import Crawl
 from crawler.errors import Setting, StoreError, UsageError
 from crawler.run.live_display import Watch, print_summary, summary
-from crawler.run.session import crawl_session, run_to_end
+from crawler.session.crawl_session import crawl_session, run_to_end
 from crawler.settings.loading import settings_from
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings

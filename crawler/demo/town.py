@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from crawler.demo.pages import Asked, Fault, Handler, Page, Site, first, plain, redirect, unavailable
-from crawler.demo.texts import BOOKS, DOCTORS, EXHIBITS, GOODS, NEWS, POEME, TOWN_PAGES, Item
+from crawler.demo.texts import ITEMS, Item
 from crawler.model import Headers
 
 Url = Callable[[str, str], str]
@@ -85,7 +85,7 @@ def _www(url: Url) -> TownSite:
         (COUNCIL, "The town council"), (GAZETTE, "The Gazette"), (MUSEUM, "The museum"), (CLINIC, "The doctor"),
         (MILL, "The mill"), (ARCHIVE, "The archive"), (CALENDAR, "What's on"), (OLD, "Our old site"),
     ]  # fmt: skip
-    own = [(f"/{item.name}.html", item.title) for item in TOWN_PAGES]
+    own = [(f"/{item.name}.html", item.title) for item in ITEMS["town"]]
     odd = [
         ("/welcome", "Welcome"), ("/tourism.html", "For tourists"), ("/carousel", "The carousel"),
         ("/town-map-1987.html", "A map of 1987"), ("mailto:clerk@demo.test", "Write to the clerk"),
@@ -94,7 +94,7 @@ def _www(url: Url) -> TownSite:
     head = "<meta name=description content='A town by a river.'><meta name=keywords content='town,fog'>"
     site.put("/", _page("Aldermere", start, head=head))
     site.put("/robots.txt", plain("# Everybody is welcome.\nUser-agent: *\nDisallow:\n"))
-    site.shelf("/", TOWN_PAGES, WWW)
+    site.shelf("/", ITEMS["town"], WWW)
     site.put("/welcome", redirect("/home", 301))
     site.put("/home", redirect(url(WWW, "/")))
     site.put("/carousel", redirect("/fairground"))
@@ -107,10 +107,11 @@ def _www(url: Url) -> TownSite:
 
 def _library_pages() -> _SiteBuilder:
     site = _SiteBuilder()
-    books = [(f"/books/{item.name}.html", item.title) for item in BOOKS]
-    site.put("/", _page("Aldermere Library", _list("Catalogue", [*books, (f"/{POEME.name}.html", "Un poème")])))
-    site.shelf("/books/", BOOKS, LIBRARY)
-    site.put(f"/{POEME.name}.html", _latin1(_item_page(POEME, LIBRARY, "/", lang="fr")))
+    (poem,) = ITEMS["poems"]
+    books = [(f"/books/{item.name}.html", item.title) for item in ITEMS["books"]]
+    site.put("/", _page("Aldermere Library", _list("Catalogue", [*books, (f"/{poem.name}.html", "Un poème")])))
+    site.shelf("/books/", ITEMS["books"], LIBRARY)
+    site.put(f"/{poem.name}.html", _latin1(_item_page(poem, LIBRARY, "/", lang="fr")))
     return site
 
 
@@ -130,11 +131,11 @@ def _mirror(url: Url) -> TownSite:
 
 def _shop(url: Url) -> TownSite:
     site = _SiteBuilder()
-    goods = [(f"/goods/{item.name}.html", item.title) for item in GOODS]
+    goods = [(f"/goods/{item.name}.html", item.title) for item in ITEMS["goods"]]
     sorts = [("/goods?sort=price", "by price"), ("/goods?sort=name", "by name"), ("/prices.pdf", "price list")]
     basket = "<p><a rel=nofollow href='/basket'>Your basket</a></p>"
     site.put("/", _page("The general store", _list("Goods", goods) + _list("Sorted", sorts) + basket))
-    site.shelf("/goods/", GOODS, SHOP)
+    site.shelf("/goods/", ITEMS["goods"], SHOP)
     site.put("/goods", _page("Sorted goods", _list("Goods", goods)), closed=True)
     site.put("/prices.pdf", Page(b"%PDF-1.4\n", content_type="application/pdf"), closed=True)
     site.put("/basket", _page("Your basket", "<p>Empty.</p>"), closed=True)
@@ -175,11 +176,11 @@ def _council(url: Url) -> TownSite:
 
 def _gazette(url: Url) -> TownSite:
     site = _SiteBuilder()
-    stories = [(f"/news/{item.name}.html", item.title) for item in NEWS]
+    stories = [(f"/news/{item.name}.html", item.title) for item in ITEMS["news"]]
     links = [*stories, ("/1923.pdf", "The first issue"), ("/drafts/tomorrow.html", "Tomorrow's front page")]
     head = "<meta name=document-state content=dynamic>"
     site.put("/", _page("The Aldermere Gazette", _list("Today", links), head=head))
-    site.shelf("/news/", NEWS, GAZETTE)
+    site.shelf("/news/", ITEMS["news"], GAZETTE)
     site.put("/1923.pdf", Page(b"%PDF-1.4\n" + b"%" * 5000, content_type="application/pdf"))
     site.put("/drafts/tomorrow.html", _page("Tomorrow", "<p>Unwritten.</p>"), closed=True)
     site.put("/robots.txt", first(2, unavailable(1), plain("User-agent: *\nDisallow: /drafts/\n")))
@@ -190,9 +191,9 @@ def _gazette(url: Url) -> TownSite:
 
 def _museum(url: Url) -> TownSite:
     site = _SiteBuilder()
-    rooms = [(f"/exhibits/{item.name}.html", item.title) for item in EXHIBITS]
+    rooms = [(f"/exhibits/{item.name}.html", item.title) for item in ITEMS["exhibits"]]
     site.put("/", _page("Aldermere Museum", _list("Exhibits", rooms)))
-    site.shelf("/exhibits/", EXHIBITS, MUSEUM)
+    site.shelf("/exhibits/", ITEMS["exhibits"], MUSEUM)
     site.put("/robots.txt", plain(f"User-agent: *\nCrawl-delay: {MUSEUM_CRAWL_DELAY_S}\nDisallow:\n"))
     about = f"Crawl-delay: {MUSEUM_CRAWL_DELAY_S} s"
     return TownSite(MUSEUM, about, site.pages, site.expected(), crawl_delay_s=MUSEUM_CRAWL_DELAY_S)
@@ -200,9 +201,9 @@ def _museum(url: Url) -> TownSite:
 
 def _clinic(url: Url) -> TownSite:
     site = _SiteBuilder()
-    pages = [(f"/{item.name}.html", item.title) for item in DOCTORS]
+    pages = [(f"/{item.name}.html", item.title) for item in ITEMS["doctors"]]
     site.put("/", _page("The doctor", _list("Please read", pages), delay_s=0.5))
-    for item in DOCTORS:
+    for item in ITEMS["doctors"]:
         site.put(f"/{item.name}.html", _item_page(item, CLINIC, "/", delay_s=0.5))
     return TownSite(CLINIC, "a slow site without robots.txt", site.pages, site.expected("/robots.txt"))
 

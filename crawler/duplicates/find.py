@@ -1,7 +1,7 @@
 """Finds clusters of near-duplicates: pages whose texts have a Jaccard similarity of at least 0.8 with another one.
 
 Pages whose titles or main words differ are no near-duplicates, however similar their texts are
-(:class:`crawler.duplicates.shingles.Words`). Pages with equal titles and texts are joined first. Then texts that have a
+(:class:`crawler.page.shingles.Words`). Pages with equal titles and texts are joined first. Then texts that have a
 key in common are compared, and joined if they are similar. No key costs quadratic work, however many texts have it: a
 text is compared with a few texts at most, and not with texts of its own cluster. The clusters follow from the
 signatures alone, so it does not matter in how many steps these were made.
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
-from crawler.duplicates.shingles import ALIKE, BANDS, jaccard
 from crawler.duplicates.texts import KEY_BYTES, SQL, OnProgress, OwnText, OwnTexts, sign
+from crawler.page.shingles import ALIKE, BANDS, jaccard
 from crawler.store.rows import NearDuplicate
 from crawler.texts.reader import ReadsTexts
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import xxhash
 
-from crawler.duplicates.shingles import (
+from crawler.page.shingles import (
     LEAST_SHINGLES,
     VERSION,
     Words,

@@ -37,6 +37,7 @@ from crawler.model import (
 )
 from crawler.page.directives import SITE_TAG
 from crawler.page.headers import direct, header_facts, kept_headers
+from crawler.page.soft_404 import NO_EXAMPLE, NotFoundExample
 from crawler.preferences.use import use_terms
 from crawler.reasons import ErrorKind, Reason, ReasonCode, RequestError
 from crawler.robots.readings import SiteRules
@@ -88,14 +89,18 @@ class Answers:
 
     def may_be_kept(self, result: Fetched, rules: SiteRules | None, filed: tuple[Preference, ...]) -> bool:
         """Whether the store may have a document before it is read: no header and no file of the site forbids that."""
-        result = _tagged(result, rules)
+        result = tagged(result, rules)
         if not filed and not direct(result.headers):
             return True
         known = self._header_facts(result)
         return withheld(_supplemented(known, filed), self._policy.purposes).index
 
     async def read(
-        self, queued: Queued, result: FetchResult, rules: SiteRules | None = None
+        self,
+        queued: Queued,
+        result: FetchResult,
+        rules: SiteRules | None = None,
+        not_found: NotFoundExample = NO_EXAMPLE,
     ) -> tuple[FetchResult, PageFacts | SitemapFacts | None]:
         """The answer with its body decoded, and the facts of a document; an answer whose body is broken has failed.
 
@@ -103,9 +108,10 @@ class Answers:
 
         ``rules`` are those of the robots.txt under which the request was sent: its Robots-Tag lines bind every page.
         A parser process reads the document. One that an earlier worker has left unread is read alone in a process.
+        A page is compared with ``not_found``.
         Raises :class:`crawler.errors.Fault` for a bug that the answer brought to light.
         """
-        result = _tagged(result, rules)
+        result = tagged(result, rules)
         if isinstance(result, Failed) and result.kind is ErrorKind.FAULT:
             raise Fault(result.detail)
         if not isinstance(result, Fetched) or queued.kind is Kind.RUP:
@@ -113,7 +119,10 @@ class Answers:
         if queued.kind is Kind.SITEMAP:
             sitemap = await self._reader.read_sitemap(result, is_alone=queued.is_answered)
             return result if sitemap.broken is None else _broken(result, sitemap.broken), sitemap
-        facts = await self._reader.read(result, is_alone=queued.is_answered)
+        shingles = bool(not_found.shingles)
+        facts = await self._reader.read(result, is_alone=queued.is_answered, shingles=shingles)
+        if not_found.is_known:
+            facts = replace(facts, soft_404=not_found.is_like(result.url, facts), shingles=b"")
         result = await _as_read(result, facts)
         if isinstance(result, Failed) and self._archive is not None:
             self._archive.add_record(of_broken(result))
@@ -193,7 +202,7 @@ class Answers:
         return self._policy.revisit.enabled and self._policy.discovery.sitemaps
 
 
-def _tagged(result: R, rules: SiteRules | None) -> R:
+def tagged(result: R, rules: SiteRules | None) -> R:
     """``result`` with the terms of the site's robots.txt for it: Robots-Tag lines and ``Content-Signal: use``."""
     if rules is None or not isinstance(result, Fetched | NotModified):
         return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from crawler.engine.disk_reserve import DiskReserve
 from crawler.engine.gate import Gate, Transport
 from crawler.engine.hooks import Hooks
 from crawler.engine.lease import Lease
+from crawler.engine.licences import Licences
 from crawler.engine.loop_lag import LoopLag
 from crawler.engine.main_sites import MainSites
 from crawler.engine.outbox import Outbox
@@ -27,11 +28,14 @@ from crawler.engine.robots_intake import CrawlRobotsIntake, admits_site
 from crawler.engine.rules_cache import RulesCache
 from crawler.engine.sampling_frame import Sample
 from crawler.engine.shutdown import Shutdown
-from crawler.engine.tdmrep_cache import TdmrepCache
+from crawler.engine.site_files import SiteFiles, soft_404_kind, tdmrep_kind
 from crawler.engine.workbench import Workbench
 from crawler.errors import StoreFull, SystemFull
 from crawler.frontier.decide import Outcome
+from crawler.frontier.politeness import Pace
 from crawler.frontier.scope import Scope
+from crawler.page.soft_404 import NotFoundExample
+from crawler.robots.tdmrep import TdmRules
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
 OnPages = Callable[[list[Outcome]], Awaitable[None]]
 #: Waits until the consumer of pages has handled all that it got; returns whether URLs were added since the last call.
 AllConsumed = Callable[[], Awaitable[bool]]
+#: Keeps the paces of a commit outside the store, by group. The commit waits for it.
+WriteAhead = Callable[[Mapping[str, Pace]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +64,7 @@ class RunInputs:
     ``recorder`` gets requests before the commit that they are part of, ``on_pages`` gets the pages after it. ``hooks``
     has the functions of the caller; ``all_consumed`` waits until the caller is done with all pages. ``sample`` releases
     the pages that it holds back when nothing else is left. The crawl pauses
-    while a disk has less free space than ``reserve``.
+    while a disk has less free space than ``reserve``. ``write_ahead`` gets the paces of a commit before the store does.
     """
 
     store: Store
@@ -72,6 +78,7 @@ class RunInputs:
     hooks: Hooks | None = None
     on_pages: OnPages | None = None
     all_consumed: AllConsumed | None = None
+    write_ahead: WriteAhead | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +95,9 @@ class Engine(RunInputs):
     main_sites: MainSites
     rules_cache: RulesCache
     robots_cache: RobotsCache
-    tdmrep: TdmrepCache | None  # None: it is not wanted
+    tdmrep: SiteFiles[TdmRules] | None  # None: it is not wanted, as the next
+    soft_404: SiteFiles[NotFoundExample] | None
+    licences: Licences
     answers: Answers
 
     def waits_for_room(self, error: StoreFull) -> bool:
@@ -106,6 +115,19 @@ def assemble(run: RunInputs) -> Engine:
     gate = Gate(_transport(run, outbox), clock, bench, outbox, scope.blocks)
     main_sites = MainSites(store, clock, outbox)
     rules_cache = RulesCache(policy.robots, gate, store, main_sites, reader)
+    compares = policy.discovery.soft_404 or run.sample.compares_soft_404s
+    robots_cache = RobotsCache(
+        policy=policy.robots,
+        gate=gate,
+        store=store,
+        clock=clock,
+        intake=CrawlRobotsIntake(outbox=outbox, gate=gate, policy=policy, scope=scope, sample=run.sample),
+        may_ask=partial(admits_site, scope, policy.robots.bucket),
+        progress=progress,
+        main_sites=main_sites,
+        rules_cache=rules_cache,
+        outbox=outbox,
+    )
     return Engine(
         **{each.name: getattr(run, each.name) for each in fields(run)},
         alarm=alarm,
@@ -117,19 +139,10 @@ def assemble(run: RunInputs) -> Engine:
         gate=gate,
         main_sites=main_sites,
         rules_cache=rules_cache,
-        robots_cache=RobotsCache(
-            policy=policy.robots,
-            gate=gate,
-            store=store,
-            clock=clock,
-            intake=CrawlRobotsIntake(outbox=outbox, gate=gate, policy=policy, scope=scope, sample=run.sample),
-            may_ask=partial(admits_site, scope, policy.robots.bucket),
-            progress=progress,
-            main_sites=main_sites,
-            rules_cache=rules_cache,
-            outbox=outbox,
-        ),
-        tdmrep=TdmrepCache(gate, store, outbox) if policy.robots.settings.tdmrep else None,
+        robots_cache=robots_cache,
+        licences=Licences(policy.robots, gate, store, clock, outbox, robots_cache, rules_cache),
+        tdmrep=SiteFiles(tdmrep_kind(), gate, store, outbox) if policy.robots.settings.tdmrep else None,
+        soft_404=SiteFiles(soft_404_kind(reader), gate, store, outbox) if compares else None,
         answers=Answers(policy, scope, rules_cache, store, reader, None if run.recorder is None else outbox, run.hooks),
     )
 

@@ -3,19 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from typing import assert_never
+from typing import NamedTuple, assert_never
+
+import msgspec
 
 from crawler.engine import operator_log
 from crawler.engine.assembly import Engine
 from crawler.engine.gate import Blocked, FetchPermit, GivenBack, Unsent
+from crawler.engine.licences import Postponed
 from crawler.errors import CrawlerError
-from crawler.frontier.decide import Allowed, Outcome, Queued, after_fault, before_fetch, before_robots, without_answer
+from crawler.frontier.decide import (
+    Allowed,
+    Outcome,
+    Queued,
+    after_fault,
+    before_fetch,
+    before_robots,
+    postponed,
+    under_licences,
+    without_answer,
+)
 from crawler.frontier.refusals import after_answer, without_request
 from crawler.frontier.revisit_outcome import after_refusal
-from crawler.model import Failed, Fetched, FetchResult, Kind, Preference, RobotsAction, State
+from crawler.model import Failed, Fetched, FetchResult, Kind, PageFacts, Preference, RobotsAction, State
+from crawler.page.soft_404 import NO_EXAMPLE, NotFoundExample
+from crawler.preferences.bounds import bounded
 from crawler.robots.readings import SiteRules
+from crawler.robots.rsl import inline_licence, named_licences
 from crawler.store.rows import BrokenBody, Claim, ClaimedSite, RobotsTarget
 from crawler.url import path_of
+
+
+class _Known(NamedTuple):
+    """What is known of the site of a page before its request: rules, preferences for the page, and an example.
+
+    ``stated`` are the preferences in robots.txt, ``filed`` those in the site's tdmrep.json, and ``not_found`` is the
+    answer to a path that cannot exist.
+    """
+
+    rules: SiteRules | None
+    stated: tuple[Preference, ...]
+    filed: tuple[Preference, ...] = ()
+    not_found: NotFoundExample = NO_EXAMPLE
 
 
 class ClaimTask:
@@ -88,6 +117,8 @@ class ClaimTask:
                 sites[target.site] = await context.robots_cache.store_site(target.site)
             await self._wait_until(sites[target.site].rests_until)
             try:
+                if await context.licences.is_awaited(target):
+                    await context.licences.answer(target, sites[target.site], claim.group, sites.values())
                 await context.robots_cache.answer(target, sites[target.site], claim.group, sites.values())
             except GivenBack:
                 return False
@@ -144,25 +175,51 @@ class ClaimTask:
             case Outcome():
                 self._refuse(decision)
             case Allowed():
-                filed: tuple[Preference, ...] = ()
+                licensed = await self._under_licences(queued, site, rules, decision)
+                if licensed is None:
+                    return
+                decision = licensed
+                known = _Known(rules, decision.preferences)
                 if context.tdmrep is not None and queued.kind is Kind.PAGE:
-                    tdm = await context.tdmrep.rules(site, self._claim.group, rules)
-                    if tdm is None or context.gate.pauses_long(self._claim.group):
-                        return  # the robots copy has run out, or the pause is long: the URL is still queued
-                    filed = tdm.of(path)
+                    tdm = await context.tdmrep.of(site, self._claim.group, rules)
+                    if tdm is None:
+                        return  # the URL is still queued
+                    known = known._replace(filed=tdm.of(path))
+                if context.soft_404 is not None and queued.kind is Kind.PAGE:
+                    example = await context.soft_404.of(site, self._claim.group, rules)
+                    if example is None:
+                        return
+                    known = known._replace(not_found=example)
                 permit = FetchPermit.under(site, self._claim.group, site.copy, rules, decision)
-                await self._fetch(queued, permit, rules, decision.preferences, filed)
+                await self._fetch(queued, permit, known)
             case _:
                 assert_never(decision)
 
-    async def _fetch(
-        self,
-        queued: Queued,
-        permit: FetchPermit,
-        rules: SiteRules | None,
-        stated: tuple[Preference, ...],
-        filed: tuple[Preference, ...],
-    ) -> None:
+    async def _under_licences(
+        self, queued: Queued, site: ClaimedSite, rules: SiteRules | None, allowed: Allowed
+    ) -> Allowed | None:
+        """The decision under the licences that robots.txt names; ``None`` if the page is not requested now."""
+        context, purposes = self._context, self._context.policy.purposes
+        if rules is None or not purposes or queued.kind is not Kind.PAGE or not rules.preferences.licenses:
+            return allowed
+        urls = named_licences(rules.preferences.licenses)
+        said = await context.licences.of(site, self._claim.group, rules, urls, path_of(queued.url))
+        match said:
+            case None:
+                return None
+            case RobotsTarget():
+                self._deferred.add(queued.site_id)
+                return None
+            case Postponed(until, why):
+                context.outbox.add_outcome(postponed(queued, until, why))
+                return None
+        decision = under_licences(queued, allowed, said, purposes)
+        if isinstance(decision, Outcome):
+            self._refuse(decision)
+            return None
+        return decision
+
+    async def _fetch(self, queued: Queued, permit: FetchPermit, known: _Known) -> None:
         context = self._context
         if counted := queued.seen is None and context.pages.is_limited:
             await context.gate.pause(permit.group)  # first: meanwhile another group may have this page
@@ -171,15 +228,20 @@ class ClaimTask:
         is_page = False
         try:
             unread = await context.answers.unread(queued)
-            result = unread or await self._send(queued, permit, rules, filed)
+            result = unread or await self._send(queued, permit, known)
             if result is not None:  # else the robots copy has run out: the URL is still queued
                 with context.gate.reading(permit.group):
-                    decoded, facts = await context.answers.read(queued, result, rules)
+                    decoded, facts = await context.answers.read(queued, result, known.rules, known.not_found)
                     if isinstance(decoded, Failed) and isinstance(result, Fetched):
                         context.outbox.add_broken_body(BrokenBody.of(permit.site_id, decoded))
                         if unread is None:
                             context.gate.unreadable(permit.group, decoded.kind)
-                    outcome = await context.answers.outcome(queued, decoded, facts, stated, filed)
+                    if isinstance(facts, PageFacts):
+                        licensed = await self._licensed(queued, known.rules, facts)
+                        if licensed is None:
+                            return  # the answer is read again when the licence has come
+                        facts = licensed
+                    outcome = await context.answers.outcome(queued, decoded, facts, known.stated, known.filed)
                     outcome = self._apply_refusals(outcome, result)
                     is_retried = outcome.state is State.QUEUED
                     if is_retried and (refused := before_robots(queued, context.scope)) is not None:
@@ -192,6 +254,26 @@ class ClaimTask:
             if counted and not is_page:
                 context.pages.release()
                 context.alarm.ring()  # another group may be claimed for this page
+
+    async def _licensed(self, queued: Queued, rules: SiteRules | None, facts: PageFacts) -> PageFacts | None:
+        """The facts of a page with what its licences say; ``None`` if one must come first: the URL stays queued."""
+        context, site = self._context, self._claim.sites[queued.site_id]
+        urls = named_licences(facts.preferences)
+        if not context.policy.purposes or not (urls or facts.inline_licence):
+            return facts
+        said = await context.licences.of(site, self._claim.group, rules, urls, path_of(queued.url))
+        match said:
+            case None:
+                return None
+            case RobotsTarget():
+                self._deferred.add(queued.site_id)
+                return None
+            case Postponed(until, why):
+                context.outbox.add_outcome(postponed(queued, until, why))
+                return None
+        if facts.inline_licence:
+            said = (*said, *inline_licence(facts.inline_licence, queued.url))
+        return msgspec.structs.replace(facts, preferences=bounded((*facts.preferences, *said)))
 
     def _apply_refusals(self, outcome: Outcome, result: FetchResult) -> Outcome:
         """The outcome of a URL. A site that rests from now on is left alone for the rest of the claim."""
@@ -208,13 +290,11 @@ class ClaimTask:
                 self._deferred.add(site.id)
         return outcome
 
-    async def _send(
-        self, queued: Queued, permit: FetchPermit, rules: SiteRules | None, filed: tuple[Preference, ...]
-    ) -> FetchResult | None:
+    async def _send(self, queued: Queued, permit: FetchPermit, known: _Known) -> FetchResult | None:
         """The answer to a request that is sent now; ``None`` if the robots copy has run out."""
         context = self._context
         result = await context.gate.send(context.answers.request(queued), permit)
-        if isinstance(result, Fetched) and context.answers.may_be_kept(result, rules, filed):
+        if isinstance(result, Fetched) and context.answers.may_be_kept(result, known.rules, known.filed):
             context.outbox.add_unread(queued.id, result)
         return result
 

@@ -74,6 +74,10 @@ class Crawl:
         """End soon: send nothing new, and give requests in flight six seconds. Only the first call counts."""
         self._engine.shutdown.request(end)
 
+    def end_grace(self) -> None:
+        """Give requests in flight no more time after :meth:`stop`. Their URLs stay queued."""
+        self._engine.shutdown.end_grace()
+
     async def add(self, urls: Sequence[str]) -> None:
         """Queue canonical URLs as seeds of the crawl, before it ends.
 

@@ -160,6 +160,14 @@ class DiscoverySettings:
         "reads the RSS and Atom feeds that pages name, and the dates in all of these tell it what has changed.",
         decides=FRAME_CODES,
     )
+    soft_404: bool = setting(
+        "soft_404",
+        False,
+        FLAG,
+        "Mark pages that are like the answer of their site to a path that cannot exist: the column soft_404.",
+        "Each site gets one request more, before its first page. Nothing else follows from the mark. A crawl for a "
+        "sample does so in any case.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,15 @@ class GivenBack(Unsent):
         self.until = until  # seconds since the epoch
 
 
+class AddressTaken(Exception):
+    """Another process asks the address of a host, ``until`` a time in seconds since the epoch."""
+
+    def __init__(self, network: str, until: float) -> None:
+        super().__init__(network)
+        self.network = network
+        self.until = until
+
+
 class Fetcher(Protocol):
     """Sends one request. Whatever a server does is in the result; only cancellation is raised."""
 
@@ -104,7 +113,10 @@ class AddressBook(Protocol):
         ...
 
     async def look_up(self, host: str) -> str:
-        """As :meth:`cached`, looked up if necessary. A look-up goes on if the task that waits for it is cancelled."""
+        """As :meth:`cached`, looked up if necessary. A look-up goes on if the task that waits for it is cancelled.
+
+        Raises :class:`AddressTaken` if another process asks the address.
+        """
         ...
 
     def refused(self, host: str, address: str) -> bool:
@@ -458,14 +470,19 @@ class Gate:
 
     async def _look_up(self, ticket: Ticket) -> None:
         """Look a host up, for two seconds at most: a stranger's name server may be slow, too."""
-        in_time = True
+        in_time, taken = True, None
         try:
             async with asyncio.timeout(LOOK_UP_S):
                 await self.wait_while_open(self._book.look_up(ticket.host))
         except TimeoutError:
             in_time = False
+        except AddressTaken as error:
+            taken = error
         now = self._clock.now()
-        late = self._bench.looked_up(ticket, now, in_time=in_time)
+        if taken is None:
+            late = self._bench.looked_up(ticket, now, in_time=in_time)
+        else:
+            late = self._bench.address_taken(ticket, now, taken.network, taken.until)
         self._wake(now)
         if late is not None:
             raise GivenBack(late.why, late.until)

@@ -33,7 +33,7 @@ from crawler.engine.termination import conclude
 from crawler.errors import ConnectionLost, LeaseLost, StoreError
 from crawler.frontier.scope import adopt_mains
 from crawler.reasons import EndCode, RunEnd
-from crawler.store.rows import ClaimLimits, UrlLimits, Waiting
+from crawler.store.rows import ClaimLimits, CommitBatch, UrlLimits, Waiting
 
 #: How long finished work waits for its commit, in seconds, if it comes slowly.
 COMMIT_AGE_S = 0.5
@@ -60,7 +60,7 @@ class Work:
     more_ready: bool  # the last commit claimed as many groups as it asked for
     requests_in_flight: int
     uncommitted_since: float | None  # when the oldest finished work that is not committed was finished
-    commit_urgent: bool  # a batch is full, or a task waits for its commit
+    commit_urgent: bool  # a batch is full, a task waits for its commit, or half of the groups held were given back
     commit_awaited: bool  # the task that waits holds others up: the commit does not wait for further work
     last_commit_at: float  # when the last commit was over
     pages_need_commit: bool  # tasks wait for pages, or this worker has spare ones
@@ -174,7 +174,8 @@ class CrawlLoop:
     Invariants:
 
     1. One commit is under way at most, and groups are claimed by commits alone, never after a stop was requested.
-    2. The archive gets the work of a commit before the store does, the consumer of pages after it.
+    2. The archive gets the work of a commit, and ``write_ahead`` its paces, before the store does. The consumer of
+       pages gets them after it.
     3. A crawl ends with a commit of all finished work, or without a lease with the part that holds without one.
     4. Whatever ends the crawl, all claim tasks have ended when :meth:`run` returns or raises.
 
@@ -291,15 +292,15 @@ class CrawlLoop:
     # --- what the decisions see ---------------------------------------------------------------
 
     def _work(self, *, is_due: bool, more_ready: bool) -> Work:
-        engine, now = self._engine, self._engine.clock.now()
+        engine, now, held = self._engine, self._engine.clock.now(), len(self._claim_tasks)
         return Work(
             now=now,
             is_due=is_due,
-            groups_wanted=engine.pages.more_groups(engine.bench.may_claim(), len(self._claim_tasks)),
+            groups_wanted=engine.pages.more_groups(engine.bench.may_claim(), held),
             more_ready=more_ready,
             requests_in_flight=engine.gate.requests_in_flight,
             uncommitted_since=engine.outbox.uncommitted_since,
-            commit_urgent=engine.alarm.is_urgent,
+            commit_urgent=engine.alarm.is_urgent or engine.outbox.released >= max(1, held),
             commit_awaited=engine.alarm.is_awaited,
             last_commit_at=self._last_commit_at,
             pages_need_commit=engine.store.lease_s is not None and engine.pages.needs_commit,
@@ -371,6 +372,7 @@ class CrawlLoop:
         asked_at = boot_s()
         try:
             await record_all(engine.recorder, contents.recorded, engine.waits_for_room)
+            await self._write_ahead(contents)
             result = await engine.store.commit(contents)
         except BaseException as error:
             if isinstance(error, LeaseLost) and error.committed:
@@ -398,6 +400,10 @@ class CrawlLoop:
         engine.outbox.finish(contents)
         self._last_commit_at = engine.clock.now()
         return len(result.claims)
+
+    async def _write_ahead(self, contents: CommitBatch) -> None:
+        if self._engine.write_ahead is not None:
+            await self._engine.write_ahead(contents.paces)
 
     def _url_limits(self) -> UrlLimits:
         max_depth = self._engine.policy.limits.max_depth
@@ -444,6 +450,7 @@ class CrawlLoop:
         contents.now, contents.limits = engine.clock.now(), self._url_limits()
         try:
             await record_all(engine.recorder, contents.recorded, lambda _: False)
+            await self._write_ahead(contents)
         finally:  # an archive whose disk is full is no reason to lose what the store has room for
             await engine.store.commit_late(contents)
             engine.progress.committed(contents.requests, [])
@@ -463,6 +470,5 @@ class CrawlLoop:
 
     async def _end_grace(self) -> None:
         """Cancel the requests that are in flight when the grace after a request to stop is over."""
-        await self._engine.shutdown.wait()
-        await self._engine.clock.sleep(STOP_GRACE_S)
+        await self._engine.shutdown.wait_for_grace(STOP_GRACE_S, self._engine.clock)
         await self._claim_tasks.cancel()

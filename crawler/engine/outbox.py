@@ -12,9 +12,8 @@ from crawler.engine.alarm import Alarm
 from crawler.frontier.decide import Outcome
 from crawler.frontier.politeness import Pace
 from crawler.frontier.refusals import RefusalNews
-from crawler.model import Fetched, Recorded
+from crawler.model import Fetched, Recorded, SiteFile
 from crawler.robots.mirrors import Contradiction
-from crawler.robots.tdmrep import TdmrepFile
 from crawler.store.rows import BrokenBody, CommitBatch, Refuted, RequestRow, RobotsNews, RobotsTarget, RobotsWait
 
 
@@ -134,9 +133,9 @@ class Outbox:
         """A URL that sites have waited for. Their copies are added before."""
         self._opened().targets_answered.append(target)
 
-    def add_tdmrep(self, site_id: int, file: TdmrepFile) -> None:
-        """The last answer for a site's tdmrep.json."""
-        self._opened().tdmrep[site_id] = file
+    def add_file(self, site_id: int, file: SiteFile) -> None:
+        """The last answer for a file of a site."""
+        self._opened().files[site_id, file.path] = file
 
     def refute(self, refuted: Refuted) -> None:
         """A ``Host`` line that an answer has contradicted. Its outcome is added before."""
@@ -156,11 +155,11 @@ class Outbox:
         self._request_commit_if_full(contents)
 
     def release(self, group_id: int, group: str, pace: Pace) -> None:
-        """Give a claimed group back. Urgent: another group may be claimed in its place."""
+        """Give a claimed group back. The loop decides by their number how soon they are committed."""
         contents = self._opened()
         contents.paces[group] = pace
         contents.released.append(group_id)
-        self._alarm.request_commit()
+        self._alarm.ring()
 
     # --- waiting ------------------------------------------------------------------------------
 
@@ -184,6 +183,11 @@ class Outbox:
     def uncommitted_since(self) -> float | None:
         """When the oldest of the contents was put in, in seconds since the epoch; ``None`` if there is nothing."""
         return self._contents.since
+
+    @property
+    def released(self) -> int:
+        """The number of groups that are to be given back."""
+        return len(self._contents.released)
 
     def next_batch(self) -> Contents:
         """Take everything out. The caller ends with :meth:`committed`, or :meth:`put_back`."""

@@ -42,6 +42,7 @@ class Question(NamedTuple):
     now: float
     body: bytes  # in gzip if ``is_gzipped``; one member, unless ``unchecked`` bounds the decoded body
     unchecked: int | None = None
+    shingles: bool = False
 
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -113,8 +113,11 @@ class PageReader(RobotsReader, Protocol):
         """Wait until :meth:`has_room` is true, or was a moment ago."""
         ...
 
-    async def read(self, document: Fetched, *, is_alone: bool = False) -> PageFacts:
-        """Read a fetched document, ``is_alone`` in a process that reads no other meanwhile."""
+    async def read(self, document: Fetched, *, is_alone: bool = False, shingles: bool = False) -> PageFacts:
+        """Read a fetched document, ``is_alone`` in a process that reads no other meanwhile.
+
+        ``shingles`` asks for those of its text.
+        """
         ...
 
     async def read_sitemap(self, document: Fetched, *, is_alone: bool = False) -> SitemapFacts:
@@ -201,18 +204,24 @@ class ParserPool:
             self._start(is_apart=False)
 
     async def read(
-        self, document: Fetched, options: ReadingOptions | None = None, *, is_alone: bool = False
+        self,
+        document: Fetched,
+        options: ReadingOptions | None = None,
+        *,
+        is_alone: bool = False,
+        shingles: bool = False,
     ) -> PageFacts:
         """Read a fetched document; one that is not HTML is read by its headers and digested.
 
         An unread document counts as NOINDEX and NOFOLLOW, with the reason in its note. ``options`` replace those of the
-        pool. A document that ``is_alone`` is read in a process that reads no other meanwhile.
+        pool. A document that ``is_alone`` is read in a process that reads no other meanwhile. ``shingles`` asks for
+        those of its text.
 
         Raises :class:`Fault` for a bug of the crawler that the document brought to light, :class:`ParserFailed` if no
         process can be started, and :class:`asyncio.CancelledError` if the pool is closed.
         """
         options = options or self._options
-        answer = await self._ask(question_about(document, options), is_alone=is_alone)
+        answer = await self._ask(question_about(document, options, shingles=shingles), is_alone=is_alone)
         if isinstance(answer, _Unread):
             return await asyncio.to_thread(_unread, document, answer.why, options)
         if not isinstance(answer, PageFacts):
@@ -614,7 +623,7 @@ class _Parser(asyncio.SubprocessProtocol):
         self._timer = asyncio.get_running_loop().call_later(_CHECK_EVERY_S, self._check, self._progress, checks)
 
 
-def question_about(document: Fetched, options: ReadingOptions) -> Question:
+def question_about(document: Fetched, options: ReadingOptions, *, shingles: bool = False) -> Question:
     """The question to a parser process about a fetched document, with the body as it was received."""
     token, reading, resources = options
     body = document.gzipped if document.plain is None else document.plain
@@ -633,6 +642,7 @@ def question_about(document: Fetched, options: ReadingOptions) -> Question:
         now=document.finished_at,
         body=body,
         unchecked=document.unchecked,
+        shingles=shingles,
     )
 
 

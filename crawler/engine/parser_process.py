@@ -73,7 +73,8 @@ def _read(question: Question, body: bytes) -> PageFacts:
         "now": question.now,
     }
     if question.is_html:
-        return read_page(body, charset=question.charset, resources=question.resources, **about)
+        about |= {"resources": question.resources, "shingles": question.shingles}
+        return read_page(body, charset=question.charset, **about)
     charset = encoding_of(question.charset) if question.charset else None
     facts = replace(header_facts(**about), charset=charset, body_sha256=sha256(body).digest(), body_bytes=len(body))
     return _with_pdf(facts, body) if question.is_pdf else facts

@@ -49,8 +49,10 @@ class RecordingFetcher:
     async def fetch(self, request: Request) -> FetchResult:
         """Fetch and record."""
         answer = await self._fetcher.fetch(request)
-        if request.purpose in (Purpose.ROBOTS, Purpose.TDMREP) and isinstance(answer, Fetched):
+        if request.purpose in (Purpose.ROBOTS, Purpose.TDMREP, Purpose.LICENSE) and isinstance(answer, Fetched):
             self._outbox.add_record(Recorded(answer, request.purpose))
+        elif request.purpose is Purpose.SOFT_404:
+            self._outbox.add_record(Recorded(answer, request.purpose, "the answer to a path that cannot exist"))
         elif not isinstance(answer, Fetched):
             self._outbox.add_record(Recorded(answer, request.purpose, _why_unread(answer)))
         return answer

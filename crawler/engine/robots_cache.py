@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _KEPT = frozenset(("cache-control", "expires", "date", "age", "retry-after", "content-range"))
 _OBTAINED_KEPT = 10_000  # answers that wait until their file can be read, or their Host line judged
 #: How long a site waits for a URL of another site. It asks again later if that URL has not been requested by then.
-_PATIENCE_S = 600.0
+PATIENCE_S = 600.0
 #: Waits that an answer has asked for. A claim is not held for them.
 _ASKED_FOR = frozenset({WaitCode.RETRY_AFTER, WaitCode.BACKOFF})
 
@@ -101,7 +101,7 @@ class RobotsCache:
     4. A request to a site is sent at a claim of its group only. A redirect leads to another site's own /robots.txt, or
        to a path that the copy in force there allows. Otherwise it counts as no answer.
     5. A URL that several sites wait for is requested once. The copy serves all of them until it runs out.
-    6. A site waits for ``_PATIENCE_S`` at most. It does not wait if it is in a circle of waits.
+    6. A site waits for ``PATIENCE_S`` at most. It does not wait if it is in a circle of waits.
     7. A claimed site that waits is not asked again at the same claim.
     """
 
@@ -319,7 +319,7 @@ class RobotsCache:
         """Let the site wait for a URL of another site."""
         place, site = split(url), inquiry.site
         target = RobotsTarget(place.site, place.path, inquiry.hops + 1)
-        self._outbox.add_robots_wait(RobotsWait(site.id, site.name, target, seen, self._clock.now() + _PATIENCE_S))
+        self._outbox.add_robots_wait(RobotsWait(site.id, site.name, target, seen, self._clock.now() + PATIENCE_S))
         site.target = target
         return target
 

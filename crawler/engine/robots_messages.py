@@ -25,3 +25,4 @@ class RobotsQuestion(NamedTuple):
     refuted: str | None
     max_bytes: int
     body: bytes
+    policy_tokens: tuple[tuple[str, str], ...] = ()

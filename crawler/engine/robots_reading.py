@@ -41,6 +41,7 @@ def read_robots(question: RobotsQuestion) -> SiteRules:
         site=question.site,
         knows_host=partial(knows_host, question.known_hosts),
         refuted=question.refuted,
+        policy_tokens=question.policy_tokens,
     )
 
 

@@ -122,4 +122,5 @@ class RulesCache:
             ignored,
             policy.settings.max_bytes,
             text,
+            policy.settings.policy_tokens,
         )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from crawler.clock import Clock
 from crawler.engine.alarm import Alarm
 from crawler.engine.gate import Gate
+from crawler.engine.tasks import background_task
 from crawler.reasons import EndCode, RunEnd
 
 _CHECK_EVERY_S = 60.0  # a timer of the event loop stands still while the machine sleeps
@@ -23,8 +24,9 @@ class Shutdown:
     1. The gate is closed at once: nothing new is sent, tasks that wait at the gate are cancelled, and a request in
        flight may finish.
     2. The loop is woken. It commits what is finished, waits for requests in flight, and commits once more. Requests
-       still in flight :data:`crawler.engine.loop.STOP_GRACE_S` after the request to stop are cancelled then,
-       in any state of the loop. So a request that keeps the event loop or the store busy cannot delay its own end.
+       still in flight :data:`crawler.engine.loop.STOP_GRACE_S` after the request to stop, or at :meth:`end_grace`, are
+       cancelled then, in any state of the loop. So a request that keeps the event loop or the store busy cannot delay
+       its own end.
     3. The first reason counts. Of failures, the first is raised by the loop after that.
 
     A lost lease is no stop: the loop lets go of all groups and joins the run again.
@@ -37,6 +39,7 @@ class Shutdown:
         self.end: RunEnd | None = None
         self.lease_lost = False
         self._requested = asyncio.Event()
+        self._grace_is_over = asyncio.Event()
 
     @property
     def requested(self) -> bool:
@@ -54,6 +57,21 @@ class Shutdown:
     async def wait(self) -> None:
         """Wait until the crawl is ordered to end."""
         await self._requested.wait()
+
+    def end_grace(self) -> None:
+        """Give the requests in flight no more time, once the crawl is ordered to end."""
+        self._grace_is_over.set()
+
+    async def wait_for_grace(self, grace_s: float, clock: Clock) -> None:
+        """Wait until the crawl is ordered to end and the requests in flight have had their ``grace_s`` seconds."""
+
+        async def end_later() -> None:
+            await clock.sleep(grace_s)
+            self.end_grace()
+
+        await self.wait()
+        async with background_task(end_later()):
+            await self._grace_is_over.wait()
 
     def fail(self, error: BaseException) -> None:
         """End soon, and let the loop raise ``error``. Only the first failure counts."""

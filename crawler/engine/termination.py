@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crawler.engine.crawl_policy import CrawlPolicy
+from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.page_counter import PageCounter
 from crawler.engine.progress import Progress
+from crawler.frontier.politeness import PolitenessSettings
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
 
@@ -28,7 +30,7 @@ async def conclude(store: Store, policy: CrawlPolicy, pages: PageCounter, progre
         return await _nothing_left(store, progress, revisits=policy.revisit.enabled)
     if await store.next_ready() is not None:
         return None  # a block was lifted
-    return _at_their_limit(policy, queued)
+    return at_their_limit(policy.limits, policy.politeness, queued)
 
 
 async def _nothing_left(store: Store, progress: Progress, *, revisits: bool) -> RunEnd:
@@ -49,10 +51,10 @@ async def _nothing_left(store: Store, progress: Progress, *, revisits: bool) -> 
     return done
 
 
-def _at_their_limit(policy: CrawlPolicy, queued: int) -> RunEnd:
+def at_their_limit(limits: LimitSettings, politeness: PolitenessSettings, queued: int) -> RunEnd:
     """The end of a crawl in which every site with queued URLs has its limit of pages; ``queued`` URLs stay."""
-    general = policy.limits.max_pages_per_site
-    own = "max_pages in a table [site]" if any(rule.max_pages for rule in policy.politeness.sites) else None
+    general = limits.max_pages_per_site
+    own = "max_pages in a table [site]" if any(rule.max_pages for rule in politeness.sites) else None
     assert general or own, "without a limit, a group with queued URLs is ready at some time"
     limit = " or ".join(str(each) for each in (general, own) if each)
     left = f"{queued:,} URL stays queued" if queued == 1 else f"{queued:,} URLs stay queued"

@@ -324,6 +324,7 @@ class Shares:
         self._parked: dict[tuple[int, int], dict[_Domain, None]] = {}  # by kind and the number of requests in flight
         self._timers: list[tuple[float, int, _Limiter]] = []
         self._numbers = count()
+        self._waiting = 0  # requests
         self.next_at = math.inf  # when to call :meth:`serve` next, if nothing else happens before
         self.granted: list[Ticket] = []  # those that were served after they had waited
 
@@ -356,6 +357,7 @@ class Shares:
             domain.turn = next(self._numbers)
         domain.by_address.setdefault(ticket.address, deque()).append(ticket)
         ticket.waits_in, ticket.since = self, now
+        self._waiting += 1
         for limiter in _limiters(domain, ticket.address):
             limiter.queue[ticket] = None
         self._consider(domain)
@@ -371,6 +373,7 @@ class Shares:
         for limiter in _limiters(domain, ticket.address):
             limiter.leave(ticket, now)
         ticket.waits_in = None
+        self._waiting -= 1
         if not domain.by_address:
             domain.is_candidate = False
             self._unpark(domain)
@@ -435,7 +438,7 @@ class Shares:
                 self._consider(limiter)
             else:
                 self._consider_waiting(limiter)
-        while (domain := self._next_domain()) is not None:
+        while self._waiting and (domain := self._next_domain()) is not None:
             if not self._has_share(domain):
                 domain.parked_at = domain.kind, domain.in_flight
                 self._parked.setdefault(domain.parked_at, {})[domain] = None
@@ -488,10 +491,14 @@ class Shares:
 
     def _count(self, kind: int, slots: int) -> None:
         """Domains of this kind hold so many more slots."""
+        held = self._held
         for upper in range(kind + 1):
-            self._held[upper] += slots
-        full = (upper for upper, most in enumerate(self._most) if self._held[upper] >= most)
-        self._open_kinds = next(full, len(_Kind))
+            held[upper] += slots
+        self._open_kinds = len(held)
+        for upper, most in enumerate(self._most):
+            if held[upper] >= most:
+                self._open_kinds = upper
+                break
 
     def _grant(self, domain: _Domain, ticket: Ticket, now: float) -> None:
         ticket.holds, ticket.has_slot = self, True
@@ -660,7 +667,7 @@ class Workbench:
         self._slots = Shares(slots, settings.delay_s)
         self._look_ups = Shares(_LOOK_UPS)
         self._readings = _Limiter("readings", _READING_S)
-        self._exempt = tuple(ip_network(text) for text in (*_LOOPBACK, *settings.large_hosts))
+        self._exempt = exempt_networks(settings)
         self._addresses: dict[str, Address | None] = {}  # by network; None: exempt
         self._groups: dict[str, _Group] = {}
         self._holds = set[Hold]()
@@ -759,6 +766,11 @@ class Workbench:
             return None
         why = WaitReason(WaitCode.LOOK_UP, ticket.host)
         return self._give_back(self._groups[ticket.group], now + _LOOK_UP_AGAIN_S, why)
+
+    def address_taken(self, ticket: Ticket, now: float, network: str, until: float) -> GiveBack:
+        """Another process asks the address of the host until a time: the group is to be given back."""
+        self._look_ups.release(ticket, now)
+        return self._give_back(self._groups[ticket.group], until, WaitReason(WaitCode.ADDRESS, network))
 
     def put_back(self, ticket: Ticket, now: float) -> None:
         """Nothing was sent: the request gives back the slot that it holds, and may ask again."""
@@ -1007,8 +1019,7 @@ class Workbench:
         return address
 
     def _new_address(self, name: str) -> Address | None:
-        network = ip_network(name)
-        if any(_contains(exempt, network) for exempt in self._exempt):
+        if is_exempt(name, self._exempt):
             return None
         return Address(name, self._settings.delay_s, limit=self._settings.per_address)
 
@@ -1022,6 +1033,17 @@ def network_of(text: str) -> str:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(ip_network((int(address) >> 64 << 64, 64)))
+
+
+def exempt_networks(settings: PolitenessSettings) -> tuple[IPv4Network | IPv6Network, ...]:
+    """The networks whose addresses have no limit."""
+    return tuple(ip_network(text) for text in (*_LOOPBACK, *settings.large_hosts))
+
+
+def is_exempt(name: str, exempt: Iterable[IPv4Network | IPv6Network]) -> bool:
+    """Whether the network ``name``, as :func:`network_of` names it, is one of those without a limit."""
+    network = ip_network(name)
+    return any(_contains(each, network) for each in exempt)
 
 
 def _contains(exempt: IPv4Network | IPv6Network, network: IPv4Network | IPv6Network) -> bool:

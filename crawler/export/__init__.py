@@ -1,8 +1,8 @@
 """Exports the results of a crawl to files for other tools, streamed from the store in bounded memory.
 
-``views`` lists the views with their columns, ``options`` says what may be asked for, and ``job`` selects the rows. One
-module writes each family of formats: ``tables``, ``text_files`` (with ``main_text``), ``link_graph``, ``sitemap``,
-``warc`` and ``wacz``. This module maps the names of formats to them.
+``job`` has the options and selects the rows. One module writes each family of formats: ``tables`` (with
+``detected_language``), ``text_files`` (with ``main_text``), ``link_graph``, ``sitemap``, ``warc`` and ``wacz``. This
+module maps the names of formats to them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from crawler.atomic_files import AtomicFiles
 from crawler.errors import Argument, UsageError
-from crawler.export.job import ExportProgress, Job
+from crawler.export.job import SQL, Addition, ExportOptions, ExportProgress, Job
 from crawler.export.link_graph import write_edges, write_graphml
-from crawler.export.options import Addition, ExportOptions
 from crawler.export.sitemap import write_sitemap
 from crawler.export.tables import write_csv, write_jsonl, write_parquet
 from crawler.export.text_files import write_markdown, write_text
-from crawler.export.views import VIEWS
 from crawler.export.wacz import write_wacz
 from crawler.export.warc import write_warc
 from crawler.preferences.purposes import UsePurpose
+from crawler.store.views import VIEWS
 from crawler.texts.reader import TextReader
 
 if TYPE_CHECKING:
@@ -103,15 +102,39 @@ async def export(
         raise UsageError(Argument("allowed_for"), f": the rows of the table {view} are about no page")
     with AtomicFiles() as files:
         async with AsyncExitStack() as readers, TextReader() as texts:
-            job = Job(store, view, options, uses, files, readers, texts, out, tally, now)
+            await store.begin_snapshot()
+            source, out = await _added(store, view, options.since, out)
+            job = Job(store, view, source, options, uses, files, readers, texts, out, tally, now)
             with job.blaming_condition():
-                await store.begin_snapshot()
                 await job.require_condition()
                 await job.count_refused()
                 if tally.is_watched and chosen.counts_rows:
                     await job.count_rows(with_body=chosen.is_folder or options.chunk is not None)
                 await chosen.write(job)
     return tally
+
+
+async def _added(store: Store, view: str, since: int | None, out: Path | BinaryIO) -> tuple[str, Path | BinaryIO]:
+    """The rows to export, which may be those that runs after ``since`` have added, and the place for them.
+
+    A view without the times or runs of its rows is exported whole: its states and depths are those of now. Raises
+    :class:`UsageError` if there was no run since.
+    """
+    if since is None:
+        return view, out
+    if not isinstance(out, Path):
+        raise UsageError(Argument("since"), ": name a folder, which gets a file for each export")
+    (runs,) = await store.query(SQL["runs_since"], {"run": since})
+    if runs["last"] is None:
+        raise UsageError(Argument("since", since), ": there was no run after it")
+    folder = out / view
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made: {error.strerror or error}") from None
+    added = SQL.get(f"since_{view}")
+    source = view if added is None else added.format(run=since, began_at=repr(runs["began_at"]))
+    return source, folder / f"run={runs['last']:06}.parquet"
 
 
 def _require_fit(format: str, chosen: Format, view: str, options: ExportOptions) -> None:
@@ -130,6 +153,8 @@ def _require_fit(format: str, chosen: Format, view: str, options: ExportOptions)
             raise UsageError(Argument("chunk"), ": chunks are the main texts of pages alone, in the format jsonl")
         if options.chunk < MIN_CHUNK:
             raise UsageError(Argument("chunk"), f": a chunk has {MIN_CHUNK} characters at least")
+    if options.since is not None and format != "parquet":
+        raise UsageError(Argument("since"), f" is for parquet, not for {format}")
     if options.base_url is not None and not chosen.takes_base_url:
         raise UsageError(Argument("base_url"), f" is for a sitemap, not for {format}")
 

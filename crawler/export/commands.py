@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from crawler.cli.on_store import on_store
+from crawler.cli.on_store import on_store, on_views
 from crawler.cli.output import PrintableBytes, tell
 from crawler.cli.progress import progress_line
-from crawler.cli.shared import OneOf, cli, db_option, run_async
+from crawler.cli.shared import OneOf, cli, db_option
 from crawler.clock import SystemClock
 from crawler.engine.tasks import background_task
 from crawler.errors import UsageError
@@ -25,7 +25,7 @@ from crawler.export import export as export_to
 from crawler.formatting import counted, duration, many
 from crawler.preferences.purposes import UsePurpose
 from crawler.store.computed import Computed, behind_sentence
-from crawler.store.location import db_argument, names_dataset
+from crawler.store.location import db_argument, names_dataset, shown
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -71,6 +71,7 @@ def _help() -> str:
 @click.option(
     "--base-url",
     metavar="URL",
+    hidden=True,
     help="sitemap in several files: where they will be served, if not at the root of their site.",
 )
 @click.option(
@@ -91,6 +92,13 @@ def _help() -> str:
     metavar="N",
     help="jsonl: the main texts of pages in chunks of at most N characters, with their headings and preferences.",
 )
+@click.option(
+    "--since",
+    hidden=True,  # named in docs/export.md
+    type=click.IntRange(0),
+    metavar="RUN",
+    help="parquet: what runs after this one have added, as a further file of the folder OUT/VIEW.",
+)
 def export(
     format: str, out: Path, db: str, add: tuple[str, ...], bodies: bool, study: Path | None, **given: Any
 ) -> None:
@@ -109,20 +117,24 @@ def export(
     clock, needed, unit = SystemClock(), _COMPUTED.get(options.table or ""), FORMATS[format].counts
     began = clock.now()
 
-    async def write(store: Store) -> bool | None:
+    async def write(store: Store) -> None:
         target = _standard_output(format) if str(out) == "-" else out
         async with _progress(tally, unit):
             await export_to(store, format, target, options, now=began, tally=tally)
+
+    async def write_store(store: Store) -> bool | None:
+        await write(store)
         return None if needed is None else (await store.computed()).get(needed)
 
-    async def write_dataset() -> None:
-        from crawler.rounds.reading import export_dataset
+    async def write_views(views: Any) -> bool | None:
+        await write(views)
+        return False if tally.written else None
 
-        target = _standard_output(format) if str(out) == "-" else out
-        async with _progress(tally, unit):
-            await export_dataset(db, format, target, options, began, tally)
-
-    is_behind = run_async(write_dataset()) if names_dataset(db) else on_store(db, write)
+    if names_dataset(db):
+        _require_plain(db, format, options)
+        is_behind = on_views(db, write_views)
+    else:
+        is_behind = on_store(db, write_store)
     why = counted((reason, n) for reason, n in tally.left_out_for.items() if n)
     left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
     in_chunks = "" if options.chunk is None else f" in {many(tally.chunks, 'chunk')}"
@@ -135,6 +147,19 @@ def export(
         tell(f"the view {options.table} is empty: run `{needed.command}{db_argument(db)}` first")
     elif needed is not None and is_behind:
         tell(behind_sentence({needed: True}, db))
+
+
+def _require_plain(db: str, format: str, options: ExportOptions) -> None:
+    """Raise :class:`UsageError` for an export that a dataset has not."""
+    from crawler.dataset.views import EXPORTED
+
+    if format not in ("jsonl", "csv", "parquet", "edges") or (options.table and options.table not in EXPORTED):
+        raise UsageError(
+            f"{shown(db)} is a dataset: jsonl, csv, parquet and edges can be made of it, of the tables "
+            f"{', '.join(EXPORTED)}"
+        )
+    if options.add or options.chunk or options.allowed_for or options.since is not None:
+        raise UsageError(f"{shown(db)} is a dataset: exports of it take --table and --where only")
 
 
 def _standard_output(format: str) -> BinaryIO:

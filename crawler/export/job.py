@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from crawler.atomic_files import AtomicFile, AtomicFiles
 from crawler.errors import Argument, StatementError, UsageError
 from crawler.export.main_text import require_library
-from crawler.export.options import Addition, ExportOptions
-from crawler.export.views import VIEWS
 from crawler.page.directives import asked_of
 from crawler.page.texts import Content, MainText
 from crawler.preferences.purposes import UsePurpose, categories_for
 from crawler.store.statements import UserSql, load_statements
+from crawler.store.views import VIEWS
 from crawler.texts.kept import StoredDocument, texts_of
 from crawler.texts.reader import TextReader
 
@@ -39,6 +39,36 @@ Refusal = Callable[[Any], str | None]
 
 NO_BODY = "without a stored body"
 _USE_REFUSED = "refusing the use"
+
+
+class Addition(StrEnum):
+    """What an export adds to each row of the table of pages, as the values of ``add``."""
+
+    BODY = "body"
+    TEXT = "text"
+    LANGUAGE = "language"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """The options of an export beside its format.
+
+    ``table`` is a view, ``where`` an SQL condition on its columns. ``add`` adds to the table of pages their bodies
+    ("body"), their texts without navigation and the like ("text"), and the languages that a classifier sees in them
+    ("language"). ``base_url`` is the address at which the folder of a sitemap in several files will be served.
+    ``allowed_for`` leaves out pages, and links of pages, that refuse one of these uses
+    (:class:`~crawler.preferences.purposes.UsePurpose`); an unknown preference allows. ``chunk`` writes the texts in
+    chunks of at most this many characters instead of the table, one a line (JSON Lines). ``since`` is the number of a
+    run: the file, in a folder, gets the rows that later runs have added.
+    """
+
+    table: str | None = None
+    where: str | None = None
+    add: tuple[str, ...] = ()
+    base_url: str | None = None
+    allowed_for: tuple[str, ...] = ()
+    chunk: int | None = None
+    since: int | None = None
 
 
 @dataclass(slots=True)
@@ -66,6 +96,7 @@ class Job:
 
     store: Store
     view: str
+    source: str  # the view, or a subquery with some of its rows
     options: ExportOptions
     allowed_for: tuple[UsePurpose, ...]
     files: AtomicFiles
@@ -86,7 +117,7 @@ class Job:
     @property
     def kept(self) -> str:
         """The rows to export, as a subquery."""
-        return SQL["kept"].format(view=self.view, where=self._where, allowed=self._allowed)
+        return SQL["kept"].format(view=self.source, where=self._where, allowed=self._allowed)
 
     @property
     def _allowed(self) -> str:
@@ -110,7 +141,7 @@ class Job:
     async def count_refused(self) -> None:
         """Count the rows that are left out because of their preferences."""
         if self.allowed_for:
-            parts = {"view": self.view, "where": self._where, "allowed": self._allowed}
+            parts = {"view": self.source, "where": self._where, "allowed": self._allowed}
             (row,) = await self.store.query(UserSql(SQL["refused"].format(**parts)))
             self.tally.left_out_for[_USE_REFUSED] += row["rows_left_out"]
 

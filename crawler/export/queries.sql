@@ -100,3 +100,26 @@ SELECT count(*) AS pages FROM {kept} AS kept WHERE body_sha256 IS NULL
 
 -- name: runs
 SELECT *, run_id AS run FROM runs ORDER BY run_id
+
+-- ---- the rows that runs after :run have added -------------------------------------------------------------------------
+
+-- name: runs_since
+-- When the first of these runs began, and the number of the last one.
+SELECT min(started_at) AS began_at, max(run_id) AS last FROM runs WHERE run_id > :run
+
+-- name: since_requests
+(SELECT * FROM requests WHERE run_id > {run}) AS added
+
+-- name: since_robots_answers
+(SELECT * FROM robots_answers WHERE run_id > {run}) AS added
+
+-- name: since_pages
+(SELECT * FROM pages WHERE fetched_at >= {began_at}) AS added
+
+-- name: since_page_versions
+(SELECT * FROM page_versions WHERE fetched_at >= {began_at}) AS added
+
+-- name: since_links
+-- The links of the pages that were fetched: a page that was fetched again may have lost others.
+(SELECT l.* FROM links l JOIN (SELECT url_id FROM pages WHERE fetched_at >= {began_at}) AS p ON p.url_id = l.source_id)
+AS added

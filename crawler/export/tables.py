@@ -6,17 +6,16 @@ import base64
 import csv
 import json
 import math
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, BinaryIO
 
 from crawler.clock import exact_time
-from crawler.errors import require
-from crawler.export.csv_cells import protected
 from crawler.export.detected_language import CLASSIFIED_CHARS, LanguageDetector
-from crawler.export.job import SQL, Job
+from crawler.export.job import SQL, Addition, Job
 from crawler.export.main_text import chunks, with_links
-from crawler.export.options import Addition
-from crawler.export.views import VIEWS, ColumnType
+from crawler.parquet import ParquetFile
+from crawler.store.views import VIEWS, ColumnType
 
 #: The expression that gives the directives of the page of a row, by view: ``unavailable_after`` hides the row.
 PAGE_DIRECTIVES = {
@@ -24,10 +23,8 @@ PAGE_DIRECTIVES = {
     "page_versions": SQL["directives_of_page"],
     "resources": SQL["directives_of_page"],
 }
-_ROWS_PER_BATCH = 1000
-_BYTES_PER_BATCH = 1 << 23
-_ROWS_PER_GROUP = 100_000
-_BYTES_PER_GROUP = 1 << 25
+# With or without apostrophes before it. Full-width signs are read as the plain ones.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
 
 async def write_jsonl(job: Job) -> None:
@@ -86,12 +83,9 @@ async def write_csv(job: Job) -> None:
 
 async def write_parquet(job: Job) -> None:
     """Typed columns, zstd; row groups of 100,000 rows, or of 32 MiB if they contain bodies. Times are UTC, in µs."""
-    pa, pq = load_arrow()
-    columns = _columns(job)
-    schema = pa.schema([(name, arrow_type(pa, kind)) for name, kind in columns.items()])
-    with pq.ParquetWriter(job.open(), schema, compression="zstd") as writer:
-        async for group in _groups(job, pa, schema, list(columns.values())):
-            writer.write_table(pa.Table.from_batches(group, schema), row_group_size=_ROWS_PER_GROUP)
+    with ParquetFile(job.open(), _columns(job)) as file:
+        async for values in _values(job):
+            file.add(values, len(values[-1] or b"") if Addition.BODY in job.options.add else 0)
 
 
 def _columns(job: Job) -> dict[str, ColumnType]:
@@ -178,80 +172,27 @@ class _Utf8:
         self._file.write(text.encode())
 
 
+def protected(text: str) -> str:
+    """``text`` as a cell that no spreadsheet reads as a formula (OWASP, "CSV Injection").
+
+    ``=1`` becomes ``'=1``, and ``'=1`` becomes ``''=1``. :func:`unprotected` undoes it.
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def unprotected(cell: str) -> str:
+    """The text of which :func:`protected` made ``cell``."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
 def cell(value: Any, kind: ColumnType) -> Any:
     """A cell of CSV.
 
     A time is written in ISO 8601, and left out if it has no date (a site may state any time). Other numbers stay
-    numbers. A text that a spreadsheet would execute is :func:`~crawler.export.csv_cells.protected`.
+    numbers. A text that a spreadsheet would execute is :func:`protected`.
     """
     if kind is ColumnType.TIME and value is not None:
         return exact_time(value)
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return protected(value) if isinstance(value, str) else value
-
-
-def load_arrow() -> tuple[Any, Any]:
-    """``pyarrow`` and ``pyarrow.parquet``. Raises :class:`UsageError` if they are not installed."""
-    return require("export", "this export", "pyarrow"), require("export", "this export", "pyarrow.parquet")
-
-
-def arrow_type(pa: Any, kind: ColumnType) -> Any:
-    """The type of a column in Arrow."""
-    return {
-        ColumnType.TEXT: pa.string(),
-        ColumnType.INTEGER: pa.int64(),
-        ColumnType.NUMBER: pa.float64(),
-        ColumnType.TIME: pa.timestamp("us", tz="UTC"),
-        ColumnType.YES: pa.bool_(),
-        ColumnType.JSON: pa.string(),
-        ColumnType.BYTES: pa.binary(),
-    }[kind]
-
-
-def _microseconds(epoch_s: float) -> int | None:
-    """``None`` for a time that 64 bits cannot hold: a site may state any time."""
-    return round(epoch_s * 1e6) if abs(epoch_s) < 2**63 / 1e6 else None
-
-
-async def _groups(job: Job, pa: Any, schema: Any, kinds: list[ColumnType]) -> AsyncIterator[list[Any]]:
-    """The batches of each row group.
-
-    A batch becomes Arrow data after 1000 rows: Python objects take ten times the memory.
-    """
-    group: list[Any] = []
-    rows = size = 0
-    async for batch in _batches(job, len(kinds)):
-        group.append(
-            pa.record_batch([arrow_column(pa, *of) for of in zip(batch, schema, kinds, strict=True)], schema=schema)
-        )
-        rows, size = rows + group[-1].num_rows, size + group[-1].nbytes
-        if rows >= _ROWS_PER_GROUP or size >= _BYTES_PER_GROUP:
-            yield group
-            group, rows, size = [], 0, 0
-    if group:
-        yield group
-
-
-async def _batches(job: Job, width: int) -> AsyncIterator[list[list[Any]]]:
-    """The rows by columns, in batches of bounded number and size."""
-    batch: list[list[Any]] = [[] for _ in range(width)]
-    size = 0
-    async for values in _values(job):
-        size += len(values[-1] or b"") if Addition.BODY in job.options.add else 0
-        for column, value in zip(batch, values, strict=True):
-            column.append(value)
-        if len(batch[0]) >= _ROWS_PER_BATCH or size >= _BYTES_PER_BATCH:
-            yield batch
-            batch, size = [[] for _ in range(width)], 0
-    if batch[0]:
-        yield batch
-
-
-def arrow_column(pa: Any, values: list[Any], field: Any, kind: ColumnType) -> Any:
-    """The values of a column in Arrow."""
-    if kind is ColumnType.TIME:
-        values = [None if value is None else _microseconds(value) for value in values]
-    elif kind is ColumnType.YES:
-        values = [None if value is None else bool(value) for value in values]
-    return pa.array(values, field.type)

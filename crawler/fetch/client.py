@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from http import HTTPStatus
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self, TypedDict
@@ -55,7 +56,7 @@ from crawler.model import (
 )
 from crawler.page.walls import MAX_WALL_BYTES, REFUSING, Wall, wall_in_body, wall_in_headers
 from crawler.reasons import ErrorKind, RequestError
-from crawler.url import host_of, without_userinfo
+from crawler.url import address_for, host_of, is_loopback, split, without_userinfo
 
 #: A body beyond this number of octets is large: it needs memory of its own (:class:`Memory`).
 LARGE_OCTETS = 1 << 18
@@ -75,6 +76,9 @@ _NO_DOCUMENT = {
 #: octets above 0x7f again. Many servers accept at most 8,192 octets of headers, so a long validator could cost an
 #: answer.
 _VALIDATOR = re.compile(r"[\x20-\x7e]{1,1000}")
+#: A server sends this type if it knows none for a file (RFC 9110, 8.3), as nginx does for one named `.html`.
+_NO_TYPE = "application/octet-stream"
+_HTML_PATH = re.compile(r"[^?#]*\.x?html?(?:$|[?#])", re.IGNORECASE)
 _CHARSET = re.compile(r"(?:^|;)\s*charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 
 
@@ -96,7 +100,17 @@ class FetchSettings:
     loopback_only: bool = False
     concurrency: int = 64  # requests in flight in all
     headers: tuple[tuple[str, str], ...] = ()  # sent with every request; see :func:`crawler.api.arguments.headers`
+    # By host: fields with secret values. Only its https site gets them, or any if the host is loopback.
+    site_headers: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     keep_exchanges: bool = False  # what went over the connections, in ``Answer.exchange``
+
+
+def secret_headers(url: str, settings: FetchSettings) -> Mapping[str, str]:
+    """The fields with secret values for a URL: over TLS to the default port alone, but for loopback hosts."""
+    host = host_of(url)
+    headers = settings.site_headers.get(host, {})
+    is_own = split(url).site == f"https://{host}"
+    return headers if is_own or is_loopback(address_for(host, settings.resolve) or host) else {}
 
 
 class Signer(Protocol):
@@ -272,7 +286,7 @@ class HttpFetcher:
         transfer.end_within(self._settings.total_timeout_s)
         try:
             async with transfer.in_time():
-                response = await self._session.request(request.url, self._extra_headers(request), form)
+                response = await self._session.request(request.url, self._extra_headers(request, transfer), form)
         except FETCH_ERRORS as error:
             problem = before_answer(error, host_of(request.url), self._timeouts, transfer.attempts)
             if request.form is None and was_closing(error, transfer):
@@ -306,7 +320,7 @@ class HttpFetcher:
         nothing = _NO_DOCUMENT.get(status) if request.purpose in (Purpose.PAGE, Purpose.SITEMAP) else None
         if 200 <= status < 300 and nothing is None:
             return await self._fetched(request, started_at, response, headers, transfer)
-        content_type, _ = _content_type(header(headers, "Content-Type") or "")
+        content_type, _ = _content_type(headers, url)
         says = b""  # of an error, if it may be a wall or name a price
         if (status in REFUSING and content_type in _HTML_TYPES) or (status == 402 and content_type == _JSON):
             says = await self._beginning(request, response, headers, transfer)
@@ -318,10 +332,10 @@ class HttpFetcher:
             return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location, **about)
         if status == 304 and (request.etag or request.last_modified):
             return NotModified(url, started_at, now, headers, wire_bytes, **about)
-        if status == 402 and request.purpose in _READ_LATER:
-            from crawler.page.payment import price_asked  # few crawls need it, and it brings the HTML parser
+        if status in (401, 402) and request.purpose in _READ_LATER:
+            from crawler.page.payment import licence_asked, price_asked  # few crawls need it: it brings the HTML parser
 
-            if price := price_asked(headers, says):
+            if price := price_asked(headers, says) if status == 402 else licence_asked(headers):
                 answer = (url, started_at, now, headers, wire_bytes)
                 return Failed(*answer, kind=ErrorKind.PAYMENT, status=status, detail=price, **about)
         kind, detail = ErrorKind.HTTP, _status_line(status)
@@ -363,7 +377,7 @@ class HttpFetcher:
         headers: Headers,
         transfer: Transfer,
     ) -> Fetched | Failed:
-        content_type, charset = _content_type(header(headers, "Content-Type") or "")
+        content_type, charset = _content_type(headers, request.url)
         objection = self._objection(request, content_type, response)
         body = objection or await self._body(request, response, headers, transfer)
         # The time that decoding takes is not the server's. A body that is refused ends when its connection is closed.
@@ -457,11 +471,14 @@ class HttpFetcher:
         async with self._decoding:
             return await _decode(coded, decoder, max_bytes, received_at)
 
-    def _extra_headers(self, request: Request) -> dict[str, str]:
-        """The headers that are particular to this request."""
-        extra = {}
+    def _extra_headers(self, request: Request, transfer: Transfer) -> dict[str, str]:
+        """The headers that are particular to this request. A tape does not keep those with a secret value."""
+        extra: dict[str, str] = {}
+        if self._settings.site_headers:
+            extra |= secret_headers(request.url, self._settings)
+            transfer.hide(extra)
         if self._signer is not None:
-            extra = self._signer.headers(self._session.authority(request.url), self._clock.now())
+            extra |= self._signer.headers(self._session.authority(request.url), self._clock.now())
         if request.any_type:
             extra["Accept"] = "*/*"
         if request.only_gzip:
@@ -583,8 +600,18 @@ def _was_reset(response: Response, headers: Headers) -> bool:
     return header(headers, "Content-Length") is None and header(headers, "Transfer-Encoding") is None
 
 
-def _content_type(value: str) -> tuple[str, str | None]:
-    """The bare type and the charset of a Content-Type. A value without a type counts as missing."""
+def _content_type(headers: Headers, url: str) -> tuple[str, str | None]:
+    """The bare type and the charset of a Content-Type; ``url`` is that of the request.
+
+    :data:`_NO_TYPE` counts as missing if the path has the ending of an HTML document.
+    """
+    bare, charset = _media_type(header(headers, "Content-Type") or "")
+    return ("" if bare == _NO_TYPE and _HTML_PATH.match(url) else bare), charset
+
+
+@lru_cache(maxsize=128)  # a field has at most 32 KiB
+def _media_type(value: str) -> tuple[str, str | None]:
+    """The bare type and the charset of a field. A value without a type counts as missing."""
     bare, _, parameters = value.partition(";")
     bare = bare.strip(" \t").lower()
     charset = _CHARSET.search(parameters) if parameters else None

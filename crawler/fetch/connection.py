@@ -29,7 +29,7 @@ import math
 import re
 import select
 import ssl
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -129,6 +129,9 @@ class Transfer:
 
     def __exit__(self, *_: object) -> None:
         _current.reset(self._token)
+
+    def hide(self, headers: Mapping[str, str]) -> None:
+        """The request has these headers, which are not to be kept. No-op: nothing is kept."""
 
     def begin(self, *, reused: bool = False, tls: TlsFacts | None = None, peer: str = "") -> None:
         """A connection carries the request now. Forgets what arrived so far: the answer of a proxy to CONNECT."""

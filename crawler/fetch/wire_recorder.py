@@ -6,6 +6,7 @@ With TLS, the decrypted octets are recorded. :class:`crawler.fetch.connection.Co
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, cast
 
 from crawler.fetch.connection import Connection, Transfer, current_transfer
@@ -27,6 +28,11 @@ class Tape(Transfer):
         self.complete = False  # whether the answer was received to its end, as HTTP delimits it
         self._sent: list[bytes] = []
         self._kept: list[bytes] = []
+        self._hidden: list[bytes] = []
+
+    def hide(self, headers: Mapping[str, str]) -> None:
+        """Leave these headers out of the recorded request: their values are secret."""
+        self._hidden = [f"{name}: {value}\r\n".encode() for name, value in headers.items()]
 
     def begin(self, *, reused: bool = False, tls: TlsFacts | None = None, peer: str = "") -> None:
         """Forget what went to a proxy and came from it."""
@@ -54,7 +60,10 @@ class Tape(Transfer):
         if not self._sent:
             return None
         answer = b"".join(self._kept).lstrip(b"\r\n")  # parsers ignore these (RFC 9112, 2.2)
-        return Exchange(b"".join(self._sent), answer, self._address, self.complete)
+        sent = b"".join(self._sent)
+        for line in self._hidden:
+            sent = sent.replace(line, b"")
+        return Exchange(sent, answer, self._address, self.complete)
 
 
 class RecordedConnection(Connection):

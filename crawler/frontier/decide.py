@@ -32,6 +32,7 @@ from crawler.model import (
     State,
     validators,
 )
+from crawler.preferences.bounds import bounded
 from crawler.preferences.purposes import UsePurpose, first_refusal, sentence_of
 from crawler.reasons import DNS_KINDS, ErrorKind, Reason, ReasonCode
 from crawler.robots.http_dates import retry_after_s
@@ -207,6 +208,21 @@ def before_fetch(
             raise AssertionError("no URL of a deferred site is decided on")
         case _:
             assert_never(copy.action)
+
+
+def under_licences(
+    queued: Queued, allowed: Allowed, said: tuple[Preference, ...], purposes: Collection[UsePurpose]
+) -> Allowed | Outcome:
+    """The decision on a page whose licences have ``said`` something: they refuse as its robots.txt does."""
+    refused = first_refusal(said, purposes)
+    if refused is not None:
+        return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.PREFERENCE, sentence_of(refused)))
+    return replace(allowed, preferences=bounded((*allowed.preferences, *said)))
+
+
+def postponed(queued: Queued, until: float, why: str) -> Outcome:
+    """The outcome of a page whose licence cannot be had now: it is decided on again at ``until`` (epoch seconds)."""
+    return Outcome(queued, State.QUEUED, Reason(ReasonCode.RETRY, f"licence {why}"), retry_at=until)
 
 
 def _forbidden(verdict: Verdict) -> Reason:

@@ -102,11 +102,13 @@ class PolitenessSettings:
         "sites",
         (),
         SITES,
-        'Settings of single hosts or domains: a table [site."shop.example"] with delay, hours, depth or max_pages.',
+        'Settings of single hosts: a table [site."shop.example"] with delay, hours, depth, max_pages or headers.',
         "A table is for the host or domain of its name and all hosts below it; of several, the one with the longest "
         "name counts. `delay` takes the place of politeness.delay, `hours` that of politeness.hours, `depth` that of "
-        "limits.max_depth, and `max_pages` that of limits.max_pages_per_site, for each site of the name. A longer "
-        "pause that the site asks for always applies.",
+        "limits.max_depth, and `max_pages` that of limits.max_pages_per_site. `max_pages` counts each site alone: ten "
+        "hosts of a domain may bring ten times as many pages. A longer pause that the site asks for always applies. "
+        "`headers` are for owners who hand out keys: pairs of a header field and an environment variable with its "
+        "value (docs/identity.md).",
         decides=(ReasonCode.DEPTH,),
     )
 

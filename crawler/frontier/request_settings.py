@@ -23,8 +23,9 @@ class RequestSettings:
         TYPES,
         "Content types to read; any other type is excluded.",
         "The crawler decides by the headers, before it reads the body. `html`, `pdf` and `text` are short names; "
-        "several may stand in one text, as `html,pdf`. A page without a type counts as HTML. Links are followed "
-        "from HTML only. Of a PDF file the title and the first 200 pages are read; that needs the extra "
+        "several may stand in one text, as `html,pdf`. A page without a type counts as HTML, as does one of "
+        "`application/octet-stream` if its path ends in `.html`, `.htm` or `.xhtml`. Links are followed from "
+        "HTML only. Of a PDF file the title and the first 200 pages are read; that needs the extra "
         "`documents`.",
         option="--types",
         decides=(ReasonCode.TYPE,),

@@ -10,7 +10,17 @@ from crawler.fields.kinds import SECONDS, Form, ValueKind, WrongPart, read_text,
 from crawler.frontier.hours import window
 
 _NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
-_WORDS = ("delay", "hours", "depth", "max_pages")
+_WORDS = ("delay", "hours", "depth", "max_pages", "headers")
+#: The name of a header field (RFC 9110, 5.6.2).
+FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+#: Headers that the crawler sets itself: who it is, what it reads, how the connection works, and what it has seen.
+OWN_HEADERS = frozenset(
+    {"accept", "accept-encoding", "connection", "date", "expect", "from", "host", "keep-alive", "max-forwards", "range"}
+    | {"content-encoding", "content-length", "content-type", "te", "trailer", "transfer-encoding", "upgrade", "via"}
+    | {"if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "user-agent"}
+    | {"proxy-authorization", "proxy-connection", "signature", "signature-agent", "signature-input"}
+)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LISTED = ", ".join(_WORDS)
 
 
@@ -18,7 +28,8 @@ class SiteRule(NamedTuple):
     """The settings of a host or domain, and of all hosts below it; ``None`` and "" leave those of the crawl.
 
     ``delay_s`` is the least pause. A longer one that the site asks for still applies. ``max_pages`` bounds the pages of
-    each site that the rule is for; 0 is no limit.
+    each site that the rule is for; 0 is no limit. ``headers`` are pairs of the name of a header field and of the
+    environment variable with its value, for the host of that name alone.
     """
 
     name: str
@@ -26,6 +37,7 @@ class SiteRule(NamedTuple):
     hours: str = ""
     max_depth: int | None = None
     max_pages: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
 
     def covers(self, host: str) -> bool:
         """Whether the rule is for ``host``."""
@@ -39,6 +51,7 @@ class SiteRule(NamedTuple):
             "hours": self.hours or None,
             "depth": self.max_depth,
             "max_pages": self.max_pages,
+            "headers": dict(self.headers) or None,
         }
         return {word: value for word, value in found.items() if value is not None}
 
@@ -78,7 +91,8 @@ def _read(sites: Mapping[object, object]) -> Iterator[SiteRule]:
                 read[word] = _READ[word](value)
             except ValueError as error:
                 raise WrongPart(f'site."{name}".{word}', f'[site."{name}"]: {error}') from None
-        yield SiteRule(name, read.get("delay"), read.get("hours", ""), read.get("depth"), read.get("max_pages"))
+        values = (read.get("delay"), read.get("hours", ""), read.get("depth"), read.get("max_pages"))
+        yield SiteRule(name, *values, read.get("headers", ()))
 
 
 def _hours(value: object) -> str:
@@ -88,11 +102,26 @@ def _hours(value: object) -> str:
     return hours
 
 
+def _headers(value: object) -> tuple[tuple[str, str], ...]:
+    """Pairs of a field and of the variable with its value: the value itself never stands in a file of settings."""
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError('headers are pairs of a field and an environment variable: { "X-Key" = "SHOP_KEY" }')
+    for field, variable in value.items():
+        if not isinstance(field, str) or not FIELD_NAME.fullmatch(field):
+            raise ValueError(f"{field!r} is no name of a header field")
+        if field.lower() in OWN_HEADERS or field.lower() == "cookie":
+            raise ValueError(f"the crawler sets {field} itself, or never sends it")
+        if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
+            raise ValueError(f"the value of {field} must be the name of an environment variable, such as SHOP_KEY")
+    return tuple(value.items())
+
+
 _READ: Mapping[str, Callable[[object], Any]] = {
     "delay": SECONDS.read,
     "hours": _hours,
     "depth": whole(0).read,
     "max_pages": whole(0).read,
+    "headers": _headers,
 }
 
 

@@ -28,9 +28,9 @@ class GroupBacklog(NamedTuple):
     """The queued URLs of one politeness group. Times in seconds since the epoch, spans in seconds.
 
     ``queued`` counts the URLs that limits let through, ``sites`` the sites with such URLs, and ``room`` the pages that
-    limits still let through on these sites, new URLs included. No request starts before
-    ``ready_at``; the last retry is not due before ``last_due_at``. If a robots.txt is awaited, the crawler gives it up
-    at ``give_up_at``. ``usual_s`` is the usual time of an answer, ``pause_s`` the last pause.
+    limits still let through on these sites, new URLs included. No request starts before ``ready_at``; the last retry is
+    not due before ``last_due_at``. If a robots.txt is awaited, the crawler gives it up at ``give_up_at``: at the first
+    failure after ``tried_until``. ``usual_s`` is the usual time of an answer, ``pause_s`` the last pause.
     """
 
     group: str
@@ -40,6 +40,7 @@ class GroupBacklog(NamedTuple):
     ready_at: float = 0.0
     last_due_at: float = 0.0
     give_up_at: float | None = None
+    tried_until: float | None = None
     pause_s: float = 0.0
     usual_s: float = 0.0
     crawl_delay_s: float | None = None
@@ -76,7 +77,7 @@ class TimeLeft(NamedTuple):
 
     ``most_s`` is ``None`` unless ``end`` is ``BOUNDED`` or ``AWAITED``. ``new_per_page`` is the number of new URLs that
     a page brings. ``slowest`` is the group that alone needs longest: ``slowest_s`` for its ``slowest_queued`` URLs. If
-    the end is ``AWAITED``, it is that of the ``groups`` that is tried longest.
+    the end is ``AWAITED``, it is that of the ``groups`` that is tried longest: for ``tried_s``.
     """
 
     least_s: float
@@ -87,6 +88,7 @@ class TimeLeft(NamedTuple):
     slowest_queued: int
     slowest_s: float
     groups: int = 1
+    tried_s: float | None = None
 
     @property
     def reason(self) -> str:
@@ -97,7 +99,7 @@ class TimeLeft(NamedTuple):
             case End.TOO_EARLY:
                 return "too early for an upper end"
             case End.NO_END_IN_SIGHT:
-                return f"no end in sight: each page still brings at least one new ({self.new_per_page:.1f})"
+                return f"each page still brings at least one new URL ({self.new_per_page:.1f})"
 
 
 def time_left(
@@ -129,11 +131,10 @@ def time_left(
     paces = [_Pace.longest(each, growth.factor, others_s, politeness, now) for each in backlogs]
     if all(backlog.give_up_at is not None for backlog in backlogs):
         last = max(range(len(paces)), key=lambda n: paces[n].start_s)
-        most_s = min(paces[last].start_s, limits.time_s)
-        tried, brings = backlogs[last], growth.new_per_page
-        return TimeLeft(
-            least_s, max(least_s, most_s), End.AWAITED, brings, tried.group, tried.queued, least_s, len(backlogs)
-        )
+        most_s = max(least_s, min(paces[last].start_s, limits.time_s))
+        tried, brings, groups = backlogs[last], growth.new_per_page, len(backlogs)
+        tried_s = most_s if tried.tried_until is None else min(max(0.0, tried.tried_until - now), most_s)
+        return TimeLeft(least_s, most_s, End.AWAITED, brings, tried.group, tried.queued, least_s, groups, tried_s)
     is_early = sum(count.answered for count in depths.values()) < least_answers
     most_s = limits.time_s if is_early else _most_s(paces, limits)
     without_bound = End.NO_END_IN_SIGHT if growth.new_per_page >= 1 else End.TOO_EARLY

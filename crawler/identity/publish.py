@@ -1,6 +1,7 @@
-"""The files that the operator of a crawler publishes: the page about it, its address ranges and its key directory.
+"""The files that the operator of a crawler publishes: the page about it, its address ranges, its card and its keys.
 
-Source: draft-illyes-webbotauth-cbcp ("Crawler best practices"). Needs the extra ``identity``.
+Sources: draft-illyes-webbotauth-cbcp ("Crawler best practices"); draft-meunier-webbotauth-registry-04 for the card.
+Needs the extra ``identity``.
 """
 
 from __future__ import annotations
@@ -20,14 +21,19 @@ from crawler.errors import Setting, UsageError
 from crawler.identity.directory import MEDIA_TYPE, WELL_KNOWN, directory, possession_proof
 from crawler.identity.keys import DIRECTORY_MAX_AGE_S, published, read
 from crawler.preferences.purposes import refusals_of
-from crawler.settings.settings import Settings
+from crawler.settings.settings import Identity, Settings
 from crawler.version import VERSION
 
 #: How long the signatures of the directory are valid, in seconds: far longer than the day after which it should be
 #: published again (section "Directory Response Signature Lifetimes" of draft-ietf-webbotauth-httpsig-protocol).
 PROOF_LIFETIME_S = 30 * 86400
 
-PAGE, RANGES, NGINX, HEADERS = "index.html", "client-ranges.json", "nginx.conf", "_headers"
+PAGE, RANGES, CARD = "index.html", "client-ranges.json", "signature-agent-card.json"
+NGINX, HEADERS = "nginx.conf", "_headers"
+
+#: The lines of robots.txt that the crawler obeys, and those that it obeys besides for a declared purpose.
+_OBEYED = ("User-Agent", "Allow", "Disallow", "Crawl-delay", "Content-Signal")
+_OBEYED_FOR_PURPOSES = ("Content-Usage", "License")
 
 
 def block_lines(agent: str) -> str:
@@ -41,6 +47,32 @@ def ranges(networks: Sequence[str], now: float) -> bytes:
     return json.dumps({"creationTime": iso(now), "prefixes": prefixes}, indent=2).encode() + b"\n"
 
 
+def card(identity: Identity) -> bytes:
+    """The Signature Agent Card of a crawler that signs, at the root of the host of its agent; its id is its URL.
+
+    Of the parameters of the draft it has those that settings tell.
+    """
+    directory_url = urlsplit(identity.signature_agent)
+    site = f"{directory_url.scheme}://{directory_url.netloc}"
+    contacts = [f"mailto:{identity.contact_email}"] if identity.contact_email else []
+    described: dict[str, object] = {
+        "client_id": f"{site}/{CARD}",
+        "client_name": identity.agent,
+        "client_uri": identity.contact_url or f"{site}/",
+        **({"contacts": contacts} if contacts else {}),
+        "jwks_uri": site + _directory_path(identity.signature_agent),
+        "web_bot_auth": {
+            "expected-user-agent": identity.user_agent(VERSION),
+            "rfc9309-product-token": identity.agent,
+            "rfc9309-compliance": _OBEYED + (_OBEYED_FOR_PURPOSES if identity.purpose else ()),
+            "trigger": "crawler",
+            **({"purpose": ", ".join(identity.purpose)} if identity.purpose else {}),
+            "ips_uri": f"{site}/{RANGES}",
+        },
+    }
+    return json.dumps(described, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
 def page(settings: Settings) -> bytes:
     """The page about the crawler (draft-illyes-webbotauth-cbcp, 2), one HTML file that loads nothing."""
     identity = settings.identity
@@ -51,6 +83,7 @@ def page(settings: Settings) -> bytes:
         user_agent=identity.user_agent(VERSION),
         lines=block_lines(identity.agent),
         ranges=RANGES,
+        card=CARD,
         refusals={purpose.value: refusals_of(purpose) for purpose in identity.purpose},
         directory=_directory_path(identity.signature_agent) if identity.signing_key else "",
     )
@@ -72,6 +105,7 @@ def publish(folder: Path, settings: Settings, now: float) -> list[Path]:
         raise UsageError(Setting("identity.signing_key"), " and ", Setting("identity.signature_agent"), " go together")
     files = {PAGE: page(settings), RANGES: ranges(identity.addresses, now)}
     if identity.signing_key:
+        files[CARD] = card(identity)
         files |= _key_directory(Path(identity.signing_key), identity.signature_agent, int(now))
     paths = [folder / name for name in files]
     try:

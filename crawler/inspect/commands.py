@@ -29,10 +29,10 @@ def status(db: str, as_json: bool) -> None:
     from crawler.inspect import status as report
 
     if names_dataset(db):
-        from crawler.rounds import reading
+        from crawler.inspect import of_dataset
 
-        found = reading.read_status(db)
-        show(as_json, lambda: found, lambda: reading.render_status(found, SystemClock().now(), console))
+        found = of_dataset.read_status(db)
+        show(as_json, lambda: found, lambda: of_dataset.render_status(found, SystemClock().now(), console))
         return
     read = on_store(db, lambda store: report.read_status(store, SystemClock().now()))
     show(as_json, lambda: report.as_json(read), lambda: report.render(read, db, console))
@@ -49,9 +49,9 @@ def why(url: str, db: str, as_json: bool) -> None:
 
     target = canonical(url)
     if names_dataset(db):
-        from crawler.rounds import reading
+        from crawler.inspect import of_dataset
 
-        known = run_async(reading.explain(db, target, SystemClock().now()))
+        known = run_async(of_dataset.explain(db, target, SystemClock().now()))
     else:
         known = on_store(db, lambda store: report.explain(store, target, now=SystemClock().now()))
     show(as_json, lambda: known, lambda: report.render(known, db, console))

@@ -16,9 +16,11 @@ from crawler.clock import brief_time, iso
 from crawler.errors import Setting
 from crawler.formatting import counted, many
 from crawler.frontier.operator import standing
+from crawler.inspect.page_limits import page_limit_reached
 from crawler.inspect.unknown_hosts import KnownHosts, known_hosts
 from crawler.reasons import ReasonCode
 from crawler.settings.keys import terminal_name
+from crawler.settings.stored import stored_settings
 from crawler.store.location import db_argument
 from crawler.store.statements import load_statements
 from crawler.url import host_of, split
@@ -31,6 +33,7 @@ _MOST_AT_THE_END = 50_000  # seeds, which the store counts within a second
 _NAMED = 20  # in the summary of a run
 _LISTED = 10  # of each outcome, without --all
 _MOST_SHOWN = 5  # at the end of a run
+_LONGEST_SHOWN = 300  # characters of a seed
 
 
 class Outcome(StrEnum):
@@ -54,6 +57,7 @@ class Outcome(StrEnum):
     LEFT_SCOPE = "left_scope", "redirected out of the scope: add the address that it leads to"
     NOT_FOUND = "not_found", "there is no page: give the address of another page"
     SILENT = "silent", "no answer: correct the port (`crawler run URL`), or try it again when the server answers"
+    DEFERRED = "deferred", "its robots.txt cannot be had, so nothing else is requested: tell the owner, or wait"
     CERTIFICATE = "certificate", "no secure connection: trust its certificate authority, or try it again"
     BAD_ANSWER = "bad_answer", "the server refused it or sent no usable answer"
     REDIRECTS = "redirects", "its redirects or main sites lead to no page"
@@ -103,11 +107,16 @@ class Seed(NamedTuple):
         """The host of the URL at the end."""
         return host_of(self.leads_to or self.url)
 
-    def remedy(self, db: str) -> str | None:
-        """The command that mends it in the store ``db``, or that shows more; ``None`` if there is nothing to do."""
+    def remedy(self, db: str, higher_limit: str = "") -> str | None:
+        """The command that mends it in the store ``db``, or that shows more; ``None`` if there is nothing to do.
+
+        ``higher_limit`` is the option that a run needs beside it.
+        """
         make = _REMEDIES.get(self.outcome)
         command = None if make is None else make(self)
-        return None if command is None else f"crawler {command}{db_argument(db)}"
+        if command is None:
+            return None
+        return f"crawler {command}{higher_limit if command.startswith('run ') else ''}{db_argument(db)}"
 
     def describe(self, now: float) -> str:
         """What became of it, as a sentence."""
@@ -125,12 +134,11 @@ class Seed(NamedTuple):
         until = f", until {brief_time(self.next_at, now)}" if self.next_at is not None and self.next_at > now else ""
         return f"{leads}{said}{since}{until}"
 
-    def as_json(self, db: str) -> dict[str, Any]:
-        """The seed as a JSON object; ``remedy`` is a command for a shell."""
+    def as_json(self) -> dict[str, Any]:
+        """The seed as a JSON object."""
         return self._asdict() | {
             "meant": " ".join(self.meant) or None,
             "needs_person": self.outcome.needs_person,
-            "remedy": self.remedy(db),
         }
 
 
@@ -175,6 +183,7 @@ _REMEDIES: Mapping[Outcome, Callable[[Seed], str | None]] = {
     Outcome.LEFT_SCOPE: lambda seed: f"run {quote(seed.leads_to or seed.url)}",
     Outcome.NOT_FOUND: _other_page,
     Outcome.SILENT: _again,
+    Outcome.DEFERRED: _explained,
     Outcome.CERTIFICATE: _again,
     Outcome.BAD_ANSWER: _again,
     Outcome.REDIRECTS: _explained,
@@ -192,17 +201,25 @@ _REMEDIES: Mapping[Outcome, Callable[[Seed], str | None]] = {
 }
 
 
+#: Seeds, each with its outcome, of which a run has told.
+Told = frozenset[tuple[str, Outcome]]
+
+
 class Ledger(NamedTuple):
     """The seeds of a crawl, those that need a person first."""
 
     at: float
     db: str
     seeds: Sequence[Seed]
+    higher_limit: str = ""  # the option that a run needs to fetch anything, if the crawl has all pages of its limit
+
+    def remedy(self, seed: Seed) -> str | None:
+        """The command that mends ``seed``."""
+        return seed.remedy(self.db, self.higher_limit)
 
     def counts(self) -> dict[Outcome, int]:
         """How many seeds there are of each outcome, in the order of :class:`Outcome`."""
-        found = Counter(seed.outcome for seed in self.seeds)
-        return {outcome: found[outcome] for outcome in Outcome if found[outcome]}
+        return in_order(Counter(seed.outcome for seed in self.seeds))
 
     @property
     def open(self) -> list[Seed]:
@@ -228,22 +245,37 @@ class Ledger(NamedTuple):
         }
 
     def _line(self, seed: Seed) -> dict[str, Any]:
-        return seed.as_json(self.db) | {"text": self.describe(seed)}
+        return seed.as_json() | {"remedy": self.remedy(seed), "text": self.describe(seed)}
 
-    def lines_at_end(self, *, has_causes: bool) -> list[str]:
-        """Sentences for the end of a run about the first seeds that need a person.
+    def told(self) -> Told:
+        """The seeds that need a person, as :meth:`lines_at_end` takes those of which a run before has told."""
+        return frozenset((seed.url, seed.outcome) for seed in self.open)
+
+    def lines_at_end(self, *, has_causes: bool, told: Told = frozenset()) -> list[str]:
+        """Sentences for the end of a run about the first seeds that need a person; of those in ``told``, their number.
 
         ``has_causes`` says that the causes of a run without a page were told: then only hosts that do not exist are
         left to tell of.
         """
-        open_seeds = [seed for seed in self.open if not has_causes or seed.outcome is Outcome.NO_SUCH_HOST]
+        new = [seed for seed in self.open if (seed.url, seed.outcome) not in told]
+        open_seeds = [seed for seed in new if not has_causes or seed.outcome is Outcome.NO_SUCH_HOST]
         said = [
-            f"seed {seed.url}: {self.describe(seed)}; `{seed.remedy(self.db)}`" for seed in open_seeds[:_MOST_SHOWN]
+            f"seed {short(seed.url)}: {self.describe(seed)}; `{self.remedy(seed)}`" for seed in open_seeds[:_MOST_SHOWN]
         ]
-        if len(self.open) > max(len(said), 1):
+        if len(self.open) > max(len(said), has_causes):
             listed = f"`crawler seeds{db_argument(self.db)}` lists them with what mends each"
             said.append(f"{many(len(self.open), 'seed')} {need_a_person(len(self.open))}: {listed}")
         return said
+
+
+def in_order(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
+    """The counts that are not 0, in the order of :class:`Outcome`."""
+    return {outcome: counts[outcome] for outcome in Outcome if counts.get(outcome)}
+
+
+def short(text: str) -> str:
+    """A URL or a line for a person; the JSON of the ledger has it in full."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}… ({len(text):,} characters)"
 
 
 def need_a_person(count: int) -> str:
@@ -268,7 +300,15 @@ async def read_ledger(store: Store, db: str, now: float) -> Ledger:
     if any(seed.outcome is Outcome.NO_SUCH_HOST for seed in seeds):
         known, urls = await known_hosts(store), {seed.url for seed in seeds}
         seeds = [_spelled_right(seed, known, urls) if seed.outcome is Outcome.NO_SUCH_HOST else seed for seed in seeds]
-    return Ledger(now, db, seeds)
+    return Ledger(now, db, seeds, await _higher_limit(store))
+
+
+async def _higher_limit(store: Store) -> str:
+    """The option with which a run goes on if the crawl has all pages that its last run allowed; else ""."""
+    settings = await stored_settings(store)
+    if settings is None or settings.limits.max_pages is None or not await page_limit_reached(store, settings):
+        return ""
+    return f" {terminal_name(Setting('limits.max_pages'))} {2 * settings.limits.max_pages}"
 
 
 def _spelled_right(seed: Seed, known: KnownHosts, seeds: Collection[str]) -> Seed:
@@ -345,6 +385,6 @@ def render(ledger: Ledger, console: PrintableConsole, *, all_seeds: bool) -> Non
 def _print_seeds(seeds: Iterable[Seed], ledger: Ledger, console: PrintableConsole) -> None:
     for seed in seeds:
         pages = f" ({many(seed.pages, 'page')} on its site)" if seed.pages else ""
-        console.print(Text(f"  {seed.url}  {ledger.describe(seed)}{pages}", overflow="fold"))
-        if seed.outcome.needs_person and (remedy := seed.remedy(ledger.db)):
+        console.print(Text(f"  {short(seed.url)}  {ledger.describe(seed)}{pages}", overflow="fold"))
+        if seed.outcome.needs_person and (remedy := ledger.remedy(seed)):
             console.print(Text(f"    {remedy}", style="cyan"), soft_wrap=True)  # a line that can be pasted

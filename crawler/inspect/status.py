@@ -23,7 +23,7 @@ from crawler.inspect.sampling_frame import OpenFrame, open_frame
 from crawler.inspect.time_left import as_json as time_left_json
 from crawler.inspect.time_left import describe_time_left, read_time_left
 from crawler.inspect.unknown_hosts import describe_wait
-from crawler.model import State
+from crawler.model import RobotsAction, State
 from crawler.reasons import EndCode, ReasonCode
 from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
@@ -59,6 +59,7 @@ class Status(NamedTuple):
     counts: Counts
     last_run: Mapping[str, Any] | None
     sites: list[dict[str, Any]]
+    crawl_at_limit: bool  # whether the crawl has all the pages that its last run allowed
     more_sites: int
     refusing: list[dict[str, Any]]  # sites that answer by walls or refusals, and rest or are closed
     fetched_for: list[tuple[ReasonCode, int]]
@@ -102,7 +103,7 @@ async def read_status(store: Store, now: float) -> Status:
     per_site = pages_per_site(settings)
     largest = _SQL["largest_sites"].format(at_limit=AT_LIMIT)
     sites = await store.query(largest, {"limit": _SITES_SHOWN, "pages_per_site": per_site})
-    if await page_limit_reached(store, settings):
+    if crawl_at_limit := await page_limit_reached(store, settings):
         sites = [row | {"at_limit": row["queued"] > 0} for row in sites]
     (asked,) = await store.query(_SQL["count_asked_sites"])
     return Status(
@@ -110,6 +111,7 @@ async def read_status(store: Store, now: float) -> Status:
         counts=await store.counts(),
         last_run=run,
         sites=sites,
+        crawl_at_limit=crawl_at_limit,
         more_sites=max(0, asked["sites"] - len(sites)),
         refusing=await store.query(_SQL["refusing_sites"], {"limit": _SITES_SHOWN}),
         fetched_for=await reasons(store, State.FETCHED),
@@ -147,6 +149,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "links": status.counts.links,
         "requests": status.counts.requests,
         "sites": status.sites,
+        "crawl_at_limit": status.crawl_at_limit,
         "more_sites": status.more_sites,
         "refusing_sites": status.refusing,
         "fetched_for": dict(status.fetched_for),
@@ -348,6 +351,9 @@ def _next(row: Mapping[str, Any], status: Status) -> str:
         return ""
     if status.standing.paused_since is not None:
         return "paused"
-    if row["at_limit"]:
-        return "held back" if status.frame is not None else "at its limit"
-    return brief_time(row["next_at"], now) if row["next_at"] > now else "now"
+    again = "now" if row["next_at"] <= now else brief_time(row["next_at"], now)
+    if row["robots_action"] == RobotsAction.DEFER:  # whatever the limits are, nothing else is requested before
+        return f"robots.txt, {again}"
+    if status.frame is not None and row["at_limit"]:
+        return "held back"
+    return "crawl at its limit" if status.crawl_at_limit else "at its limit" if row["at_limit"] else again

@@ -64,11 +64,12 @@ def _run_time_s(store: Store, settings: Settings, run: dict[str, Any], now: floa
 
 def _backlog(row: dict[str, Any], settings: Settings, is_bounded: bool) -> GroupBacklog:
     give_up_at: float | None = None
+    tried_until: float | None = None
     if row["failing_since"] is not None:  # at the first failure after that time, and the pauses double
         robots = settings.robots
         patience_s = robots.patience_s(row["robots_status"])
-        last_pause_s = min(robots.retry_max_s, patience_s + robots.retry_first_s)
-        give_up_at = row["failing_since"] + patience_s + last_pause_s
+        tried_until = row["failing_since"] + patience_s
+        give_up_at = tried_until + min(robots.retry_max_s, patience_s + robots.retry_first_s)
     return GroupBacklog(
         group=row["name"],
         queued=int(row["queued"]),  # a sum is a Decimal on PostgreSQL
@@ -77,6 +78,7 @@ def _backlog(row: dict[str, Any], settings: Settings, is_bounded: bool) -> Group
         ready_at=max(row["next_at"], row["waits_until"], row["first_due_at"]),
         last_due_at=row["last_due_at"],
         give_up_at=give_up_at,
+        tried_until=tried_until,
         pause_s=row["pause_s"],
         usual_s=row["usual_s"],
         crawl_delay_s=row["crawl_delay_s"],
@@ -90,12 +92,12 @@ def describe_time_left(left: TimeLeft, now: float) -> str:
     """
     if left.end is End.AWAITED and left.most_s is not None:
         others = f", nor from {many(left.groups - 1, 'other host')}" if left.groups > 1 else ""
-        until = brief_time(now + left.most_s, now)
+        until = brief_time(now + (left.most_s if left.tried_s is None else left.tried_s), now)
         return f"no answer from {left.slowest} ({many(left.slowest_queued, 'URL')}){others}: tried until {until}"
     if left.most_s is not None:
         span = f"about {duration(left.least_s)} to {duration(left.most_s)} to go"
     else:
-        known = f"about {duration(left.least_s)} to go or more, " if left.least_s >= 1 else ""
+        known = f"at least {duration(left.least_s)} to go: " if left.least_s >= 1 else ""
         span = f"{known}{left.reason}"
     return f"{span}; {left.slowest} takes longest ({many(left.slowest_queued, 'URL')})"
 

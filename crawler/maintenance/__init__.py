@@ -1,5 +1,5 @@
-"""The care of a store (docs/store.md): take content out of it, copy it, refresh what a search needs.
+"""The care of a store (docs/store.md): take content out of it, copy it, let a role read it.
 
-``forgetting`` selects what is to be forgotten and deletes it, ``refresh`` computes what is older than the crawl. The
-rest is carried out by the store itself, and ``commands`` calls it.
+``forgetting`` selects what is to be forgotten and deletes it. The rest is carried out by the store itself, and
+``commands`` calls it.
 """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from copy import copy as copy_of
 from dataclasses import asdict
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ from crawler.maintenance.forgetting import Selection, Wanted, content_of, forget
 from crawler.maintenance.forgetting import redact as reduce_addresses
 from crawler.reasons import Reason, ReasonCode
 from crawler.search.build_index import take_out
-from crawler.search.index_file import index_path
 from crawler.settings.stores import existing_store, open_store, order
 from crawler.store.computed import Computed, behind_sentence
 from crawler.store.copy import copy_store
@@ -167,8 +167,8 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             forgotten = await select(store, asked, forgotten=True)  # also by an earlier command that was killed
             if redact:
                 await reduce_addresses(store, forgotten)
-            left_index = await take_out(db, store) if forgotten.numbers else None
-            computed, file = await store.computed(), await index_path(store, db)
+            file, left_index = await take_out(db, store) if forgotten.numbers else (None, None)
+            computed = await store.computed()
             # At the end: it fails if another store keeps its bodies at the same place.
             await store.maintenance.sweep_forgotten()
             await _empty_log(store, db)
@@ -192,7 +192,7 @@ async def _forget(asked: Wanted, db: str, because: str, redact: bool, dry_run: b
             "no search finds them any more, but the file of the index still holds their words, because a search is at "
             "work: repeat the command later"
         )
-    elif computed.get(Computed.INDEX):
+    elif file is not None and computed.get(Computed.INDEX):
         sentences.append(f"{file}: no search index here; `crawler index` where it is takes them out of it")
     if behind := behind_sentence(computed, db):
         sentences.append(behind)
@@ -261,20 +261,16 @@ def _age_s(context: click.Context, option: click.Parameter, value: str | None) -
         raise UsageError(f"--older-than {error}") from None
 
 
-_older_than = click.option(
+@store.command()
+@click.option(
     "--older-than",
     callback=_age_s,
     metavar="TIME",
     help='Delete versions last seen longer ago, such as "90 days".',
 )
-_keep_versions = click.option(
+@click.option(
     "--keep-versions", type=click.IntRange(1), metavar="N", help="Delete all but the N newest versions of a page."
 )
-
-
-@store.command()
-@_older_than
-@_keep_versions
 @db_option
 @json_option
 def clean(older_than: float | None, keep_versions: int | None, db: str, as_json: bool) -> None:
@@ -284,53 +280,29 @@ def clean(older_than: float | None, keep_versions: int | None, db: str, as_json:
     --keep-versions, earlier versions of pages are deleted, too; the newest version of each page stays, whatever its
     age. SQLite needs room for a second copy of the store meanwhile. No crawl may be at work on the store.
     """
-    with progress_line("deleting") as say:
 
-        async def work(store: Store) -> dict[str, int]:
-            done = {"versions": await _prune(store, older_than, keep_versions)}
-            say("returning the space to the disk")
-            done |= await _compact(store)
-            if store.bodies.are_outside:
-                say("comparing the bodies with the store")
-                done |= await _sweep(store)
-            return done
+    async def run() -> dict[str, int]:
+        with progress_line("deleting") as say:
+            async with _idle_store(db) as store:
+                done = {"versions": await _prune(store, older_than, keep_versions)}
+                say("returning the space to the disk")
+                before, after = await store.maintenance.compact()
+                done |= {"bytes_before": before, "bytes_after": after}
+                if store.bodies.are_outside:
+                    say("comparing the bodies with the store")
+                    await store.recover(SystemClock().now())
+                    done |= (await store.bodies.sweep())._asdict()
+                await _empty_log(store, db)
+        return done
 
-        done = _on_idle_store(db, work)
+    done = run_async(run())
     show(as_json, lambda: done, lambda: console.print(_describe_clean(done), soft_wrap=True))
 
 
-@store.command(hidden=True)
-@_older_than
-@_keep_versions
-@db_option
-@json_option
-def prune(older_than: float | None, keep_versions: int | None, db: str, as_json: bool) -> None:
-    """Delete earlier versions of pages; part of `crawler store clean`."""
-    if older_than is None and keep_versions is None:
-        raise UsageError("say which versions to delete: --older-than, --keep-versions, or both")
-
-    async def work(store: Store) -> dict[str, int]:
-        return {"versions": await _prune(store, older_than, keep_versions)}
-
-    _show_part(_on_idle_store(db, work), as_json)
-
-
-@store.command(hidden=True)
-@db_option
-@json_option
-def compact(db: str, as_json: bool) -> None:
-    """Return the space of what was deleted to the disk; part of `crawler store clean`."""
-    _show_part(_on_idle_store(db, _compact), as_json)
-
-
-def _on_idle_store(db: str, work: Callable[[Store], Awaitable[dict[str, int]]]) -> dict[str, int]:
-    async def run() -> dict[str, int]:
-        async with _idle_store(db) as store:
-            done = await work(store)
-            await _empty_log(store, db)
-            return done
-
-    return run_async(run())
+for _name in ("prune", "compact"):  # earlier names
+    _alias = copy_of(clean)
+    _alias.hidden = True
+    store.add_command(_alias, _name)
 
 
 async def _prune(store: Store, age_s: float | None, keep_versions: int | None) -> int:
@@ -340,31 +312,14 @@ async def _prune(store: Store, age_s: float | None, keep_versions: int | None) -
     return await store.maintenance.prune(before, keep_versions or _ALL)
 
 
-async def _sweep(store: Store) -> dict[str, int]:
-    await store.recover(SystemClock().now())
-    return (await store.bodies.sweep())._asdict()
-
-
-async def _compact(store: Store) -> dict[str, int]:
-    before, after = await store.maintenance.compact()
-    return {"bytes_before": before, "bytes_after": after}
-
-
-def _show_part(done: dict[str, int], as_json: bool) -> None:
-    show(as_json, lambda: done, lambda: console.print(_describe_clean(done), soft_wrap=True))
-
-
 def _describe_clean(done: dict[str, int]) -> str:
     """What was done, in a sentence."""
-    parts = []
-    if "versions" in done:
-        parts.append(f"deleted {many(done['versions'], 'earlier version')}")
+    parts = [f"deleted {many(done['versions'], 'earlier version')}"]
     if "deleted" in done:
         bodies = "body" if done["deleted"] == 1 else "bodies"
         unfinished = f" and {many(done['unfinished'], 'unfinished object')}" if done["unfinished"] else ""
         parts.append(f"deleted {done['deleted']:,} {bodies} outside the store{unfinished}; {done['left']:,} left")
-    if "bytes_before" in done:
-        parts.append(f"{size(done['bytes_before'])} before, {size(done['bytes_after'])} now")
+    parts.append(f"{size(done['bytes_before'])} before, {size(done['bytes_after'])} now")
     return "; ".join(parts)
 
 

@@ -10,6 +10,8 @@ from crawler.model import Headers, PageFacts, Preference, Reading
 from crawler.url import NotCrawlable, canonicalise, split
 
 _ANSWERED = ("index", "follow", "title", "description", "keywords", "document_state", "canonical_url", "base_url")
+#: The preferences of a page, the text of the licence that it names, that of the one in it, and its URL: what these say.
+Licensed = Callable[[Sequence[Preference], str, str, str], tuple[Preference, ...]]
 #: The preferences of a page, the text of a tdmrep.json, the site and the path: the preferences with those of the file.
 WithFiled = Callable[[Sequence[Preference], str, str, str], tuple[Preference, ...]]
 
@@ -17,15 +19,22 @@ _PRODUCT_TOKEN = re.compile(r"\s*([A-Za-z0-9_-]*)")
 
 
 def check_case(
-    case: Mapping[str, Any], *, read: Callable[..., PageFacts], with_filed: WithFiled, now: float = 0.0
+    case: Mapping[str, Any],
+    *,
+    read: Callable[..., PageFacts],
+    with_filed: WithFiled,
+    licensed: Licensed,
+    now: float = 0.0,
 ) -> dict[str, Any]:
     """Answer one case.
 
     The keys of a case are ``url``, ``html`` (text, so no charset is guessed), ``headers`` (pairs of name and value),
     ``agent`` (a product token or a whole ``User-Agent``), ``reading`` (default ``strict``), ``now`` (epoch seconds;
-    default: the argument) and ``tdmrep`` (the text of the site's tdmrep.json). ``read`` reads the page:
+    default: the argument), ``tdmrep`` (the text of the site's tdmrep.json) and ``license`` (that of the licence which
+    the page names). ``read`` reads the page:
     :func:`crawler.page.html.read_page`, or a function with the same arguments that bounds its time and memory.
-    ``with_filed`` is :func:`crawler.robots.tdmrep.with_filed`.
+    ``with_filed`` is :func:`crawler.robots.tdmrep.with_filed`, and ``licensed`` is
+    :func:`crawler.robots.rsl.licensed_page`.
 
     The answer has ``index, follow, title, description, keywords, document_state, canonical_url, base_url, links``,
     ``preferences`` if the page states some, and ``note`` if part of the page was not read. Raises :class:`ValueError`
@@ -52,6 +61,7 @@ def check_case(
     preferences, filed = facts.preferences, _text(case, "tdmrep", "")
     if filed:
         preferences = with_filed(preferences, filed, *split(url))
+    preferences = (*preferences, *licensed(preferences, _text(case, "license", ""), facts.inline_licence, url))
     if preferences:
         answer["preferences"] = [one._asdict() for one in preferences]
     if facts.note:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection
 
+import msgspec
 from msgspec.structs import replace
 
 from crawler.model import Headers, PageFacts, Reading, header, header_values
@@ -24,9 +24,11 @@ _DIRECTING = frozenset(("x-robots-tag", "robots-tag", SITE_TAG.lower(), *PREFERE
 _TELLING = _DIRECTING | {"content-type", "content-language", "link"}
 #: The content types of HTML; a document without a type counts as HTML.
 HTML_TYPES = ("", "text/html", "application/xhtml+xml")
+#: The content type of licences of RSL.
+LICENCE_TYPE = "application/rsl+xml"
 #: The content type of PDF files.
 PDF = "application/pdf"
-_JSON = json.JSONEncoder(ensure_ascii=False)
+_JSON = msgspec.json.Encoder(order="sorted")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,8}")
 _LINK = re.compile(r"<([^<>]*)>((?:\s*;\s*[^\s;,=<>\"]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s;,\"]*))?)*)", re.DOTALL)
 _PARAMETER = re.compile(r";\s*([^\s;,=\"]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;,\"]*))", re.DOTALL)
@@ -65,7 +67,7 @@ def kept_headers(headers: Headers, names: Collection[str]) -> str | None:
             continue
         joined = f"{kept[name]}, {value}" if name in kept else value
         kept[name] = printable(joined)[:MAX_HEADER_CHARS]
-    return _JSON.encode(dict(sorted(kept.items()))) if kept else None
+    return _JSON.encode(kept).decode() if kept else None
 
 
 def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, now: float) -> PageFacts:
@@ -87,7 +89,9 @@ def header_facts(headers: Headers, *, url: str, token: str, reading: Reading, no
         base_url=url,
         directives=said.evidence,
         language=declared_language(headers) if said.index else None,
-        preferences=preferences_of(headers, tags, url=url, content_type=content_type),
+        preferences=preferences_of(
+            headers, tags, licences=licences_in_headers(headers), url=url, content_type=content_type
+        ),
     )
 
 
@@ -110,8 +114,13 @@ def canonical_in_headers(headers: Headers, url: str) -> str | None:
     return None
 
 
-def links_with_rel(headers: Headers, rel: str) -> list[str]:
-    """The targets of the Link fields with this relation, as written (RFC 8288, 3)."""
+def licences_in_headers(headers: Headers) -> list[tuple[str, str]]:
+    """The licences of RSL that Link fields name, each with the name of its source."""
+    return [("header", target) for target in links_with_rel(headers, "license", LICENCE_TYPE)]
+
+
+def links_with_rel(headers: Headers, rel: str, media_type: str = "") -> list[str]:
+    """The targets of the Link fields with this relation, and with this type if one is given (RFC 8288, 3)."""
     targets = []
     for value in header_values(headers, "link"):
         for target, parameters in _LINK.findall(value):
@@ -119,6 +128,7 @@ def links_with_rel(headers: Headers, rel: str) -> list[str]:
             for name, quoted, single, bare in _PARAMETER.findall(parameters):
                 given.setdefault(name.lower(), quoted or single or bare)
             # A link with an anchor parameter is about another resource (RFC 8288, 3.2).
-            if "anchor" not in given and rel in rel_words(given.get("rel", "")):
+            is_wanted = not media_type or given.get("type", "").strip().lower() == media_type
+            if is_wanted and "anchor" not in given and rel in rel_words(given.get("rel", "")):
                 targets.append(target)
     return targets

@@ -22,7 +22,7 @@ from hashlib import sha256
 from crawler.model import Headers, PageFacts, Reading, Resource
 from crawler.page.charset import in_encoding
 from crawler.page.directives import directives, header_tags
-from crawler.page.headers import canonical_in_headers, declared_language, telling
+from crawler.page.headers import canonical_in_headers, declared_language, licences_in_headers, telling
 from crawler.page.links import collapse
 from crawler.page.preferences import preferences_of
 from crawler.page.tags import Said, read_tags
@@ -46,15 +46,17 @@ def read_page(
     reading: Reading,
     now: float,
     resources: bool = False,
+    shingles: bool = False,
 ) -> PageFacts:
     """Read an HTML page; never raises for what the page holds.
 
     ``url`` is the canonical URL the page was fetched from, ``charset`` that of its Content-Type header, ``token`` the
-    crawler's product token, ``now`` in epoch seconds. ``resources`` asks for the hosts of its resources.
+    crawler's product token, ``now`` in epoch seconds. ``resources`` asks for the hosts of its resources, ``shingles``
+    for those of its text.
     A hostile page can take minutes and gigabytes: outside of tests, call this in a process whose time and memory are
     bounded (:mod:`crawler.engine.parser_process`).
     """
-    page = read_tags(body, charset, resources=resources)
+    page = read_tags(body, charset, resources=resources, shingles=shingles)
     headers = telling(headers)
     tags = (*header_tags(headers, token), *_robots_tags(page, token))
     said = directives(tags, reading=reading, now=now)
@@ -63,6 +65,8 @@ def read_page(
     feeds = [in_encoding(target, page.encoding) for target in page.feeds]
     links, other_schemes, note = resolve(page.links, base, page.encoding) if said.follow else ((), {}, "")
     meta_url = _first_canonical(_metas_named(page, "url"), None)
+    licences = licences_in_headers(headers)
+    licences += [("link", in_encoding(target, page.encoding)) for target in page.licences]
     wall = wall_in_body(body) if len(page.links) <= MAX_WALL_LINKS else None
     return PageFacts(
         index=said.index,
@@ -87,10 +91,12 @@ def read_page(
         body_sha256=sha256(body).digest(),
         body_bytes=len(body),
         text_sha256=page.text_sha256 if said.index else None,
+        shingles=page.shingles if said.index else b"",
         language=(page.language or declared_language(headers)) if said.index else None,
         resources=_resources(page, base) if said.index else (),
         feeds=tuple(filter(None, (_canonical_or_none(feed, base) for feed in feeds))) if said.follow else (),
-        preferences=preferences_of(headers, tags, page.metas, url=base),
+        inline_licence=page.inline_licence,
+        preferences=preferences_of(headers, tags, page.metas, licences, url=base),
     )
 
 

@@ -10,7 +10,14 @@ from collections.abc import Iterable
 
 from crawler.model import Headers, Preference
 from crawler.preferences.bounds import bounded
-from crawler.preferences.schemes import content_signal, content_usage, robots_terms, tdm_policy, tdm_reservation
+from crawler.preferences.schemes import (
+    content_signal,
+    content_usage,
+    robots_terms,
+    rsl_license,
+    tdm_policy,
+    tdm_reservation,
+)
 
 PREFERENCE_HEADERS = frozenset(("content-usage", "content-signal", "tdm-reservation", "tdm-policy"))
 _METAS = frozenset(("tdm-reservation", "tdm-policy"))
@@ -20,6 +27,7 @@ def preferences_of(
     headers: Headers,
     robots_tags: Iterable[tuple[str, str]],
     metas: Iterable[tuple[str, str]] = (),
+    licences: Iterable[tuple[str, str]] = (),
     *,
     url: str,
     content_type: str = "",
@@ -27,7 +35,8 @@ def preferences_of(
     """The preferences of a document at ``url``.
 
     ``robots_tags`` are the contents of META ROBOTS and X-Robots-Tag that address the crawler, each with its source;
-    ``metas`` are all META tags, with their names in lower case.
+    ``metas`` are all META tags, with their names in lower case. ``licences`` are the targets of links to licences of
+    RSL, each with its source.
     """
     found: list[Preference] = []
     fields = [(name.lower(), value) for name, value in headers if name.lower() in PREFERENCE_HEADERS]
@@ -46,6 +55,8 @@ def preferences_of(
     for source, content in robots_tags:
         where, field = _origin(source)
         found += robots_terms(content, where, f"{field}: {content}", is_image=is_image)
+    for source, target in licences:
+        found += rsl_license(target, source, None, f"license: {target}", base=url)
     return bounded(found)
 
 

@@ -6,6 +6,7 @@ because a ``<noscript><img>`` ends the head; tags in a ``<template>`` do not cou
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from hashlib import sha256
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborAttributes, LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 from crawler.page.charset import changed, in_utf8, meta_encoding, sniffed
-from crawler.page.headers import language_tag
+from crawler.page.headers import LICENCE_TYPE, language_tag
 from crawler.page.links import LinkTable, collapse, is_instant, refresh_target
 from crawler.page.targets import Use, rel_words
 
@@ -21,6 +22,9 @@ MAX_TITLE_CHARS = 1_000
 #: Title elements examined before the page counts as having no title.
 MAX_TITLES = 16
 MAX_FEEDS = 8
+#: Links to licences that are taken from one page, and the characters of a licence in it.
+MAX_LICENCES = 8
+MAX_LICENCE_CHARS = 65_536
 #: Elements examined for resources.
 MAX_RESOURCES = 5_000
 
@@ -36,6 +40,7 @@ _NOT_TEXT = frozenset(
     for tag in ("script", "style", "template", "noscript")
     for node in LexborHTMLParser(f"<{tag}></{tag}>").css(tag)
 )
+_RSL_TYPE = LICENCE_TYPE.encode()
 _FEED_TYPES = frozenset(("application/rss+xml", "application/atom+xml"))
 _RESOURCES = "script[src],img[src],iframe[src],frame[src],link[rel][href]"
 _KINDS = {"script": "script", "img": "image", "iframe": "frame", "frame": "frame"}
@@ -55,12 +60,17 @@ class Said(NamedTuple):
     links: dict[str, list[Use]]  # the uses of each target, without fragments
     note: str  # empty unless links were left out
     text_sha256: bytes
+    shingles: bytes  # of the visible text, if they are wanted; empty otherwise
+    licences: list[str]  # the targets of links to licences of RSL
+    inline_licence: str
     language: str | None
     resources: Counter[tuple[str, str]]  # how often each kind names each target
 
 
-def read_tags(body: bytes, charset: str | None, *, resources: bool = False) -> Said:
-    """Parse a page and collect what its tags say, with the digest of its visible text; on request its resources.
+def read_tags(body: bytes, charset: str | None, *, resources: bool = False, shingles: bool = False) -> Said:
+    """Parse a page and collect what its tags say, with the digest of its visible text.
+
+    On request it has the resources of the page and the shingles of its text.
 
     ``charset`` is that of the Content-Type header. A hostile page can take minutes and gigabytes.
     """
@@ -70,6 +80,7 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False) -> S
         encoding = change
         del tree, tags
         tree, tags = _parsed(body, encoding)
+    licences, inline_licence = _licences(tree) if _RSL_TYPE in body else ([], "")
     return Said(
         encoding=encoding,
         base=tags.base,
@@ -82,7 +93,10 @@ def read_tags(body: bytes, charset: str | None, *, resources: bool = False) -> S
         note=tags.links.note,
         language=_declared_language(tree, tags.pragma_language),
         resources=_resources(tree) if resources else Counter(),
-        text_sha256=_text_sha256(tree, tags.not_text),  # the last: it changes the tree
+        licences=licences,
+        inline_licence=inline_licence,
+        text_sha256=_text_sha256(tree, tags.not_text),  # this and the next change the tree
+        shingles=_shingles(tree) if shingles else b"",
     )
 
 
@@ -208,6 +222,27 @@ def _text_sha256(tree: LexborHTMLParser, not_text: list[LexborNode]) -> bytes:
         node.decompose()
     text = "" if tree.root is None else tree.root.text()
     return sha256(text.encode("utf-8", "replace").translate(None, _WHITESPACE)).digest()
+
+
+def _licences(tree: LexborHTMLParser) -> tuple[list[str], str]:
+    """The targets of links to licences of RSL, and the licences in the page (RSL 1.0, 4.5 and 4.6)."""
+    targets, inline = [], []
+    for node in tree.css("link[rel][href],script[type]"):
+        attributes = node.attributes
+        kind = (attributes.get("type") or "").partition(";")[0].strip().lower()
+        if kind == LICENCE_TYPE and node.tag == "script":
+            inline.append(node.text())
+        elif kind == LICENCE_TYPE and "license" in rel_words(attributes.get("rel") or ""):
+            targets.append(attributes["href"] or "")
+    return targets[:MAX_LICENCES], "".join(inline[:1])[:MAX_LICENCE_CHARS]
+
+
+def _shingles(tree: LexborHTMLParser) -> bytes:
+    """The smallest shingles of the text of a tree without what is not visible, eight octets each."""
+    from crawler.page.shingles import MOST_SHINGLES, shingles, words  # few crawls want them
+
+    text = "" if tree.root is None else tree.root.text(separator=" ")
+    return array("Q", sorted(shingles(words(text)))[:MOST_SHINGLES]).tobytes()
 
 
 def _href_in_drawing(attributes: LexborAttributes) -> str:

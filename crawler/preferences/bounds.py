@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from crawler.model import Preference
 from crawler.preferences.purposes import COVERED
-from crawler.preferences.schemes import DISALLOWED, USE
+from crawler.preferences.schemes import DISALLOWED, LICENSE, USE
 
 #: The preferences of a document that are kept, and likewise those of its robots.txt. More than there are kinds to keep.
 MAX_PREFERENCES = 50
-_KNOWN = frozenset({*COVERED, USE, "train-ai-images", "tdm-policy", "license"})
+_KNOWN = frozenset({*COVERED, USE, "train-ai-images", "tdm-policy", LICENSE})
 
 
 def bounded(found: Sequence[Preference]) -> tuple[Preference, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 
 from crawler.model import Preference
-from crawler.preferences.schemes import DISALLOWED, REFUSALS, Scheme
+from crawler.preferences.schemes import DISALLOWED, OTHER_USE, REFUSALS, Scheme
 
 
 class UsePurpose(StrEnum):
@@ -25,6 +25,7 @@ COVERED: Mapping[str, frozenset[UsePurpose]] = {
     "search": frozenset({UsePurpose.SEARCH}),
     "train-ai": frozenset({UsePurpose.TRAIN_AI}),
     "ai-input": frozenset({UsePurpose.AI_INPUT}),
+    OTHER_USE: frozenset({UsePurpose.ARCHIVE, UsePurpose.RESEARCH}),
     "tdm": frozenset({UsePurpose.TRAIN_AI, UsePurpose.AI_INPUT, UsePurpose.RESEARCH}),
 }
 _NONE = frozenset[UsePurpose]()

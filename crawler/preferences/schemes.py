@@ -1,7 +1,8 @@
 """One parser for each scheme in which a site states preferences about use.
 
 Sources: draft-ietf-aipref-vocab, section 6; contentsignals.org; TDM Reservation Protocol (W3C Community Group, 2024),
-"TDM properties"; RSL 1.0, "robots.txt"; for ``noai`` and ``noimageai``, the meta tags of DeviantArt (2022).
+"TDM properties"; RSL 1.0, "robots.txt"; draft-kelley-aipref-training-preference-signal; for ``noai`` and ``noimageai``,
+the meta tags of DeviantArt (2022).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Scheme(StrEnum):
     TDMREP = "tdmrep"
     RSL = "rsl"
     NOAI = "noai"
+    POLICY_TOKEN = "policy-token"
 
 
 #: The two values of a preference about a use. A preference that names a document has its URL as value.
@@ -35,13 +37,17 @@ _USAGE_LABELS = ("train-ai", "search")
 _MAX_UNKNOWN = 10
 #: The category of the Content Signal ``use``, and its levels with the most restrictive first.
 USE = "use"
-USE_LEVELS = ("immediate", "reference", "full")
+IMMEDIATE_USE, REFERENCE_USE, FULL_USE = USE_LEVELS = ("immediate", "reference", "full")
 #: The categories of Content Signals, by their names there.
 _SIGNALS = {"search": "search", "ai-input": "ai-input", "ai-train": "train-ai"}
 _SIGNAL_VALUES = {"yes": ALLOWED, "no": DISALLOWED}
 _RESERVATIONS = {"0": ALLOWED, "1": DISALLOWED}
 #: The category of ``tdm-reservation``.
 _TDM = "tdm"
+#: The category of a preference that names a licence of RSL.
+LICENSE = "license"
+#: The category of uses for which RSL has no word but ``all``.
+OTHER_USE = "other-use"
 #: The categories that the robots term ``noai`` refuses, and ``noimageai`` of an image.
 _AI = ("train-ai", "ai-input")
 
@@ -113,10 +119,16 @@ def tdm_policy(value: str, source: str, text: str, base: str) -> list[Preference
     return [] if url is None else [_preference(Scheme.TDMREP, "tdm-policy", url, source, None, text)]
 
 
-def rsl_license(value: str, source: str, line: int, text: str) -> list[Preference]:
-    """``License`` in robots.txt: the absolute URL of a licence (RSL 1.0)."""
-    url = _url(value, None)
-    return [] if url is None else [_preference(Scheme.RSL, "license", url, source, line, text)]
+def rsl_license(value: str, source: str, line: int | None, text: str, *, base: str | None = None) -> list[Preference]:
+    """A licence (RSL 1.0). ``License`` in robots.txt has an absolute URL; another URL is resolved against ``base``."""
+    url = _url(value, base)
+    return [] if url is None else [_preference(Scheme.RSL, LICENSE, url, source, line, text)]
+
+
+def policy_token(category: str, token: str, source: str, line: int, text: str, *, allows: bool) -> Preference:
+    """A rule of the group for a policy token (draft-kelley-aipref-training-preference-signal)."""
+    value = ALLOWED if allows else DISALLOWED
+    return _preference(Scheme.POLICY_TOKEN, category, value, source, line, f"{text.strip()} for {token}")
 
 
 def robots_terms(content: str, source: str, text: str, *, is_image: bool = False) -> list[Preference]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from crawler.model import Preference
-from crawler.preferences.schemes import USE, USE_LEVELS
+from crawler.preferences.schemes import FULL_USE, IMMEDIATE_USE, REFERENCE_USE, USE, USE_LEVELS
 
 #: The terms for each level.
 _TERMS: Mapping[str, str] = {
-    "immediate": "noindex, nofollow, noarchive",
-    "reference": "noarchive",
-    "full": "",
+    IMMEDIATE_USE: "noindex, nofollow, noarchive",
+    REFERENCE_USE: "noarchive",
+    FULL_USE: "",
 }
 #: How the evidence of the most restrictive level reads.
-IMMEDIATE = f"{USE}=immediate"
+IMMEDIATE = f"{USE}={IMMEDIATE_USE}"
 assert set(_TERMS) == set(USE_LEVELS)
 
 
@@ -28,5 +28,10 @@ def use_terms(preferences: Iterable[Preference]) -> str:
     The signal stands behind them as evidence. It is no term itself.
     """
     levels = {one.value for one in preferences if one.category == USE}
-    level = next((level for level in USE_LEVELS if level in levels), "full")
+    level = next((level for level in USE_LEVELS if level in levels), FULL_USE)
     return f"{_TERMS[level]}, {USE}={level}" if _TERMS[level] else ""
+
+
+def limits_use(preference: Preference) -> bool:
+    """Whether a preference limits the use of the page."""
+    return preference.category == USE and bool(_TERMS.get(preference.value))

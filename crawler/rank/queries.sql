@@ -18,8 +18,8 @@ FROM links_by_id WHERE follow = 1 GROUP BY source_id
 -- The URLs of mirrors that are mapped by their Host line alone, with the main site and the URL that stands for them:
 -- the main site's URL with the same path, or the first URL of a mirror with that path if the crawl has none of the main
 -- host. Two URLs with the same path have the same path_hash, or one that differs by a few if another path took the place.
-WITH followed (first_url_id, last_url_id, main_site_id, main_first_url_id) AS MATERIALIZED (
-  SELECT s.first_url_id, s.last_url_id, t.site_id, t.first_url_id
+WITH followed (site_id, first_url_id, last_url_id, main_site_id, main_first_url_id) AS MATERIALIZED (
+  SELECT s.site_id, s.first_url_id, s.last_url_id, t.site_id, t.first_url_id
   FROM mirrors m JOIN sites_by_id s ON s.site = m.site JOIN sites_by_id t ON t.site = m.leads_to
   WHERE EXISTS (SELECT 1 FROM urls_by_id u WHERE u.url_id BETWEEN s.first_url_id AND s.last_url_id
                 AND u.state = 'excluded' AND u.target_id IS NOT NULL)),

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store
+from crawler.cli.on_store import on_store, on_views
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option
 from crawler.clock import SystemClock
 from crawler.errors import UsageError
 from crawler.formatting import many, size
-from crawler.report.facts import Facts
-from crawler.report.gather import gather
+from crawler.report.gather import Facts, gather
 from crawler.report.write import require_html, write
 from crawler.sampling.commands import by_option, variable_option, variables_of
-from crawler.store.location import store_name
+from crawler.store.location import names_dataset, store_name
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -41,7 +40,14 @@ def report(out: Path, db: str, texts: tuple[str, ...], by: str | None) -> None:
         with progress_line("reading the store"):
             return await gather(store, store_name(db), SystemClock().now(), variables_of(texts), by)
 
-    facts = on_store(db, read)
+    async def read_dataset(views: Any) -> Facts:
+        from crawler.audit.of_dataset import audit_dataset
+
+        audit = cast(Any, audit_dataset)
+        with progress_line("reading the dataset"):
+            return await gather(views, store_name(db), SystemClock().now(), variables_of(texts), by, audit)
+
+    facts = on_views(db, read_dataset) if names_dataset(db) else on_store(db, read)
     console.print(f"{out}: {size(write(out, facts))}; {_said(facts)}", soft_wrap=True)
 
 

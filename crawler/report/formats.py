@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from crawler.formatting import duration
+
 
 def short(text: str, most: int = 160) -> str:
     """``text``, or the beginning and the end of it if it is longer than ``most`` characters."""
@@ -28,6 +30,11 @@ def brief(value: float) -> str:
         if value >= unit:
             return f"{value / unit:.2f}".rstrip("0").rstrip(".") + name
     return f"{value:g}"
+
+
+def span(width_s: float) -> str:
+    """``second``, ``5 s``, ``hour``: the span in "per …"."""
+    return {1: "second", 60: "minute", 3600: "hour", 86400: "day"}.get(round(width_s), duration(width_s))
 
 
 def moment(epoch_s: float) -> str:

@@ -1,39 +1,27 @@
-"""Gathers the facts of the report from a store. SQL makes the sums, so memory does not grow with the crawl."""
+"""The facts of the report, gathered from a store. SQL makes the sums, so memory does not grow with the crawl."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from heapq import heappush, heappushpop
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crawler.audit.log_reader import snapshot
 from crawler.audit.run_audit import AuditResult, run_audit
-from crawler.audit.totals import read_totals
+from crawler.audit.totals import LogTotals, read_totals
 from crawler.errors import UsageError
+from crawler.inspect.seeds import Outcome, in_order
 from crawler.model import State
 from crawler.page.directives import asked_of
-from crawler.reasons import ErrorKind, ReasonCode
-from crawler.report.facts import (
-    ANSWERS,
-    QUANTILES,
-    BrokenLinks,
-    BrokenTarget,
-    Distribution,
-    DoubtfulSite,
-    Facts,
-    MirrorRow,
-    PageRow,
-    ReasonGroup,
-    RunRow,
-    SiteRow,
-    Slot,
-    Timeline,
-)
+from crawler.reasons import ErrorKind
 from crawler.robots.doubts import Doubts, doubts_about
 from crawler.sampling import load
+from crawler.store.named_rows import by_column
+from crawler.store.rows import Counts
 from crawler.store.statements import load_statements
 
 if TYPE_CHECKING:
@@ -62,8 +50,129 @@ _WIDTHS_S = (
 _SQL = load_statements("crawler.report")
 
 
+#: The classes of answers to a request, in the order of :attr:`Slot.requests`.
+ANSWERS = ("2xx", "3xx", "4xx", "5xx", "no answer")
+
+#: The quantiles of a :class:`Distribution`, in its order.
+QUANTILES = (0.5, 0.9, 0.99)
+
+
+class Slot(NamedTuple):
+    """One of the equal spans that the report divides the time into. It starts at ``number`` times their width."""
+
+    number: int
+    pages: int
+    requests: Sequence[int]  # by ANSWERS
+
+
+class Timeline(NamedTuple):
+    """The slots of ``width_s`` that contain a request or a page. ``active_s`` is how long the runs sent requests."""
+
+    active_s: float
+    width_s: float
+    slots: Sequence[Slot]
+
+
+class Distribution(NamedTuple):
+    """How many values are in each class; ``counts[i]`` of them lie in [``bounds[i]``, ``bounds[i + 1]``).
+
+    The last class has no upper bound, so there are as many counts as bounds. Empty classes at both ends are left out.
+    """
+
+    bounds: Sequence[float]
+    counts: Sequence[int]
+    quantiles: Sequence[float]  # by QUANTILES; empty if there are no values
+    maximum: float
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+
+class BrokenTarget(NamedTuple):
+    """A linked URL that failed or redirects to one that failed: how many pages link to it, and some of these pages."""
+
+    url: str
+    reason: str
+    pages: int
+    linked_from: Sequence[str]
+
+
+class BrokenLinks(NamedTuple):
+    """The number of broken links, the number of their targets, and the most linked targets."""
+
+    links: int
+    targets: int
+    first: Sequence[BrokenTarget]
+
+
+class PageRow(NamedTuple):
+    """A page in a list of extremes, with the ``figure`` that puts it there."""
+
+    url: str
+    title: str | None
+    figure: float
+
+
+class DoubtfulSite(NamedTuple):
+    """A site whose robots.txt in force has lines in doubt, and the number of pages fetched there."""
+
+    site: str
+    fetched: int
+    doubts: Doubts
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All data of the report. A sequence of any type has rows of a statement in ``queries.sql``, with its columns.
+
+    Times are seconds since the epoch (UTC), spans seconds, sizes bytes.
+    ``audit`` is a sentence if the audit is impossible. ``survey`` describes a sample: ``None`` if none was drawn, a
+    sentence if the estimates are impossible.
+    """
+
+    at: float
+    store: str
+    counts: Counts
+    totals: LogTotals
+    runs: Sequence[Any]
+    seeds: int
+    first_seeds: Sequence[tuple[str, Outcome]]
+    seed_outcomes: Mapping[Outcome, int]  # lines that were skipped included
+    audit: AuditResult | str
+    timeline: Timeline
+    depths: Mapping[int, Mapping[State, int]]
+    answers: Sequence[tuple[str, int]]  # to requests for pages: (status or error, how many)
+    types: Sequence[tuple[str, int]]
+    page_bytes: int
+    noindex: int
+    withheld: int  # pages that refuse a declared purpose
+    sizes: Distribution
+    answer_times: Distribution
+    excluded: Sequence[Any]  # reasons: code, urls, example_url, example
+    failed: Sequence[Any]
+    broken: BrokenLinks
+    robots: Sequence[tuple[str, int]]  # (meaning of the robots.txt in force, sites)
+    disallowed: Sequence[tuple[str, int]]  # (site, URLs that its robots.txt disallows), of all sites
+    doubtful: Sequence[DoubtfulSite]
+    all_doubtful: int  # ``doubtful`` has the first of these
+    sites: Sequence[Any]
+    mirrors: Sequence[Any]
+    all_mirrors: int  # ``mirrors`` has the first of these
+    fetched_sites: int  # sites with pages, all of them
+    most_linked: Sequence[PageRow]
+    largest: Sequence[PageRow]
+    slowest: Sequence[PageRow]
+    survey: Survey | str | None = None
+
+
 async def gather(
-    store: Store, name: str, now: float, variables: Mapping[str, Variable] | None = None, by: str | None = None
+    store: Store,
+    name: str,
+    now: float,
+    variables: Mapping[str, Variable] | None = None,
+    by: str | None = None,
+    audit: Callable[[Store, float], Awaitable[AuditResult]] = run_audit,
 ) -> Facts:
     """The facts about a store called ``name``; ``now`` in seconds since the epoch.
 
@@ -72,7 +181,7 @@ async def gather(
 
     All facts but the audit are of one moment, even if a crawl writes to the store.
     """
-    audited = await _audit(store, now)
+    audited = await _audit(store, now, audit)
     async with snapshot(store):
         (totals,) = await store.query(_SQL["totals"])
         doubtful, all_doubtful = await _doubtful_sites(store)
@@ -81,9 +190,14 @@ async def gather(
             store=name,
             counts=await store.counts(),
             totals=await read_totals(store),
-            runs=[RunRow(**row) for row in await store.query(_SQL["runs"])],
+            runs=await _rows(store, "runs"),
             seeds=totals["seeds"],
-            first_seeds=[row["url"] for row in await store.query(_SQL["seeds"], {"limit": MAX_SEEDS})],
+            first_seeds=[
+                (row["url"], Outcome(row["outcome"])) for row in await store.query(_SQL["seeds"], {"limit": MAX_SEEDS})
+            ],
+            seed_outcomes=in_order(
+                {Outcome(row["outcome"]): row["seeds"] for row in await store.query(_SQL["seed_outcomes"])}
+            ),
             audit=audited,
             timeline=await _timeline(store),
             depths=await _depths(store),
@@ -94,15 +208,15 @@ async def gather(
             withheld=totals["withheld"],
             sizes=await _distribution(store, "page_size"),
             answer_times=await _distribution(store, "response_time"),
-            excluded=await _reasons(store, State.EXCLUDED),
-            failed=await _reasons(store, State.FAILED),
+            excluded=await _rows(store, "reasons", state=State.EXCLUDED),
+            failed=await _rows(store, "reasons", state=State.FAILED),
             broken=await _broken_links(store),
             robots=await _counted(store, "robots_actions"),
             disallowed=await _counted(store, "disallowed"),
             doubtful=doubtful,
             all_doubtful=all_doubtful,
-            sites=await _sites(store),
-            mirrors=[MirrorRow(**row) for row in await store.query(_SQL["mirrors"], {"limit": MAX_MIRRORS})],
+            sites=await _rows(store, "sites", limit=MAX_SITES),
+            mirrors=await _rows(store, "mirrors", limit=MAX_MIRRORS),
             all_mirrors=totals["mirrors"],
             fetched_sites=totals["fetched_sites"],
             most_linked=await _pages(store, "most_linked", now),
@@ -112,9 +226,15 @@ async def gather(
         )
 
 
-async def _audit(store: Store, now: float) -> AuditResult | str:
+async def _rows(store: Store, statement: str, **parameters: object) -> list[Any]:
+    return by_column(await store.query(_SQL[statement], parameters))
+
+
+async def _audit(
+    store: Store, now: float, audit: Callable[[Store, float], Awaitable[AuditResult]]
+) -> AuditResult | str:
     try:
-        return await run_audit(store, now)
+        return await audit(store, now)
     except UsageError as error:  # the settings of a run are unreadable; the rest of the report is possible
         return str(error)
 
@@ -146,11 +266,6 @@ async def _answers(store: Store) -> list[tuple[str, int]]:
     """Requests for pages by status, or by the meaning of their error."""
     meanings = {kind.value: kind.meaning for kind in ErrorKind}
     return [(meanings.get(what, what) or "no answer", n) for what, n in await _counted(store, "answers")]
-
-
-async def _reasons(store: Store, state: State) -> list[ReasonGroup]:
-    rows = await store.query(_SQL["reasons"], {"state": state})
-    return [ReasonGroup(ReasonCode(row["code"]), row["urls"], row["example_url"], row["example"]) for row in rows]
 
 
 async def _broken_links(store: Store) -> BrokenLinks:
@@ -215,14 +330,6 @@ async def _distribution(store: Store, quantity: str) -> Distribution:
         [at_place[place] for place in places],
         at_place[total],
     )
-
-
-async def _sites(store: Store) -> list[SiteRow]:
-    sites = []
-    for row in await store.query(_SQL["sites"], {"limit": MAX_SITES}):
-        states = {state: row.pop(state) for state in State}
-        sites.append(SiteRow(states=states, **row))
-    return sorted(sites, key=lambda site: (-site.states[State.FETCHED], -site.requests, site.number))
 
 
 async def _doubtful_sites(store: Store) -> tuple[list[DoubtfulSite], int]:

@@ -10,11 +10,14 @@ SELECT (SELECT count(*) FROM urls_by_id WHERE seed = 1) AS seeds, (SELECT count(
 FROM pages_by_id
 
 -- name: runs
-SELECT run_id AS number, started_at, finished_at, ended_by, crawler_version, settings FROM runs ORDER BY run_id
+SELECT run_id AS number, started_at, finished_at, ended_code, ended_by, crawler_version, settings FROM runs ORDER BY run_id
 
 -- name: seeds
-SELECT s.site || u.path AS url FROM urls_by_id u JOIN sites_by_id s ON s.site_id = u.site_id
-WHERE u.seed = 1 ORDER BY u.url_id LIMIT :limit
+-- The first seeds with what became of each.
+SELECT url, outcome FROM seeds WHERE outcome <> 'skipped' ORDER BY url_id LIMIT :limit
+
+-- name: seed_outcomes
+SELECT outcome, count(*) AS seeds FROM seeds GROUP BY outcome
 
 -- ---- over time ----------------------------------------------------------------------------------------------------
 
@@ -35,7 +38,7 @@ SELECT CAST(fetched_at / :width_s AS INTEGER) AS slot, count(*) AS pages FROM pa
 -- Requests by the class of their answer, such as 2xx.
 SELECT CAST(started_at / :width_s AS INTEGER) AS slot,
   coalesce(CAST(status / 100 AS TEXT) || 'xx', 'no answer') AS answer, count(*) AS requests
-FROM requests_by_id GROUP BY 1, 2
+FROM requests_by_id WHERE sent = 1 GROUP BY 1, 2
 
 -- ---- pages --------------------------------------------------------------------------------------------------------
 
@@ -176,9 +179,11 @@ SELECT t.site_id AS number, t.site, coalesce(e.fetched, 0) AS fetched, coalesce(
 FROM top t JOIN groups_by_id g ON g.group_id = t.group_id LEFT JOIN ends e ON e.site_id = t.site_id
 LEFT JOIN sent q ON q.site_id = t.site_id LEFT JOIN linked l ON l.site_id = t.site_id
 LEFT JOIN robots_by_id r ON r.robots_copy = t.robots_copy
+ORDER BY fetched DESC, requests DESC, number
 
 -- name: mirrors
-SELECT site, main_site, evidence, sample, confidence, leads_to, contradiction FROM mirrors ORDER BY main_site, site LIMIT :limit
+SELECT site, main_site, evidence, sample, confidence, leads_to, contradiction FROM mirrors
+ORDER BY main_site, site LIMIT :limit
 
 -- ---- notable pages ------------------------------------------------------------------------------------------------
 

@@ -17,17 +17,19 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
-from crawler.audit.checks import TITLES
-from crawler.audit.evidence import evidence
 from crawler.cli.templates import fit, template_environment
 from crawler.formatting import duration, many, size
+from crawler.inspect.seeds import describe_outcomes
 from crawler.inspect.why import remedy
 from crawler.model import RobotsAction, State
-from crawler.report import charts, formats, geometry
-from crawler.report.facts import Facts, RunRow, SiteRow
-from crawler.report.labels import ROBOTS_TONES, STATES
+from crawler.reasons import EndCode, ReasonCode
+from crawler.report import charts, formats
+from crawler.report.charts import STATES
+from crawler.report.gather import Facts
 from crawler.report.run_settings import described_settings
+from crawler.robots.mirrors import Contradiction
 from crawler.sampling import load
+from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
 from crawler.version import VERSION
 
@@ -60,9 +62,14 @@ def _with_values(columns: Sequence[Sequence[Any]], rows: Sequence[object]) -> li
     return [column for column in columns if any(getattr(row, column[0]) for row in rows)]
 
 
-def _states_with_urls(sites: Sequence[SiteRow]) -> list[State]:
-    return [state for state in STATES if any(site.states[state] for site in sites)]
+def _states_with_urls(sites: Sequence[Any]) -> list[State]:
+    return [state for state in STATES if any(getattr(site, state) for site in sites)]
 
+
+#: The tone of a site's badge (a class of the style sheet), by ``robots_action``.
+_ROBOTS_TONES: dict[str, str] = dict.fromkeys(RobotsAction, "bad")
+_ROBOTS_TONES |= {RobotsAction.PARSE: "good", RobotsAction.FREE: "good"}
+_ROBOTS_TONES |= {RobotsAction.DEFER: "mild", RobotsAction.UNREACHABLE: "mild"}
 
 _ROBOTS_MEANINGS: Mapping[str, str] = {action: action.meaning for action in RobotsAction}
 
@@ -79,30 +86,41 @@ class _RunGroup(NamedTuple):
     settings: tuple[tuple[str, str], ...]
 
 
-def _runs_by_settings(runs: Sequence[RunRow]) -> list[_RunGroup]:
-    groups = []
+def _runs_by_settings(runs: Sequence[Any]) -> list[_RunGroup]:
+    """The settings of the first runs, then those that differ from the runs before."""
+    groups: list[_RunGroup] = []
+    before: frozenset[tuple[str, str]] = frozenset()
     for settings, same in groupby(runs, key=lambda run: tuple(described_settings(run))):
         numbers = [run.number for run in same]
-        groups.append(_RunGroup(numbers[0], numbers[-1], settings))
+        groups.append(_RunGroup(numbers[0], numbers[-1], tuple(pair for pair in settings if pair not in before)))
+        before = frozenset(settings)
     return groups
+
+
+def _ended(run: Any) -> str:
+    """Why a run ended, with the names that a terminal has for settings."""
+    if run.ended_code is None:
+        return "no end recorded: the run is under way, or was killed"
+    return EndCode(run.ended_code).message(run.ended_by, terminal_name)
 
 
 def _environment() -> Environment:
     environment = template_environment("crawler.report", finalize=fit)
-    shown = {name: getattr(formats, name) for name in ("short", "count", "percent", "moment")}
+    shown = {name: getattr(formats, name) for name in ("short", "count", "percent", "moment", "span")}
     shown |= {"size": size, "duration": duration}
     environment.filters.update(shown)
     environment.globals.update(
         shown,
-        CHECKS=TITLES,
-        GEOMETRY=geometry,
-        ROBOTS_TONES=ROBOTS_TONES,
+        CONTRADICTIONS=Contradiction,
+        REASONS=ReasonCode,
+        ROBOTS_TONES=_ROBOTS_TONES,
         STATES=STATES,
         VERSION=VERSION,
         charts=charts,
-        evidence=evidence,
         estimates=lambda: load("rendering"),
         db_argument=db_argument,
+        describe_outcomes=describe_outcomes,
+        ended=_ended,
         many=many,
         remedy=remedy,
         robots_meanings=_robots_meanings,

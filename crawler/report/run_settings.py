@@ -10,7 +10,6 @@ from crawler.audit.records import RunRecord
 from crawler.errors import UsageError
 from crawler.formatting import duration, many, seconds, size
 from crawler.model import Reading
-from crawler.report.facts import RunRow
 
 _READINGS = {
     Reading.STRICT: "strict: a request needs the permission of both the 1996 draft and RFC 9309",
@@ -26,11 +25,11 @@ _SCOPES = {
 }
 
 
-def described_settings(run: RunRow) -> Iterator[tuple[str, str]]:
-    """Yield (setting, value) in words; one pair that says so if the settings cannot be read."""
+def described_settings(run: Any) -> Iterator[tuple[str, str]]:
+    """Yield (setting, value) of a run in words; one pair that says so if the settings cannot be read."""
     try:
         settings = json.loads(run.settings)
-        terms = RunRecord.from_row({name: getattr(run, name) for name in run.__slots__} | {"run": run.number})
+        terms = RunRecord.from_row(run._asdict() | {"run": run.number})
     except (ValueError, UsageError) as error:
         yield "Settings", f"cannot be read: {error}"
         return

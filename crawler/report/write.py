@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crawler.atomic_files import AtomicFiles
 from crawler.errors import UsageError, requiring
-from crawler.report.facts import Facts
+from crawler.report.gather import Facts
 
 
 def require_html(out: Path) -> Path:

@@ -16,6 +16,7 @@ from crawler.robots.http_dates import http_date
 from crawler.robots.readings import SiteRules, read
 from crawler.robots.records import product_token
 from crawler.robots.response import Follow, RobotsSettings, interpret
+from crawler.robots.rsl import licensed_by
 from crawler.robots.tdmrep import TDMREP_PATH, filed_for
 from crawler.robots.text import octets_read, parse
 
@@ -33,7 +34,8 @@ _ALLOWED = {Action.FREE: True, Action.RESTRICTED: False}
 @lru_cache(maxsize=64)
 def _rules_here(body: bytes, token: str, reading: Reading, site: str) -> SiteRules:
     """The rules of one file, read in this process. Cached, because consecutive cases are often about the same file."""
-    return read(parse(body, max_bytes=octets_read(reading)), token=token, reading=reading, site=site)
+    file, tokens = parse(body, max_bytes=octets_read(reading)), _SETTINGS[reading].policy_tokens
+    return read(file, token=token, reading=reading, site=site, policy_tokens=tokens)
 
 
 def check_case(
@@ -42,8 +44,9 @@ def check_case(
     """Answer one case of ``crawler robots check --jsonl``.
 
     The case has the keys ``robots`` or ``robots_b64``, ``agent`` (a token or a whole ``User-Agent``), ``url``,
-    ``reading``, ``status`` (0: no answer), ``headers``, and ``tdmrep`` with the text of the site's tdmrep.json. In the
-    answer, ``allowed`` is None if the site is deferred or a redirect decides; ``expires_after`` is in seconds.
+    ``reading``, ``status`` (0: no answer), ``headers``, ``tdmrep`` with the text of the site's tdmrep.json, and
+    ``license`` with that of the licence that robots.txt names. In the answer, ``allowed`` is None if the site is
+    deferred or a redirect decides; ``expires_after`` is in seconds.
     ``preferences`` are present if there are some.
 
     ``now`` is the time of the answer in seconds since the epoch. It matters only if the headers contain dates. If
@@ -75,7 +78,10 @@ def check_case(
     found = rules(copy.body, agent, reading, site)
     is_asked = found.verdict(path).allowed and found.verdict(TDMREP_PATH).allowed
     filed = _filed(case, site, path) if is_asked else ()
-    return _with_preferences(_parsed(found, path, expires_after), (*found.stated_for(path), *filed))
+    stated = found.stated_for(path)
+    licence = _value(case, "license", str, "").encode("utf-8", "surrogatepass")
+    licensed = licensed_by(licence, stated, site, path) if licence else ()
+    return _with_preferences(_parsed(found, path, expires_after), (*stated, *filed, *licensed))
 
 
 def _filed(case: Mapping[str, object], site: str, path: str) -> tuple[Preference, ...]:

@@ -1,7 +1,8 @@
-"""The preferences about use that robots.txt states for a URL: ``Content-Usage``, ``Content-Signal`` and ``License``.
+"""The preferences about use that robots.txt states for a URL, by lines of their own and by groups of policy tokens.
 
-Groups are those of RFC 9309 in every reading, because both drafts extend RFC 9309. Sources: draft-ietf-aipref-attach,
-section 3; contentsignals.org; RSL 1.0; ``docs/protocols.md``, section 7.
+The lines are ``Content-Usage``, ``Content-Signal`` and ``License``. Groups are those of RFC 9309 in every reading,
+because the drafts extend RFC 9309. Sources: draft-ietf-aipref-attach, section 3; contentsignals.org; RSL 1.0;
+draft-kelley-aipref-training-preference-signal; ``docs/protocols.md``, section 7.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import NamedTuple
 
 from crawler.model import Preference
 from crawler.preferences.bounds import bounded
-from crawler.preferences.schemes import content_signal, content_usage, rsl_license
-from crawler.robots.fields import CONTENT_SIGNAL, CONTENT_USAGE, LICENSE, PREFERENCES
+from crawler.preferences.schemes import DISALLOWED, content_signal, content_usage, policy_token, rsl_license
+from crawler.robots.fields import ALLOW, CONTENT_SIGNAL, CONTENT_USAGE, LICENSE, PREFERENCES
 from crawler.robots.paths import Pattern, rfc_form, rfc_pattern
-from crawler.robots.records import stated
+from crawler.robots.records import named_rules, stated
 from crawler.robots.text import Line
 
 SOURCE = "robots.txt"
@@ -35,37 +36,45 @@ class PreferenceRules:
 
     usage: tuple[_Rule, ...] = ()  # longest path first, as ``signals``
     signals: tuple[_Rule, ...] = ()
+    tokens: tuple[tuple[_Rule, ...], ...] = ()  # of each policy token, the same
     licenses: tuple[Preference, ...] = ()  # of the whole site
 
     @property
     def size(self) -> int:
         """The number of rules and licences. It measures the memory used."""
-        return len(self.usage) + len(self.signals) + len(self.licenses)
+        return len(self.usage) + len(self.signals) + sum(map(len, self.tokens)) + len(self.licenses)
 
     def of(self, path: str) -> tuple[Preference, ...]:
         """The preferences for a path with its query, as :func:`crawler.url.split` returns it.
 
         Of the ``Content-Usage`` lines, and likewise of the ``Content-Signal`` lines, those with the longest path count.
-        If several have a path of the same length, each states its preferences. The result is bounded.
+        If several have a path of the same length, each states its preferences. Of the rules of a policy token the
+        longest counts. The result is bounded.
         """
-        if not self.usage and not self.signals:
+        if not self.usage and not self.signals and not self.tokens:
             return self.licenses
         form = rfc_form(path)
-        return bounded((*_longest(self.usage, form), *_longest(self.signals, form), *self.licenses))
+        tokens = (one for rules in self.tokens for one in _first(rules, form))
+        return bounded((*_longest(self.usage, form), *_longest(self.signals, form), *tokens, *self.licenses))
 
 
 NO_PREFERENCES = PreferenceRules()
 
 
-def preference_rules(lines: Sequence[Line], token: str) -> PreferenceRules:
-    """Read the preferences for the robot with the product token ``token``, given in lower case."""
+def preference_rules(lines: Sequence[Line], token: str, tokens: Iterable[tuple[str, str]] = ()) -> PreferenceRules:
+    """Read the preferences for the robot with the product token ``token``, given in lower case.
+
+    ``tokens`` are pairs of a category and a policy token, whose groups state preferences about that category.
+    """
+    by_token = tuple(filter(None, (tuple(_token_rules(lines, *pair)) for pair in tokens)))
     if not any(line.field in PREFERENCES for line in lines):
-        return NO_PREFERENCES
+        return PreferenceRules(tokens=by_token) if by_token else NO_PREFERENCES
     ours = stated(lines, token, frozenset({CONTENT_USAGE, CONTENT_SIGNAL}))
     licenses = islice((line for line in lines if line.field == LICENSE), MAX_LINES)
     return PreferenceRules(
         usage=_sorted(_usage(islice((line for line in ours if line.field == CONTENT_USAGE), MAX_LINES))),
         signals=_sorted(_signals(islice((line for line in ours if line.field == CONTENT_SIGNAL), MAX_LINES))),
+        tokens=by_token,
         licenses=bounded([one for line in licenses for one in rsl_license(line.value, SOURCE, line.number, line.text)]),
     )
 
@@ -93,6 +102,21 @@ def _signals(lines: Iterable[Line]) -> Iterator[_Rule]:
         path, statement = _divided(line.value)
         if said := content_signal(statement, SOURCE, line=line.number, text=line.text):
             yield _Rule(rfc_pattern(path), tuple(said))
+
+
+def _token_rules(lines: Sequence[Line], category: str, token: str) -> list[_Rule]:
+    """The rules of the groups for a policy token, the longest path first, and ``Allow`` first of equal ones."""
+    rules = []
+    for line in islice(named_rules(lines, token.lower()), MAX_LINES):
+        if line.value:  # an empty value matches nothing
+            said = policy_token(category, token, SOURCE, line.number, line.text, allows=line.field == ALLOW)
+            rules.append(_Rule(rfc_pattern(line.value), (said,)))
+    return sorted(rules, key=lambda rule: (-rule.pattern.octets, rule.said[0].value == DISALLOWED))
+
+
+def _first(rules: Sequence[_Rule], form: str) -> tuple[Preference, ...]:
+    """The preferences of the first rule that matches ``form``."""
+    return next((rule.said for rule in rules if rule.pattern.matches(form)), ())
 
 
 def _divided(value: str) -> tuple[str, str]:

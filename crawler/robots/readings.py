@@ -99,12 +99,13 @@ def read(
     site: str,
     knows_host: Callable[[str], bool] = _knows_no_host,
     refuted: str | None = None,
+    policy_tokens: Iterable[tuple[str, str]] = (),
 ) -> SiteRules:
     """Interpret ``file`` for the robot with the product token ``token`` at ``site`` (``http://a.example:8080``).
 
     A ``Host`` line may name a host without a dot only if ``knows_host`` returns True for it: the configuration
     resolves such a host. A ``Host`` line that names the site ``refuted`` is ignored: it has turned out to be no main
-    site.
+    site. ``policy_tokens`` are those of :attr:`crawler.robots.response.RobotsSettings.policy_tokens`.
     """
     token = records.product_token(token)
     rule_sets, members, claim = _asked(file.lines, token, reading, site, knows_host, refuted)
@@ -128,7 +129,7 @@ def read(
         robots_tag=site_robots_tag((line.value for line in file.lines if line.field == ROBOTS_TAG), token),
         rule_sets=tuple(rule_sets),
         servers=agent_servers(file.lines, rfc_pattern if rfc else draft_pattern, rfc_form if rfc else draft_form),
-        preferences=preference_rules(file.lines, token),
+        preferences=preference_rules(file.lines, token, policy_tokens),
     )
 
 

@@ -50,6 +50,12 @@ def rfc_rules(lines: Sequence[Line], token: str, *, digits: bool = False) -> tup
     return rules, others
 
 
+def named_rules(lines: Sequence[Line], token: str) -> list[Line]:
+    """The rules of all groups that name ``token``, in lower case; none if no group does."""
+    named = {line.value for line in lines if line.field == USER_AGENT and _token(_TOKEN, line.value) == token}
+    return list(_merged(lines, named, RULES)) if named else []
+
+
 def stated(lines: Sequence[Line], token: str, fields: frozenset[str]) -> list[Line]:
     """The lines with ``fields`` in the groups that name ``token``, else in those for ``*``; and those above all groups.
 

@@ -17,7 +17,16 @@ from msgspec.structs import replace
 
 from crawler import url
 from crawler.fields.declaration import setting
-from crawler.fields.kinds import DURATIONS, FLAG, MORE_THAN_0_SECONDS, SECONDS, one_of
+from crawler.fields.kinds import (
+    DURATIONS,
+    FLAG,
+    MORE_THAN_0_SECONDS,
+    SECONDS,
+    Form,
+    ValueKind,
+    one_of,
+    read_texts,
+)
 from crawler.formatting import duration
 from crawler.model import (
     Answer,
@@ -51,6 +60,25 @@ _DIRECTIVE = re.compile(r'([A-Za-z-]+)(?:[ \t]*=[ \t]*("[^"]*"|[^", \t]+))?')
 
 #: Actions with a lasting meaning, which ``stale_if_error`` may prolong.
 _LASTING = frozenset({RobotsAction.PARSE, RobotsAction.FREE, RobotsAction.RESTRICTED})
+
+
+#: Tokens by which owners refuse the training of models today: two that are no robots, and robots that fetch for it.
+OPT_OUT_TOKENS = tuple(
+    f"train-ai={token}"
+    for token in ("Google-Extended", "Applebot-Extended", "GPTBot", "ClaudeBot", "CCBot", "MistralAI-Training")
+)
+_POLICY_TOKEN = re.compile(r"(?:train-ai|ai-input|search)=[A-Za-z0-9_-]+")
+
+
+def _policy_tokens(value: object) -> tuple[str, ...]:
+    texts = read_texts(value)
+    for text in texts:
+        if not _POLICY_TOKEN.fullmatch(text):
+            raise ValueError(f"{text!r} is not PURPOSE=TOKEN, such as train-ai=ExampleBot")
+    return texts
+
+
+POLICY_TOKENS = ValueKind('a list of PURPOSE=TOKEN, such as ["train-ai=ExampleBot"]', Form.LIST, _policy_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +151,31 @@ class RobotsSettings:
         "How long a site rests that answers by walls, or refuses all its URLs: the first time, the second and so on.",
         "After each rest one URL is requested. If the site refuses that after the last rest, it is closed.",
     )
+    usage_tokens: tuple[str, ...] = setting(
+        "usage_tokens",
+        ("train-ai=__usage_ai-training",),
+        POLICY_TOKENS,
+        "The policy tokens whose groups in robots.txt say for what pages may be used.",
+        "Each is PURPOSE=TOKEN, and the purpose is train-ai, ai-input or search. A path that such a group closes is "
+        "refused for that purpose (draft-kelley-aipref-training-preference-signal).",
+        decides=(ReasonCode.PREFERENCE,),
+    )
+    opt_out_tokens: tuple[str, ...] = setting(
+        "opt_out_tokens",
+        OPT_OUT_TOKENS,
+        POLICY_TOKENS,
+        'The same of other robots, by whose groups owners refuse a purpose today; only for the reading "strict".',
+        "An owner who closed a path to one of them for a purpose could mean every robot with this purpose.",
+        decides=(ReasonCode.PREFERENCE,),
+    )
     max_redirects: int = 10
+
+    @property
+    def policy_tokens(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of a category of preferences and a token that count in the reading."""
+        more = self.opt_out_tokens if self.reading is Reading.STRICT else ()
+        pairs = (text.split("=") for text in (*self.usage_tokens, *more))
+        return tuple((category, token) for category, token in pairs)
 
     @property
     def max_bytes(self) -> int:

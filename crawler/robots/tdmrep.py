@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from crawler.model import Failed, Fetched, FetchResult, Preference
+from crawler.model import Failed, Fetched, FetchResult, Preference, Purpose, SiteFile
 from crawler.preferences.bounds import bounded
 from crawler.preferences.schemes import Scheme, tdm_policy, tdm_reservation
 from crawler.robots.paths import Pattern, rfc_form, rfc_pattern
@@ -23,18 +23,6 @@ MAX_BYTES = 64 << 10
 MAX_RULES = 1_000
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
-
-
-class TdmrepFile(NamedTuple):
-    """The last answer for a site's tdmrep.json. ``body`` is empty if there is no file.
-
-    ``note`` says why the file states nothing. Times in seconds since the epoch.
-    """
-
-    fetched_at: float
-    status: str  # the HTTP status, or the error below HTTP
-    body: bytes = b""
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +80,17 @@ def with_filed(own: Iterable[Preference], text: str, site: str, path: str) -> tu
     return supplemented(own, filed_for(text, site, path))
 
 
-def interpret_tdmrep(answer: FetchResult, site: str) -> tuple[TdmrepFile, TdmRules]:
+def interpret_tdmrep(answer: FetchResult, site: str) -> tuple[SiteFile, TdmRules]:
     """The file that an answer brought, and its rules. A redirect, a failure and a malformed file state nothing."""
     at = answer.finished_at
     if isinstance(answer, Fetched):
-        file = TdmrepFile(at, str(answer.status), answer.body)
+        file = SiteFile(TDMREP_PATH, Purpose.TDMREP, at, str(answer.status), answer.body)
         try:
             return file, tdm_rules(answer.body, site)
         except (ValueError, RecursionError) as error:
             return file._replace(note=f"malformed: {shown(str(error))}"), NO_RULES
     note = str(answer.error) or answer.kind.value if isinstance(answer, Failed) else "a redirect is not followed"
-    return TdmrepFile(at, str(answer.status or "no answer"), note=note), NO_RULES
+    return SiteFile(TDMREP_PATH, Purpose.TDMREP, at, str(answer.status or "no answer"), note=note), NO_RULES
 
 
 def supplemented(own: Iterable[Preference], filed: Iterable[Preference]) -> tuple[Preference, ...]:

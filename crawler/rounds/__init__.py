@@ -7,7 +7,7 @@
 * A **manifest** says which tasks of a round count. It is created exclusively: a round happened or did not.
 * A **runner** runs the tasks of a plan: processes of this machine, or Apache Spark.
 
-``objects`` reads and writes objects, ``dataset`` knows their names and records, ``plan`` decides (who works on what,
-and what follows from a round), ``task`` crawls one bucket, ``worker`` runs the tasks of one process, ``runners`` start
-workers, ``driver`` goes from round to round, and ``reading`` answers `status`, `why` and `export`.
+``plan`` decides (who works on what, and what follows from a round), ``task`` crawls one bucket, ``worker`` runs the
+tasks of one process, ``runners`` start workers, and ``driver`` goes from round to round. ``addresses`` sees to it that
+one task asks an address. What is read and written is in ``crawler.dataset``.
 """

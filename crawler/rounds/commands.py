@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
 
+from crawler.cli.console import console
 from crawler.cli.options import config_option, configured, named_seeds, setting_options
 from crawler.cli.output import print_json, say, tell
+from crawler.cli.progress import Say, progress_line
 from crawler.cli.shared import STOPPED, cli, run_async
 from crawler.clock import SystemClock
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import Dataset, Head, make
 from crawler.errors import UsageError, joined
 from crawler.formatting import many
+from crawler.frontier.sample_design import SampleSettings
 from crawler.reasons import EndCode, RunEnd
-from crawler.rounds.dataset import Dataset, Head, make
-from crawler.rounds.objects import Objects
+from crawler.sampling.of_dataset import require_uniform
+from crawler.session.nothing_crawled import NOTHING_CRAWLED, causes_of
+from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
-from crawler.store.location import shown
+from crawler.store.location import db_argument, shown
 
 
 @cli.command("rounds")
@@ -37,8 +46,8 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
     from crawler.rounds.driver import Driver
     from crawler.rounds.runners import RUNNERS
 
-    async def run() -> int:
-        driver = Driver(dataset, RUNNERS[dataset.settings.rounds.runner](), SystemClock(), tell)
+    async def run(show: Say | None) -> int:
+        driver = Driver(dataset, RUNNERS[dataset.settings.rounds.runner](), SystemClock(), tell, show)
 
         def stop(name: str) -> None:
             driver.stop(RunEnd(EndCode.SIGNAL, name))
@@ -47,6 +56,9 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
             asyncio.get_running_loop().add_signal_handler(each, stop, each.name)
         end = await driver.run()
         last = driver.manifests[-1] if driver.manifests else None
+        states = Counter[str]()
+        for bucket in () if last is None else last.buckets.values():
+            states.update(bucket.states)
         pages = sum(rows["pages"] for manifest in driver.manifests for rows in manifest.parts.values())
         if options.get("output_json"):
             print_json(
@@ -54,21 +66,41 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
                     "dataset": shown(location),
                     "rounds": 0 if last is None else last.round,
                     "pages": pages,
+                    "states": states,
                     "ended_by": end.sentence,
                     "ended_code": end.code.value,
                 }
             )
         else:
             rounds = many(0 if last is None else last.round, "round")
-            say(f"{end.sentence}: {many(pages, 'page')} in {rounds}")
-        return STOPPED if end.code is EndCode.SIGNAL else 0
+            say(f"{end.message(terminal_name)}: {many(pages, 'page')} in {rounds}")
+            say(", ".join(f"{n:,} {state}" for state, n in states.most_common()))
+        if end.code is EndCode.SIGNAL:
+            return STOPPED
+        if pages:
+            return 0
+        tell(_why_nothing(location, dataset, end))
+        return NOTHING_CRAWLED
 
-    return run_async(run())
+    if not dataset.settings.output.progress or not console.is_terminal:
+        return run_async(run(None))
+    with progress_line("beginning") as show:
+        return run_async(run(show))
+
+
+def _why_nothing(location: str, dataset: Dataset, end: RunEnd) -> str:
+    """The sentence that says why the rounds crawled nothing."""
+    from crawler.inspect.of_dataset import seed_causes
+
+    seeds = dataset.head.seeds
+    causes = causes_of(seed_causes(location), has_one_seed=len(seeds) == 1)
+    reason = "; ".join(map(str, causes)) or end.message(terminal_name)
+    return f"nothing was crawled: {reason}; `crawler why {quote(seeds[0])}{db_argument(location)}` explains it"
 
 
 def _dataset(location: str, seeds: tuple[str, ...], config: Path | None, options: dict[str, Any]) -> Dataset:
     """The dataset at ``location``, which is made if it does not exist. Raises :class:`UsageError`."""
-    from crawler.run.session import refusals, require_alone
+    from crawler.session.crawl_session import refusals, require_alone
     from crawler.settings.stored import to_record
 
     settings = configured(Settings(), config, options)
@@ -77,7 +109,8 @@ def _dataset(location: str, seeds: tuple[str, ...], config: Path | None, options
         if config is not None:
             raise UsageError("--config: a dataset keeps its settings; go on without it, or name another dataset")
         return Dataset(Objects(location))
-    require_alone(settings, "a dataset has no place for it")
+    require_uniform(settings)
+    require_alone(replace(settings, sample=SampleSettings()), "a dataset has no place for it")
     if mistakes := list(refusals(settings, named.urls, {})):
         raise joined(mistakes)
     objects = Objects(location, may_make=True)

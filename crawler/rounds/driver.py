@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from crawler.clock import Clock
+from crawler.cli.progress import Say
+from crawler.clock import Clock, brief_time
+from crawler.dataset.records import BucketState, Dataset, Manifest, Plan, Writers, begins_at
+from crawler.engine.tasks import background_task
+from crawler.engine.termination import at_their_limit
+from crawler.errors import StoreError
 from crawler.formatting import duration, many
+from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
-from crawler.rounds.dataset import Dataset, Manifest, Plan, Writers
-from crawler.rounds.plan import begins_at, commit, make_plan, states
+from crawler.rounds.plan import commit, make_plan, states
 from crawler.rounds.runners import Runner
 
 _LOOK_EVERY_S = 0.5
+_SHOW_EVERY_S = 5.0
+#: The crawl ends after so many rounds in a row in which every task was lost.
+_MOST_LOST_ROUNDS = 3
 
 
 class Driver:
@@ -26,11 +34,15 @@ class Driver:
     2. The next round begins after that, and one usual pause later.
     """
 
-    def __init__(self, dataset: Dataset, runner: Runner, clock: Clock, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, dataset: Dataset, runner: Runner, clock: Clock, tell: Callable[[str], None], show: Say | None = None
+    ) -> None:
+        """``tell`` gets lines about rounds; ``show``, if somebody watches, the progress of a round."""
         self._dataset = dataset
         self._runner = runner
         self._clock = clock
         self._tell = tell
+        self._show = show
         self._stopped = asyncio.Event()
         self._end = RunEnd(EndCode.STOPPED)
         self.manifests: list[Manifest] = []
@@ -49,8 +61,9 @@ class Driver:
             plan = await asyncio.to_thread(self._dataset.plan, len(self.manifests) + 1)
             if plan is None:
                 last = self.manifests[-1] if self.manifests else None
-                if (at := begins_at(states(self._dataset, last))) is None:
-                    return RunEnd(EndCode.DONE)
+                buckets = states(self._dataset, last)
+                if (at := begins_at(buckets)) is None:
+                    return self._nothing_left(buckets)
                 if (limit := self._limit_reached(began)) is not None:
                     return limit
                 if last is not None:
@@ -58,15 +71,43 @@ class Driver:
                 if not await self._wait_until(at):
                     break
                 plan = await asyncio.to_thread(make_plan, self._dataset, self.manifests, self._clock.now())
-            if self._clock.now() < plan.deadline:
-                await self._runner.run(self._dataset, plan)
-            if not await self._quiet(plan):
+            async with background_task(self._show_progress(plan)):
+                if (now := self._clock.now()) < plan.deadline:
+                    until = brief_time(plan.deadline, now)
+                    self._tell(f"round {plan.round} begins: {many(len(plan.tasks), 'bucket')}, until {until} at most")
+                    await self._runner.run(self._dataset, plan)
+                is_over = await self._quiet(plan)
+            if not is_over:
                 break
             self.manifests.append(
                 await asyncio.to_thread(commit, self._dataset, plan, self.manifests, self._clock.now())
             )
             self._tell(_about(plan, self.manifests[-1]))
+            self._require_results(plan, self.manifests[-1])
         return self._end
+
+    def _nothing_left(self, buckets: Mapping[int, BucketState]) -> RunEnd:
+        settings = self._dataset.settings
+        queued = sum(state.states.get(State.QUEUED, 0) for state in buckets.values())
+        return at_their_limit(settings.limits, settings.politeness, queued) if queued else RunEnd(EndCode.DONE)
+
+    def _require_results(self, plan: Plan, manifest: Manifest) -> None:
+        """Raise :class:`StoreError` if every task was lost, again and again."""
+        lost = [state.lost for task in plan.tasks if (state := manifest.buckets[task.bucket]).lost is not None]
+        if lost and not manifest.parts and min(each.times for each in lost if each) >= _MOST_LOST_ROUNDS:
+            raise StoreError(
+                f"in {_MOST_LOST_ROUNDS} rounds in a row, no task of {many(len(lost), 'bucket')} came to its end: see "
+                "the messages above; the same command continues the crawl"
+            )
+
+    async def _show_progress(self, plan: Plan) -> None:
+        """Show how far a round is, if somebody watches."""
+        while self._show is not None:
+            requests, done = await asyncio.to_thread(self._dataset.progress, plan.round)
+            left = duration(max(0.0, plan.deadline - self._clock.now()))
+            buckets = f"{done:,} of {many(len(plan.tasks), 'bucket')} done"
+            self._show(f"round {plan.round}: {many(requests, 'request')}, {buckets}, {left} left at most")
+            await self._clock.sleep(_SHOW_EVERY_S)
 
     def _limit_reached(self, began: float) -> RunEnd | None:
         """The limit at which no further round begins, if one is reached."""

@@ -7,24 +7,33 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from crawler.dataset.duckdb import duckdb
+from crawler.dataset.records import (
+    WHOLE,
+    BucketState,
+    Dataset,
+    Done,
+    Lost,
+    Manifest,
+    Plan,
+    Task,
+    part,
+    round_and_bucket,
+)
+from crawler.dataset.tables import SQL, TableFile
 from crawler.engine.lease import LATE_S
-from crawler.errors import require
 from crawler.frontier.buckets import bucket_of
-from crawler.frontier.politeness import group_name
-from crawler.rounds.dataset import BucketState, Dataset, Done, Lost, Manifest, Plan, Task, part
-from crawler.rounds.tables import SQL, TableFile
 from crawler.settings.settings import Settings
-from crawler.url import address_for, host_of
+from crawler.version import VERSION
+
+_MOST_DOUBLINGS = 6  # of the length of a round
 
 
 def states(dataset: Dataset, last: Manifest | None) -> dict[int, BucketState]:
@@ -35,32 +44,39 @@ def states(dataset: Dataset, last: Manifest | None) -> dict[int, BucketState]:
     return {number: BucketState(0, 0.0, [], {}) for number in {bucket_of(url, count) for url in dataset.head.seeds}}
 
 
-def begins_at(buckets: Mapping[int, BucketState]) -> float | None:
-    """The time from which there is something to do, in epoch seconds; ``None``: the crawl is over."""
-    times = [0.0 if state.offers else state.ready_at for state in buckets.values()]
-    return min((time for time in times if time is not None), default=None)
-
-
 def make_plan(dataset: Dataset, manifests: list[Manifest], now: float) -> Plan:
     """The plan of the next round, which begins ``now``; the one that counts is in the dataset."""
     last = manifests[-1] if manifests else None
     settings, number = dataset.settings, len(manifests) + 1
-    deadline = now + settings.rounds.length_s
+    deadline = now + length_s(settings, manifests)
     work = {
         bucket: state
         for bucket, state in states(dataset, last).items()
         if state.offers or (state.ready_at is not None and state.ready_at < deadline)
     }
-    held = held_groups(dataset, work, number)
     tasks = [
-        Task(bucket, state.store, state.offers, dict.fromkeys(sorted(held.get(bucket, ())), deadline), state.lost)
-        for bucket, state in sorted(work.items(), key=lambda each: (each[1].store, each[0]))
+        Task(bucket, state.store, state.offers, state.lost)
+        for bucket, state in sorted(work.items(), key=lambda each: (each[1].store, _precedence(each[0], number)))
     ]
     plan = Plan(number, now, deadline, deadline + wait_s(settings), tasks)
     dataset.objects.create(f"rounds/{number:06}/plan.json", msgspec.json.encode(plan))
     counts = dataset.plan(number)
     assert counts is not None
     return counts
+
+
+def length_s(settings: Settings, manifests: list[Manifest]) -> float:
+    """How long the next round lasts at most, in seconds.
+
+    A round in which nothing was sent, although there was work, was too short for the start of the workers, so the next
+    one is twice as long: else a crawl with short rounds on a busy machine would never go on.
+    """
+    doublings = 0
+    for manifest in reversed(manifests):
+        if manifest.lost or any(rows["requests"] for rows in manifest.parts.values()):
+            break
+        doublings += 1
+    return settings.rounds.length_s * (1 << min(doublings, _MOST_DOUBLINGS))
 
 
 def longest_s(settings: Settings) -> float:
@@ -70,33 +86,17 @@ def longest_s(settings: Settings) -> float:
 
 def wait_s(settings: Settings) -> float:
     """How long after a deadline the next round may begin, in seconds: the longest request, and the usual pause."""
-    return longest_s(settings) + settings.politeness.delay_s
+    return longest_s(settings) + usual_pause_s(settings)
 
 
-def held_groups(dataset: Dataset, buckets: Collection[int], number: int) -> dict[int, set[str]]:
-    """The groups, by bucket, that another task of round ``number`` keeps out: it has the address to itself.
-
-    The buckets have another order of precedence in each round, so each of them comes first at some time. A host whose
-    address the operator has chosen is not limited by address.
-    """
-    settings = dataset.settings
-    keys = list(dataset.objects.keys("addresses"))
-    if settings.fetch.proxy or len(buckets) < 2 or not keys:
-        return {}
-    with duckdb() as (db, folder):
-        terms = {"files": dataset.objects.local(keys, folder), "buckets": list(buckets)}
-        rows = db.execute(SQL["shared_addresses"], terms).fetchall()
-    first: dict[str, bytes] = {}
-    for address, _, bucket in rows:
-        first[address] = min(_precedence(bucket, number), first.get(address, b"\xff" * 33))
-    held: dict[int, set[str]] = {}
-    for address, site, bucket in rows:
-        if first[address] != _precedence(bucket, number) and address_for(host_of(site), settings.fetch.resolve) is None:
-            held.setdefault(bucket, set()).add(group_name(site, settings.politeness.group))
-    return held
+def usual_pause_s(settings: Settings) -> float:
+    """The longest of the pauses that the settings ask for, in seconds."""
+    politeness = settings.politeness
+    return max([politeness.delay_s, *(rule.delay_s for rule in politeness.sites if rule.delay_s is not None)])
 
 
 def _precedence(bucket: int, number: int) -> bytes:
+    """The order of the tasks of a round: another one in each, so each bucket takes addresses first at some time."""
     return sha256(f"{number} {bucket}".encode()).digest()
 
 
@@ -113,29 +113,41 @@ def commit(dataset: Dataset, plan: Plan, manifests: list[Manifest], now: float) 
     with duckdb() as (db, folder):
         offers = _hand_over(dataset, manifests, number, done, db, folder)
         _write_lost(dataset, number, ahead, folder)
-        _note_addresses(dataset, number, done, ahead, db, folder)
     after = dict(before)
     for bucket, result in done.items():
         after[bucket] = BucketState(number, result.ready_at, [], result.states)
     for bucket in lost:
         state = before[bucket]
-        pauses = {} if state.lost is None else dict(state.lost.pauses)
-        for row in ahead.get(bucket, ()):
-            pauses[row["politeness_group"]] = (row["next_at"], row["pause_s"])
+        earlier = Lost(0.0, {}, 0) if state.lost is None else state.lost
         over_at = plan.deadline + longest_s(dataset.settings)
-        after[bucket] = msgspec.structs.replace(state, lost=Lost(over_at, pauses))
+        pauses = earlier.pauses | dataset.kept_pauses(number, bucket)
+        after[bucket] = msgspec.structs.replace(state, lost=Lost(over_at, pauses, earlier.times + 1))
     for bucket, keys in offers.items():
         state = after.get(bucket, BucketState(0, None, [], {}))
         after[bucket] = msgspec.structs.replace(state, offers=[*state.offers, *keys])
     parts = {bucket: result.rows for bucket, result in done.items()}
     written = [key for keys in offers.values() for key in keys]
     lost_rows = {bucket: len(rows) for bucket, rows in ahead.items()}
-    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, written)
+    made = Manifest(number, plan.begins_at, now, after, parts, lost_rows, written, VERSION)
     dataset.objects.create(f"rounds/{number:06}/manifest.json", msgspec.json.encode(made))
     counts = dataset.manifest(number)
     assert counts is not None
-    dataset.objects.delete(list(dataset.objects.keys(f"rounds/{number:06}/ahead")))
+    _clear(dataset, counts, manifests)
     return counts
+
+
+def _clear(dataset: Dataset, made: Manifest, manifests: list[Manifest]) -> None:
+    """Delete what a round leaves behind, and what no reader of this manifest or of the one before needs.
+
+    Only objects of this round and of earlier ones: another driver may have begun the next round.
+    """
+    for folder in ("addresses", "ahead", "pauses", "writing"):
+        dataset.objects.delete(dataset.objects.keys(f"rounds/{made.round:06}/{folder}"))
+    read = {(state.store, bucket) for each in (*manifests[-1:], made) for bucket, state in each.buckets.items()}
+    for table in ("stores", *WHOLE, "outgoing"):
+        kept = set() if table == "outgoing" else read
+        placed = ((key, round_and_bucket(key)) for key in dataset.objects.keys(table))
+        dataset.objects.delete([key for key, place in placed if place[0] <= made.round and place not in kept])
 
 
 def _ahead(dataset: Dataset, number: int, lost: Collection[int]) -> dict[int, list[dict[str, Any]]]:
@@ -176,44 +188,7 @@ def _hand_over(
 def _write_lost(dataset: Dataset, number: int, ahead: Mapping[int, list[dict[str, Any]]], folder: Path) -> None:
     for bucket, rows in ahead.items():
         path = folder / f"lost-{bucket}.parquet"
-        file = TableFile("lost", path)
-        for row in rows:
-            file.add(row)
-        file.close()
+        with TableFile("lost", path) as file:
+            for row in rows:
+                file.add_row(row)
         dataset.objects.put(part("lost", number, bucket), path)
-
-
-def _note_addresses(
-    dataset: Dataset,
-    number: int,
-    done: Mapping[int, Done],
-    ahead: Mapping[int, list[dict[str, Any]]],
-    db: Any,
-    folder: Path,
-) -> None:
-    """Write which addresses the sites have that were asked in a round."""
-    keys = [part("requests", number, bucket) for bucket, result in done.items() if result.rows["requests"]]
-    keys += [part("lost", number, bucket) for bucket in ahead]
-    if not keys:
-        return
-    rows = db.execute(SQL["addresses"], {"files": dataset.objects.local(keys, folder)}).fetchall()
-    pa, parquet = require("rounds", "a dataset", "pyarrow"), require("rounds", "a dataset", "pyarrow.parquet")
-    schema = pa.schema([("address", pa.string()), ("site", pa.string()), ("bucket", pa.int64())])
-    columns = list(
-        zip(*((address, site, bucket_of(site, dataset.head.buckets)) for address, site in rows), strict=True)
-    )
-    path = folder / "addresses.parquet"
-    parquet.write_table(pa.table(columns, schema=schema), path)
-    dataset.objects.put(f"addresses/{number:06}.parquet", path)
-
-
-@contextmanager
-def duckdb() -> Iterator[tuple[Any, Path]]:
-    """A DuckDB in memory, and a temporary folder."""
-    folder = Path(tempfile.mkdtemp(prefix="crawler-rounds-"))
-    db = require("rounds", "a dataset", "duckdb").connect(config={"temp_directory": str(folder)})
-    try:
-        yield db, folder
-    finally:
-        db.close()
-        shutil.rmtree(folder, ignore_errors=True)

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from crawler.clock import SystemClock, boot_s
+from crawler.dataset.records import Dataset, Plan, Writers
 from crawler.errors import StoreError, require
-from crawler.rounds.dataset import Dataset, Plan, Writers
 from crawler.settings.settings import RunnerName
 
 _LOOK_EVERY_S = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from crawler.clock import Clock
+from crawler.dataset.records import GROWING, WHOLE, Dataset, Done, Plan, Task, part
+from crawler.dataset.tables import SQL, row_of, write_table
 from crawler.engine.assembly import FetcherSide, assemble
 from crawler.engine.crawl import Crawl
 from crawler.engine.hooks import Hooks
-from crawler.errors import require
+from crawler.errors import StoreError, require
 from crawler.frontier.buckets import Bucket, bucket_of
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
+from crawler.frontier.politeness import Pace
 from crawler.model import Kind
 from crawler.reasons import EndCode, RunEnd
-from crawler.rounds.dataset import GROWING, WHOLE, Dataset, Done, Plan, Task, part
-from crawler.rounds.tables import SQL, row_of, write_table
-from crawler.run.session import finish_crawl, run_inputs
+from crawler.rounds.addresses import OwnAddresses
+from crawler.rounds.plan import usual_pause_s
+from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
 from crawler.settings.crawl_scope import crawl_scope
 from crawler.settings.stores import open_store
@@ -34,14 +37,21 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("crawler.rounds")
 _OFFERS_AT_ONCE = 2_000
+_TRY_AGAIN_S = 5.0
 _TABLES = (*WHOLE, *GROWING, "outgoing")
 
 
 class BucketTask:
     """The task of a bucket in a round, which this process has claimed.
 
-    Invariants: nothing is sent at or after the deadline, which ``side.lease`` holds. The object ``done`` comes last;
-    without it, nothing that the task has written counts.
+    Invariants:
+
+    1. Nothing is sent at or after the deadline, which ``side.lease`` holds.
+    2. The object ``done`` comes last; without it, nothing that the task has written counts.
+    3. A pause that is longer than the usual one is in the dataset before it is in the store. The round waits for the
+       usual pause after the last request that a lost task can have sent; so its next task knows every pause that
+       lasts beyond that.
+    4. An address is asked by the one task of the round that has taken it.
     """
 
     def __init__(
@@ -53,10 +63,15 @@ class BucketTask:
         clock: Clock,
         hooks: Hooks | None,
         folder: Path,
+        name: str,
+        at_once: int,
     ) -> None:
+        """``name`` is of this worker alone, and ``at_once`` the number of tasks that share its connections."""
         self._dataset = dataset
         self._plan = plan
         self._task = task
+        self._name = f"{task.bucket} {name}"
+        self._at_once = at_once
         self._side = side
         self._clock = clock
         self._hooks = hooks
@@ -65,20 +80,26 @@ class BucketTask:
         self._crawl: Crawl | None = None
         self._store: Store | None = None
         self._written_ahead = 0  # the number of the last request that was
+        self._usual_s = usual_pause_s(dataset.settings)
+        self._kept_pauses: dict[str, float] = {}  # in the dataset, by group
+        self._kept_parts = 0
         self._end: RunEnd | None = None
         self._is_writing = False
 
     async def run(self) -> None:
         """Crawl the bucket, and write the results. Raises :class:`StoreError` if the storage or the disk fails."""
         self._folder.mkdir()
-        path, share = self._folder / "bucket.db", self._dataset.settings.rounds.at_once
+        path = self._folder / "bucket.db"
         if self._task.store:
             key = part("stores", self._task.store, self._task.bucket, "db")
             await asyncio.to_thread(self._dataset.objects.fetch, key, path)
         settings = self._dataset.settings
         limits = replace(settings.limits, max_time_s=None, max_pages=None)
-        limits = replace(limits, concurrency=max(1, limits.concurrency // share))
-        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits)
+        limits = replace(limits, concurrency=max(1, limits.concurrency // self._at_once))
+        # A sample of a dataset is drawn when the crawl is over, and compares pages with soft 404s as any sample does.
+        compares = settings.discovery.soft_404 or settings.sample.size is not None
+        discovery = replace(settings.discovery, soft_404=compares)
+        settings = replace(settings, store=replace(settings.store, db=str(path)), limits=limits, discovery=discovery)
         store = await open_store(settings, clock=self._clock)
         try:
             await store.keep_bucket(self._bucket)
@@ -91,7 +112,8 @@ class BucketTask:
             self._written_ahead = max(await store.last_request(), 0)
             scope = await self._begin(store, settings.limits.max_pages_per_site, begun_at)
             terms["run_id"] = store.run_id
-            inputs = replace(run_inputs(settings, store, scope, self._clock, self._side), hooks=self._hooks)
+            inputs = run_inputs(settings, store, scope, self._clock, self._side_of_task())
+            inputs = replace(inputs, hooks=self._hooks, write_ahead=self._keep_pauses)
             crawl = Crawl(assemble(inputs))
             await self._take_in(store, settings.limits.max_depth, settings.limits.max_pages_per_site)
             if self._end is not None:
@@ -119,12 +141,8 @@ class BucketTask:
     async def _begin(self, store: Store, pages_per_site: int | None, now: float) -> Any:
         """Begin a run with the seeds of the bucket, under the scope of all seeds; returns the scope."""
         head, settings = self._dataset.head, self._dataset.settings
-        lost, until = self._task.lost, dict(self._task.held)
-        if lost is not None:
-            for name, (next_at, pause_s) in lost.pauses.items():
-                until[name] = max(until.get(name, 0.0), next_at, lost.over_at + pause_s)
-        if until or lost is not None:
-            await store.lengthen_pauses(until, None if lost is None else lost.over_at)
+        if (lost := self._task.lost) is not None:
+            await store.pause_after(lost.over_at, lost.pauses)
             await store.prepare(pages_per_site)
         own = {url for url in head.seeds if bucket_of(url, head.buckets) == self._task.bucket}
         domains = set(head.domains)
@@ -140,6 +158,39 @@ class BucketTask:
             domains=domains & set(unknown),
         )
         return scope
+
+    def _side_of_task(self) -> FetcherSide:
+        """The connections of the worker, with an address book of this task."""
+        if self._side.book is None:
+            return self._side
+        settings, until = self._dataset.settings.politeness, self._plan.deadline
+        return replace(self._side, book=OwnAddresses(self._side.book, settings, self._take_address, until))
+
+    async def _take_address(self, network: str) -> bool:
+        return await asyncio.to_thread(self._dataset.take_address, self._plan.round, network, self._name)
+
+    async def _keep_pauses(self, paces: Mapping[str, Pace]) -> None:
+        """Write pauses of a commit ahead: those that are longer than usual, and than what is known of their groups.
+
+        If the storage fails, this is tried again until the deadline: the commit waits, and the task asks nobody.
+        """
+        longer = {
+            group: pace.pause_s
+            for group, pace in paces.items()
+            if pace.pause_s > self._kept_pauses.get(group, self._usual_s)
+        }
+        if longer:
+            self._kept_parts += 1
+            numbers = self._plan.round, self._task.bucket, self._kept_parts
+            while True:
+                try:
+                    await asyncio.to_thread(self._dataset.keep_pauses, *numbers, longer)
+                    break
+                except StoreError:
+                    if self._clock.now() >= self._plan.deadline:
+                        raise
+                await self._clock.sleep(_TRY_AGAIN_S)
+            self._kept_pauses |= longer
 
     async def _take_in(self, store: Store, max_depth: int | None, pages_per_site: int | None) -> None:
         """Store the offers of other buckets."""
@@ -203,13 +254,16 @@ class BucketTask:
             self.stop(RunEnd(EndCode.ROUND_OVER))
 
     async def ahead(self) -> list[dict[str, Any]]:
-        """The requests that were committed since the last call, each with the pause of its group."""
+        """The requests that were committed and are not yet :meth:`written_ahead`."""
         if self._store is None:
             return []
         found = await self._store.query(SQL["ahead"], {"after": self._written_ahead})
-        if found:
-            self._written_ahead = found[-1]["request_id"]
         return [
             row_of(list(row), row.values(), self._bucket, self._plan.round) | {"bucket": self._task.bucket}
             for row in found
         ]
+
+    def written_ahead(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """These requests of :meth:`ahead` are in the dataset."""
+        if rows:
+            self._written_ahead = rows[-1]["request_id"]

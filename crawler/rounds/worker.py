@@ -16,67 +16,80 @@ import socket
 import sys
 import tempfile
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from crawler.cli.logs import set_up_logging
 from crawler.cli.output import tell
 from crawler.cli.shared import STOPPED, collect_garbage_seldom, run_async
-from crawler.clock import SystemClock, boot_s
+from crawler.clock import Clock, SystemClock, boot_s
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import Dataset, Plan, Task
 from crawler.engine.assembly import FetcherSide
 from crawler.engine.lease import Lease
 from crawler.engine.loop_lag import loop_lag_measured
 from crawler.engine.progress import Progress
 from crawler.engine.tasks import required_task
-from crawler.errors import CrawlerError, UsageError
+from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.fetch import open_files
 from crawler.reasons import EndCode, RunEnd
-from crawler.rounds.dataset import Dataset, Plan, Task
-from crawler.rounds.objects import Objects
 from crawler.rounds.task import BucketTask
-from crawler.run.hooks import hooks_of
-from crawler.run.session import fetcher_side
+from crawler.session.crawl_session import fetcher_side
+from crawler.session.hooks import hooks_of
 from crawler.settings.log_records import LogFormat, LogLevel
 
 _LOG = logging.getLogger("crawler.rounds")
 _LOOK_EVERY_S = 0.25
-#: How often requests are written ahead, in seconds. A lost task takes the requests of this time with it.
-AHEAD_EVERY_S = 2.0
+#: How often tasks say that they write their results, in seconds.
+_SAY_EVERY_S = 2.0
+#: How often requests are written ahead, in seconds. A lost task takes the log of this time with it.
+AHEAD_EVERY_S = 5.0
+#: If the log cannot be written for so long, in seconds, the tasks end in order.
+_LOG_LATE_S = 60.0
 
 
 class Worker:
-    """Claims and runs tasks of a round, ``buckets`` or all, until none is left or the deadline is over."""
+    """Claims and runs tasks of a round, ``buckets`` or all, until none is left or the deadline is over.
 
-    def __init__(self, dataset: Dataset, plan: Plan, buckets: Collection[int] | None = None) -> None:
-        began = boot_s()  # before the clock is read: a process that is stopped in between has an earlier deadline
-        self._clock = SystemClock()
-        self._ends_at = began + plan.deadline - self._clock.now()
+    Invariant: a failure of the storage, or of the disk, ends the one task that it concerns.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        plan: Plan,
+        side: FetcherSide,
+        clock: Clock,
+        folder: Path,
+        buckets: Collection[int] | None = None,
+    ) -> None:
         self._dataset = dataset
         self._plan = plan
+        self._side = side
+        self._clock = clock
+        self._folder = folder
+        self._hooks = hooks_of(dataset.settings.hooks)
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         chosen = [task for task in plan.tasks if buckets is None or task.bucket in buckets]
         self._tasks: Iterator[Task] = iter(chosen)
+        settings = dataset.settings
+        most = settings.rounds.at_once * settings.workers.count
+        self._at_once = min(settings.rounds.at_once, len(chosen))
+        self._share = min(most, len(plan.tasks))  # of all processes that the runner starts on this machine
         self._running = set[BucketTask]()
         self._end: RunEnd | None = None
         self._segments = 0
+        self._requests = 0  # that were written ahead
+        self._log_written_at = clock.now()
 
     async def run(self) -> None:
-        """Work on the round. Raises :class:`CrawlerError` if the storage fails."""
-        settings = self._dataset.settings
-        lease = Lease(None, self._clock, settings.fetch.total_timeout_s, ends_at=self._ends_at)
-        hooks = hooks_of(settings.hooks)
-        with tempfile.TemporaryDirectory(prefix="crawler-rounds-") as folder:
-            async with (
-                fetcher_side(settings, self._clock, hooks, lease) as side,
-                loop_lag_measured(side.lag, Progress(self._clock.now())),
-                required_task(self._look_after()),
-            ):
-                slots = range(settings.rounds.at_once)
-                await asyncio.gather(*(self._run_tasks(side, Path(folder)) for _ in slots))
+        """Work on the round."""
+        async with required_task(self._look_after()):
+            await asyncio.gather(*(self._run_tasks() for _ in range(self._at_once)))
 
-    async def _run_tasks(self, side: FetcherSide, folder: Path) -> None:
-        hooks = hooks_of(self._dataset.settings.hooks)
+    async def _run_tasks(self) -> None:
         for task in self._tasks:
-            if self._end is not None or boot_s() >= self._ends_at:
+            if self._end is not None or not self._side.lease.may_send():
                 return
             try:
                 is_own = await asyncio.to_thread(self._dataset.claim, self._plan.round, task.bucket, self._name)
@@ -85,13 +98,23 @@ class Worker:
                 continue
             if not is_own:
                 continue
-            running = BucketTask(self._dataset, self._plan, task, side, self._clock, hooks, folder)
+            running = BucketTask(
+                self._dataset,
+                self._plan,
+                task,
+                self._side,
+                self._clock,
+                self._hooks,
+                self._folder,
+                self._name,
+                self._share,
+            )
             self._running.add(running)
             if self._end is not None:  # it came while the task was claimed
                 running.stop(self._end)
             try:
                 await running.run()
-            except CrawlerError as error:
+            except (CrawlerError, OSError) as error:
                 tell(f"bucket {task.bucket}: this task is lost, and a later round does its work: {error}")
             finally:
                 self._running.discard(running)
@@ -105,28 +128,47 @@ class Worker:
 
     async def _look_after(self) -> None:
         """Stop tasks in time, and write requests ahead."""
-        written_at = boot_s()
+        said_at = tried_at = self._clock.now()
         while True:
             await self._clock.sleep(_LOOK_EVERY_S)
             for task in self._running:
                 task.stop_if_over()
-            if boot_s() - written_at >= AHEAD_EVERY_S:
-                written_at = boot_s()
-                await self._write_ahead()
+            if self._clock.now() - said_at >= _SAY_EVERY_S:
+                said_at = self._clock.now()
                 for task in list(self._running):
-                    await task.say_writing()
+                    with suppress(StoreError):  # said again soon
+                        await task.say_writing()
+            if self._clock.now() - tried_at >= AHEAD_EVERY_S:
+                tried_at = self._clock.now()
+                await self._write_log_ahead()
 
-    async def _write_ahead(self) -> None:
-        """Write the requests since the last time, with the pauses that follow: another task must know them.
+    async def _write_log_ahead(self) -> None:
+        """Write the requests since the last time: if a task is lost, they are its log.
 
-        If this one is lost, they are its log, and its pauses that outlast the round.
+        If that fails, it is tried again with the next ones. When it has failed for a minute, nothing more is sent.
         """
-        rows = [row for task in list(self._running) for row in await task.ahead()]
-        if rows:
-            self._segments += 1
-            key = f"rounds/{self._plan.round:06}/ahead/{self._name}-{self._segments:06}.jsonl"
-            content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
-            await asyncio.to_thread(self._dataset.objects.put, key, content)
+        rows = {}
+        for task in list(self._running):
+            try:
+                rows[task] = await task.ahead()
+            except StoreError as error:  # its store fails: the task will find out
+                _LOG.info("the log of a task cannot be read: %s", error)
+        content = "".join(f"{json.dumps(row)}\n" for found in rows.values() for row in found).encode()
+        if content:
+            sent = self._requests + sum(map(len, rows.values()))
+            key = f"rounds/{self._plan.round:06}/ahead/{self._name}-{self._segments:06}-{sent}.jsonl"
+            try:
+                await asyncio.to_thread(self._dataset.objects.put, key, content)
+            except StoreError as error:
+                if self._clock.now() - self._log_written_at > _LOG_LATE_S and self._end is None:
+                    tell(f"the log of requests cannot be written: {error}")
+                    self.stop(RunEnd(EndCode.STORE_FAILED, str(error)))
+                return
+            self._requests = sent
+        self._segments += 1
+        self._log_written_at = self._clock.now()
+        for task, found in rows.items():
+            task.written_ahead(found)
 
 
 def work(location: str, number: int, buckets: Collection[int] | None = None) -> int:
@@ -135,20 +177,30 @@ def work(location: str, number: int, buckets: Collection[int] | None = None) -> 
     plan = dataset.plan(number)
     if plan is None:
         raise UsageError(f"{location}: round {number} has no plan")
+    began = boot_s()  # before the clock is read: a process that is stopped in between has an earlier deadline
+    clock = SystemClock()
+    ends_at = began + plan.deadline - clock.now()
 
     async def run() -> int:
-        worker, codes = Worker(dataset, plan, buckets), list[int]()
+        settings, codes = dataset.settings, list[int]()
+        lease = Lease(None, clock, settings.fetch.total_timeout_s, ends_at=ends_at)
+        with tempfile.TemporaryDirectory(prefix="crawler-rounds-") as folder:
+            async with (
+                fetcher_side(settings, clock, hooks_of(settings.hooks), lease) as side,
+                loop_lag_measured(side.lag, Progress(clock.now())),
+            ):
+                worker = Worker(dataset, plan, side, clock, Path(folder), buckets)
 
-        def stop(name: str) -> None:
-            worker.stop(RunEnd(EndCode.SIGNAL, name))
-            codes.append(STOPPED)
+                def stop(name: str) -> None:
+                    worker.stop(RunEnd(EndCode.SIGNAL, name))
+                    codes.append(STOPPED)
 
-        for each in (signal.SIGINT, signal.SIGTERM):
-            try:
-                asyncio.get_running_loop().add_signal_handler(each, stop, each.name)
-            except (RuntimeError, ValueError):
-                break  # not in the main thread: the executor of Spark ends this process itself
-        await worker.run()
+                for each in (signal.SIGINT, signal.SIGTERM):
+                    try:
+                        asyncio.get_running_loop().add_signal_handler(each, stop, each.name)
+                    except (RuntimeError, ValueError):
+                        break  # not in the main thread: the executor of Spark ends this process itself
+                await worker.run()
         return codes[0] if codes else 0
 
     open_files.raise_limit()

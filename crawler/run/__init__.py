@@ -1,1 +1,6 @@
-"""``crawler run``: puts a crawl together from settings and seeds, shows it, and starts worker processes."""
+"""``crawler run`` and what steers a run (docs/running.md).
+
+``commands`` calls ``execution``, which begins a ``session``, shows it (``live_display``, ``minute_log``) and tells its
+end (``notify``). ``team`` starts and watches workers (``worker_process``, ``worker``). ``plan`` tells the cost
+beforehand, ``refresh`` queues visits again; ``hints`` (``hint_commands``) and ``control_commands`` steer it.
+"""

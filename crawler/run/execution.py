@@ -28,20 +28,21 @@ from crawler.errors import CrawlerError, Setting, UsageError, fault, joined
 from crawler.fetch import open_files
 from crawler.formatting import many
 from crawler.inspect.first_match import describe_first_matches
-from crawler.inspect.seeds import Ledger, describe_patterns, ledger_at_end
+from crawler.inspect.seeds import Ledger, Told, describe_patterns, ledger_at_end
 from crawler.model import Reading
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.tokens import warning_about
-from crawler.run.hooks import hooks_of
 from crawler.run.live_display import WaitNotes, Watch, Watched, print_summary, summary
 from crawler.run.minute_log import MinuteLog
-from crawler.run.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.run.notify import notify, require_login
 from crawler.run.plan import as_json as plan_json
 from crawler.run.plan import plan_of
 from crawler.run.plan import render as render_plan
 from crawler.run.refresh import queue_refresh
-from crawler.run.session import (
+from crawler.run.team import Team, require_shares
+from crawler.run.worker_process import WorkerProcess, forked
+from crawler.sampling import load
+from crawler.session.crawl_session import (
     begun,
     crawl_session,
     finish_crawl,
@@ -51,9 +52,8 @@ from crawler.run.session import (
     require_alone,
     run_to_end,
 )
-from crawler.run.team import Team, require_shares
-from crawler.run.worker_process import WorkerProcess, forked
-from crawler.sampling import load
+from crawler.session.hooks import hooks_of
+from crawler.session.nothing_crawled import NOTHING_CRAWLED, why_nothing
 from crawler.settings.keys import Key, terminal_name
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
@@ -87,10 +87,10 @@ def run(seeds: tuple[str, ...], config: Path | None, refresh: bool, options: Map
         require_login(settings.output.notify)
         if settings.robots.reading is not Reading.RFC9309 and (warning := warning_about(settings.identity.agent)):
             tell(f"{warning} ({terminal_name(Setting('identity.agent'))})")
+        execution = _Execution(settings, changes, forced_end, forks)
         if refresh:
-            return await _notified(settings, _refresh(settings, seeds, changes, forced_end, forks), forced_end)
-        run = _run(settings, named_seeds(settings, seeds), changes, forced_end, forks)
-        return await _notified(settings, run, forced_end)
+            return await execution.notified(execution.refresh(seeds))
+        return await execution.notified(execution.run(named_seeds(settings, seeds)))
 
     def work() -> int:
         # A forced end is possible also while the loop waits for its threads.
@@ -144,26 +144,6 @@ async def _as_begun(with_given: Callable[[Settings], Settings]) -> tuple[Setting
     return settings, f"changes the crawl: {', '.join(changes)}" if changes else ""
 
 
-class _RunMessages:
-    """Prints sentences of a run, and before the first of them the sentence on what the run changes, if any.
-
-    A run that is refused changes nothing, and prints none.
-    """
-
-    def __init__(self, changes: str) -> None:
-        self._changes = changes
-
-    def __call__(self, sentence: str) -> None:
-        self.begun()
-        tell(sentence)
-
-    def begun(self) -> None:
-        """The run has begun."""
-        if self._changes:
-            tell(self._changes)
-            self._changes = ""
-
-
 def _setting_text(key: Key, value: Any, *, short: bool = False) -> str:
     name = terminal_name(Setting(key.name))
     written = key.kind.written(value)
@@ -201,21 +181,6 @@ def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]
     return UsageError.exit_code if refused else 0
 
 
-async def _refresh(
-    settings: Settings, names: tuple[str, ...], changes: str, forced_end: ForcedEnd, forks: list[WorkerProcess]
-) -> int:
-    """Visit what is named again, and go on with the crawl."""
-    if settings.sample.size is not None:
-        raise UsageError(
-            "--refresh visits pages again, and a sample is of first visits: give no --refresh, or name another store "
-            "with ",
-            Setting("store.db"),
-        )
-    queued = await queue_refresh(settings, names)
-    tell(f"{many(queued, 'visit')} queued by --refresh")
-    return await _run(settings, Seeds([], {}), changes, forced_end, forks)
-
-
 def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
     """Raise :class:`UsageError` for options about a sample if no sample is to be drawn."""
     idle = [Setting(key) for key in given if key.startswith("sample.") and key != "sample.size"]
@@ -226,33 +191,104 @@ def _require_sample_size(settings: Settings, given: Iterable[str]) -> None:
         )
 
 
-async def _run(
-    settings: Settings, seeds: Seeds, changes: str, forced_end: ForcedEnd, forks: list[WorkerProcess]
-) -> int:
-    mistakes = list(refusals(settings, seeds.urls, seeds.strata))
-    if len(mistakes) > 1:  # else what refuses the run says so
-        raise joined(mistakes)
-    messages = _RunMessages(changes)
-    if settings.workers.count > 1:
-        require_alone(settings, "run one process, and start no other on this store")
-        require_shares(settings)
-        hooks_of(settings.hooks)  # before workers start
-        return await _run_team(settings, seeds, messages, forced_end, forks)
-    collect_garbage_seldom()
-    clock, signals = SystemClock(), Signals(forced_end=forced_end)
-    session = crawl_session(settings, seeds, clock=clock, tell=messages)
-    async with session as (crawl, store):
-        messages.begun()
-        signals.stop_from_now_on(crawl, store)
-        forced_end.last_words = partial(_print_forced_end, settings, crawl, clock)
-        signals.end_after(settings.limits.max_time_s)
-        async with _shown(settings, crawl, store, store, clock, signals):
-            end = await run_to_end(crawl, store, clock)
-        stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)
-        found = _Found(summary(crawl, None, end, shown(settings.store.db), clock.now()))
-        survey = None
+@dataclass(slots=True)
+class _Execution:
+    """A run of the command line. ``changes`` says what it changes when it begins; a refused run changes nothing.
+
+    ``told`` are the seeds of which the end of a run before has told.
+    """
+
+    settings: Settings
+    changes: str
+    forced_end: ForcedEnd
+    forks: list[WorkerProcess]
+    told: Told = frozenset()
+
+    async def refresh(self, names: tuple[str, ...]) -> int:
+        """Visit what is named again, and go on with the crawl."""
+        if self.settings.sample.size is not None:
+            raise UsageError(
+                "--refresh visits pages again, and a sample is of first visits: give no --refresh, or name another "
+                "store with ",
+                Setting("store.db"),
+            )
+        queued = await queue_refresh(self.settings, names)
+        tell(f"{many(queued, 'visit')} queued by --refresh")
+        return await self.run(Seeds([], {}))
+
+    async def run(self, seeds: Seeds) -> int:
+        """Begin or continue the crawl, and run it to its end; returns the exit code."""
+        settings, forced_end = self.settings, self.forced_end
+        mistakes = list(refusals(settings, seeds.urls, seeds.strata))
+        if len(mistakes) > 1:  # else what refuses the run says so
+            raise joined(mistakes)
+        work = self._alone
+        if settings.workers.count > 1:
+            require_alone(settings, "run one process, and start no other on this store")
+            require_shares(settings)
+            hooks_of(settings.hooks)  # before workers start
+            work = self._in_team
+        clock, signals = SystemClock(), Signals(forced_end=forced_end)
+        result = await work(seeds, clock, signals)
+        assert forced_end.code is not None, "the end was told"
+        if not signals.came:  # else the process has no time, and somebody knows
+            forced_end.cancel()  # a mail server is given longer
+            await self._notify(result)
+            forced_end.after(END_WITHIN_S)
+        return forced_end.code
+
+    async def _alone(self, seeds: Seeds, clock: SystemClock, signals: Signals) -> dict[str, Any]:
+        collect_garbage_seldom()
+        session = crawl_session(self.settings, seeds, clock=clock, tell=self._tell)
+        async with session as (crawl, store):
+            async with self._watched(crawl, store, store, clock, signals):
+                end = await run_to_end(crawl, store, clock)
+            stopped = signals.came or end.code in (EndCode.OPERATOR, EndCode.SUPERSEDED)
+            return await self._ended(crawl, store, end, clock, stopped=stopped)
+
+    async def _in_team(self, seeds: Seeds, clock: SystemClock, signals: Signals) -> dict[str, Any]:
+        """Run the crawl in several worker processes. This process starts and watches them."""
+        beginning = begun(self.settings, seeds, clock, at_work=False, tell=self._tell)
+        async with beginning as (store, _):
+            team = Team(self.settings, store, clock, tell, self.forks)
+            async with self._watched(team, team, store, clock, signals, end_within_s=TEAM_ENDS_WITHIN_S):
+                end = await team.run()
+                if not team.stopped:
+                    await finish_crawl(team.progress, store, clock)
+            log_end(end)
+            await store.end_run(end, clock.now())
+            return await self._ended(team, store, end, clock, stopped=signals.came or team.cut_short)
+
+    @asynccontextmanager
+    async def _watched(
+        self,
+        crawl: Any,
+        awaited: Reconnecting,
+        store: Store,
+        clock: SystemClock,
+        signals: Signals,
+        *,
+        end_within_s: float = END_WITHIN_S,
+    ) -> AsyncIterator[None]:
+        """A context in which signals stop ``crawl``, and in which it is shown."""
+        self._tell_changes()
+        if store.run_id != 1:
+            ledger = await ledger_at_end(store, self.settings.store.db, clock.now())
+            self.told = frozenset() if ledger is None else ledger.told()
+        signals.stop_from_now_on(crawl, awaited, end_within_s=end_within_s)
+        self.forced_end.last_words = partial(_print_forced_end, self.settings, crawl, clock)
+        signals.end_after(self.settings.limits.max_time_s)
+        async with _shown(self.settings, crawl, awaited, store, clock, signals):
+            yield
+
+    async def _ended(
+        self, crawl: Watched, store: Store, end: RunEnd, clock: SystemClock, *, stopped: object
+    ) -> dict[str, Any]:
+        """Tell the end of the run, and set the exit code; returns the summary."""
+        settings = self.settings
+        found, survey = _Found(summary(crawl, None, end, shown(settings.store.db), clock.now())), None
         with _failures_shown():
-            found = await _found(settings, crawl, store, end, clock, stopped=stopped)
+            found = await _found(settings, crawl, store, end, clock, self.told, stopped=stopped)
             draw = await store.samples.drawn() if settings.sample.size is not None else None
             survey = None if draw is None or not draw.stands else await load("survey").survey(store, clock.now())
         result = found.result if survey is None else found.result | {"sample": survey.as_json()}
@@ -266,62 +302,32 @@ async def _run(
                     console.print(
                         "No sample yet: it is drawn when its whole sampling frame is known; the same command continues"
                     )
-        forced_end.code = _exit_code(crawl.progress, settings.store.db, found.nothing, stopped=stopped)
-    await _notify_of_end(settings, result, signals, forced_end)
-    return forced_end.code
+        self.forced_end.code = _exit_code(crawl.progress, settings.store.db, found.nothing, stopped=stopped)
+        return result
 
-
-async def _notified(settings: Settings, run: Coroutine[Any, Any, int], forced_end: ForcedEnd) -> int:
-    """The exit code of ``run``. A failure before its end goes to ``output.notify`` as the summary of a run would."""
-    try:
-        return await run
-    except CrawlerError as error:
-        if forced_end.code is not None:
+    async def notified(self, run: Coroutine[Any, Any, int]) -> int:
+        """The exit code of ``run``. A failure before its end goes to ``output.notify`` as the summary would."""
+        try:
+            return await run
+        except CrawlerError as error:
+            if self.forced_end.code is not None:
+                raise
+            db = shown(self.settings.store.db)
+            await self._notify({"db": db, "ended_by": error.message(terminal_name), "ended_code": "error"})
             raise
-        db = shown(settings.store.db)
-        await _notify(settings, {"db": db, "ended_by": error.message(terminal_name), "ended_code": "error"})
-        raise
 
+    async def _notify(self, result: dict[str, Any]) -> None:
+        await notify(self.settings.output.notify, result, self.settings.identity.contact_email, tell)
 
-async def _notify(settings: Settings, result: dict[str, Any]) -> None:
-    await notify(settings.output.notify, result, settings.identity.contact_email, tell)
+    def _tell(self, sentence: str) -> None:
+        """Print a sentence of the run, and before the first one what the run changes."""
+        self._tell_changes()
+        tell(sentence)
 
-
-async def _notify_of_end(settings: Settings, result: dict[str, Any], signals: Signals, forced_end: ForcedEnd) -> None:
-    """Send the summary to ``output.notify``, unless a signal came: then the process has no time, and somebody knows."""
-    if not signals.came:
-        forced_end.cancel()  # a mail server is given longer
-        await _notify(settings, result)
-        forced_end.after(END_WITHIN_S)
-
-
-async def _run_team(
-    settings: Settings, seeds: Seeds, messages: _RunMessages, forced_end: ForcedEnd, forks: list[WorkerProcess]
-) -> int:
-    """Run the crawl in several worker processes. This process starts and watches them."""
-    clock, signals = SystemClock(), Signals(forced_end=forced_end)
-    beginning = begun(settings, seeds, clock, at_work=False, tell=messages)
-    async with beginning as (store, _):
-        messages.begun()
-        team = Team(settings, store, clock, tell, forks)
-        signals.stop_from_now_on(team, team, end_within_s=TEAM_ENDS_WITHIN_S)
-        forced_end.last_words = partial(_print_forced_end, settings, team, clock)
-        signals.end_after(settings.limits.max_time_s)
-        async with _shown(settings, team, team, store, clock, signals):
-            end = await team.run()
-            if not team.stopped:
-                await finish_crawl(team.progress, store, clock)
-        log_end(end)
-        await store.end_run(end, clock.now())
-        stopped = signals.came or team.cut_short
-        found = _Found(summary(team, None, end, shown(settings.store.db), clock.now()))
-        with _failures_shown():
-            found = await _found(settings, team, store, end, clock, stopped=stopped)
-        with _failures_shown():
-            _tell_end(settings, found.nothing, found.unreached, found.result)
-        forced_end.code = _exit_code(team.progress, settings.store.db, found.nothing, stopped=stopped)
-    await _notify_of_end(settings, found.result, signals, forced_end)
-    return forced_end.code
+    def _tell_changes(self) -> None:
+        if self.changes:
+            tell(self.changes)
+            self.changes = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,14 +340,14 @@ class _Found:
 
 
 async def _found(
-    settings: Settings, crawl: Watched, store: Store, end: RunEnd, clock: SystemClock, *, stopped: object
+    settings: Settings, crawl: Watched, store: Store, end: RunEnd, clock: SystemClock, told: Told, *, stopped: object
 ) -> _Found:
     now, db = clock.now(), settings.store.db
     ledger = await ledger_at_end(store, db, now)
     result = summary(crawl, await store.counts(), end, shown(db), now, ledger)
     left_out = await _left_out_sentences(store, settings)
     nothing = None if stopped else await why_nothing(store, crawl.progress, end, settings, now)
-    return _Found(result, nothing, _seed_sentences(ledger, nothing) + left_out)
+    return _Found(result, nothing, _seed_sentences(ledger, nothing, told) + left_out)
 
 
 @contextmanager
@@ -438,9 +444,9 @@ async def _left_out_sentences(store: Store, settings: Settings) -> list[str]:
     return await describe_patterns(store, settings.scope.include) + await describe_first_matches(store, settings)
 
 
-def _seed_sentences(ledger: Ledger | None, nothing: str | None) -> list[str]:
+def _seed_sentences(ledger: Ledger | None, nothing: str | None, told: Told) -> list[str]:
     """Sentences about seeds that need a person; ``nothing`` has counted the causes of a run that crawled nothing."""
-    return [] if ledger is None else ledger.lines_at_end(has_causes=nothing is not None)
+    return [] if ledger is None else ledger.lines_at_end(has_causes=nothing is not None, told=told)
 
 
 def _tell_end(settings: Settings, nothing: str | None, unreached: Iterable[str], result: dict[str, Any]) -> None:

@@ -27,8 +27,7 @@ _SHOWN = 3  # refused URLs
 @click.option(
     "--source",
     default="user",
-    show_default=True,
-    metavar="NAME",
+    hidden=True,
     help="The source of the hints. Those of the user are due now; the crawl records how often others are right.",
 )
 @db_option

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from crawler.inspect.status import resume_hint
 from crawler.inspect.time_left import describe_time_left, read_time_left
 from crawler.inspect.unknown_hosts import describe_wait
 from crawler.model import State
-from crawler.reasons import ReasonCode, RunEnd
+from crawler.reasons import DNS_KINDS, ReasonCode, RunEnd
 from crawler.robots.response import RobotsSettings
 from crawler.settings.keys import terminal_name
 from crawler.store.location import db_argument
@@ -48,7 +49,12 @@ _NOTE_EVERY_S = 600.0
 _TROUBLES = 10
 _SQL = load_statements("crawler.run")
 _HINT = "Ctrl-C stops; the same command continues the crawl"
-_AT_ONCE = "Ctrl-C again ends at once"
+_AT_ONCE = "Ctrl-C again ends it now"
+_NO_NAME = (
+    "no host name could be looked up so far: is this machine offline, or its name server (/etc/resolv.conf) at fault?"
+)
+_GRACE_NOTED_AFTER_S = 1.5  # most runs have ended before, and a worker has told that its database is away
+_GRACE = "stopping, requests in flight get a few seconds"
 
 
 @dataclass(slots=True)
@@ -162,6 +168,8 @@ class Watch:
             lines.append(Text(describe_time_left(seen.time_left, seen.at)))
         if progress.troubles:
             lines.append(Text("trouble: " + _troubles(progress.troubles.most_common(4)), style="yellow"))
+        if finds_no_name(progress, self._robots, now):
+            lines.append(Text(_NO_NAME, style="bold yellow"))
         if (slowest := self._slowest(now)) is not None:
             lines.append(Text(slowest, style="magenta"))
         if progress.idle_for is not None and progress.idle_for.until - now > _LONG_WAIT_S:
@@ -182,11 +190,8 @@ class Watch:
         hint = self._hint
         if stopped_by is not None:
             is_away = self._store.away_s is not None
-            how = f"when the database answers; {_AT_ONCE}" if is_away else "requests in flight get a few seconds"
-            hint = f"{stopped_by}: stopping{' ' if is_away else ', '}{how}"
+            hint = f"{stopped_by}: {'stopping when the database answers' if is_away else _GRACE}; {_AT_ONCE}"
         lines.append(Text(hint, style="bold" if stopped_by else "dim"))
-        for line in lines:
-            line.no_wrap, line.overflow = True, "ellipsis"
         return Group(*lines)
 
     def _slowest(self, now: float) -> str | None:
@@ -239,6 +244,7 @@ class WaitNotes:
         noted_at = -_NOTE_EVERY_S
         paused: float | None = None
         is_short = False
+        stopped_at = self._clock.now()
         next_at = self._clock.now() + _LONG_WAIT_S
         while True:
             await self._clock.sleep(_REFRESH_S)
@@ -252,6 +258,12 @@ class WaitNotes:
                     else "goes on: the disk has room again"
                 )
             self._note_silence()
+            if finds_no_name(self._crawl.progress, self._robots, now):
+                self._tell_once(_NO_NAME)
+            if self._stopped_by() != "SIGINT":
+                stopped_at = now
+            elif self._awaited.away_s is None and now - stopped_at >= _GRACE_NOTED_AFTER_S:
+                self._tell_once(f"SIGINT: {_GRACE}; {_AT_ONCE}", "grace")
             if now < next_at:
                 continue
             next_at = now + _LONG_WAIT_S
@@ -263,9 +275,10 @@ class WaitNotes:
     def _note_silence(self) -> None:
         away_s, stopped_by = self._awaited.away_s, self._stopped_by()
         if away_s is None:
-            if self._reported:
+            if self._away_s:
                 self._tell(f"the database answers again, after {duration(self._away_s)}")
-            self._reported.clear()
+                self._away_s = 0.0
+                self._reported.clear()
             return
         self._away_s = away_s
         if stopped_by is not None:
@@ -282,6 +295,16 @@ class WaitNotes:
         if kind not in self._reported:
             self._reported.add(kind)
             self._tell(what)
+
+
+def finds_no_name(progress: Progress, robots: RobotsSettings, now: float) -> bool:
+    """Whether every look-up has failed, of several names: then the names are probably not the cause.
+
+    One name alone is looked up again after pauses that double; more look-ups than these are of several names.
+    """
+    failed = sum(n for kind, n in progress.troubles.items() if kind in DNS_KINDS)
+    of_one_name = 1 + int(math.log2(1 + max(0.0, now - progress.started_at) / robots.retry_first_s))
+    return progress.sent_requests == 0 and failed == progress.requests and failed > of_one_name
 
 
 def _first_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:

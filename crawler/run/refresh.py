@@ -12,7 +12,7 @@ from crawler.errors import UsageError
 from crawler.frontier.hints import Hint, HintKind
 from crawler.frontier.operator import blockable, covered, names_page
 from crawler.inspect.why import scope_of
-from crawler.run.session import require_draw_kept
+from crawler.session.crawl_session import require_draw_kept
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.statements import load_statements
@@ -44,11 +44,12 @@ async def queue_refresh(settings: Settings, names: Sequence[str]) -> int:
             await store.forget_refusals(sites, now)
         scope = await scope_of(store, settings, now)
         revisit = replace(settings.revisit, per_day=None, per_site=None)
+        failed = 0
         for start in range(0, len(urls), _AT_ONCE):
             hints = [Hint(url, HintKind.CHANGED, now, _SOURCE) for url in urls[start : start + _AT_ONCE]]
-            await store.revisits.apply_hints(hints, revisit, now, scope.refusal)
+            failed += (await store.revisits.apply_hints(hints, revisit, now, scope.refusal)).new  # all are known
         limit = settings.limits.max_pages_per_site
-        return await store.revisits.queue_due(revisit, now, now, limit, hinted_only=True)
+        return failed + await store.revisits.queue_due(revisit, now, now, limit, hinted_only=True)
 
 
 async def _named(store: Store, names: Sequence[str]) -> tuple[list[str], list[str]]:

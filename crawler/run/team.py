@@ -70,9 +70,8 @@ class _Worker:
 
 def _dismiss(process: WorkerProcess, why: RunEnd) -> None:
     """Let a worker end in order: it waits for ``why`` on its standard input."""
-    if process.above.fileno() >= 0:
-        with suppress(BrokenPipeError), process.above:
-            process.above.sendall(json.dumps(why.as_json()).encode())
+    with suppress(OSError):  # it has ended
+        process.above.sendall(json.dumps(why.as_json()).encode() + b"\n")
 
 
 class Team:
@@ -135,9 +134,16 @@ class Team:
 
     def stop(self, why: RunEnd) -> None:
         """Let all workers end in order. Only the first reason counts."""
-        self._stopping = self._stopping or why
+        if self._stopping is not None:
+            return
+        self._stopping = why
         for worker in self._workers.values():
-            _dismiss(worker.process, self._stopping)
+            _dismiss(worker.process, why)
+
+    def end_grace(self) -> None:
+        """Let all workers cancel their requests in flight: the end of their input says so after a stop."""
+        for worker in self._workers.values():
+            worker.process.above.close()
 
     def give_up(self) -> None:
         """Kill all workers. What they had not committed is still queued."""
@@ -233,6 +239,7 @@ class Team:
             else:
                 worker.report = news
         worker.code = await asyncio.to_thread(worker.process.wait)
+        worker.process.above.close()
         worker.process.above.close()
 
     def _tell_once(self, failure: str) -> None:

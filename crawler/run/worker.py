@@ -29,7 +29,7 @@ from crawler.engine.tasks import background_task
 from crawler.errors import CrawlerError
 from crawler.fetch import open_files
 from crawler.reasons import EndCode, RunEnd
-from crawler.run.session import run_to_end, worker_session
+from crawler.session.crawl_session import run_to_end, worker_session
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 
@@ -101,11 +101,14 @@ async def _work(assignment: Assignment) -> int:
 
 
 async def _until_alone(signals: Signals) -> None:
-    """Stop as on a signal when standard input ends."""
+    """Stop as on a signal when standard input says so or ends; cancel the requests in flight if it ends later."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    why = await reader.read()
+    why = await reader.readline()
     signals.stop(RunEnd.from_json(json.loads(why)) if why else RunEnd(EndCode.STOPPED))
+    if why:
+        await reader.read()
+        signals.end_grace()
 
 
 async def _report(crawl: Crawl, store: Store) -> None:

@@ -7,7 +7,7 @@ from crawler.cli.shared import LazyGroup, cli
 
 class _Commands(LazyGroup):
     modules = {"serve": "rup.server.commands"} | dict.fromkeys(
-        ("info", "register", "unregister", "modify", "status", "sync"), "rup.robot.commands"
+        ("info", "register", "unregister", "modify", "status", "sync", "listen"), "rup.robot.commands"
     )
 
 

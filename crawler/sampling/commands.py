@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from crawler.atomic_files import AtomicFiles
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, show
+from crawler.cli.on_store import on_store, on_views, show
 from crawler.cli.options import Command, config_option, configured, named_seeds, setting_options
 from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
@@ -26,13 +26,13 @@ from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings
 from crawler.settings.stores import existing_store
-from crawler.store.location import shown
+from crawler.store.location import names_dataset, shown
 
 if TYPE_CHECKING:
     from crawler.sampling.survey import Survey
     from crawler.store.sections import Store
 
-#: The settings that the commands about a design take as options; the help lists those of the section ``sample``.
+#: The settings that the commands about a design take as options; the help lists few of them.
 _OF_DESIGN = tuple(
     key.name
     for key in KEYS.values()
@@ -100,7 +100,11 @@ def _estimates(db: str, texts: tuple[str, ...], by: str | None, since: str | Non
             made: Survey = await surveys.survey(store, SystemClock().now(), variables, by, earlier)
             return made
 
-    return on_store(db, estimate)
+    async def draw_and_estimate(views: Any) -> Survey:
+        await load("of_dataset").draw_sample(views)
+        return await estimate(views)
+
+    return on_views(db, draw_and_estimate) if names_dataset(db) else on_store(db, estimate)
 
 
 def _design_options(*listed: str) -> Callable[[Command], Command]:
@@ -114,7 +118,7 @@ def _design_options(*listed: str) -> Callable[[Command], Command]:
 
 
 @sample.command()
-@_design_options(*(name for name in _OF_DESIGN if KEYS[name].section == "sample"))
+@_design_options("sample.size", "sample.per", "sample.method", "sample.seed")
 @click.option("--db", metavar="PATH|URL", help="Begin with the design of the crawl in this store.")
 def design(config: Path | None, db: str | None, **options: Any) -> None:
     """Print the design of a sample as a TOML file, by which `crawler run --config FILE` draws.

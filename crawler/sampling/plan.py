@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import cycle
 from math import isfinite
 from typing import Any
@@ -77,103 +78,267 @@ class SamplePlan:
 
 def sample_plan(settings: Settings, seeds: Seeds, pilot: Pilot | None) -> SamplePlan:
     """The plan of a sample from ``seeds``, of which there is one at least. The sample can be drawn as asked."""
-    sample = settings.sample
-    assert sample.size is not None
-    sites = Counter(split(url).site for url in seeds.urls)
-    is_list = sample.method is Method.STRATIFIED or settings.limits.max_depth == 0
-    alike = pilot if pilot is not None and not is_list and _is_alike(pilot, settings) else None
-    if is_list:
-        cost = _cost_of_list(settings, seeds, sites)
-    elif alike is not None:
-        cost = _cost_by_pilot(settings, sites, alike)
-    else:
-        cost = _cost_unknown(settings, sites)
-    if alike is None:  # the pilot's requests contain them
-        drawn_of_list = _drawn_of_list(settings, seeds) if sample.method is Method.STRATIFIED else seeds.urls
-        cost = _with_other_addresses(cost, seeds.domains.intersection(drawn_of_list))
-    answer_s = pilot.answer_s if pilot is not None else QUICK_S
-    least = _time(settings, cost.least_of, answer_s if pilot is not None else 0.0)
-    most_s = None if cost.most is None else _time(settings, cost.most_of, answer_s).most_s
-    if most_s is not None:
-        most_s += _time_of_tries(settings, cost.tries)
-    strata, number = _strata(settings, seeds, sites, is_list=is_list, pilot=pilot, alike=alike)
-    frame = len(seeds.urls) if is_list else None if alike is None else round(alike.frame * _times(sites, alike))
-    times = 1.0 if number is None else number / len(strata)
-    if is_list:
-        drawn: float = len(_drawn_of_list(settings, seeds))
-    else:
-        sizes = {str(n): round(stratum.size) for n, stratum in enumerate(strata)}
-        first = _site_probabilities(sample, sizes, times)
-        drawn = sum(first[str(n)] * stratum.drawn for n, stratum in enumerate(strata)) * times
-    return SamplePlan(
-        seeds=len(seeds.urls),
-        sites=len(sites),
-        frame=frame,
-        drawn=round(drawn),
-        cost=cost,
-        least_s=least.least_s,
-        most_s=most_s,
-        slowest=least.slowest,
-        precision=precision_of(_draws(pilot), strata, number, sites=sample.sites, sites_by=sample.sites_by),
-        has_pilot=pilot is not None,
-        notes=list(_notes(settings, seeds, is_list=is_list, pilot=pilot, alike=alike)),
-    )
+    return _Forecast(settings, seeds, pilot).plan()
 
 
-def _draws(pilot: Pilot | None) -> DrawnUrls:
-    return without_pilot() if pilot is None else pilot.drawn
+@dataclass(frozen=True)
+class _Forecast:
+    """A design, and what is known of its sites: their seeds, and a pilot or ``None``."""
 
+    settings: Settings
+    seeds: Seeds
+    pilot: Pilot | None
 
-def _is_alike(pilot: Pilot, settings: Settings) -> bool:
-    """Whether the pilot's frame was built as this one is."""
-    if pilot.draw.method == Method.STRATIFIED:
-        return False
-    before = pilot.settings
-    return (
-        (before.scope.mode, before.scope.include, before.scope.exclude, before.limits.max_depth)
-        == (settings.scope.mode, settings.scope.include, settings.scope.exclude, settings.limits.max_depth)
-        and before.discovery.sitemaps == settings.discovery.sitemaps
-        and before.limits.max_pages_per_site == settings.limits.max_pages_per_site
-    )
+    @property
+    def sample(self) -> SampleSettings:
+        return self.settings.sample
+
+    @property
+    def size(self) -> int:
+        assert self.sample.size is not None
+        return self.sample.size
+
+    @property
+    def per_site(self) -> bool:
+        return self.sample.per is Per.SITE
+
+    @cached_property
+    def sites(self) -> Mapping[str, int]:
+        """The number of seeds of each site."""
+        return Counter(split(url).site for url in self.seeds.urls)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the frame is the list of seeds."""
+        return self.sample.is_of_list or self.settings.limits.max_depth == 0
+
+    @cached_property
+    def alike(self) -> Pilot | None:
+        """The pilot, if its frame was built as this one is."""
+        if self.pilot is None or self.is_list or self.pilot.draw.method == Method.STRATIFIED:
+            return None
+        frames = [
+            (
+                each.scope.mode,
+                each.scope.include,
+                each.scope.exclude,
+                each.limits.max_depth,
+                each.limits.max_pages_per_site,
+                each.discovery.sitemaps,
+            )
+            for each in (self.pilot.settings, self.settings)
+        ]
+        return self.pilot if frames[0] == frames[1] else None
+
+    @cached_property
+    def drawn_of_list(self) -> Sequence[str]:
+        """The URLs that are drawn if the frame is the list of seeds."""
+        sample = self.sample
+        if sample.method is Method.STRATIFIED:
+            return [each.url for each in draw_seeds(self.settings, self.seeds.strata)]
+        sampler = Sampler(self.size, sample.seed, share=sample.share, sites=sample.sites, sites_by=sample.sites_by)
+        for url in self.seeds.urls:
+            sampler.offer(url, split(url).site if self.per_site else "")
+        return [each.url for each in sampler.drawn()]
+
+    @cached_property
+    def draws(self) -> DrawnUrls:
+        return without_pilot() if self.pilot is None else self.pilot.drawn
+
+    def number_of(self, there: int) -> int:
+        """How many of so many URLs are drawn, of a site or of all."""
+        return number_of(there, self.size, self.sample.share)
+
+    def plan(self) -> SamplePlan:
+        seeds, sample, pilot = self.seeds, self.sample, self.pilot
+        if self.is_list:
+            cost = self._cost_of_list()
+        elif self.alike is not None:
+            cost = self._cost_by_pilot(self.alike)
+        else:
+            cost = self._cost_unknown()
+        if self.alike is None:  # the pilot's requests contain them
+            listed = self.drawn_of_list if sample.method is Method.STRATIFIED else seeds.urls
+            cost = _with_other_addresses(cost, seeds.domains.intersection(listed))
+        answer_s = QUICK_S if pilot is None else pilot.answer_s
+        least = self._time(cost.least_of, 0.0 if pilot is None else answer_s)
+        most_s = None if cost.most is None else self._time(cost.most_of, answer_s).most_s
+        if most_s is not None:
+            most_s += self._time_of_tries(cost.tries)
+        strata, number = self._strata()
+        frame = None if self.alike is None else round(self.alike.frame * self._times(self.alike))
+        if self.is_list:
+            frame, drawn = len(seeds.urls), float(len(self.drawn_of_list))
+        else:
+            times = 1.0 if number is None else number / len(strata)
+            sizes = {str(n): round(stratum.size) for n, stratum in enumerate(strata)}
+            first = self._site_probabilities(sizes, times)
+            drawn = sum(first[str(n)] * stratum.drawn for n, stratum in enumerate(strata)) * times
+        return SamplePlan(
+            seeds=len(seeds.urls),
+            sites=len(self.sites),
+            frame=frame,
+            drawn=round(drawn),
+            cost=cost,
+            least_s=least.least_s,
+            most_s=most_s,
+            slowest=least.slowest,
+            precision=precision_of(self.draws, strata, number, sites=sample.sites, sites_by=sample.sites_by),
+            has_pilot=pilot is not None,
+            notes=list(self._notes()),
+        )
+
+    def _times(self, pilot: Pilot) -> float:
+        """How many times as many sites the seeds have as those of the pilot."""
+        return len(self.sites) / len(_seed_sites(pilot))
+
+    def _site_probabilities(self, sizes: Mapping[str, int], times: float) -> Mapping[str, float]:
+        """The probability with which each site is drawn, if the design has ``times`` as many sites of these sizes."""
+        if self.sample.sites is None:
+            return dict.fromkeys(sizes, 1.0)
+        return site_probabilities(sizes, max(1, round(self.sample.sites / times)), self.sample.sites_by)
+
+    def _cost_of_list(self) -> Cost:
+        """The requests if the frame is the list of seeds: the draw is known before the crawl."""
+        extra = self.settings.requests_before_pages
+        drawn = Counter(split(url).site for url in self.drawn_of_list)
+        sites = drawn if self.sample.method is Method.STRATIFIED else self.sites
+        least = {site: number + extra for site, number in drawn.items()}
+        most = {site: drawn[site] + extra for site in sites}
+        return Cost(round(sum(least.values())), round(sum(most.values())), least, most)
+
+    def _time_of_tries(self, tries: Mapping[str, int]) -> float:
+        """The most time for connections that fail, in seconds: for the time-outs, and for the pauses after them."""
+        settings = self.settings
+        longest, slots = max(tries.values(), default=0), settings.limits.concurrency * settings.workers.count
+        # A host is left after two failures at most. The pause after the first halves after an answer.
+        pauses_s = longest * 1.5 * settings.politeness.backoff_first_s
+        return pauses_s + settings.fetch.connect_timeout_s * max(longest, sum(tries.values()) / slots)
+
+    def _cost_unknown(self) -> Cost:
+        """The requests if nothing is known of the sites but their seeds."""
+        limit, extra = self.settings.limits.max_pages_per_site, self.settings.requests_before_pages
+        least = {site: float(number + extra) for site, number in self.sites.items()}
+        if self.settings.limits.max_depth == 1:
+            most = {site: number + self.size for site, number in least.items()}
+            chosen = min(len(self.sites), self.sample.sites or len(self.sites))
+            total = sum(least.values()) + self.size * (chosen if self.per_site else 1)
+            return Cost(round(sum(least.values())), round(total), least, most)
+        if limit is not None:
+            most = {site: float(limit + extra) for site in self.sites}
+            return Cost(round(sum(least.values())), round(sum(most.values())), least, most)
+        return Cost(round(sum(least.values())), None, least, {})
+
+    def _cost_by_pilot(self, pilot: Pilot) -> Cost:
+        """The requests if the sites are those of the pilot or like them.
+
+        For other sites than the pilot's, the range of the sum is the prediction interval of a sum of independent
+        values.
+        """
+        own, times, sites = _seed_sites(pilot), self._times(pilot), self.sites
+        is_same = own == set(sites)
+        drawn_of_all = self.number_of(round(pilot.frame * times))
+        framed = {site: counts.frame for site, counts in pilot.sites.items() if counts.frame}
+        first = self._site_probabilities(framed, times)
+        needed: dict[str, float] = {}
+        most: dict[str, float] = {}  # if the site is drawn
+        variance = 0.0
+        for site, counts in pilot.sites.items():
+            share = counts.held / counts.frame if counts.frame else 0.0
+            if self.per_site:
+                drawn = self.number_of(counts.frame) * share
+            else:
+                drawn = drawn_of_all / times * counts.held / max(pilot.frame, 1)
+            chance = first.get(site, 0.0)
+            asked = min(share * pilot.requests_per_drawn, 1.0)
+            variance += chance * drawn * (1 - asked) * times
+            variance += chance * (1 - chance) * (drawn * pilot.requests_per_drawn) ** 2 * times
+            needed[site] = counts.requests + chance * drawn * pilot.requests_per_drawn
+            most[site] = counts.requests + drawn * pilot.requests_per_drawn
+        others = sum(number for site, number in needed.items() if site not in own)
+        of_seeds = np.array([needed.get(site, 0.0) for site in own])
+        total = times * (float(of_seeds.sum()) + others)
+        if not is_same:
+            alone = np.array([pilot.sites[site].requests if site in pilot.sites else 0 for site in own], np.float64)
+            spread = of_seeds if self.per_site else alone
+            if len(own) < 2:
+                return replace(self._cost_unknown(), most=None, most_of={})
+            variance += float(spread.var(ddof=1)) * (len(sites) + len(sites) ** 2 / len(own))
+        away = _DEVIATIONS * math.sqrt(variance)
+        floor = max(total - away, float(sum(sites.values()) + len(sites)))
+        each_least, each_most = needed, most
+        if self.sample.sites is not None:  # a site that is not drawn has the requests for the frame alone
+            each_least = {site: float(counts.requests) for site, counts in pilot.sites.items()}
+        if not is_same:
+            each_least = dict.fromkeys(sites, min(each_least.get(site, 0.0) for site in own))
+            each_most = dict.fromkeys(sites, max(each_most.get(site, 0.0) for site in own))
+        return Cost(round(floor), max(round(total + away), round(floor)), each_least, each_most)
+
+    def _time(self, requests: Mapping[str, float], answer_s: float) -> TimeLeft:
+        settings, queued = self.settings, Counter[str]()
+        for site, number in requests.items():
+            queued[group_name(site, settings.politeness.group)] += max(1, round(number))
+        backlogs = [GroupBacklog(group, number, 0, usual_s=answer_s) for group, number in queued.items()]
+        limits = Limits(max_depth=0, slots=settings.limits.concurrency * settings.workers.count)
+        depths = {0: DepthCount(queued=sum(queued.values()))}
+        time = time_left(backlogs, depths, settings.politeness, limits, now=0.0, least_answers=0)
+        assert time is not None, "there is a seed"
+        return time
+
+    def _strata(self) -> tuple[list[Stratum], int | None]:
+        """The strata of the design, with the draws of the pilot that are like theirs; see :func:`precision_of`."""
+        sample, alike = self.sample, self.alike
+        everything = np.arange(len(self.draws.sites))
+        if sample.method is Method.STRATIFIED:
+            there = Counter(self.seeds.strata.values())
+            drawn, of_stratum = allocate(self.size, there), _pools(self.draws.strata, everything)
+            return [Stratum(number, drawn[name], of_stratum(name)) for name, number in sorted(there.items())], None
+        if not self.is_list and alike is None:
+            return [Stratum(_UNKNOWN, self.size, everything)] * (len(self.sites) if self.per_site else 1), None
+        framed, number = self.sites, None
+        if alike is not None:
+            framed = {site: counts.frame for site, counts in alike.sites.items() if counts.frame}
+            if _seed_sites(alike) != set(self.sites):
+                number = max(1, round(len(framed) * self._times(alike)))
+        if not self.per_site:
+            size = len(self.seeds.urls) if alike is None else max(1, round(alike.frame * self._times(alike)))
+            return [Stratum(size, self.number_of(size), everything)], None
+        of_site = _pools(self.draws.sites, None if sample.sites is not None else everything)
+        return [Stratum(size, self.number_of(size), of_site(site)) for site, size in framed.items()], number
+
+    def _notes(self) -> Iterator[str]:
+        sample, pilot, alike = self.sample, self.pilot, self.alike
+        if alike is None:
+            also = "redirects and retries" if self.is_list else "redirects, retries, canonical URLs and sitemap files"
+            yield f"Not in the requests: {also}. A URL that robots.txt closes is not requested"
+        if alike is None and self.seeds.domains:
+            yield (
+                "A domain of the list may answer at its last address, after the robots.txt of up to three others. If "
+                f"none answers, all are tried in {ROUNDS} rounds, and then the first is retried; these count as retries"
+            )
+        if pilot is None:
+            yield "Without a pilot, the precision is that of shares if all sites have equally many URLs"
+        elif alike is None and not self.is_list:
+            yield "The pilot's frame has another depth, scope, limit or sitemaps: it tells the precision alone"
+        if pilot is not None:
+            yield (
+                f"The forecast is from {many(len(pilot.drawn.sites), 'draw')}: sizes and links are less "
+                "precise if these lack the largest pages"
+            )
+        if sample.method is Method.RANDOM_WALK:
+            yield "The precision is that of a uniform sample; random walks are less precise"
+        if sample.sites is not None and pilot is None:
+            yield "Pages of one site are often alike. Then the precision is less, the fewer the sites"
+        if self.per_site and alike is None and not self.is_list:
+            yield f"A site with fewer than {self.size:,} URLs has all of them in the sample"
+        if not self.is_list:
+            yield (
+                f"Sites that fail delay the draw by up to {duration(sample.frame_patience_s)} (sample.frame_patience)"
+            )
 
 
 def _seed_sites(pilot: Pilot) -> set[str]:
     return {split(url).site for url in pilot.seeds}
-
-
-def _times(sites: Mapping[str, int], pilot: Pilot) -> float:
-    """How many times as many sites the seeds have as those of the pilot."""
-    return len(sites) / len(_seed_sites(pilot))
-
-
-def _site_probabilities(sample: SampleSettings, sizes: Mapping[str, int], times: float) -> Mapping[str, float]:
-    """The probability with which each site is drawn, if the design has ``times`` as many sites of these ``sizes``."""
-    if sample.sites is None:
-        return dict.fromkeys(sizes, 1.0)
-    return site_probabilities(sizes, max(1, round(sample.sites / times)), sample.sites_by)
-
-
-def _drawn_of_list(settings: Settings, seeds: Seeds) -> list[str]:
-    """The URLs that are drawn if the frame is the list of seeds."""
-    sample = settings.sample
-    assert sample.size is not None
-    if sample.method is Method.STRATIFIED:
-        return [each.url for each in draw_seeds(settings, seeds.strata)]
-    sampler = Sampler(sample.size, sample.seed, share=sample.share, sites=sample.sites, sites_by=sample.sites_by)
-    for url in seeds.urls:
-        sampler.offer(url, split(url).site if sample.per is Per.SITE else "")
-    return [each.url for each in sampler.drawn()]
-
-
-def _cost_of_list(settings: Settings, seeds: Seeds, sites: Mapping[str, int]) -> Cost:
-    """The requests if the frame is the list of seeds: the draw is known before the crawl."""
-    extra = settings.requests_before_pages
-    drawn = Counter(split(url).site for url in _drawn_of_list(settings, seeds))
-    if settings.sample.method is Method.STRATIFIED:
-        sites = drawn
-    least = {site: number + extra for site, number in drawn.items()}
-    most = {site: drawn[site] + extra for site in sites}
-    return Cost(round(sum(least.values())), round(sum(most.values())), least, most)
 
 
 def _with_other_addresses(cost: Cost, domains: Iterable[str]) -> Cost:
@@ -186,127 +351,6 @@ def _with_other_addresses(cost: Cost, domains: Iterable[str]) -> Cost:
     tries = {split(url).site: len(addresses(url)) - 1 for url in domains}
     most_of = {site: number + tries.get(site, 0) for site, number in cost.most_of.items()}
     return replace(cost, most=cost.most + sum(tries.values()), most_of=most_of, tries=tries)
-
-
-def _time_of_tries(settings: Settings, tries: Mapping[str, int]) -> float:
-    """The most time for connections that fail, in seconds: for the time-outs, and for the pauses after them."""
-    longest, slots = max(tries.values(), default=0), settings.limits.concurrency * settings.workers.count
-    # A host is left after two failures at most. The pause after the first halves after an answer.
-    pauses_s = longest * 1.5 * settings.politeness.backoff_first_s
-    return pauses_s + settings.fetch.connect_timeout_s * max(longest, sum(tries.values()) / slots)
-
-
-def _cost_unknown(settings: Settings, sites: Mapping[str, int]) -> Cost:
-    """The requests if nothing is known of the sites but their seeds."""
-    size, limit = settings.sample.size or 0, settings.limits.max_pages_per_site
-    extra = settings.requests_before_pages
-    least = {site: float(number + extra) for site, number in sites.items()}
-    if settings.limits.max_depth == 1:
-        most = {site: number + size for site, number in least.items()}
-        chosen = min(len(sites), settings.sample.sites or len(sites))
-        total = sum(least.values()) + size * (chosen if settings.sample.per is Per.SITE else 1)
-        return Cost(round(sum(least.values())), round(total), least, most)
-    if limit is not None:
-        most = {site: float(limit + extra) for site in sites}
-        return Cost(round(sum(least.values())), round(sum(most.values())), least, most)
-    return Cost(round(sum(least.values())), None, least, {})
-
-
-def _cost_by_pilot(settings: Settings, sites: Mapping[str, int], pilot: Pilot) -> Cost:
-    """The requests if the sites are those of the pilot or like them.
-
-    For other sites than the pilot's, the range of the sum is the prediction interval of a sum of independent values.
-    """
-    sample, per_site = settings.sample, settings.sample.per is Per.SITE
-    size = sample.size or 0
-    own, times = _seed_sites(pilot), _times(sites, pilot)
-    is_same = own == set(sites)
-    drawn_of_all = number_of(round(pilot.frame * times), size, sample.share)
-    framed = {site: counts.frame for site, counts in pilot.sites.items() if counts.frame}
-    first = _site_probabilities(sample, framed, times)
-    needed: dict[str, float] = {}
-    most: dict[str, float] = {}  # if the site is drawn
-    variance = 0.0
-    for site, counts in pilot.sites.items():
-        share = counts.held / counts.frame if counts.frame else 0.0
-        if per_site:
-            drawn = number_of(counts.frame, size, sample.share) * share
-        else:
-            drawn = drawn_of_all / times * counts.held / max(pilot.frame, 1)
-        chance = first.get(site, 0.0)
-        asked = min(share * pilot.requests_per_drawn, 1.0)
-        variance += chance * drawn * (1 - asked) * times
-        variance += chance * (1 - chance) * (drawn * pilot.requests_per_drawn) ** 2 * times
-        needed[site] = counts.requests + chance * drawn * pilot.requests_per_drawn
-        most[site] = counts.requests + drawn * pilot.requests_per_drawn
-    others = sum(number for site, number in needed.items() if site not in own)
-    of_seeds = np.array([needed.get(site, 0.0) for site in own])
-    total = times * (float(of_seeds.sum()) + others)
-    if not is_same:
-        alone = np.array([pilot.sites[site].requests if site in pilot.sites else 0 for site in own], np.float64)
-        spread = of_seeds if per_site else alone
-        if len(own) < 2:
-            least = {site: float(number + settings.requests_before_pages) for site, number in sites.items()}
-            return Cost(round(sum(least.values())), None, least, {})
-        variance += float(spread.var(ddof=1)) * (len(sites) + len(sites) ** 2 / len(own))
-    away = _DEVIATIONS * math.sqrt(variance)
-    floor = max(total - away, float(sum(sites.values()) + len(sites)))
-    each_least, each_most = needed, most
-    if sample.sites is not None:  # a site that is not drawn has the requests for the frame alone
-        each_least = {site: float(counts.requests) for site, counts in pilot.sites.items()}
-    if not is_same:
-        each_least = dict.fromkeys(sites, min(each_least.get(site, 0.0) for site in own))
-        each_most = dict.fromkeys(sites, max(each_most.get(site, 0.0) for site in own))
-    return Cost(round(floor), max(round(total + away), round(floor)), each_least, each_most)
-
-
-def _time(settings: Settings, requests: Mapping[str, float], answer_s: float) -> TimeLeft:
-    queued: Counter[str] = Counter()
-    for site, number in requests.items():
-        queued[group_name(site, settings.politeness.group)] += max(1, round(number))
-    backlogs = [GroupBacklog(group, number, 0, usual_s=answer_s) for group, number in queued.items()]
-    limits = Limits(max_depth=0, slots=settings.limits.concurrency * settings.workers.count)
-    depths = {0: DepthCount(queued=sum(queued.values()))}
-    time = time_left(backlogs, depths, settings.politeness, limits, now=0.0, least_answers=0)
-    assert time is not None, "there is a seed"
-    return time
-
-
-def _strata(
-    settings: Settings,
-    seeds: Seeds,
-    sites: Mapping[str, int],
-    *,
-    is_list: bool,
-    pilot: Pilot | None,
-    alike: Pilot | None,
-) -> tuple[list[Stratum], int | None]:
-    """The strata of the design, with the draws of the pilot that are like theirs; see :func:`precision_of`."""
-    sample, per_site = settings.sample, settings.sample.per is Per.SITE
-    size = sample.size or 0
-    draws = _draws(pilot)
-    everything = np.arange(len(draws.sites))
-    of_site = _pools(draws.sites, None if sample.sites is not None else everything)
-    of_stratum = _pools(draws.strata, everything)
-    if settings.sample.method is Method.STRATIFIED:
-        there = Counter(seeds.strata.values())
-        drawn = allocate(size, there)
-        return [Stratum(number, drawn[name], of_stratum(name)) for name, number in sorted(there.items())], None
-    if is_list and per_site:
-        return [
-            Stratum(number, number_of(number, size, sample.share), of_site(site)) for site, number in sites.items()
-        ], None
-    if is_list:
-        return [Stratum(len(seeds.urls), number_of(len(seeds.urls), size, sample.share), everything)], None
-    if alike is None:
-        return [Stratum(_UNKNOWN, size, everything)] * (len(sites) if per_site else 1), None
-    if not per_site:
-        there_of_all = max(1, round(alike.frame * _times(sites, alike)))
-        return [Stratum(there_of_all, number_of(there_of_all, size, sample.share), everything)], None
-    framed = {site: counts.frame for site, counts in alike.sites.items() if counts.frame}
-    strata = [Stratum(number, number_of(number, size, sample.share), of_site(site)) for site, number in framed.items()]
-    is_same = _seed_sites(alike) == set(sites)
-    return strata, None if is_same else max(1, round(len(strata) * _times(sites, alike)))
 
 
 def _pools(labels: Sequence[str], everything: np.ndarray | None) -> Callable[[str], np.ndarray]:
@@ -323,43 +367,6 @@ def _pools(labels: Sequence[str], everything: np.ndarray | None) -> Callable[[st
         return next(others) if everything is None else everything
 
     return pool_of
-
-
-def _notes(
-    settings: Settings, seeds: Seeds, *, is_list: bool, pilot: Pilot | None, alike: Pilot | None
-) -> Sequence[str]:
-    notes = []
-    if alike is None:
-        also = "redirects and retries" if is_list else "redirects, retries, canonical URLs and sitemap files"
-        notes.append(f"Not in the requests: {also}. A URL that robots.txt closes is not requested")
-    if alike is None and seeds.domains:
-        notes.append(
-            "A domain of the list may answer at its last address, after the robots.txt of up to three others. If none "
-            f"answers, all are tried in {ROUNDS} rounds, and then the first is retried; these count as retries"
-        )
-    if pilot is None:
-        notes.append("Without a pilot, the precision is that of shares if all sites have equally many URLs")
-    elif alike is None and not is_list:
-        notes.append(
-            "The pilot's frame has another depth, scope, limit or sitemaps: it tells the precision, not the requests"
-        )
-    if pilot is not None:
-        notes.append(
-            f"The forecast is from {many(len(pilot.drawn.sites), 'draw')}: sizes and links are less "
-            "precise if these lack the largest pages"
-        )
-    if settings.sample.method is Method.RANDOM_WALK:
-        notes.append("The precision is that of a uniform sample; random walks are less precise")
-    if settings.sample.sites is not None and pilot is None:
-        notes.append("Pages of one site are often alike. Then the precision is less, the fewer the sites")
-    if settings.sample.per is Per.SITE and alike is None and not is_list:
-        notes.append(f"A site with fewer than {settings.sample.size:,} URLs has all of them in the sample")
-    if not is_list:
-        notes.append(
-            f"Sites that fail delay the draw by up to {duration(settings.sample.frame_patience_s)} "
-            "(sample.frame_patience)"
-        )
-    return notes
 
 
 def as_json(plan: SamplePlan, settings: Settings) -> dict[str, Any]:

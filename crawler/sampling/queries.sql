@@ -31,7 +31,7 @@ answers AS (
   JOIN requests_by_id q ON q.site_id = u.site_id AND q.path = u.path
   WHERE u.state IN ('redirected', 'failed') AND q.purpose = 'page')
 SELECT a.stratum, a.walk, a.probability, a.site_probability, e.drawn_id, ds.site AS drawn_site, ds.site || d.path AS drawn_url, e.url_id, u.state, u.reason_code, s.site || u.path AS url, s.fetched, s.max_pages,
-  w.status AS answer, w.error_kind, p.status, p.body_bytes, p.nofollow, p.noindex, p.language,
+  w.status AS answer, w.error_kind, p.status, p.body_bytes, p.nofollow, p.noindex, p.language, p.soft_404,
   (SELECT count(*) FROM links_by_id l WHERE l.source_id = e.url_id) AS links
 FROM samples_by_id a JOIN ends e ON e.drawn_id = a.url_id
 JOIN urls_by_id u ON u.url_id = e.url_id JOIN sites_by_id s ON s.site_id = u.site_id

@@ -70,11 +70,11 @@ def describe_survey(survey: Survey) -> list[str]:
     listed = ", ".join(f"{survey.outcomes[outcome]:,} {outcome}" for outcome in Outcome if survey.outcomes.get(outcome))
     lines.append(f"Response: {survey.urls - missing:,} of {many(survey.urls, 'URL')} ({listed or 'none drawn'})")
     lines += survey.codes
-    if survey.waiting:
-        lines.append(f"{many(survey.waiting, 'URL')} of it not requested yet; the same command continues")
-    if survey.over_budget:
+    if waiting := survey.outcomes.get(Outcome.WAITING):
+        lines.append(f"{many(waiting, 'URL')} of it not requested yet; the same command continues")
+    if over_budget := survey.outcomes.get(Outcome.OVER_BUDGET):
         lines.append(
-            f"{many(survey.over_budget, 'URL')} of it not requested: the site has reached --max-pages-per-site; "
+            f"{many(over_budget, 'URL')} of it not requested: the site has reached --max-pages-per-site; "
             "with a higher limit, the sample is drawn anew"
         )
     lines += (

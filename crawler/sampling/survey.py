@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from crawler.inspect.sampling_frame import open_frame
 from crawler.model import MISSING, Missing, State
 from crawler.page.language import primary_subtag
 from crawler.reasons import ErrorKind, ReasonCode
-from crawler.sampling.estimators import Estimate, Sample, SurveyUnit
+from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.hand_codes import HandCodes
 from crawler.sampling.seed_groups import SeedGroup, seed_groups
 from crawler.sampling.variables import Value, Variable, opened, values_of, variable_of
@@ -37,7 +37,8 @@ _EXCLUDED = {
     ReasonCode.MIRROR_CYCLE: "by a main site",
 }
 _MAX_LISTED = 8  # statuses, and languages
-_SIZE, _LINKS = "size", "links per page"  # estimates of pages in every sample
+#: Estimates of pages in every sample.
+SIZE, LINKS = "size", "links per page"
 
 _SQL = load_statements("crawler.sampling")
 
@@ -172,61 +173,58 @@ class _Part:
 class DrawnUrls:
     """The drawn URLs of a sample, one for each draw, with the design and the quantities of `crawler sample`.
 
-    ``sites`` and ``strata`` have the site and the stratum of each draw.
+    ``sites`` and ``strata`` have the site and the stratum of each draw. ``are_certain`` says of each whether its site
+    was certain to be in the sample. ``own`` has the values of each variable of the user.
     """
 
     sample: Sample
     measures: Sequence[Measure]
     sites: Sequence[str]
     strata: Sequence[str]
+    are_certain: Sequence[bool] = ()
+    own: Mapping[str, Sequence[Value]] = field(default_factory=dict)
 
-
-@dataclass(frozen=True, slots=True)
-class DrawTable:
-    """The draws of a sample for other software: one entry for each draw.
-
-    ``certainty`` says whether the site of the URL was certain to be in the sample. ``sizes`` (octets) and ``links`` are
-    NaN for a URL that has none. ``own`` has the values of each variable of the user.
-    """
-
-    certainty: Sequence[bool]
-    units: Sequence[SurveyUnit | None]
-    sizes: Sequence[float]
-    links: Sequence[float]
-    own: Mapping[str, Sequence[Value]]
+    def values(self, what: str) -> Sequence[float]:
+        """The values of the quantity ``what``; NaN for a URL that has none."""
+        return next(measure.values for measure in self.measures if measure.what == what)
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
     """The estimates from a sample, and the number of URLs that it does not cover.
 
-    ``discarded`` are the draws that it replaced, ``seeds`` the seeds by what became of them.
-    ``draws`` counts URLs as often as they were drawn; ``waiting`` those not yet asked for, ``over_budget`` apart, whose
-    site has had its pages; ``blocked`` those that the operator has blocked since. ``left_out`` is how many known URLs
-    of blocked sites are not in the frame. ``outcomes`` counts the drawn URLs, each once, by what became of them.
-    ``unseen_at_most`` is the upper bound for the share of a kind of URL that the sample does not contain. ``codes``
-    says in sentences where hand codes are from.
+    ``discarded`` are the draws that it replaced, ``seeds`` the seeds by what became of them. ``left_out`` is how many
+    known URLs of blocked sites are not in the frame. ``outcomes`` counts the drawn URLs, each once, by what became of
+    them. ``unseen_at_most`` is the upper bound for the share of a kind of URL that the sample does not contain.
+    ``codes`` says in sentences where hand codes are from.
     """
 
     draw: SampleDraw
     discarded: Sequence[SampleDraw]
     seeds: Sequence[SeedGroup]
-    draws: int
-    urls: int
-    waiting: int
-    over_budget: int
-    blocked: int
+    drawn: DrawnUrls
     left_out: int
     figures: Sequence[Figure]
     outcomes: Mapping[Outcome, int]
     unseen_at_most: float
     codes: Sequence[str] = ()
 
+    @property
+    def draws(self) -> int:
+        """The number of draws: a URL counts as often as it was drawn."""
+        return len(self.drawn.sites)
+
+    @property
+    def urls(self) -> int:
+        """The number of drawn URLs, each once."""
+        return sum(self.outcomes.values())
+
     def as_json(self) -> dict[str, Any]:
         """One JSON object. A bound that the sample does not determine is ``None``."""
-        counted = ("draws", "urls", "waiting", "over_budget", "blocked", "left_out")
         made: dict[str, Any] = {"seeds": [group._asdict() for group in self.seeds]}
-        made |= _plain_draw(self.draw) | {name: getattr(self, name) for name in counted}
+        made |= _plain_draw(self.draw) | {"draws": self.draws, "urls": self.urls, "left_out": self.left_out}
+        for name in (Outcome.WAITING, Outcome.OVER_BUDGET, Outcome.BLOCKED):
+            made[name.name.lower()] = self.outcomes.get(name, 0)
         made["discarded"] = [_plain_draw(draw) for draw in self.discarded]
         made["outcomes"] = {outcome.value: self.outcomes.get(outcome, 0) for outcome in Outcome}
         made["unseen_at_most"] = self.unseen_at_most
@@ -274,13 +272,8 @@ async def survey(
         raise UsageError(f"the store holds no sample{waits}; {command} draws one when its sampling frame is known")
     rows = await store.query(_SQL["drawn"])
     read = {name: _opened(variable, name) for name, variable in (variables or {}).items()}
-    own = {name: await _own_values(store, rows, name, variable, now) for name, variable in read.items()}
-    queued = [row for row in _once(rows) if row["state"] == State.QUEUED]
-    limit = await _pages_per_site(store)
-    over_budget = sum(_has_its_pages(row, limit) for row in queued)
-    (outside,) = await store.query(_SQL["blocked_outside"])
-    design = _sample(draw, rows)
-    measures = [*_measures(design, rows, own)] if rows else []
+    drawn = await _drawn(store, draw, rows, read, now)
+    design, measures = drawn.sample, drawn.measures if rows else []
     parts = [_Part("", design, np.arange(len(rows)), draw.frame)]
     if by in (STRATUM, SITE) and rows:
         parts += await _parts(store, draw, design, rows, by)
@@ -290,24 +283,19 @@ async def survey(
         parts += _domains(draw, design, rows, name, await _labels(store, rows, name, variable, now))
     figures = tuple(figure for part in parts for figure in part.figures(measures))
     if earlier is not None:
-        figures = (*figures, *await _changes(earlier, draw, rows, own, read, now))
+        figures = (*figures, *await _changes(earlier, draw, rows, drawn.own, read, now))
     unseen = design.share(np.zeros(len(rows)), open_ended=True)
     unseen_at_most = unseen.high if unseen.highest is None else unseen.highest
-    waiting = len(queued) - over_budget
-    outcomes = Counter(_outcome(row, limit) for row in _once(rows))
-    blocked = outcomes[Outcome.BLOCKED]
+    limit = await _pages_per_site(store)
+    (outside,) = await store.query(_SQL["blocked_outside"])
     return Survey(
         draw,
         [each for each in await store.samples.draws() if each.discarded_at is not None],
         await seed_groups(store, is_list=draw.method == Method.STRATIFIED),
-        len(rows),
-        len(_once(rows)),
-        waiting,
-        over_budget,
-        blocked,
+        drawn,
         outside["urls"],
         figures,
-        outcomes,
+        Counter(_outcome(row, limit) for row in _once(rows)),
         unseen_at_most,
         [variable.describe(name) for name, variable in read.items() if isinstance(variable, HandCodes)],
     )
@@ -318,30 +306,31 @@ async def drawn_of(store: Store, draw: SampleDraw, variables: Mapping[str, Varia
 
     Raises :class:`UsageError` for a variable that cannot be computed.
     """
-    rows = await store.query(_SQL["drawn"])
-    own = {
-        name: await _own_values(store, rows, name, _opened(variable, name), now) for name, variable in variables.items()
-    }
-    design = _sample(draw, rows)
-    measures = [*_measures(design, rows, own)]
-    return DrawnUrls(design, measures, [row["drawn_site"] for row in rows], [row["stratum"] for row in rows])
+    read = {name: _opened(variable, name) for name, variable in variables.items()}
+    return await _drawn(store, draw, await store.query(_SQL["drawn"]), read, now)
 
 
-async def read_draws(store: Store, draw: SampleDraw, variables: Mapping[str, Variable], now: float) -> DrawTable:
-    """What the table of draws of a data appendix has beside the view ``samples``, in the order of the draws.
-
-    Raises :class:`UsageError` for a variable that cannot be computed.
-    """
-    rows = await store.query(_SQL["drawn"])
-    own = {
-        name: await _own_values(store, rows, name, _opened(variable, name), now) for name, variable in variables.items()
-    }
-    are_certain = [draw.method != Method.RANDOM_WALK and row["site_probability"] == 1 for row in rows]
-    return DrawTable(are_certain, _sample(draw, rows).units(), _sizes(rows), _link_counts(rows), own)
+async def _drawn(
+    store: Store,
+    draw: SampleDraw,
+    rows: Sequence[Mapping[str, Any]],
+    variables: Mapping[str, Variable | HandCodes],
+    now: float,
+) -> DrawnUrls:
+    own = {name: await _own_values(store, rows, name, variable, now) for name, variable in variables.items()}
+    sample = _sample(draw, rows)
+    return DrawnUrls(
+        sample,
+        [*_measures(sample, rows, own)],
+        [row["drawn_site"] for row in rows],
+        [row["stratum"] for row in rows],
+        [draw.method != Method.RANDOM_WALK and row["site_probability"] == 1 for row in rows],
+        own,
+    )
 
 
 def _opened(variable: Variable, name: str) -> Variable | HandCodes:
-    if name in (_SIZE, _LINKS):  # two figures with one name could not be told apart
+    if name in (SIZE, LINKS):  # two figures with one name could not be told apart
         raise UsageError(f"variable {name}: an estimate of every sample has this name; choose another name")
     return opened(variable, name)
 
@@ -492,8 +481,8 @@ async def _changes(
     answered = [not (_is_unknown(row) or _is_unknown(old)) for row, old in zip(rows, matched, strict=True)]
     sample = _sample(draw, rows, answered)
     pairs = {
-        (_SIZE, Unit.BYTES): (_sizes(matched), _sizes(rows)),
-        (_LINKS, Unit.LINKS): (_link_counts(matched), _link_counts(rows)),
+        (SIZE, Unit.BYTES): (_sizes(matched), _sizes(rows)),
+        (LINKS, Unit.LINKS): (_link_counts(matched), _link_counts(rows)),
     }
     missing: dict[str, list[bool]] = {}
     for name, variable in variables.items():
@@ -593,8 +582,11 @@ def _measures(
     for status in _frequent(sample, statuses):
         ones = [nan if each is None else float(each == status) for each in statuses]
         yield Measure(f"answer {status}", "URLs that may be asked for", Unit.SHARE, ones)
-    yield Measure(_SIZE, "pages", Unit.BYTES, _sizes(rows))
-    yield Measure(_LINKS, "pages", Unit.LINKS, _link_counts(rows))
+    if any(row["soft_404"] is not None for row in rows):
+        compared = _numbers([row["soft_404"] for row in rows])
+        yield Measure("soft 404", "pages that could be compared with one", Unit.SHARE, compared)
+    yield Measure(SIZE, "pages", Unit.BYTES, _sizes(rows))
+    yield Measure(LINKS, "pages", Unit.LINKS, _link_counts(rows))
     tongues = [_language(row) for row in rows]
     for tongue in _frequent(sample, tongues):
         ones = [nan if each is None else float(each == tongue) for each in tongues]

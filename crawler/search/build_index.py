@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import xxhash
@@ -101,15 +102,16 @@ async def is_complete(db: str, store: Store) -> bool:
         return False
 
 
-async def take_out(db: str, store: Store) -> bool | None:
+async def take_out(db: str, store: Store) -> tuple[Path, bool | None]:
     """Take out of the index what the store at ``db`` has no more: pages, and the anchors of their links.
 
-    Nothing is added to the index. Returns ``None`` if there is no index here, and whether nothing of it is left in the
-    file; a search that is under way may hold the log of the file. The caller holds the store open for writing.
+    Nothing is added to the index. Returns the file of the index and whether nothing of it is left there: ``None`` if
+    there is no index here; a search that is under way may hold the log of the file. The caller holds the store open for
+    writing.
     """
     path = await index_path(store, db)
     if not path.exists():
-        return None
+        return path, None
     async with writing_index(path) as index:
         await index.begin(await crawl_of(store))
         await plan(store, index)
@@ -122,7 +124,7 @@ async def take_out(db: str, store: Store) -> bool | None:
             await index.set_anchors(anchors, _TO_CHANGE)
         async with index.transaction():
             await index.settle()
-        return await index.erase()
+        return path, await index.erase()
 
 
 @dataclass(frozen=True, slots=True)

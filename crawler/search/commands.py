@@ -127,7 +127,7 @@ def search_command(
 @cli.command("serve-search")
 @db_option
 @listen_option("127.0.0.1:8788")
-@click.option("--title", default="Search", show_default=True, metavar="TEXT", help="The name of the search page.")
+@click.option("--title", default="Search", hidden=True, help="The name of the search page.")
 @click.option(
     "--base-url",
     metavar="URL",

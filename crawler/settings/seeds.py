@@ -16,9 +16,10 @@ from typing import BinaryIO, NamedTuple
 from crawler.errors import Reference, SeedError, Setting, UsageError
 from crawler.formatting import many
 from crawler.frontier.sample_design import read_list
-from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise
+from crawler.url import MAX_URL_CHARS, NotCrawlable, canonicalise, without_userinfo
 
-_SHOWN = 20
+_SHOWN = 20  # reasons
+_LISTED = 3  # lines with one reason
 _LIST = re.compile(
     rb'\s*\d+\s*,|(?i:\s*"?rank"?\s*,\s*"?domain"?\s*$)|(?:[^#]*,)?\s*"?stratum"?\s*(?:,|$)'
 )  # the first line of a list with strata
@@ -30,19 +31,32 @@ _OF_HOSTS = (
     "1,example.org: each domain is tried by https, by http, and with www."
 )
 _SECOND_URL = re.compile(r"([,;|]\s*)https?:/", re.IGNORECASE)
+_SCHEMES = ("https", "http")
 _SLASHES = re.compile(r"(https?:)([/\\]*)", re.IGNORECASE)
+_NO_COLON = re.compile(r"(https?)//", re.IGNORECASE)
+_IN_QUOTES = re.compile(r"""[<("'\[]+(https?:/[^<>"']*?)[>)"'\]]+(?:[,;].*)?""", re.IGNORECASE)  # as mail and CSV write
 
 
 class _Mistake(NotCrawlable):
-    """A text that is no seed; ``meant`` are the URLs that were perhaps meant, written as URLs."""
+    """A text that is no seed.
 
-    def __init__(self, reason: str, meant: Iterable[str] = (), *, is_host: bool = False) -> None:
-        super().__init__(reason)
+    ``written`` are the URLs that were perhaps meant; they are ``meant`` if all of them are seeds. One is named, also
+    if it is itself a mistake of which one URL was perhaps meant.
+    """
+
+    def __init__(self, reason: str, written: Sequence[str] = (), *, is_host: bool = False) -> None:
         self.is_host = is_host  # without http:// or https:// before it
+        self.named = ""
+        self.meant: tuple[str, ...] = ()
         try:
-            self.meant = tuple(map(canonicalise, meant))
+            self.meant = tuple(map(_seed, written))
+            self.named = written[0] if len(written) == 1 else ""
+        except _Mistake as mistake:
+            if len(written) == 1 and mistake.named:
+                self.meant, self.named = mistake.meant, mistake.named
         except NotCrawlable:
-            self.meant = ()
+            pass
+        super().__init__(f"{reason}; did you mean {self.named[:200]} ?" if self.named else reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +119,22 @@ def _refuse(bad: list[BadSeed], source: str, unit: str, skip_bad: bool, tell: Ca
     if not skip_bad:
         remedy = ("nothing was fetched; correct them, or skip them with ", Setting("seeds.skip_bad"))
         require_good(bad, source, *remedy, unit=unit)
+    by_reason = list(_by_reason(bad, unit))
+    for place, reason in by_reason[:_SHOWN]:
+        tell(f"{source}, {place}: skipped: {reason}")
+    if len(by_reason) > _SHOWN:
+        tell(f"{source}: {many(len(by_reason) - _SHOWN, 'more kind')} of bad lines skipped; `crawler seeds` lists them")
+
+
+def _by_reason(bad: Iterable[BadSeed], unit: str) -> Iterator[tuple[str, str]]:
+    """Each reason with the places that have it, in the order of the first: a binary file has many."""
+    lines: dict[str, list[int]] = {}
     for seed in bad:
-        tell(f"{source}, {unit} {seed.line}: skipped: {seed.reason}")
+        lines.setdefault(seed.reason, []).append(seed.line)
+    for reason, found in lines.items():
+        listed = ", ".join(map(str, found[:_LISTED]))
+        more = f" and {len(found) - _LISTED:,} more" if len(found) > _LISTED else ""
+        yield f"{unit if len(found) == 1 else f'{unit}s'} {listed}{more}", reason
 
 
 def seed_lines(file: BinaryIO) -> Iterator[bytes]:
@@ -131,7 +159,7 @@ def read_seeds(lines: Iterable[bytes]) -> tuple[list[str], list[BadSeed]]:
             if text:
                 seeds[_seed(text)] = None
         except NotCrawlable as error:
-            shown = raw[:MAX_URL_CHARS].decode(errors="replace").replace("\0", "\ufffd").strip()
+            shown = without_userinfo(raw[:MAX_URL_CHARS].decode(errors="replace").replace("\0", "\ufffd").strip())
             is_host, meant = (error.is_host, error.meant) if isinstance(error, _Mistake) else (False, ())
             bad.append(BadSeed(number, str(error), is_host, shown, meant))
     return list(seeds), bad
@@ -167,11 +195,23 @@ def require_good(bad: list[BadSeed], source: str, *remedy: str | Reference, unit
     """
     if not bad:
         return
-    shown = "\n".join(f"  {unit} {seed.line}: {seed.reason}" for seed in bad[:_SHOWN])
+    by_reason = list(_by_reason(bad, unit))
+    shown = "\n".join(f"  {place}: {reason}" for place, reason in by_reason[:_SHOWN])
     hosts = sum(seed.is_host for seed in bad)
     listed = f"\n  {_OF_HOSTS}" if hosts > 1 and unit == "line" else ""
-    more = f"\n  … and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else ""
+    more = f"\n  … and {many(len(by_reason) - _SHOWN, 'more kind')}" if len(by_reason) > _SHOWN else ""
     raise SeedError(f"{source}: {many(len(bad), f'bad {unit}')}, ", *remedy, f"\n{shown}{more}{listed}")
+
+
+def meant_by(text: str) -> tuple[str, ...]:
+    """The URLs that were perhaps meant by a text that is no URL."""
+    try:
+        _seed(text)
+    except _Mistake as mistake:
+        return mistake.meant
+    except NotCrawlable:
+        pass
+    return ()
 
 
 def _text(raw: bytes) -> str:
@@ -196,22 +236,24 @@ def _seed(text: str) -> str:
         raise _Mistake(f"column {joined.end(1) + 1}: a second URL begins; give one URL a line", meant)
     if (slashes := _SLASHES.match(text)) and slashes[2] != "//":
         written = f"{slashes[1]}//{text[slashes.end() :]}"
-        reason = f"column {slashes.end(1) + 1}: not // but {slashes[2]!r}; did you mean {written[:200]} ?"
-        raise _Mistake(reason, [written])
+        raise _Mistake(f"column {slashes.end(1) + 1}: not // but '{slashes[2]}'", [written])
+    if no_colon := _NO_COLON.match(text):
+        raise _Mistake(f"column {no_colon.end(1) + 1}: no : before //", [f"{no_colon[1]}:{text[no_colon.end(1) :]}"])
+    if quoted := _IN_QUOTES.fullmatch(text):
+        raise _Mistake("in brackets or quotes", [quoted[1]])
     try:
         url = canonicalise(text)
     except NotCrawlable as error:
         if _HOST_WITHOUT_SCHEME.fullmatch(text):
-            mend = (
-                f"give a file of seeds as --seeds {text}" if Path(text).is_file() else f"did you mean https://{text} ?"
-            )
-            reason = f"no http:// or https:// before it; {mend}"
-            raise _Mistake(reason, [] if Path(text).is_file() else [f"https://{text}"], is_host=True) from None
+            reason = "no http:// or https:// before it"
+            if Path(text).is_file():
+                raise _Mistake(f"{reason}; give a file of seeds as --seeds {text}", is_host=True) from None
+            raise _Mistake(reason, [f"https://{text}"], is_host=True) from None
         scheme, colon, rest = text.partition("://")
-        near = get_close_matches(scheme.lower(), ("https", "http"), n=1, cutoff=0.7) if colon else []
-        meant = [f"{scheme}://{rest}" for scheme in near]
-        told = f"; did you mean {meant[0][:200]} ?" if meant else ""
-        raise _Mistake(f"{error}{told}", meant) from None
+        is_misspelt = colon and scheme.isalpha() and scheme.lower() not in _SCHEMES
+        near = get_close_matches(scheme.lower(), _SCHEMES, n=1, cutoff=0.7) if is_misspelt else []
+        bare = without_userinfo(text, "")
+        raise _Mistake(str(error), [bare] if bare != text else [f"{scheme}://{rest}" for scheme in near]) from None
     if not text.isprintable() or " " in text:
         raise NotCrawlable(f"white space within: {url[:200]}; give one URL a line, and write a blank in it as %20")
     return url

@@ -403,7 +403,8 @@ class RoundSettings:
         64,
         whole(1),
         "Buckets that one process crawls at the same time.",
-        "They share connections and parsers. Each is given its share of `limits.concurrency`.",
+        "They share connections and parsers. `limits.concurrency` is divided among the buckets that all processes of a "
+        "machine crawl at the same time.",
     )
     runner: RunnerName = setting(
         "runner",
@@ -464,7 +465,8 @@ class Settings:
     @property
     def requests_before_pages(self) -> int:
         """The requests to a site for its robots.txt, and for its other files if the settings ask for them."""
-        return 1 + self.discovery.sitemaps + self.robots.tdmrep + self.updates.rup
+        soft_404 = self.discovery.soft_404 or self.sample.size is not None
+        return 1 + self.discovery.sitemaps + self.robots.tdmrep + soft_404 + self.updates.rup
 
     @property
     def lease_s(self) -> float:

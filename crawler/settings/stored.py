@@ -59,7 +59,8 @@ def _typed(kind: Any, value: Any) -> Any:
         kinds = (items[0] for _ in value) if items[-1] is Ellipsis else items
         return tuple(_typed(each, item) for each, item in zip(kinds, value, strict=True))
     if isinstance(value, list) and isinstance(kind, type) and issubclass(kind, tuple):  # a NamedTuple
-        return kind(*value)
+        types = get_type_hints(kind).values()
+        return kind(*(_typed(each, item) for each, item in zip(types, value, strict=False)))
     return kind(value) if isinstance(kind, type) and issubclass(kind, StrEnum) else value
 
 

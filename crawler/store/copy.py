@@ -40,7 +40,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "request": ("id",),
     "mirror": ("site",),
     "agent_server": ("site_id", "line"),
-    "tdmrep_file": ("site_id",),
+    "site_file": ("site_id", "path"),
     "rank": ("url_id",),
     "site_rank": ("site_id",),
     "text_signature": ("url_id",),

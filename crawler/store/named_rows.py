@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +19,11 @@ def row_class(columns: tuple[str, ...]) -> Any:
     A column without a usable name is called by its position: ``_0``, ``_1`` and so on.
     """
     return namedtuple("Row", columns, rename=True)
+
+
+def by_column(rows: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """Named tuples of rows that ``Store.query`` returned."""
+    return [row_class(tuple(row))(*row.values()) for row in rows]
 
 
 def named_rows() -> Callable[[sqlite3.Cursor, tuple[Any, ...]], Any]:

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from crawler.frontier.offers import Offer
     from crawler.frontier.politeness import Pace
     from crawler.frontier.refusals import RefusalNews
-    from crawler.model import Failed, Fetched, Headers, Purpose, RobotsCopy, State, TlsFacts
+    from crawler.model import Failed, Fetched, Headers, Purpose, RobotsCopy, SiteFile, State, TlsFacts
     from crawler.reasons import RequestError
     from crawler.robots.mirrors import Contradiction
-    from crawler.robots.tdmrep import TdmrepFile
 
 
 class RequestRow(NamedTuple):
@@ -196,7 +195,7 @@ class SiteNews:
     unread: dict[int, Fetched] = field(default_factory=dict)  # answers among the requests without an outcome, by URL
     paces: dict[str, Pace] = field(default_factory=dict)  # by group name
     robots: list[RobotsNews] = field(default_factory=list)
-    tdmrep: dict[int, TdmrepFile] = field(default_factory=dict)  # the last answers, by site number
+    files: dict[tuple[int, str], SiteFile] = field(default_factory=dict)  # the last answers, by site number and path
     refusals: list[RefusalNews] = field(default_factory=list)
 
     def prepend(self, earlier: SiteNews) -> None:
@@ -206,7 +205,7 @@ class SiteNews:
         self.robots[:0] = earlier.robots
         self.refusals[:0] = earlier.refusals
         self.paces = earlier.paces | self.paces
-        self.tdmrep = earlier.tdmrep | self.tdmrep
+        self.files = earlier.files | self.files
 
 
 @dataclass(slots=True)
@@ -253,7 +252,7 @@ class Claim:
     pace: Pace
     sites: dict[int, ClaimedSite]
     urls: list[Queued]
-    # URLs that other sites wait for: the /robots.txt of its sites, or one other path if it has no URLs.
+    # URLs that other sites wait for: the /robots.txt of its sites, or one other path.
     targets: list[RobotsTarget] = field(default_factory=list)
 
 

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
 from filelock import FileLock, Timeout
@@ -84,9 +83,7 @@ class WarcFolder:
         await asyncio.to_thread(self._open)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         await asyncio.to_thread(self._close)
 
     async def record(self, batch: Sequence[Recorded]) -> None:

@@ -35,6 +35,7 @@ BENCHES = {
     "hostile": "the cost of pages that are made to tie up the parser",
     "wire": "the cost of servers that send without end",
     "coverage": "how often the intervals of samples contain the true value, for each design",
+    "draws": "bias and coverage of samples that crawls of a known web draw, for each design",
     "robots": "what only `strict` refuses or opens in a folder of robots.txt files (`--files`)",
 }
 OTHERS = {

@@ -24,9 +24,9 @@ import xxhash
 from selectolax.lexbor import LexborHTMLParser
 
 from crawler.duplicates.find import are_near_duplicates
-from crawler.duplicates.shingles import ALIKE, jaccard
 from crawler.duplicates.texts import OwnText, Text, template_of, text_of
 from crawler.page.main_text import main_text
+from crawler.page.shingles import ALIKE, jaccard
 from tests.bench import stores
 from tests.bench.stores import StoredPage
 from tests.bench.table import Row

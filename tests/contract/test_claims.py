@@ -76,9 +76,7 @@ async def test_a_released_group_is_ready_when_its_pause_is_over(harness: Harness
     assert claim.pace == pace
 
 
-async def test_the_pace_of_an_unclaimed_group_is_kept(harness: Harness) -> None:
-    await harness.commit(paces={"hop.test": Pace(NOW + 9, 9.0, 0.0, WaitReason(WaitCode.DELAY))})
-    assert (await harness.store.group_pace("hop.test")).next_at == NOW + 9
+async def test_a_group_that_the_store_does_not_know_has_no_pace(harness: Harness) -> None:
     assert await harness.store.group_pace("never.test") == Pace()
 
 

@@ -16,7 +16,7 @@ from crawler.demo.pages import Page
 from crawler.frontier.decide import after_fetch
 from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
-from crawler.model import Failed, Fetched, FetchResult, Headers, Reading, Redirected, State
+from crawler.model import Failed, Fetched, FetchResult, Headers, PageFacts, Reading, Redirected, State
 from crawler.page.html import read_page
 from crawler.reasons import ErrorKind
 from tests.contract.visits import NOW, Harness, request
@@ -64,6 +64,22 @@ def _stored() -> list[tuple[int, Headers, bytes]]:
     return sorted({*answers, (200, (("Content-Type", "text/html"),), b"")})
 
 
+@cache
+def _facts(number: int, url: str) -> PageFacts:
+    """What is read from the page that is an answer; both databases store the same."""
+    _, headers, body = _stored()[number]
+    return read_page(
+        body,
+        url=url,
+        headers=headers,
+        charset=None,
+        token="testbot",
+        reading=Reading.STRICT,
+        now=NOW,
+        resources=True,
+    )
+
+
 @pytest.mark.slow
 async def test_every_kind_of_answer_is_stored(harness: Harness) -> None:
     answers = _stored()
@@ -75,21 +91,12 @@ async def test_every_kind_of_answer_is_stored(harness: Harness) -> None:
     for claim in await harness.claim(per_group=len(ordered)):
         outcomes, requests = [], []
         for queued in claim.urls:
-            answer = ordered[int(queued.url.rpartition("/")[2])]
+            number = int(queued.url.rpartition("/")[2])
+            answer = ordered[number]
             result = replace(answer, url=queued.url) if isinstance(answer, Failed) else _result(queued.url, *answer)
             facts, body = None, None
             if isinstance(result, Fetched):
-                body = result.body
-                facts = read_page(
-                    body,
-                    url=queued.url,
-                    headers=result.headers,
-                    charset=None,
-                    token="testbot",
-                    reading=Reading.STRICT,
-                    now=NOW,
-                    resources=True,
-                )
+                body, facts = result.body, _facts(number, queued.url)
             outcome = after_fetch(queued, result, facts, _ANY, RequestSettings())
             page = outcome.page
             kept[queued.url] = (outcome.state, None if page is None or page.body is None else body)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from crawler.frontier.refusals import NO_REFUSALS, RefusalNews, Refusals
-from crawler.model import RobotsAction, RobotsCopy
-from crawler.robots.tdmrep import TdmrepFile
+from crawler.model import Purpose, RobotsAction, RobotsCopy, SiteFile
 from crawler.store.rows import Claim, RobotsNews, SiteNews
 from tests.contract.visits import NOW, Harness, deferred, robots
 
 A = "http://a.test"
+PATH = "/.well-known/tdmrep.json"
 URLS = [f"{A}/{n}" for n in range(4)]
 UNTIL = NOW + 3600
 TWO = Refusals(walls=2)
@@ -112,9 +112,9 @@ async def test_the_newer_of_two_robots_copies_is_in_force(harness: Harness, *, i
     assert (await harness.claim() != []) == is_newer
 
 
-async def test_the_newer_of_two_tdmrep_files_stays(harness: Harness) -> None:
+async def test_the_newer_of_two_site_files_stays(harness: Harness) -> None:
     _, site_id = await lost(harness)
-    newer = TdmrepFile(NOW, "200", b"[]", "")
-    await late(harness, tdmrep={site_id: newer})
-    await late(harness, tdmrep={site_id: TdmrepFile(NOW - 1, "404", b"", "")})
-    assert await harness.store.tdmrep_file(site_id) == newer
+    newer = SiteFile(PATH, Purpose.TDMREP, NOW, "200", b"[]", "")
+    await late(harness, files={(site_id, PATH): newer})
+    await late(harness, files={(site_id, PATH): SiteFile(PATH, Purpose.TDMREP, NOW - 1, "404", b"", "")})
+    assert await harness.store.site_file(site_id, PATH) == newer

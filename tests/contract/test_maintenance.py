@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crawler.audit.study import read_study_facts
 from crawler.model import Purpose, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd
 from crawler.store.rows import Content
@@ -118,6 +119,8 @@ async def test_earlier_versions_are_deleted_by_age_and_by_number(harness: Harnes
     assert await harness.store.maintenance.prune(NOW, 100) == 0, "all were last seen at NOW"
     assert await harness.store.maintenance.prune(NOW, 2) == 3, "the newest counts as one"
     assert await _versions(harness) == [4, 5]
+    kept = (await read_study_facts(harness.store)).kept
+    assert (kept.pages, kept.versions, kept.versions_since) == (1, 1, NOW), "as the audit tells them"
     assert [await harness.store.bodies.of_page(A, n) for n in (3, 4, 5)] == [None, b"<p>version 4", b"<p>version 5"]
     assert (await harness.store.query("SELECT count(*) AS n FROM bodies_by_id"))[0]["n"] == 2
     assert await harness.store.maintenance.prune(NOW + 1, 100) == 1

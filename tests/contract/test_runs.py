@@ -16,7 +16,7 @@ from crawler.errors import LeaseLost, StoreError
 from crawler.frontier.operator import Command
 from crawler.model import Failed, FetchResult, Purpose, Request
 from crawler.reasons import EndCode, RunEnd
-from crawler.run.session import begun, crawl_policy, crawl_session, worker_session
+from crawler.session.crawl_session import begun, crawl_policy, crawl_session, worker_session
 from crawler.settings.seeds import Seeds
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store

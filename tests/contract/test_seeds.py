@@ -69,7 +69,7 @@ async def test_each_seed_has_what_became_of_it(harness: Harness) -> None:
         C: (Became.CLOSED, None, 0),
         D: (Became.NOT_FOUND, None, 0),
         E: (Became.LEFT_SCOPE, "http://other.example/", 0),
-        F: (Became.WAITS, None, 0),
+        F: (Became.DEFERRED, None, 0),
     }
     assert seeds[E].leads_to_domain == "other.example"
     assert seeds[F].failing_since == harness.now - 5
@@ -103,7 +103,7 @@ async def test_the_skipped_lines_of_a_list_are_those_of_its_last_reading(harness
         ("dns_no_name", Became.NO_SUCH_HOST),
         ("connect", Became.SILENT),
         ("timeout", Became.SILENT),
-        ("503", Became.WAITS),
+        ("503", Became.DEFERRED),
     ],
 )
 async def test_a_seed_without_an_answer_so_far_says_what_was_seen(

@@ -10,8 +10,7 @@ import aiosqlite.core
 import pytest
 
 from crawler.frontier import offers
-from crawler.model import Link
-from crawler.robots.tdmrep import TdmrepFile
+from crawler.model import Link, Purpose, SiteFile
 from crawler.store.rows import AgentLine, ClaimLimits, CommitBatch, RobotsNews, UrlLimits
 from crawler.store.sql import offers as sqlite_offers
 from crawler.store.sqlite.store import SqliteStore
@@ -70,7 +69,9 @@ async def _calls_for_robots(folder: Path, sites: int, calls: Counter[str]) -> in
             for name, number in zip(names, numbers, strict=True)
         ]
         calls.clear()
-        await harness.commit(robots=news, tdmrep={number: TdmrepFile(NOW, "404", b"", "") for number in numbers})
+        await harness.commit(
+            robots=news, files={(n, "/f"): SiteFile("/f", Purpose.TDMREP, NOW, "404") for n in numbers}
+        )
         return calls["calls"]
     finally:
         await harness.close()

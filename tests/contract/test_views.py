@@ -7,12 +7,12 @@ import sqlite3
 from pathlib import Path
 
 import crawler
-from crawler.export.views import VIEWS
 from crawler.store.copy import NOT_COPIED, TABLES
 from crawler.store.postgres.dialect import translate
 from crawler.store.postgres.store import PostgresStore
 from crawler.store.sql.schema import load_queries
 from crawler.store.sqlite.store import SqliteStore
+from crawler.store.views import VIEWS
 from tests.postgres import Cluster
 
 

@@ -16,7 +16,7 @@ from crawler.engine.parser_pool import ParserPool
 from crawler.errors import StoreError
 from crawler.run import execution
 from crawler.run.minute_log import MinuteLog
-from crawler.run.nothing_crawled import NOTHING_CRAWLED
+from crawler.session.nothing_crawled import NOTHING_CRAWLED
 from crawler.store.sqlite.store import SqliteStore
 from tests.command import LOOPBACK, forking_python, here
 from tests.web import LoopbackWeb

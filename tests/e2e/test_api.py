@@ -21,6 +21,8 @@ from crawler.store.sqlite.store import SqliteStore
 from tests.command import until
 from tests.web import LoopbackWeb
 
+pytestmark = pytest.mark.usefixtures("reads_here")
+
 QUICK = {"politeness.delay": 0.02, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True}
 
 

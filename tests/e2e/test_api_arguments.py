@@ -20,6 +20,8 @@ from crawler.settings.keys import KEYS
 from tests.command import ROOT
 from tests.web import LoopbackWeb
 
+pytestmark = pytest.mark.usefixtures("reads_here")
+
 QUICK = {"politeness.delay": 0.02, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True}
 
 

@@ -18,6 +18,8 @@ from tests.command import LOOPBACK
 from tests.command import crawler as run
 from tests.web import LoopbackWeb
 
+pytestmark = pytest.mark.usefixtures("reads_here")
+
 BOOKS = {
     "/robots.txt": plain("User-agent: *\nDisallow: /closed\n"),
     "/": Page(

@@ -18,6 +18,8 @@ from tests.command import ROOT
 from tests.postgres import Cluster
 from tests.web import LoopbackWeb
 
+pytestmark = pytest.mark.usefixtures("reads_here")
+
 QUICK = {"politeness.delay": 0.02, "fetch.resolve": ["*.test=127.0.0.1"], "fetch.allow_private": True}
 LEAVING = """
 import asyncio, sys

@@ -20,7 +20,7 @@ import pytest
 
 from crawler.demo.pages import Asked, Fault, Page, redirect
 from crawler.errors import StoreError
-from crawler.run.nothing_crawled import NOTHING_CRAWLED
+from crawler.session.nothing_crawled import NOTHING_CRAWLED
 from crawler.store.sqlite.store import SqliteStore
 from crawler.version import VERSION
 from tests.command import HASTY, LOOPBACK, crawler, finish, here, little_room, start, until

@@ -24,7 +24,7 @@ def refused(*arguments: str | Path, stdin: bytes = b"", mistakes: int = 1) -> st
     assert ended.err.startswith("crawler: ")
     assert ended.err.endswith("\n")
     assert ended.err.count("\n") == (1 if mistakes == 1 else 1 + mistakes), ended.err
-    assert len(ended.err) < 500
+    assert len(ended.err) < 600
     return ended.err
 
 
@@ -52,6 +52,8 @@ def refused(*arguments: str | Path, stdin: bytes = b"", mistakes: int = 1) -> st
         (["--db", "no/such/folder/crawl.db"], "the folder no/such/folder does not exist"),
         (["--config", "none.toml"], "configuration none.toml: No such file or directory"),
         (["--dely", "3"], "No such option"),
+        (["--depth", "3"], "Did you mean --max-depth?"),
+        (["-o", "items.json"], "`crawler export` writes files after the crawl"),
         (["--per", "site", "--seed", "3"], "--per, --seed without --sample: say how many URLs to draw"),
         (["--method", "uniform"], "--method without --sample: "),
         (["--seeds", "none.txt"], "--seeds none.txt: No such file or directory"),
@@ -283,4 +285,4 @@ def test_a_process_with_too_few_files_or_too_little_memory(limit: int, value: in
 
 def test_a_url_without_a_scheme_is_answered_with_the_likely_one(tmp_path: Path) -> None:
     refused = here("why", "one.test:8931/x", "--db", tmp_path / "c.db")
-    assert (refused.code, "did you mean http://one.test:8931/x?" in refused.err) == (2, True), refused.err
+    assert (refused.code, "did you mean https://one.test:8931/x ?" in refused.err) == (2, True), refused.err

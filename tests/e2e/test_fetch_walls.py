@@ -86,6 +86,15 @@ async def test_a_402_that_names_a_price(octets: bytes, price: str) -> None:
     assert result.detail == price
 
 
+async def test_a_401_that_asks_for_a_licence() -> None:
+    asked = 'License error="invalid_request", error_description="Access needs a licence"'
+    result = await fetch_from(answer(b"", f"WWW-Authenticate: {asked}", status="401 X"))
+    assert fails(result) == (ErrorKind.PAYMENT, 401)
+    assert isinstance(result, Failed)
+    assert result.detail == asked
+    assert fails(await fetch_from(answer(b"", "WWW-Authenticate: Basic", status="401 X"))) == (ErrorKind.HTTP, 401)
+
+
 async def test_a_402_without_a_price_is_an_error_and_robots_txt_has_none() -> None:
     assert fails(await fetch_from(answer(b"no", status="402 X"))) == (ErrorKind.HTTP, 402)
     asked = answer(b"", "crawler-price: USD 0.01", status="402 X")

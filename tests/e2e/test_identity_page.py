@@ -124,6 +124,7 @@ def test_cbcp_the_page_says_who_why_what_and_how_often(tmp_path: Path) -> None:
         assert said in text
     assert '<link rel="client-ranges" href="client-ranges.json"' in text
     assert "Signature-Agent" not in text
+    assert not (tmp_path / "www" / "signature-agent-card.json").exists()
     assert not (tmp_path / "www" / ".well-known").exists()
 
 
@@ -160,6 +161,29 @@ def test_jafar_format(tmp_path: Path) -> None:
             {"ipv4Prefix": "198.51.100.7/32"},
         ]
     }
+
+
+@pytest.mark.parametrize("path", ["", "/keys/jwks.json"], ids=["origin", "url"])
+def test_registry_the_card_names_files_that_are_there(tmp_path: Path, path: str) -> None:
+    """draft-meunier-webbotauth-registry-04: the card has the URL of itself, and those of the keys and the ranges."""
+    key, origin = tmp_path / "identity.jwks", "https://bot.example"
+    assert here("identity", "new", key).code == 0
+    assert write_page(tmp_path, "--contact", MAIL, toml=signing(key, origin + path)).code == 0
+    card = json.loads((tmp_path / "www" / "signature-agent-card.json").read_text())
+    extended = card["web_bot_auth"]
+    for url in (card["client_id"], card["jwks_uri"], extended["ips_uri"]):
+        assert url.startswith(f"{origin}/")
+        assert (tmp_path / "www" / url.removeprefix(f"{origin}/")).is_file()
+    assert (card["client_name"], card["client_uri"], card["contacts"]) == (
+        "TownCrawler",
+        f"{origin}/",
+        [f"mailto:{MAIL}"],
+    )
+    assert extended["expected-user-agent"] == f"TownCrawler/{VERSION} (+mailto:{MAIL})"
+    assert (extended["rfc9309-product-token"], extended["trigger"]) == ("TownCrawler", "crawler")
+    assert extended["purpose"] == "archive, research"
+    assert "License" in extended["rfc9309-compliance"]
+    assert 'href="signature-agent-card.json"' in text_of_page(tmp_path)
 
 
 @needs_botgate

@@ -12,8 +12,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from crawler.cli.shared import store_at
 from crawler.demo.pages import Page, plain
-from crawler.report.facts import Facts
-from crawler.report.gather import gather
+from crawler.report.gather import Facts, gather
 from crawler.report.rendering import SCRIPT, render
 from crawler.settings.stores import open_store
 from tests.browser import CHROMIUM, doctor, hostile, in_chromium

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -67,7 +66,7 @@ def linked_web(seed: int, web: LoopbackWeb, hosts: int = HOSTS, pages: int = 8) 
 
 
 def dataset_rows(dataset: Path | str, query: str) -> Counter[tuple[Any, ...]]:
-    from crawler.rounds.reading import Views
+    from crawler.dataset.views import Views
 
     with Views(str(dataset)) as views:
         return Counter(views.fetch(query))
@@ -92,13 +91,23 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_rounds_equal_a_plain_crawl(loopback: LoopbackWeb, tmp_path: Path, config: Path) -> None:
-    seeds = linked_web(1, loopback)
+    seeds = linked_web(1, loopback, hosts=5, pages=5)
+    config.write_text(f"{CONFIG}[sample]\nsize = 12\nseed = 3\n")
     assert here("run", "--config", config, *seeds, "--db", tmp_path / "plain.db").code == 0
     sent = len(loopback.log)
     ended = here("rounds", tmp_path / "data", "--config", config, *seeds, "--json")
     assert ended.code == 0, ended
     assert differences(tmp_path / "data", tmp_path / "plain.db") == []
     assert len(loopback.log) == 2 * sent
+    ranked = [json.loads(here("rank", "--db", db, "--json").out) for db in (tmp_path / "plain.db", tmp_path / "data")]
+    in_plain, in_rounds = ([(row["url"], f"{row['pagerank']:.9f}") for row in each["top"]] for each in ranked)
+    assert sorted(in_plain) == sorted(in_rounds)
+    in_views = dataset_rows(tmp_path / "data", "SELECT url FROM ranks ORDER BY pagerank DESC, url LIMIT 20")
+    assert in_views == Counter((url,) for url, _ in in_rounds)
+    samples = [
+        json.loads(here("sample", "--db", db, "--json").out) for db in (tmp_path / "plain.db", tmp_path / "data")
+    ]
+    assert samples[0] == samples[1] | {"drawn_at": samples[0]["drawn_at"]}
     result = json.loads(ended.out)
     assert result["ended_code"] == "done"
     assert result["rounds"] > 1
@@ -166,35 +175,6 @@ def test_another_driver_goes_on_while_the_workers_of_a_killed_one_still_work(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("lost", "asked_again"),
-    [
-        (("manifest.json",), False),  # killed between the tasks and the manifest
-        (("manifest.json", "done/*"), True),  # between a store and the result of its task
-        (("manifest.json", "done/*", "claims/*", "plan.json"), True),  # before the plan
-    ],
-)
-def test_a_round_that_was_cut_off_is_finished(
-    crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path, lost: tuple[str, ...], asked_again: bool
-) -> None:
-    assert here(*crawled()).code == 0
-    rounds = sorted((tmp_path / "data" / "rounds").iterdir())
-    manifests = [json.loads((each / "manifest.json").read_bytes()) for each in rounds]
-    last = max(n for n, each in enumerate(manifests) if any(rows["requests"] for rows in each["parts"].values()))
-    for later in rounds[last + 1 :]:
-        shutil.rmtree(later)
-    for pattern in lost:
-        for path in rounds[last].glob(pattern):
-            path.unlink()
-    sent = len(loopback.log)
-    ended = here("rounds", tmp_path / "data")
-    assert ended.code == 0, ended
-    assert of_content(differences(tmp_path / "data", tmp_path / "plain.db")) == []
-    assert (len(loopback.log) > sent) == asked_again
-    assert polite(loopback) == []
-
-
-@pytest.mark.long
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="stops a process")
 def test_a_worker_that_was_frozen_past_its_deadline_sends_nothing_more(
     crawled: Callable[..., list[str]], loopback: LoopbackWeb, tmp_path: Path
@@ -203,7 +183,7 @@ def test_a_worker_that_was_frozen_past_its_deadline_sends_nothing_more(
     from crawler.rounds import commands
     from crawler.rounds.plan import make_plan
 
-    arguments = crawled()
+    arguments = crawled(length=10)  # longer than the start of a worker on a busy machine
     dataset = commands._dataset(str(tmp_path / "data"), tuple(arguments[4:]), Path(arguments[3]), {})
     plan = make_plan(dataset, [], commands.SystemClock().now())
     command = [sys.executable, "-m", "crawler.rounds.worker", str(tmp_path / "data"), str(plan.round)]
@@ -242,7 +222,11 @@ def test_a_dataset_is_read_like_a_store(loopback: LoopbackWeb, tmp_path: Path, c
     refused = here("export", "csv", tmp_path / "x.csv", "--db", data, "--where", reads_files)
     assert refused.code == 2, "a condition reads the views and nothing else"
     out = str(tmp_path / "out.html")
-    for command in (["audit"], ["run"], ["report", out], ["export", "warc", out]):
+    audited = here("audit", "--db", data, "--json")
+    assert (audited.code, json.loads(audited.out)["requests"]) == (0, len(loopback.log)), audited
+    reported = here("report", out, "--db", data)
+    assert f"{status['pages']} pages of 4 sites, no violation" in reported.out, reported
+    for command in (["run"], ["duplicates"], ["export", "warc", out]):
         refused = here(*command, "--db", data)
         assert (refused.code, "is a dataset" in refused.err) == (2, True), refused
     assert "with other seeds" in here("rounds", data, "--config", config, loopback.url("www.h1.test")).err

@@ -185,7 +185,8 @@ def test_a_pilot_tells_requests_frame_and_precision(loopback: LoopbackWeb, tmp_p
         forecast = {each["what"]: each for each in made["precision"]}
         assert {"chars", "size", "language fr", "disallowed by robots.txt"} <= set(forecast)
         for what in ("size", "language fr"):
-            assert forecast[what]["half_width"] == pytest.approx(half_width(found[what]), rel=0.4)
+            # 24 draws may hold few of the French pages; the port of the web, a part of each URL, decides which.
+            assert forecast[what]["half_width"] == pytest.approx(half_width(found[what]), rel=0.65)
         assert forecast["size"]["half_width"] <= forecast["size"]["half_width_at_most"]
     one = plan("--pilot", db, "--sample-sites", "1", "--sample-sites-by", "size")
     assert (one["frame"], one["drawn"], one["drawn_sites"], one["sites_by"]) == (2 * (PAGES + 1), 12, 1, "size")
@@ -208,14 +209,14 @@ def test_a_pilot_forecasts_other_sites_like_its_own(loopback: LoopbackWeb, tmp_p
     assert made["least_requests"] <= len(loopback.log) - before <= made["most_requests"]
     deeper = plan("--pilot", db, "--max-depth", "2")
     assert (deeper["frame"], deeper["most_requests"]) == (None, None)
-    assert any("it tells the precision, not the requests" in note for note in deeper["notes"])
+    assert any("it tells the precision alone" in note for note in deeper["notes"])
 
 
 def test_the_draw_from_a_list_is_planned_exactly(tmp_path: Path) -> None:
     listed = tmp_path / "list.csv"
     listed.write_text("url,stratum\n" + "".join(f"https://{n}.test/,{n % 2}\n" for n in range(9)))
     made = plan("--seeds", listed, "--method", "stratified", "--sample", "6")
-    assert (made["frame"], made["drawn"], made["least_requests"], made["most_requests"]) == (9, 6, 12, 12)
+    assert (made["frame"], made["drawn"], made["least_requests"], made["most_requests"]) == (9, 6, 18, 18)
 
 
 def test_a_plan_that_lacks_something_is_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from crawler.demo.pages import Page, plain, redirect
 from crawler.frontier.sample_design import Method
+from crawler.page.soft_404 import example_path
 from tests.command import here
 from tests.sampled import Sampled, asked, by_what, three_sites
 from tests.web import LoopbackWeb
@@ -156,10 +157,12 @@ def test_a_listed_domain_counts_once_whatever_address_answered(web: LoopbackWeb,
 
 def test_no_address_of_a_listed_domain_is_requested_twice(web: LoopbackWeb, store: Sampled, domains: Path) -> None:
     said = draw(store, domains, 2)
-    requests = [("a.test", "/"), ("a.test", "/robots.txt"), ("closed.test", "/robots.txt")]
+    check = ("a.test", example_path(web.url("a.test").rstrip("/")))
+    requests = [("a.test", "/"), check, ("a.test", "/robots.txt"), ("closed.test", "/robots.txt")]
     assert sorted((hit.host.partition(":")[0], hit.path) for hit in web.log) == requests
     assert draw(store, domains, 2)["estimates"] == said["estimates"]
-    assert len(web.log) == 3, "the same list begins nothing anew"
+    assert by_what(said)["soft 404"]["value"] == 0
+    assert len(web.log) == 4, "the same list begins nothing anew"
     assert store.ask("audit").code == 0
 
 

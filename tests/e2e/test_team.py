@@ -15,9 +15,9 @@ import pytest
 
 from crawler.clock import SystemClock
 from crawler.demo.pages import Page, plain
-from crawler.run.nothing_crawled import NOTHING_CRAWLED
 from crawler.run.worker import Assignment
 from crawler.run.worker_process import spawn
+from crawler.session.nothing_crawled import NOTHING_CRAWLED
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
 from tests import judge

@@ -372,3 +372,16 @@ def test_a_robots_tag_line_of_robots_txt_binds_every_page_of_its_site(db_path: P
         ("http://a.test/", 1, 0, '["robots.txt: nosnippet, noindex"]'),
         ("http://b.test/", 0, 0, None),
     ]
+
+
+# --- llms.txt ---
+
+
+def test_an_llms_txt_is_shown_if_it_was_named_and_never_requested_otherwise(db_path: Path) -> None:
+    sites: dict[str, Site] = {
+        f"{name}.test": {"/robots.txt": plain(""), "/": page(*links), "/llms.txt": plain("# A")}
+        for name, links in {"a": ("/llms.txt",), "b": ()}.items()
+    }
+    web, _ = crawled(db_path, sites, f"{A}/", "http://b.test/", discovery=DiscoverySettings())
+    assert [hit.host for hit in web.log if hit.path == "/llms.txt"] == ["a.test"]
+    assert select(db_path, "SELECT url, reason_code FROM llms_txt") == [(f"{A}/llms.txt", "type")]

@@ -273,6 +273,7 @@ def test_a_redirected_robots_txt_request_keeps_the_stored_pace_of_its_host(db_pa
     async def main(clock: VirtualClock) -> None:
         web = SimulatedWeb(clock, sites)
         async with session(clock, db_path, web, ["http://a.test/"], Options()) as (run, store):
+            await store.pause_after(0.0, {"rules.test": 0.0})  # now the store knows the group
             asked_lately = {"rules.test": Pace(clock.now() + 500, 500.0, 0.0, WaitReason(WaitCode.RETRY_AFTER, "503"))}
             await store.commit(CommitBatch(clock.now(), claim_limits=ClaimLimits(0), paces=asked_lately))
             await run.run()

@@ -20,7 +20,7 @@ from crawler.frontier.politeness import GroupBy, PolitenessSettings
 from crawler.model import FetchResult, Purpose, Recorded, Request
 from crawler.reasons import EndCode, RunEnd
 from crawler.robots.response import RobotsSettings
-from crawler.run.session import run_to_end
+from crawler.session.crawl_session import run_to_end
 from crawler.store.sqlite.store import SqliteStore
 from tests.reading import ReaderInProcess
 from tests.simulation.crawls import Options, rows, session

@@ -72,17 +72,15 @@ def test_a_robots_txt_on_a_site_of_another_worker_is_requested_less_and_less(db_
 def test_an_earlier_robots_copy_stays_in_force_if_configured(db_path: Path) -> None:
     robots = RobotsSettings(stale_if_error=True)
     rules = replace(plain("User-agent: *\nDisallow: /x\n"), headers=(("Cache-Control", "max-age=300"),))
-    links = Page("".join(f"<a href='/{number}'>n</a>" for number in range(600)))
+    links = Page("".join(f"<a href='/{number}'>n</a>" for number in range(200)))
+    options = Options(robots=robots, politeness=PolitenessSettings(delay_s=3.0))
     sites: dict[str, Site] = {
         "a.test": {**SITES["a.test"], "/": links, "*": Page("x")},
         "www.test": {"/robots.txt": rules},
     }
 
     async def main(clock: VirtualClock) -> None:
-        async with session(clock, db_path, SimulatedWeb(clock, sites), ["http://a.test/"], Options(robots=robots)) as (
-            run,
-            store,
-        ):
+        async with session(clock, db_path, SimulatedWeb(clock, sites), ["http://a.test/"], options) as (run, store):
             task = asyncio.create_task(run.run())
             await clock.sleep(60)
             hold(db_path, "www.test", held=True)
@@ -209,11 +207,11 @@ def test_a_target_without_a_usable_answer_gives_none_until_the_site_is_given_up(
 
 def test_the_own_copy_stays_in_force_if_the_target_of_a_later_redirect_gives_no_usable_answer(db_path: Path) -> None:
     rules = replace(plain("User-agent: *\nDisallow: /x\n"), headers=(("Cache-Control", "max-age=300"),))
-    links = Page("".join(f"<a href='/{n}'>n</a>" for n in range(600)))
+    links = Page("".join(f"<a href='/{n}'>n</a>" for n in range(200)))
     moved = redirect("http://www.test/robots.txt")
     sites: dict[str, Site] = {"a.test": {"/robots.txt": first(1, rules, moved), "/": links, "*": Page("x")}}
-    web = crawled(db_path, sites, ["http://a.test/"], 86_400.0, RobotsSettings(stale_if_error=True))
-    assert len(paths(web, "a.test")) > 600
+    web = crawled(db_path, sites, ["http://a.test/"], 86_400.0, RobotsSettings(stale_if_error=True), delay_s=3.0)
+    assert len(paths(web, "a.test")) > 200
     copies = asyncio.run(rows(db_path, f"SELECT action, failures FROM robots_answers WHERE {ONE} ORDER BY robots_copy"))
     assert copies[:3] == [("parse", 0), ("parse", 1), ("parse", 2)]
 
@@ -277,14 +275,14 @@ def test_a_path_is_requested_again_when_its_copy_has_run_out(db_path: Path) -> N
     rules = replace(plain(""), headers=(("Cache-Control", "max-age=300"),))
     sites: dict[str, Site] = {
         f"s{n}.test": {"/robots.txt": redirect("http://b.test/rules"), "/": healthy(100)["/"], "*": Page("x")}
-        for n in range(20)
+        for n in range(6)
     }
     sites["b.test"] = {"/robots.txt": replace(plain(""), headers=rules.headers), "/rules": rules}
     web = crawled(db_path, sites, [f"http://{host}/" for host in sites if host != "b.test"], 1_700.0, delay_s=10.0)
     asked = [hit.started_at for hit in web.web.hits("b.test") if hit.path == "/rules"]
     assert 3 <= len(asked) <= 6
     assert min(after - before for before, after in pairwise(asked)) > 300
-    assert all(len(paths(web, f"s{n}.test")) > 100 for n in range(20))
+    assert all(len(paths(web, f"s{n}.test")) > 100 for n in range(6))
 
 
 def test_a_path_that_does_not_answer_is_requested_once_before_the_next_attempt(db_path: Path) -> None:

@@ -229,7 +229,9 @@ def unread_visits(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether the parser process is killed while it reads ``/p``, for each visit in order; afterwards it reads."""
     killed, reads = list[bool](), ReaderInProcess.read
 
-    async def read(reader: ReaderInProcess, document: Fetched, *, is_alone: bool = False) -> PageFacts:
+    async def read(
+        reader: ReaderInProcess, document: Fetched, *, is_alone: bool = False, shingles: bool = False
+    ) -> PageFacts:
         if document.url != PAGE or not killed or not killed.pop(0):
             return await reads(reader, document, is_alone=is_alone)
         asked = {"token": "x", "reading": Reading.STRICT, "now": document.finished_at}

@@ -17,7 +17,7 @@ from crawler.rup.protocol.server import Registration, ServerLimits, ServerOffer
 from crawler.rup.protocol.units import Span
 from crawler.rup.server.own_robots import OwnRobots
 from crawler.rup.server.patterns import wanted
-from crawler.rup.server.publish import GIVE_UP_S, MOST_REFUSALS, Publisher, PublisherContext
+from crawler.rup.server.publish import GIVE_UP_S, MOST_REFUSALS, Publisher
 from crawler.rup.server.store import RupStore
 from crawler.rup.server.tree import Tree
 from tests.simulation.web import SimulatedWeb
@@ -89,18 +89,16 @@ async def publishing(
     post = post or PostOffice(clock)
     web = SimulatedWeb(clock, {} if site is None else {"a.example": site})
     publisher = Publisher(
-        PublisherContext(
-            store=store,
-            tree=Tree(root),
-            offer=ServerOffer("http://a.example/rup", "http://a.example/", limits=ServerLimits()),
-            robots=OwnRobots("http://a.example", root / "robots.txt", web, clock),
-            mailer=post,
-            wanted=wanted,
-            clock=clock,
-            note=notes.append,
-            sender="rup@a.example",
-            scan_every_s=scan_every_s,
-        )
+        store=store,
+        tree=Tree(root),
+        offer=ServerOffer("http://a.example/rup", "http://a.example/", limits=ServerLimits()),
+        robots=OwnRobots("http://a.example", root / "robots.txt", web, clock),
+        mailer=post,
+        wanted=wanted,
+        clock=clock,
+        note=notes.append,
+        sender="rup@a.example",
+        scan_every_s=scan_every_s,
     )
     running = asyncio.create_task(publisher.run())
     try:

@@ -214,10 +214,10 @@ class SlowReader(ReaderInProcess):
             await self._clock.sleep(2.0)
         self.held -= 1
 
-    async def read(self, document: Fetched, *, is_alone: bool = False) -> PageFacts:
+    async def read(self, document: Fetched, *, is_alone: bool = False, shingles: bool = False) -> PageFacts:
         if host_of(document.url).startswith("heavy"):
             await self._take_long()
-        return await super().read(document, is_alone=is_alone)
+        return await super().read(document, is_alone=is_alone, shingles=shingles)
 
     async def read_robots(self, question: RobotsQuestion) -> SiteRules:
         await self._take_long()

@@ -115,7 +115,7 @@ def test_it_is_not_requested_unless_wanted_and_allowed(db_path: Path, tmp_path: 
     ],
 )
 def test_a_file_that_cannot_be_read_says_nothing(file: Page, status: str, note: str, db_path: Path) -> None:
-    query = "SELECT site, status, note FROM tdmrep_files"
+    query = "SELECT site, status, note FROM site_files"
     paths, found = after_crawl(db_path, site(file), options(UsePurpose.TRAIN_AI), query)
     assert len(paths) == 6
     assert found[0][:2] == ("http://a.test", status)

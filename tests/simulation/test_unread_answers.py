@@ -40,11 +40,11 @@ class Reader(ReaderInProcess):
         self.hangs = hangs
         self.alone: dict[str, bool] = {}
 
-    async def read(self, document: Fetched, *, is_alone: bool = False) -> PageFacts:
+    async def read(self, document: Fetched, *, is_alone: bool = False, shingles: bool = False) -> PageFacts:
         self.alone[document.url] = is_alone
         if self.hangs:
             await asyncio.Event().wait()
-        return await super().read(document, is_alone=is_alone)
+        return await super().read(document, is_alone=is_alone, shingles=shingles)
 
 
 def test_what_a_worker_has_left_unread_is_read_alone_and_not_asked_for_again(db_path: Path) -> None:

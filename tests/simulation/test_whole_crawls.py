@@ -77,24 +77,32 @@ def test_the_store_logs_every_request_as_the_server_saw_it(db_path: Path) -> Non
     run_virtual(main)
 
 
-@pytest.mark.parametrize("crash", [False, True])
-@pytest.mark.parametrize("seed", range(6))
-def test_stops_and_crashes_lose_nothing_and_repeat_nothing(seed: int, crash: bool, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[RandomWeb, Found]:
+    """A web with redirects, and what a crawl without a stop finds there."""
     web = random_web(11, hosts=5, pages_per_host=10, across=0.4)
     web = replace(web, sites=_with_moved_pages(web.sites))
-    uninterrupted, _ = found_in(web, tmp_path / "whole.db", 0)
-    path, chance = tmp_path / "parts.db", random.Random(seed)
+    return web, found_in(web, tmp_path_factory.mktemp("whole") / "crawl.db", 0)[0]
+
+
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(n, marks=pytest.mark.long) for n in range(4, 12))])
+def test_stops_and_crashes_lose_nothing_and_repeat_nothing(
+    seed: int, crash: bool, uninterrupted: tuple[RandomWeb, Found], db_path: Path
+) -> None:
+    web, whole_crawl = uninterrupted
+    chance = random.Random(seed)
 
     async def main(clock: VirtualClock) -> tuple[Found, list[Hit], int]:
         served = SimulatedWeb(clock, web.sites, latency_s=0.3)
         runs = 1
-        while not await crawl_for(clock, path, served, web.seeds, Options(), chance.uniform(0.1, 5), crash=crash):
+        while not await crawl_for(clock, db_path, served, web.seeds, Options(), chance.uniform(0.1, 5), crash=crash):
             runs += 1
-        return await look(path), served.log, runs
+        return await look(db_path), served.log, runs
 
     found, log, runs = run_virtual(main)
     assert runs > 3
-    assert found == uninterrupted
+    assert found == whole_crawl
     assert violations(log, MANNERS) == []
     assert len([hit for hit in log if hit.status == 0]) < 5 * runs
     whole = [(hit.host, hit.path) for hit in log if hit.status != 0 and hit.path != "/robots.txt"]

@@ -12,6 +12,7 @@ from crawler.model import Failed, Fetched, FetchResult, Headers, NotModified, Re
 from crawler.page.walls import wall_in_headers
 from crawler.reasons import ErrorKind
 from crawler.url import host_of, split
+from tests.records import replace
 from tests.virtual_time import VirtualClock
 
 HTML_TYPES = ("text/html", "application/xhtml+xml", "")
@@ -114,7 +115,8 @@ class SimulatedWeb:
         finally:  # also where the crawler gave up and cancelled us
             ended = self._clock.loop.time()
             self.web.log.append(Hit(host, path, begun, ended, status, self._agent, retry_after_s(page)))
-        return _result(request, page, started_at, self._clock.now())
+        answer = _result(request, page, started_at, self._clock.now())
+        return replace(answer, address=self._addresses(host))
 
     def _takes_s(self, host: str, page: Page) -> float:
         if page.fault is Fault.HANG:

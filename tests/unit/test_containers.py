@@ -13,9 +13,11 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import click
 import pytest
 import yaml
 
+from crawler.cli.shared import cli
 from crawler.engine.page_messages import MAX_MEMORY_BYTES
 from crawler.reasons import EndCode, RunEnd
 from crawler.settings.loading import settings_from
@@ -32,6 +34,16 @@ DOCKERFILE = (ROOT / "config/docker/Dockerfile").read_text()
 @pytest.fixture
 def compose() -> dict[str, Any]:
     return dict(yaml.safe_load((ROOT / "docker-compose.yml").read_text()))
+
+
+def test_the_image_passes_its_store_to_every_command_that_takes_one() -> None:
+    script = (ROOT / "config/docker/crawl").read_text()
+    (listed,) = re.findall(r"^  (status \|[^)]*)\)$", script, re.MULTILINE)
+    passed = set(listed.replace("\\", "").replace("|", " ").split())
+    context = click.Context(cli)
+    commands = {name: command for name in cli.list_commands(context) if (command := cli.get_command(context, name))}
+    taking = {name for name, command in commands.items() if any("--db" in each.opts for each in command.params)}
+    assert passed == (taking | {"sample"}) - {"run", "plan", "demo"}  # `sample` and its own commands take one
 
 
 def test_every_service_has_an_image_limits_and_a_way_to_end(compose: dict[str, Any]) -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import crawler
-from crawler.export.views import VIEWS
 from crawler.settings.keys import KEYS
+from crawler.store.views import VIEWS
 from tests.listing import require_none
 
 ROOT = Path(crawler.__file__).parents[1]

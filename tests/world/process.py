@@ -28,7 +28,7 @@ from crawler.frontier.revisit import RevisitSettings
 from crawler.frontier.scope import Scope, ScopeMode, ScopeSettings
 from crawler.model import FetchResult, Request
 from crawler.reasons import EndCode
-from crawler.run import session
+from crawler.session import crawl_session as session
 from crawler.settings.changes import begin
 from crawler.settings.crawl_scope import adopt_known
 from crawler.store.open import give_order_to_file

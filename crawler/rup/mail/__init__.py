@@ -1,1 +1,1 @@
-"""Mail: sending by SMTP, reading from IMAP or a Maildir."""
+"""Mail: ``smtp`` sends reports, ``imap`` and ``maildir`` are the mailboxes from which the robot reads them."""

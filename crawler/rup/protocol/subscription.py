@@ -91,38 +91,6 @@ class Read:
     partial: frozenset[str]  # sites with reports that could not be read whole
 
 
-@dataclass(slots=True)
-class _Reader:
-    known: dict[str, Subscription]
-    now: float
-    changed: set[str] = field(default_factory=set)
-    hints: list[PageHint] = field(default_factory=list)
-    heard: dict[str, Unconfirmed] = field(default_factory=dict)
-    partial: set[str] = field(default_factory=set)
-
-    def apply(self, digest: bytes, mail: ReceivedReport) -> MailRow:
-        report = mail.report
-        site = split(report.url_base).site
-        before = self.known.get(site)
-        follows = on_report(None if before is None else before.server, report)
-        number = report.sequence_number
-        if isinstance(follows, IgnoredReport):
-            refused = len(report.changes) if before is None else 0
-            return MailRow(digest, None if before is None else site, number, follows.why, refused=refused)
-        assert before is not None, "on_report ignores reports of other sites"
-        assert number is not None, "on_report ignores reports without a number"
-        self.known[site] = replace(before, server=follows.server, question=before.question or follows.why)
-        self.changed.add(site)
-        self.hints += follows.hints
-        verdict, refused = MailVerdict(MailCode.TAKEN), follows.refused + report.skipped
-        row = MailRow(digest, site, number, verdict, len(follows.hints), refused)
-        if report.skipped:
-            self.partial.add(site)
-        received = ReceivedUnder(self.now if mail.date is None else mail.date, (digest_of(report),))
-        self.heard[site] = joined(self.heard.get(site, {}), {number: received})
-        return row
-
-
 def read_mails(letters: Iterable[RawMail], subscriptions: Mapping[str, Subscription], *, now: float) -> Read:
     """The effect of mails that were not read before; ``subscriptions`` by site.
 
@@ -135,18 +103,28 @@ def read_mails(letters: Iterable[RawMail], subscriptions: Mapping[str, Subscript
         if isinstance(mail, Unreadable):
             rows.append(MailRow(letter.digest, None, None, MailVerdict(MailCode.UNREADABLE, mail.why)))
         else:
-            report = mail.report
-            site = split(report.url_base).site
-            reports.append((site, report.sequence_number or 0, position, letter.digest, mail))
-    reader = _Reader(dict(subscriptions), now)
-    rows += [reader.apply(digest, mail) for *_, digest, mail in sorted(reports, key=lambda item: item[:3])]
-    return Read(
-        tuple(reader.known[site] for site in sorted(reader.changed)),
-        tuple(reader.hints),
-        tuple(rows),
-        reader.heard,
-        frozenset(reader.partial),
-    )
+            site = split(mail.report.url_base).site
+            reports.append((site, mail.report.sequence_number or 0, position, letter.digest, mail))
+    known, changed, partial = dict(subscriptions), set[str](), set[str]()
+    hints, heard = list[PageHint](), dict[str, Unconfirmed]()
+    for site, number, _, digest, mail in sorted(reports, key=lambda item: item[:3]):
+        report, before = mail.report, known.get(site)
+        follows = on_report(None if before is None else before.server, report)
+        if before is None or isinstance(follows, IgnoredReport):
+            why = follows.why if isinstance(follows, IgnoredReport) else MailVerdict(MailCode.UNREGISTERED, site)
+            refused = len(report.changes) if before is None else 0
+            rows.append(MailRow(digest, None if before is None else site, report.sequence_number, why, refused=refused))
+            continue
+        known[site] = replace(before, server=follows.server, question=before.question or follows.why)
+        changed.add(site)
+        hints += follows.hints
+        refused = follows.refused + report.skipped
+        rows.append(MailRow(digest, site, number, MailVerdict(MailCode.TAKEN), len(follows.hints), refused))
+        if report.skipped:
+            partial.add(site)
+        received = ReceivedUnder(now if mail.date is None else mail.date, (digest_of(report),))
+        heard[site] = joined(heard.get(site, {}), {number: received})
+    return Read(tuple(known[site] for site in sorted(changed)), tuple(hints), tuple(rows), heard, frozenset(partial))
 
 
 def without(subscription: Subscription, reports: Unconfirmed) -> Subscription:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from crawler.cli.logs import set_up_logging
 from crawler.cli.on_store import show
 from crawler.cli.options import config_option, configured
 from crawler.cli.output import say, tell
+from crawler.cli.serving import listen_option, serve
 from crawler.cli.shared import canonical, db_option, json_option, run_async, store_at
 from crawler.clock import iso
 from crawler.errors import CrawlerError, Setting, UsageError, python_name, requiring
@@ -26,8 +28,9 @@ from crawler.rup.mail.maildir import Maildir
 from crawler.rup.protocol.forms import Preferences, is_address
 from crawler.rup.protocol.subscription import Subscription
 from crawler.rup.protocol.units import Span, read_span
+from crawler.rup.robot.indexnow import Inbox, serving
 from crawler.rup.robot.session import robot, servers
-from crawler.rup.robot.subscribe import Mailbox, MailTally, Subscriber
+from crawler.rup.robot.subscribe import Mailbox, MailTally, SubmissionTally, Subscriber
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
 from crawler.settings.stored import settings_stored_at
@@ -234,12 +237,16 @@ def _render_servers(rows: list[dict[str, Any]], db: str) -> None:
 @click.argument("site", required=False)
 @click.option("--maildir", type=click.Path(path_type=Path), metavar="DIR", help="Read reports from a Maildir.")
 @click.option("--imap", metavar="URL", help="Read reports from imaps://user@host/folder.")
+@click.option(
+    "--inbox", hidden=True, type=click.Path(path_type=Path), metavar="DIR", help="Read the submissions of `rup listen`."
+)
 @click.option("--span", metavar="N-UNIT", help="Ask SITE for its changes in this span; needs no registration.")
 @_requests
 def sync(
     site: str | None,
     maildir: Path | None,
     imap: str | None,
+    inbox: Path | None,
     span: str | None,
     db: str,
     config: Path | None,
@@ -254,6 +261,7 @@ def sync(
     if reach is not None and name is None:
         raise UsageError("--span: give the SITE to ask")
 
+    submissions = None if inbox is None else Inbox(inbox)
     busy: list[int] = []  # servers asked, pages queued
 
     async def work(subscriber: Subscriber) -> tuple[MailTally | None, int | None]:
@@ -267,6 +275,9 @@ def sync(
 
     async def ask(subscriber: Subscriber) -> tuple[MailTally | None, int | None]:
         tally = None
+        if submissions is not None:
+            busy.append(0)
+            say(_submitted(await subscriber.read_submissions(submissions)))
         if maildir is not None or imap is not None:
             async with _mailbox(maildir, imap) as box:
                 tally = await subscriber.read_mailbox(box)
@@ -285,6 +296,30 @@ def sync(
     if tally is None and indexed is None and not busy:
         say("nothing to do: no mailbox and no span given, and no question to a server is due")
     return 0
+
+
+def _submitted(tally: SubmissionTally) -> str:
+    left = f"; {many(tally.left, 'submission')} left: the key file cannot be had now" if tally.left else ""
+    return f"IndexNow: {many(tally.taken, 'submission')} of {many(tally.urls, 'URL')}; {tally.refused:,} refused{left}"
+
+
+@rup.command()
+@click.option(
+    "--inbox",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The folder for submissions.",
+)
+@db_option
+@listen_option("127.0.0.1:8789")
+def listen(inbox: Path, db: str, listen: str) -> None:
+    """Take submissions of IndexNow at /indexnow, for sites that the crawl knows; `rup sync --inbox` reads them.
+
+    It only reads the store, so it works beside a crawl. Site owners must reach it: put it behind a server with TLS.
+    """
+    taken = partial(serving, store_at(db), inbox=Inbox(inbox))
+    serve(listen, taken, db, "the listener; submissions stay in the folder", query="indexnow")
 
 
 def _came_to(counts: HintCounts, queued: int, db: str) -> str:

@@ -43,8 +43,16 @@ class StoreHints:
         self._refusal = refusal
         self._left: dict[str, int] = {}  # new pages that mail may still name, by site
 
-    async def apply_mail_hints(self, changes: Sequence[PageHint], now: float) -> tuple[HintCounts, set[str]]:
-        """Store the changes in mails as hints. Also returns the sites that name more new pages than the robot accepts.
+    async def sites_of(self, host: str) -> set[str]:
+        """The sites of a host that the crawl knows."""
+        return {row["site"] for row in await self._store.query(_SQL["sites_of_host"], {"host": host})}
+
+    async def apply_mail_hints(
+        self, changes: Sequence[PageHint], now: float, source: str = "rup"
+    ) -> tuple[HintCounts, set[str]]:
+        """Store the changes in mails as hints of a source.
+
+        Also returns the sites that name more new pages than the robot accepts.
 
         The dates in the mails do not count: a change in a report happened after the report before it, and some servers
         write the file's date instead.
@@ -54,7 +62,7 @@ class StoreHints:
             if site not in self._left:
                 rows = await self._store.query(_SQL["count_pages"], {"site": site})
                 self._left[site] = max(_MOST_NEW, rows[0]["pages"])
-            counts = await self._apply([_hint(hint, now) for hint in named], now, self._left[site])
+            counts = await self._apply([_hint(hint, now, source) for hint in named], now, self._left[site])
             self._left[site] -= counts.new
             total = total.plus(counts)
             if counts.over:
@@ -87,8 +95,8 @@ class StoreHints:
         return await self._store.revisits.apply_hints(found, self._settings, now, self._refusal, most_new=most_new)
 
 
-def _hint(hint: PageHint, at: float) -> hints.Hint:
-    return hints.Hint(hint.url, _KINDS[hint.kind], at, "rup")
+def _hint(hint: PageHint, at: float, source: str = "rup") -> hints.Hint:
+    return hints.Hint(hint.url, _KINDS[hint.kind], at, source)
 
 
 def _changed_at(at: float | None, since: float, now: float) -> float:

@@ -7,3 +7,7 @@ SELECT count(*) AS pages FROM urls WHERE site = :site AND kind = 'page' AND stat
 
 -- name: servers
 SELECT * FROM rup_servers ORDER BY site
+
+-- name: sites_of_host
+-- The sites of a host that the crawl knows.
+SELECT site FROM sites_by_id WHERE host = :host

@@ -1,20 +1,17 @@
 """Asks a server for lost reports (Internet-Draft of 1998, 3.3.3).
 
-:mod:`crawler.rup.protocol.robot` decides what to ask; this module sends the requests and stores the results.
+:mod:`crawler.rup.protocol.robot` decides what to ask; this module sends the requests, and has
+:class:`crawler.rup.robot.subscribe.Subscriber` store the results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import assert_never
+from dataclasses import replace
+from typing import TYPE_CHECKING, assert_never
 
-from crawler.clock import Clock
-from crawler.engine.polite_client import PoliteClient
-from crawler.frontier.hints import HintCounts
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex, GetSequenceNumber
-from crawler.rup.protocol.report import Report, read_report
+from crawler.rup.protocol.report import read_report
 from crawler.rup.protocol.robot import (
     AskIndex,
     AskNumber,
@@ -37,32 +34,16 @@ from crawler.rup.protocol.robot import (
 from crawler.rup.protocol.subscription import Subscription, index_of
 from crawler.rup.robot.requests import NoAnswer, ask
 
-
-@dataclass(frozen=True, slots=True)
-class InquiryContext:
-    """The collaborators of an inquiry.
-
-    ``register`` sends Register once and stores the new key; ``keep`` stores a registration; ``apply_index`` stores an
-    index of the changes since a time as hints; ``reindex`` schedules a visit of every page of a site. ``db`` is the
-    argument that names the store in commands.
-    """
-
-    client: PoliteClient
-    clock: Clock
-    tell: Callable[[str], None]
-    register: Callable[[Subscription], Awaitable[Subscription]]
-    keep: Callable[[Subscription], Awaitable[None]]
-    apply_index: Callable[[Report, float], Awaitable[int]]
-    reindex: Callable[[str], Awaitable[HintCounts]]
-    db: str
+if TYPE_CHECKING:
+    from crawler.rup.robot.subscribe import Subscriber
 
 
 class Inquiry:
     """The questions to one server, until the next step is to wait."""
 
-    def __init__(self, subscription: Subscription, means: InquiryContext, heard: Unconfirmed) -> None:
+    def __init__(self, subscription: Subscription, subscriber: Subscriber, heard: Unconfirmed) -> None:
         self._subscription = subscription
-        self._means = means
+        self._subscriber = subscriber
         self._heard = heard
         self._number = 0  # the server's last answer, to the question at:
         self._asked_at = 0.0
@@ -74,7 +55,7 @@ class Inquiry:
     async def run(self) -> bool:
         """Ask the server if a question is due; return whether one was."""
         lost = self._subscription.lost if self._server.quiet == 0 else ""  # an unreachable server is asked later
-        now = self._means.clock.now()
+        now = self._subscriber.clock.now()
         why = (self._subscription.question if now >= ask_at(self._server) else "") or lost
         following: NextStep = AskNumber(why) if why else on_time(self._server, now=now)
         if isinstance(following, WaitForReport):
@@ -92,14 +73,14 @@ class Inquiry:
             case AskIndex(_, why):
                 return await self._ask_index(following, why)
             case Reindex(why):
-                pages = await self._means.reindex(self._server.site)
+                pages = await self._subscriber.revisit_site(self._server.site)
                 self._tell(f"{why}; all {pages.moved} pages of the site are scheduled for a visit")
                 return await self._recovered()
             case RegisterAgain(why):
                 return await self._register_again(why)
             case GiveUp(why):
-                register = f"`crawler rup register {self._server.site} --email {self._server.email}{self._means.db}`"
-                self._tell(f"given up: {why}; {register} registers again")
+                again = f"{self._server.site} --email {self._server.email}{self._subscriber.db}"
+                self._tell(f"given up: {why}; `crawler rup register {again}` registers again")
                 self._subscription = replace(self._subscription, given_up=why, lost="")
                 return WaitForReport(float("inf"))
             case _:
@@ -107,9 +88,9 @@ class Inquiry:
 
     async def _ask_number(self) -> NextStep:
         server = self._server
-        self._asked_at = self._means.clock.now()
+        self._asked_at = self._subscriber.clock.now()
         try:
-            answer = await ask(self._means.client, server.cgi, GetSequenceNumber(server.key, server.email))
+            answer = await ask(self._subscriber.client, server.cgi, GetSequenceNumber(server.key, server.email))
         except NoAnswer as failure:
             if failure.status == 400:
                 return self._follow(*on_refused(server, now=self._asked_at))
@@ -138,7 +119,7 @@ class Inquiry:
     async def _ask_index(self, following: AskIndex, why: str) -> NextStep:
         server = self._server
         try:
-            answer = await ask(self._means.client, server.cgi, GetIndex(following.span))
+            answer = await ask(self._subscriber.client, server.cgi, GetIndex(following.span))
         except NoAnswer as failure:
             if failure.status is None or failure.unclear:
                 return self._unreached(failure)
@@ -146,7 +127,7 @@ class Inquiry:
         report = index_of(read_report(answer, base=f"{server.site}/"), server.site)
         if isinstance(report, str):
             return Reindex(f"{why}; {report}")
-        changes = await self._means.apply_index(report, self._means.clock.now() - following.span.seconds)
+        changes = await self._subscriber.apply_index(report, self._subscriber.clock.now() - following.span.seconds)
         self._tell(f"{why}; the index of {following.span} names {changes} pages")
         if report.skipped:
             return Reindex(f"{why}; the index is too long")
@@ -166,7 +147,8 @@ class Inquiry:
         known = self._subscription
         fresh = replace(self._server, key="", sequence_number=0, digest="", refused=0)
         try:
-            self._subscription = await self._means.register(replace(known, server=fresh, question="", lost=why))
+            wanted = replace(known, server=fresh, question="", lost=why)
+            self._subscription = await self._subscriber.send_register(wanted)
         except NoAnswer as failure:
             if failure.unclear:  # only the operator of the server knows whether the robot is registered
                 self._tell(str(failure))
@@ -176,14 +158,14 @@ class Inquiry:
             if failure.status is None:
                 self._subscription = replace(known, server=replace(known.server, refused=0))
                 return self._unreached(failure)
-            return self._follow(*on_refused(known.server, now=self._means.clock.now()))
+            return self._follow(*on_refused(known.server, now=self._subscriber.clock.now()))
         self._number, self._asked_at = 0, self._server.heard_at
         return Reindex(f"{why}, so it may have lost its log as well")
 
     def _unreached(self, failure: NoAnswer) -> NextStep:
         self._tell(f"{failure}; the robot asks again later")
         self._subscription = replace(self._subscription, unreached=str(failure)[:200])
-        return self._follow(*on_unreachable(self._server, now=self._means.clock.now()))
+        return self._follow(*on_unreachable(self._server, now=self._subscriber.clock.now()))
 
     def _follow(self, server: Server, following: NextStep) -> NextStep:
         self._subscription = replace(self._subscription, server=server)
@@ -191,7 +173,7 @@ class Inquiry:
 
     async def _keep(self, subscription: Subscription) -> None:
         self._subscription = subscription
-        await self._means.keep(subscription)
+        await self._subscriber.keep(subscription)
 
     def _tell(self, what: str) -> None:
-        self._means.tell(f"{self._server.site}: {what}")
+        self._subscriber.tell(f"{self._server.site}: {what}")

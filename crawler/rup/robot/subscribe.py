@@ -6,19 +6,24 @@ any URL. The robot stores its state after the hints that belong to it, so a cras
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from crawler.clock import Clock
+from crawler.engine.permission import Closed
 from crawler.engine.polite_client import PoliteClient
 from crawler.errors import Action, Argument, UsageError
+from crawler.frontier.decide import is_temporary
 from crawler.frontier.hints import HintCounts
+from crawler.model import Failed, Fetched, Purpose, Request
 from crawler.reasons import MailCode
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Preferences, Register, Unregister
+from crawler.rup.protocol.indexnow import MAX_KEY_BYTES, Submission
 from crawler.rup.protocol.info import FoundInfo
-from crawler.rup.protocol.report import Report, read_report
+from crawler.rup.protocol.report import ChangeKind, Report, read_report
 from crawler.rup.protocol.robot import PageHint, Server, Unconfirmed, hints_of, joined, may_register
 from crawler.rup.protocol.subscription import (
     RawMail,
@@ -31,7 +36,9 @@ from crawler.rup.protocol.subscription import (
     without,
 )
 from crawler.rup.protocol.units import Span
-from crawler.rup.robot.recovery import Inquiry, InquiryContext
+from crawler.rup.robot.hints import StoreHints
+from crawler.rup.robot.indexnow import Inbox
+from crawler.rup.robot.recovery import Inquiry
 from crawler.rup.robot.requests import NoAnswer, NotOffered, ask, find_offer
 from crawler.store.location import DEFAULT_DB, db_argument
 from crawler.url import split
@@ -52,26 +59,6 @@ class Mailbox(Protocol):
         ...
 
 
-class Hints(Protocol):
-    """The receiver of hints. It must have stored them when a call returns."""
-
-    async def apply_mail_hints(self, changes: Sequence[PageHint], now: float) -> tuple[HintCounts, set[str]]:
-        """Store the changes in mails as hints. Also returns the sites that name too many new pages."""
-        ...
-
-    async def apply_index_hints(self, changes: Sequence[PageHint], since: float, now: float) -> HintCounts:
-        """Store a site's own index of the changes since a time as hints."""
-        ...
-
-    async def revisit_site(self, site: str, now: float) -> HintCounts:
-        """Schedule a visit of every known page of a site."""
-        ...
-
-    async def queue(self, now: float) -> int:
-        """Let the next crawl visit the hinted pages; return the number of visits of known pages."""
-        ...
-
-
 @dataclass(slots=True)
 class MailTally:
     """Counts of the mails read: reports, other mails, changes, refused paths."""
@@ -82,13 +69,23 @@ class MailTally:
     refused: int = 0
 
 
+@dataclass(slots=True)
+class SubmissionTally:
+    """Counts of the submissions of IndexNow: taken with ``urls`` in them, refused, and left for the next time."""
+
+    taken: int = 0
+    urls: int = 0
+    refused: int = 0
+    left: int = 0
+
+
 class Subscriber:
     """One robot on one store. ``tell`` receives messages for the user; ``hint_counts`` is the sum over all hints."""
 
     def __init__(
         self,
         store: Subscriptions,
-        hints: Hints,
+        hints: StoreHints,
         client: PoliteClient,
         clock: Clock,
         tell: Callable[[str], None],
@@ -98,20 +95,61 @@ class Subscriber:
     ) -> None:
         self._store = store
         self._hints = hints
-        self._client = client
-        self._clock = clock
-        self._tell = tell
+        self.client = client
+        self.clock = clock
+        self.tell = tell
         self._cgi_elsewhere = cgi_elsewhere
-        self._db = db_argument(db)
+        self.db = db_argument(db)
         self._heard: dict[str, Unconfirmed] = {}  # reports that were read and are not confirmed, by site
         self._partial: set[str] = set()  # sites whose mails were not read completely
         self.hint_counts = HintCounts()
+
+    async def read_submissions(self, inbox: Inbox) -> SubmissionTally:
+        """Read the submissions of IndexNow. The URLs count if the key file of their host has the key.
+
+        The key file is requested once for all submissions with it. A submission waits for the next time if its site
+        cannot be asked now. One without proof is dropped.
+        """
+        tally, proven = SubmissionTally(), dict[tuple[str, str], bool | None]()
+        for file, submission in await asyncio.to_thread(inbox.waiting):
+            if submission is not None:
+                sites, about = await self._hints.sites_of(submission.host), (submission.key_url, submission.key)
+                if about not in proven:
+                    known = split(submission.key_url).site in sites
+                    proven[about] = await self._proves(submission) if known else False
+                if proven[about] is None:
+                    tally.left += 1
+                    continue
+                urls = [url for url in submission.urls if split(url).site in sites] if proven[about] else []
+                changes = [PageHint(url, ChangeKind.CHANGE, None) for url in urls]
+                counts, _ = await self._hints.apply_mail_hints(changes, self.clock.now(), "indexnow")
+                self.hint_counts = self.hint_counts.plus(counts)
+                tally.urls += len(urls)
+            is_taken = submission is not None and bool(proven[submission.key_url, submission.key])
+            tally.taken += is_taken
+            tally.refused += not is_taken
+            await asyncio.to_thread(file.unlink, missing_ok=True)
+        return tally
+
+    async def _proves(self, submission: Submission) -> bool | None:
+        """Whether the key file of a submission proves it; ``None`` if its site cannot be asked now."""
+        request = Request(submission.key_url, Purpose.INDEX_NOW, max_bytes=MAX_KEY_BYTES, truncate=True, any_type=True)
+        match await self.client.send(request):
+            case Fetched(body=body):
+                return submission.is_proven_by(body)
+            case Closed(why):
+                self.tell(f"{submission.key_url}: {why}")
+                return False
+            case Failed() as failed:
+                return None if is_temporary(failed) else False
+            case _:
+                return False
 
     # --- commands -----------------------------------------------------------------------------
 
     async def info(self, site: str) -> FoundInfo:
         """Ask a site for its offer and store it. Raises :class:`NotOffered`."""
-        offered = await find_offer(self._client, site, self._clock)
+        offered = await find_offer(self.client, site, self.clock)
         await self._store.put_offered(offered)
         return offered
 
@@ -121,13 +159,13 @@ class Subscriber:
         if before is not None and before.is_unclear:
             raise UsageError(
                 f"a registration with {site} for {before.server.email} had no answer, so it may exist: ask "
-                f"the site's operator. `crawler rup unregister {site}{self._db}` forgets it here, and then you can "
+                f"the site's operator. `crawler rup unregister {site}{self.db}` forgets it here, and then you can "
                 "register again"
             )
         if before is not None and not before.given_up:
             raise UsageError(
                 f"already registered with {site} for {before.server.email}; "
-                f"`crawler rup modify {site}{self._db}` changes that"
+                f"`crawler rup modify {site}{self.db}` changes that"
             )
         offered = await self.info(site)
         info, latency = offered.info, preferences.latency or usual_latency(offered.info)
@@ -147,27 +185,27 @@ class Subscriber:
             "",
             email,
             latency,
-            self._clock.now(),
+            self.clock.now(),
             units=info.latencies,
             max_query_span=info.max_query_span,
         )
         wanted = Subscription(server, replace(preferences, latency=latency))
         try:
-            return await self._register(wanted)
+            return await self.send_register(wanted)
         except NoAnswer as failure:
             if not failure.unclear:
                 await self._store.remove(site)
             raise
 
-    async def _register(self, wanted: Subscription) -> Subscription:
+    async def send_register(self, wanted: Subscription) -> Subscription:
         """Send Register, once.
 
         The store has the registration before that, with an empty key, in case no answer arrives.
         """
-        await self._keep(wanted)
-        server, asked_at = wanted.server, self._clock.now()
+        await self.keep(wanted)
+        server, asked_at = wanted.server, self.clock.now()
         try:
-            key = answers.read_key(await ask(self._client, server.cgi, Register(server.email, wanted.preferences)))
+            key = answers.read_key(await ask(self.client, server.cgi, Register(server.email, wanted.preferences)))
             if key is None:
                 raise NoAnswer(f"{server.cgi}: the answer to Register has no RegistrationKey", unclear=True)
         except NoAnswer as failure:
@@ -176,7 +214,7 @@ class Subscriber:
                 raise NoAnswer(*failure.args, consequence, status=failure.status, unclear=True) from None
             raise
         registered = replace(wanted, server=replace(server, key=key, heard_at=asked_at))
-        await self._keep(registered)
+        await self.keep(registered)
         return registered
 
     async def modify(self, site: str, email: str | None, preferences: Preferences) -> Subscription:
@@ -198,9 +236,9 @@ class Subscriber:
         if refusal is not None:
             raise NotOffered(f"{site}: {refusal}")
         asked = ModifyPreferences(server.key, server.email, email, preferences)
-        await ask(self._client, server.cgi, asked)
+        await ask(self.client, server.cgi, asked)
         changed = modified(before, asked)
-        await self._keep(changed)
+        await self.keep(changed)
         return changed
 
     async def unregister(self, site: str, *, forget: bool = False) -> str:
@@ -220,7 +258,7 @@ class Subscriber:
             said = f"forgot the registration with {site} that had no answer"
         else:
             try:
-                await ask(self._client, before.server.cgi, Unregister(before.server.key, before.server.email))
+                await ask(self.client, before.server.cgi, Unregister(before.server.key, before.server.email))
             except NoAnswer as failure:
                 if failure.status not in (400, 404, 410):
                     remedy = ("; ", Argument("forget"), " deletes the registration here only")
@@ -242,10 +280,10 @@ class Subscriber:
         )
         if refusal is not None:
             raise NotOffered(f"{site}: {refusal}")
-        report = index_of(read_report(await ask(self._client, offered.info.cgi, asked), base=f"{site}/"), site)
+        report = index_of(read_report(await ask(self.client, offered.info.cgi, asked), base=f"{site}/"), site)
         if isinstance(report, str):
             raise NoAnswer(f"{offered.info.cgi}: {report}")
-        return await self._apply_index(report, self._clock.now() - span.seconds)
+        return await self.apply_index(report, self.clock.now() - span.seconds)
 
     async def _subscription(self, site: str) -> Subscription | None:
         return next((s for s in await self._store.subscriptions() if s.server.site == site), None)
@@ -255,7 +293,7 @@ class Subscriber:
         if found is None or found.is_unclear:
             raise UsageError(
                 f"not registered with {site}; ",
-                Action(f"crawler rup register {site} --email ADDRESS{self._db}", "register(site, email, wishes)"),
+                Action(f"crawler rup register {site} --email ADDRESS{self.db}", "register(site, email, wishes)"),
                 " registers",
             )
         return found
@@ -266,7 +304,7 @@ class Subscriber:
         """Read all unread mails. A mail is marked as read only after the store has committed its effect."""
         tally = MailTally()
         while letters := await box.waiting():
-            now = self._clock.now()
+            now = self.clock.now()
             known = await self._store.read_before(letter.digest for letter in letters)
             fresh = list({letter.digest: letter for letter in letters if letter.digest not in known}.values())
             read = read_mails(fresh, {s.server.site: s for s in await self._store.subscriptions()}, now=now)
@@ -287,7 +325,7 @@ class Subscriber:
     def _hear(self, heard: Mapping[str, Unconfirmed], partial: Set[str]) -> None:
         """Remember which reports were read completely. The site's index replaces the others."""
         for site in partial - self._partial:
-            self._tell(f"{site}: the mails name too many pages; the robot reads the site's index instead")
+            self.tell(f"{site}: the mails name too many pages; the robot reads the site's index instead")
         self._partial |= partial
         for site, reports in heard.items():
             if site in self._partial:
@@ -303,36 +341,29 @@ class Subscriber:
         Returns the number of servers asked.
         """
         asked = 0
-        means = InquiryContext(
-            self._client,
-            self._clock,
-            self._tell,
-            self._register,
-            self._keep,
-            self._apply_index,
-            self._revisit_site,
-            self._db,
-        )
         for subscription in await self._store.subscriptions():
             if site in (None, subscription.server.site) and not (subscription.is_unclear or subscription.given_up):
-                asked += await Inquiry(subscription, means, self._heard.get(subscription.server.site, {})).run()
+                asked += await Inquiry(subscription, self, self._heard.get(subscription.server.site, {})).run()
         return asked
 
     async def queue(self) -> int:
         """Let the next crawl visit the hinted pages; return the number of visits of known pages."""
-        return await self._hints.queue(self._clock.now())
+        return await self._hints.queue(self.clock.now())
 
-    async def _apply_index(self, report: Report, since: float) -> int:
+    async def apply_index(self, report: Report, since: float) -> int:
+        """Store an index of the changes ``since`` a time as hints; return their number."""
         hints, refused = hints_of(report)
-        self.hint_counts = self.hint_counts.plus(await self._hints.apply_index_hints(hints, since, self._clock.now()))
+        self.hint_counts = self.hint_counts.plus(await self._hints.apply_index_hints(hints, since, self.clock.now()))
         if refused:
-            self._tell(f"{split(report.url_base).site}: ignored {refused} paths of other sites in the index")
+            self.tell(f"{split(report.url_base).site}: ignored {refused} paths of other sites in the index")
         return len(hints)
 
-    async def _revisit_site(self, site: str) -> HintCounts:
-        counts = await self._hints.revisit_site(site, self._clock.now())
+    async def revisit_site(self, site: str) -> HintCounts:
+        """Schedule a visit of every known page of a site."""
+        counts = await self._hints.revisit_site(site, self.clock.now())
         self.hint_counts = self.hint_counts.plus(counts)
         return counts
 
-    async def _keep(self, subscription: Subscription) -> None:
-        await self._store.put([subscription], (), self._clock.now())
+    async def keep(self, subscription: Subscription) -> None:
+        """Store a registration."""
+        await self._store.put([subscription], (), self.clock.now())

@@ -30,14 +30,19 @@ from crawler.rup.protocol.units import read_span, read_unit
     "--sender", default="", metavar="ADDRESS", help="The sender of reports.  [default: rup@ and the host of the URL]"
 )
 @click.option(
-    "--latencies", default="minute,hour,day,week,month", show_default=True, metavar="UNITS",
+    "--latencies", hidden=True, default="minute,hour,day,week,month", show_default=True, metavar="UNITS",
     help="The latencies that robots may choose.",
 )  # fmt: skip
 @click.option(
-    "--max-query-span", default="30-day", show_default=True, metavar="N-UNIT", help="How long the server keeps changes."
+    "--max-query-span",
+    hidden=True,
+    default="30-day",
+    show_default=True,
+    metavar="N-UNIT",
+    help="How long the server keeps changes.",
 )
 @click.option(
-    "--scan-every", default=60.0, show_default=True, type=click.FloatRange(min=0.1), metavar="S",
+    "--scan-every", hidden=True, default=60.0, show_default=True, type=click.FloatRange(min=0.1), metavar="S",
     help="Seconds between two scans of the tree.",
 )  # fmt: skip
 def serve(

@@ -1,14 +1,8 @@
-"""Answers to GetIndex.
-
-A thread makes an answer, the server reuses it for a minute, and its size counts in the rate limit.
-"""
+"""Answers to GetIndex. A thread makes an answer, one at a time, and its size counts in the rate limit."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from crawler.clock import Clock
 from crawler.rup.protocol import answers
@@ -22,19 +16,6 @@ from crawler.rup.server.store import RupStore
 MAX_INDEX_CHANGES = 100_000
 CHANGES_PER_REQUEST = 1000
 
-_KEPT = 8
-_KEPT_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The key of an answer: what it depends on, except for the time."""
-
-    allows: Callable[[str], Callable[[str], bool]]
-    agent: str
-    span_s: float
-    log_end: int
-
 
 class IndexResponder:
     """Answers GetIndex, one request at a time."""
@@ -43,7 +24,6 @@ class IndexResponder:
         self, store: RupStore, offer: ServerOffer, robots: OwnRobots, clock: Clock, buckets: RateLimiter
     ) -> None:
         self._store, self._offer, self._robots, self._clock, self._buckets = store, offer, robots, clock, buckets
-        self._kept: OrderedDict[_Asked, tuple[float, FormAnswer]] = OrderedDict()
         self._turn = asyncio.Lock()
 
     async def answer(self, asked: GetIndex, client: Client) -> FormAnswer:
@@ -63,22 +43,9 @@ class IndexResponder:
         allows = await self._robots.allows()
         if allows is None:
             return refuse(400, "the site's robots.txt is unavailable, so the server reports nothing for now")
-        key = _Asked(allows, client.agent, asked.span.seconds, await self._store.log_end())
+        allowed = allows(client.agent)
         async with self._turn:
-            at, answer = self._kept.get(key, (0.0, None))
-            if answer is None or not 0 <= self._clock.now() - at < _KEPT_S:
-                changes = await self._store.changes_since(since, MAX_INDEX_CHANGES)
-
-                def make() -> FormAnswer:
-                    allowed = allows(client.agent)
-                    return answer_index(asked, self._offer, (change for change in changes if allowed(change.path)))
-
-                answer = await asyncio.to_thread(make)
-                self._keep(key, answer)
-        return answer
-
-    def _keep(self, key: _Asked, answer: FormAnswer) -> None:
-        self._kept[key] = (self._clock.now(), answer)
-        self._kept.move_to_end(key)
-        if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+            changes = await self._store.changes_since(since, MAX_INDEX_CHANGES)
+            return await asyncio.to_thread(
+                lambda: answer_index(asked, self._offer, (each for each in changes if allowed(each.path)))
+            )

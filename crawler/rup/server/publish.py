@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Protocol
 from urllib.parse import urlencode
 
 from crawler.clock import Clock
-from crawler.rup.mail.smtp import Later, Outcome, Refused, Sent
+from crawler.rup.mail.smtp import Later, Outcome, Refused, Sent, SmtpMailer
 from crawler.rup.protocol.forms import Confirm, Leave, write_form
 from crawler.rup.protocol.mail import Mail, write_mail
 from crawler.rup.protocol.report import Change, Report
@@ -41,40 +40,28 @@ Wanted = Callable[[Sequence[str], Sequence[str], str], Callable[[str], bool]]
 Allows = Callable[[str], Callable[[str], bool]]
 
 
-class Mailer(Protocol):
-    """Sends mail: :class:`crawler.rup.mail.smtp.SmtpMailer`, or a substitute in tests."""
+@dataclass(slots=True)
+class Publisher:
+    """Makes and sends reports until :meth:`run` is cancelled.
 
-    async def send(self, sender: str, recipient: str, octets: bytes) -> Outcome: ...
-
-    async def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class PublisherContext:
-    """The collaborators of a publisher. ``wanted`` makes a test of paths from patterns; ``note`` tells the operator."""
+    ``wanted`` makes a test of paths from patterns; ``note`` tells the operator.
+    """
 
     store: RupStore
     tree: Tree
     offer: ServerOffer
     robots: OwnRobots
-    mailer: Mailer
+    mailer: SmtpMailer
     wanted: Wanted
     clock: Clock
     note: Callable[[str], None]
     sender: str
     scan_every_s: float
-
-
-class Publisher:
-    """Makes and sends reports until :meth:`run` is cancelled."""
-
-    def __init__(self, parts: PublisherContext) -> None:
-        self._p = parts
-        self._asked = asyncio.Event()
-        self._posted = asyncio.Event()
-        self._trouble = ""  # the last error of the mail server, to note it once
-        self._begun = asyncio.Event()
-        self._away = False  # the mail server was unreachable at the last attempt
+    _asked: asyncio.Event = field(default_factory=asyncio.Event)
+    _posted: asyncio.Event = field(default_factory=asyncio.Event)
+    _begun: asyncio.Event = field(default_factory=asyncio.Event)
+    _trouble: str = ""  # the last error of the mail server, to note it once
+    _away: bool = False  # the mail server was unreachable at the last attempt
 
     async def run(self) -> None:
         """Scan, report and send until cancelled. Raises :class:`StoreError` if the store fails."""
@@ -102,15 +89,15 @@ class Publisher:
         await self._begun.wait()
 
     async def _watch(self) -> None:
-        clock = self._p.clock
+        clock = self.clock
         scan_at = clock.now()
-        if await self._p.store.scanned_at() is not None:
+        if await self.store.scanned_at() is not None:
             self._begun.set()
         while True:
             if clock.now() >= scan_at:
                 await self.scan()
                 self._begun.set()
-                scan_at = clock.now() + self._p.scan_every_s
+                scan_at = clock.now() + self.scan_every_s
             self._asked.clear()
             next_report_at = await self.report()
             wait_s = max(0.0, min(scan_at, next_report_at) - clock.now())
@@ -118,55 +105,54 @@ class Publisher:
 
     async def scan(self) -> None:
         """Log the changes in the tree since the last scan."""
-        p = self._p
-        now = p.clock.now()
-        known, previous_at = await p.store.known_files(), await p.store.scanned_at()
+        now = self.clock.now()
+        known, previous_at = await self.store.known_files(), await self.store.scanned_at()
         try:
-            found = await asyncio.to_thread(scan, p.tree, known, now=now, previous_at=previous_at)
+            found = await asyncio.to_thread(scan, self.tree, known, now=now, previous_at=previous_at)
         except OSError as error:
-            p.note(f"{p.tree.root}: cannot be scanned: {error.strerror or error}; next attempt in {p.scan_every_s:g} s")
+            why = error.strerror or error
+            self.note(f"{self.tree.root}: cannot be scanned: {why}; next attempt in {self.scan_every_s:g} s")
             return
-        async with p.store.transaction():
-            await p.store.keep_scan(found, now)
-            await p.store.forget_changes(now - p.offer.max_query_span.seconds)
-            await p.store.forget_mailed(now - p.offer.limits.unconfirmed_s)
+        async with self.store.transaction():
+            await self.store.keep_scan(found, now)
+            await self.store.forget_changes(now - self.offer.max_query_span.seconds)
+            await self.store.forget_mailed(now - self.offer.limits.unconfirmed_s)
         if previous_at is None:
-            p.note(f"{p.tree.root}: {found.files:,} files; the server reports changes from now on")
+            self.note(f"{self.tree.root}: {found.files:,} files; the server reports changes from now on")
 
     async def report(self) -> float:
         """Put due reports into the mail queue; return when the next one is due, in seconds since the epoch."""
-        p = self._p
-        now = p.clock.now()
+        now = self.clock.now()
         allows: Allows | None = None
         next_at = inf
-        log_end = await p.store.log_end()
-        for registration in await p.store.registrations():
+        log_end = await self.store.log_end()
+        for registration in await self.store.registrations():
             due = self._due_at(registration, log_end)
             if due <= now:
                 if allows is None:
-                    allows = await p.robots.allows()
+                    allows = await self.robots.allows()
                 if allows is None:
-                    return now + p.scan_every_s  # the site's robots.txt is unavailable: no reports meanwhile
+                    return now + self.scan_every_s  # the site's robots.txt is unavailable: no reports meanwhile
                 due = await self._report_to(registration.email, allows, now)
             next_at = min(next_at, due)
         return next_at
 
     def _due_at(self, registration: Registration, log_end: int) -> float:
-        dropped_at = stale_at(registration, self._p.offer)
+        dropped_at = stale_at(registration, self.offer)
         if not may_report(registration):
             return dropped_at
         return min(dropped_at, due_at(registration, changed=registration.reported_to < log_end))
 
     async def _report_to(self, email: str, allows: Allows, now: float) -> float:
         """Make the due reports to one robot; return when the next one is due."""
-        store = self._p.store
+        store = self.store
         while True:
             async with store.transaction():
                 log_end = await store.log_end()
                 registration = await store.registration(email)  # a request may have changed or removed it
                 if registration is None:
                     return inf
-                if now >= stale_at(registration, self._p.offer):
+                if now >= stale_at(registration, self.offer):
                     await store.remove(email)
                     return inf
                 due = self._due_at(registration, log_end)
@@ -190,18 +176,18 @@ class Publisher:
     ) -> tuple[Change, ...]:
         """The changes that a robot wants to know and may know."""
         allowed = allows(registration.agent)
-        site = self._p.offer.url_base.removesuffix("/")
-        wanted = self._p.wanted(registration.exclude, registration.include_only, site)
+        site = self.offer.url_base.removesuffix("/")
+        wanted = self.wanted(registration.exclude, registration.include_only, site)
         return tuple(condense(change for change in changes if allowed(change.path) and wanted(change.path)))
 
     def _mail(self, registration: Registration, changes: tuple[Change, ...], now: float) -> bytes:
-        offer = self._p.offer
+        offer = self.offer
         number = registration.sequence_number
         leave = urlencode(write_form(Leave(registration.token)))
         confirm = urlencode(write_form(Confirm(registration.token)))
         return write_mail(
             Mail(
-                sender=self._p.sender,
+                sender=self.sender,
                 recipient=registration.email,
                 message_id=f"<rup.{number}.{secrets.token_hex(16)}@{host_of(offer.url_base)}>",
                 date=now,
@@ -218,36 +204,35 @@ class Publisher:
         while True:
             self._posted.clear()
             next_at = await self.send()
-            wait_s = min(_LONGEST_SLEEP_S, max(0.0, next_at - self._p.clock.now()))
-            await _first_of(self._posted.wait(), self._p.clock.sleep(wait_s))
+            wait_s = min(_LONGEST_SLEEP_S, max(0.0, next_at - self.clock.now()))
+            await _first_of(self._posted.wait(), self.clock.sleep(wait_s))
 
     async def send(self) -> float:
         """Send the due mails in the mail queue; return when the next one is due, in seconds since the epoch."""
-        p = self._p
-        while mails := await p.store.due_mails(p.clock.now(), _MAILS_AT_ONCE):
+        while mails := await self.store.due_mails(self.clock.now(), _MAILS_AT_ONCE):
             late: set[str] = set()  # addresses whose later mails wait for this one
             for mail in mails:
                 if mail.email in late:
                     continue
-                outcome = await p.mailer.send(p.sender, mail.email, mail.mail)
+                outcome = await self.mailer.send(self.sender, mail.email, mail.mail)
                 await self._store_outcome(mail, outcome)
                 if self._away:
                     break
                 if isinstance(outcome, Later):
                     late.add(mail.email)
-        await p.mailer.close()
-        next_at = await p.store.next_try_at()
+        await self.mailer.close()
+        next_at = await self.store.next_try_at()
         return inf if next_at is None else next_at
 
     async def _store_outcome(self, mail: QueuedMail, outcome: Outcome) -> None:
-        store, note, was_away = self._p.store, self._p.note, self._away
+        store, note, was_away = self.store, self.note, self._away
         self._away = isinstance(outcome, Later) and not outcome.reached
         match outcome:
             case Sent():
                 async with store.transaction():
-                    await store.sent(mail, self._p.clock.now())
+                    await store.sent(mail, self.clock.now())
                     if was_away:
-                        await store.hasten(self._p.clock.now())
+                        await store.hasten(self.clock.now())
                 note(f"report {mail.sequence_number} sent to {mail.email}")
                 self._trouble = ""
             case Later():
@@ -257,7 +242,7 @@ class Publisher:
                 await self._give_up(mail)
 
     async def _give_up(self, mail: QueuedMail) -> None:
-        store = self._p.store
+        store = self.store
         async with store.transaction():
             refusals = await store.drop(mail)
             registration = await store.registration(mail.email)
@@ -265,13 +250,13 @@ class Publisher:
                 return
             if not registration.confirmed or refusals >= MOST_REFUSALS:
                 await store.remove(mail.email)
-                self._p.note(f"{mail.email} accepts no mail: registration deleted")
+                self.note(f"{mail.email} accepts no mail: registration deleted")
 
     async def _postpone(self, mail: QueuedMail, outcome: Later) -> None:
         """Try again after a growing pause. Give up a mail after five days."""
-        store, now = self._p.store, self._p.clock.now()
+        store, now = self.store, self.clock.now()
         if now - mail.made_at >= GIVE_UP_S:
-            self._p.note(f"report {mail.sequence_number} to {mail.email} given up: {outcome.why}")
+            self.note(f"report {mail.sequence_number} to {mail.email} given up: {outcome.why}")
             await self._give_up(mail)
             return
         pause_s = min(FIRST_PAUSE_S * 2.0 ** min(mail.tries, 30), MAX_PAUSE_S)
@@ -282,7 +267,7 @@ class Publisher:
         if outcome.why != self._trouble:
             self._trouble = outcome.why
             waiting = await store.waiting()
-            self._p.note(f"mail server: {outcome.why}; {waiting:,} reports wait, next attempt in {pause_s:g} s")
+            self.note(f"mail server: {outcome.why}; {waiting:,} reports wait, next attempt in {pause_s:g} s")
 
 
 async def _first_of(*waits: Awaitable[object]) -> None:

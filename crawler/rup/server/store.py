@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
@@ -23,6 +24,9 @@ from crawler.store.statements import Queries, Statements, load_statements
 _APPLICATION = 0x52555031  # "RUP1"; schema.sql sets it
 _QUERIES = load_statements("crawler.rup.server")
 _SCHEMA = load_statements("crawler.rup.server", "schema.sql")
+
+#: The fields of a registration that are columns of their own.
+_FIELDS = [field.name for field in fields(Registration) if field.name != "latency"]
 
 #: The most changes in a report, and the most bytes of their paths.
 BATCH_CHANGES = 5000
@@ -185,27 +189,12 @@ class RupStore:
 
     async def put(self, registration: Registration, instead_of: str) -> None:
         """Store a registration in place of the registration of ``instead_of``."""
-        r = registration
-        if instead_of.lower() != r.email.lower():
+        if instead_of.lower() != registration.email.lower():
             await self._forget(instead_of)
-        await self._sql.execute(
-            "put_registration",
-            email=r.email,
-            key=r.key,
-            latency_count=r.latency.count,
-            latency_unit=r.latency.unit,
-            registered_at=r.registered_at,
-            client=r.client,
-            agent=r.agent,
-            exclude=" ".join(r.exclude),
-            include_only=" ".join(r.include_only),
-            confirmed=r.confirmed,
-            sequence_number=r.sequence_number,
-            reported_to=r.reported_to,
-            reported_at=r.reported_at,
-            token=r.token,
-            accepted_at=r.accepted_at,
-        )
+        kept = {name: getattr(registration, name) for name in _FIELDS}
+        patterns = {name: " ".join(kept[name]) for name in ("exclude", "include_only")}
+        count, unit = registration.latency.count, registration.latency.unit
+        await self._sql.execute("put_registration", **kept | patterns, latency_count=count, latency_unit=unit)
 
     async def remove(self, email: str) -> None:
         """Delete a registration and its mails in the mail queue."""
@@ -280,22 +269,10 @@ class RupStore:
 
 
 def _registration(row: Any) -> Registration:
-    return Registration(
-        email=row.email,
-        key=row.key,
-        latency=Span(row.latency_count, row.latency_unit),
-        registered_at=row.registered_at,
-        client=row.client,
-        agent=row.agent,
-        exclude=tuple(row.exclude.split()),
-        include_only=tuple(row.include_only.split()),
-        confirmed=bool(row.confirmed),
-        sequence_number=row.sequence_number,
-        reported_to=row.reported_to,
-        reported_at=row.reported_at,
-        token=row.token,
-        accepted_at=row.accepted_at,
-    )
+    kept = {name: getattr(row, name) for name in _FIELDS}
+    patterns = {name: tuple(kept[name].split()) for name in ("exclude", "include_only")}
+    latency, confirmed = Span(row.latency_count, row.latency_unit), bool(row.confirmed)
+    return Registration(**kept | patterns | {"latency": latency, "confirmed": confirmed})
 
 
 async def _prepare(path: Path, db: aiosqlite.Connection) -> None:

@@ -10,7 +10,7 @@ import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -53,7 +53,7 @@ from crawler.rup.protocol.units import UNITS_S, Span
 from crawler.rup.server import patterns
 from crawler.rup.server.index import IndexResponder
 from crawler.rup.server.own_robots import OwnRobots
-from crawler.rup.server.publish import Publisher, PublisherContext
+from crawler.rup.server.publish import Publisher
 from crawler.rup.server.rate_limit import RateLimiter, client_network
 from crawler.rup.server.store import RupStore
 from crawler.rup.server.tree import Tree
@@ -102,7 +102,7 @@ async def serve(server: RupServer, host: str, port: int, note: Callable[[str], N
         app = web.Application()
         _add_routes(app, lambda: service)
         async with listening(app, host, port, grace_s=5.0) as bound:
-            note(f"serving {service.offer.url_base}rupinfo.txt on {_shown(*bound)}")
+            note(f"serving {service.publisher.offer.url_base}rupinfo.txt on {_shown(*bound)}")
             await service.publisher.run()
 
 
@@ -135,24 +135,14 @@ def _tell_end(error: BaseException, note: Callable[[str], None]) -> None:
 class _Service:
     """A running server."""
 
-    offer: ServerOffer
-    store: RupStore
     publisher: Publisher
-    clock: Clock
     buckets: RateLimiter
     indexes: IndexResponder
 
 
-def _service(server: RupServer, clock: Clock, note: Callable[[str], None]) -> AbstractAsyncContextManager[_Service]:
-    offer, tree = offer_of(server), _tree(server)
-    return _opened(server, offer, tree, clock, note)
-
-
 @asynccontextmanager
-async def _opened(
-    server: RupServer, offer: ServerOffer, tree: Tree, clock: Clock, note: Callable[[str], None]
-) -> AsyncIterator[_Service]:
-    site = split(offer.url_base).site
+async def _service(server: RupServer, clock: Clock, note: Callable[[str], None]) -> AsyncIterator[_Service]:
+    offer, tree = offer_of(server), _tree(server)
     fetching = FetchSettings(f"PoliteCrawler-rup/{VERSION}", None, allow_private=True)
     for path in (server.db, Path(f"{server.db}.lock")):
         make_private(path)  # the store holds the addresses and keys of robots
@@ -160,25 +150,14 @@ async def _opened(
     try:
         async with HttpFetcher(fetching, clock) as fetcher:
             robots_file = tree.root / "robots.txt" if tree.prefix == "/" else None
-            robots = OwnRobots(site, robots_file, fetcher, clock)
+            robots = OwnRobots(split(offer.url_base).site, robots_file, fetcher, clock)
+            mailer = SmtpMailer(*server.smtp, user=server.smtp_user, password=server.smtp_password)
+            sender = server.sender or _sender(offer)
             publisher = Publisher(
-                PublisherContext(
-                    store=store,
-                    tree=tree,
-                    offer=offer,
-                    robots=robots,
-                    mailer=SmtpMailer(*server.smtp, user=server.smtp_user, password=server.smtp_password),
-                    wanted=patterns.wanted,
-                    clock=clock,
-                    note=note,
-                    sender=server.sender or _sender(offer),
-                    scan_every_s=server.scan_every_s,
-                )
+                store, tree, offer, robots, mailer, patterns.wanted, clock, note, sender, server.scan_every_s
             )
             buckets = RateLimiter()
-            yield _Service(
-                offer, store, publisher, clock, buckets, IndexResponder(store, offer, robots, clock, buckets)
-            )
+            yield _Service(publisher, buckets, IndexResponder(store, offer, robots, clock, buckets))
     finally:
         await store.close()
 
@@ -225,7 +204,7 @@ def _shown(host: str, port: int) -> str:
 def _add_routes(app: web.Application, service: Callable[[], _Service]) -> None:
     async def info(request: web.Request) -> web.Response:
         await service().publisher.begun()
-        text = write_info(service().offer.info)
+        text = write_info(service().publisher.offer.info)
         return web.Response(text=text, content_type="text/plain", charset="us-ascii")
 
     async def cgi(request: web.Request) -> web.Response:
@@ -241,7 +220,7 @@ def _add_routes(app: web.Application, service: Callable[[], _Service]) -> None:
 async def _cgi(service: _Service, request: web.Request) -> web.Response:
     """Answer a request of a robot. The answer is always an HTML document, with a status of the draft, or 429 or 503."""
     client = Client(client_network(_address(request)), product_token(request.headers.get("User-Agent", "")[:200]))
-    wait_s = service.buckets.wait_s(client.address, service.clock.now())
+    wait_s = service.buckets.wait_s(client.address, service.publisher.clock.now())
     if wait_s > 0:
         return _response(refuse_for_now(429, "too many requests from your network address", wait_s))
     asked = await _asked(request)
@@ -306,7 +285,7 @@ def _form(text: str, more: Sequence[tuple[str, str]] = ()) -> RupRequest | BadFo
 
 async def _answer(service: _Service, asked: RupRequest | BadForm, client: Client, *, may_change: bool) -> FormAnswer:
     """Answer a request about a registration, in one transaction."""
-    store = service.store
+    publisher, store = service.publisher, service.publisher.store
     async with store.transaction():
         known = Known()
         if isinstance(asked, Confirm | Leave):
@@ -318,8 +297,8 @@ async def _answer(service: _Service, asked: RupRequest | BadForm, client: Client
             asked,
             known,
             client,
-            service.offer,
-            now=service.clock.now(),
+            publisher.offer,
+            now=publisher.clock.now(),
             new_key=secrets.token_urlsafe(24),
             new_token=secrets.token_urlsafe(24),
             check_pattern=patterns.wrong_with,
@@ -332,9 +311,9 @@ async def _answer(service: _Service, asked: RupRequest | BadForm, client: Client
                     await store.remove(asked.email)
                 await store.put(registration, instead_of)
             case Remove(email, for_good=True):
-                await store.leave(email, service.clock.now())
+                await store.leave(email, publisher.clock.now())
             case Remove(email):
                 await store.remove(email)
     if effect is not None:
-        service.publisher.report_now()
+        publisher.report_now()
     return answer

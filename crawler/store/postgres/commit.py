@@ -23,13 +23,6 @@ class PostgresReadiness(Readiness):
     async def lock(self, numbers: Iterable[int], names: Iterable[str]) -> None:
         await self._sql.execute("lock_groups", numbers=json.dumps(list(numbers)), names=json.dumps(list(names)))
 
-    async def refresh(
-        self, groups: set[int], pages_per_site: int | None = None, below_depth: int | None = None
-    ) -> None:
-        if groups:
-            await self.lock(groups, ())
-            await super().refresh(groups, pages_per_site, below_depth)
-
     async def refresh_all(self, pages_per_site: int | None) -> None:
         stale = await self._sql.fetch("stale_groups", pages_per_site=unlimited(pages_per_site))
         await self.refresh({group.id for group in stale}, pages_per_site)

@@ -126,23 +126,23 @@ SELECT sha256, id FROM body WHERE sha256 = ANY(:hashes::bytea[]);
 INSERT INTO page AS p (url_id, status, content_type, charset, fetched_at, title, description, keywords,
   canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
   other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id, language, answer_id,
-  resources)
+  resources, soft_404)
 SELECT t.url_id, t.status, t.content_type, t.charset, t.fetched_at, t.title, t.description, t.keywords,
   t.canonical_url, t.meta_url, t.document_state, t.noindex, t.nofollow, t.body_id, t.body_bytes, t.etag,
     t.last_modified,
   t.other_schemes, t.directives, t.note, t.text_sha256, t.version, t.preferences_id, t.robots_preferences_id,
-  t.language, t.answer_id, t.resources
+  t.language, t.answer_id, t.resources, t.soft_404
 FROM unnest(:url_id::bigint[], :status::int[], :content_type::text[], :charset::text[],
   :fetched_at::float8[], :title::text[], :description::text[], :keywords::text[],
   :canonical_url::text[], :meta_url::text[], :document_state::text[], :noindex::int[], :nofollow::int[],
     :body_id::bigint[], :body_bytes::bigint[], :etag::text[], :last_modified::text[],
   :other_schemes::text[], :directives::text[], :note::text[], :text_sha256::bytea[], :version::bigint[],
   :preferences_id::bigint[], :robots_preferences_id::bigint[], :language::text[], :answer_id::bigint[],
-  :resources::text[])
+  :resources::text[], :soft_404::int[])
     AS t (url_id, status, content_type, charset, fetched_at, title, description,
   keywords, canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
   other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id, language, answer_id,
-  resources)
+  resources, soft_404)
 ON CONFLICT (url_id) DO UPDATE SET status = excluded.status, content_type = excluded.content_type,
   charset = excluded.charset, fetched_at = excluded.fetched_at, title = excluded.title,
   description = excluded.description, keywords = excluded.keywords, canonical_url = excluded.canonical_url,
@@ -151,7 +151,8 @@ ON CONFLICT (url_id) DO UPDATE SET status = excluded.status, content_type = excl
   last_modified = excluded.last_modified, other_schemes = excluded.other_schemes, directives = excluded.directives,
   note = excluded.note, text_sha256 = excluded.text_sha256, version = excluded.version, last_seen_at = NULL,
   gone_at = NULL, preferences_id = excluded.preferences_id, robots_preferences_id = excluded.robots_preferences_id,
-  language = excluded.language, answer_id = excluded.answer_id, resources = excluded.resources;
+  language = excluded.language, answer_id = excluded.answer_id, resources = excluded.resources,
+  soft_404 = excluded.soft_404;
 
 -- name: insert_link
 INSERT INTO link (source, target, anchor, rel, follow)
@@ -280,7 +281,8 @@ SELECT s.id, s.name, s.group_id, s.fetched, page_limit(s) AS page_limit, s.robot
   r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
   r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note,
-  EXISTS (SELECT 1 FROM robots_wait WHERE site_id = s.id) AS is_waiting
+  EXISTS (SELECT 1 FROM robots_wait
+    WHERE site_id = s.id AND (seen <> '[]' OR path = '/robots.txt')) AS is_waiting
 FROM chosen c JOIN site s ON s.id = c.id
 LEFT JOIN robots_copy r ON r.id = s.robots_id
 LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;

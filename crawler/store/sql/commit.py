@@ -116,11 +116,10 @@ class Committer:
         if batch.worst_lag_s > self._worst_lag_s:
             self._worst_lag_s = batch.worst_lag_s
             await self._sql.execute("set_worst_lag", lag_s=batch.worst_lag_s, run_id=self._run_id)
-        await self._readiness.refresh(touched, limits.pages_per_site, limits.below_depth)
+        await self._readiness.recompute(touched, limits.pages_per_site, limits.below_depth)
         claims, grant, share = await self._claim_share(batch.now, batch.claim_limits, limits)
         await self._log(batch)
-        heard = await self._new_refuted() if self._workers.lease_s is not None else refuted
-        mirrors, hosts = await self._new_of_scope(batch.now)
+        mirrors, heard, hosts = await self._heard(batch.now, refuted)
         return CommitResult(claims, robots_ids, grant, mirrors, share, heard, hosts)
 
     async def commit_late(self, news: SiteNews) -> None:
@@ -139,7 +138,7 @@ class Committer:
             touched |= await self._requeue_behind_mirrors(moved)
         await self._readiness.lock(touched, news.paces)
         await self._store_paces(news.paces)
-        await self._readiness.refresh(touched, news.limits.pages_per_site, news.limits.below_depth)
+        await self._readiness.recompute(touched, news.limits.pages_per_site, news.limits.below_depth)
         await self._log(news)
 
     async def _store_news(self, news: SiteNews) -> tuple[set[int], dict[int, int], list[str]]:
@@ -153,7 +152,7 @@ class Committer:
         moved = await self._moved(robots)
         robots_ids = await self._store_robots(robots, news.now)
         await self._sql.execute_many(
-            "put_tdmrep", [{"site_id": site_id} | file._asdict() for site_id, file in news.tdmrep.items()]
+            "put_site_file", [{"site_id": site_id} | file._asdict() for (site_id, _), file in news.files.items()]
         )
         touched = await self._groups_of(woken | {each.site_id for each in news.refusals})
         sitemaps = {offer.url: FoundOffer(offer, None) for each in robots for offer in each.sitemaps}
@@ -161,24 +160,24 @@ class Committer:
         return touched, robots_ids, moved
 
     async def _store_paces(self, paces: Mapping[str, Pace]) -> None:
-        await self._sql.execute_many("add_groups", [{"name": name} for name in paces])
         await self._sql.execute_many("set_pace", [pace_row(name, pace) for name, pace in paces.items()])
 
-    async def _new_of_scope(self, now: float) -> tuple[list[tuple[str, str]], list[str]]:
-        """The mirrors, and the hosts that take the place of seeds, that any worker has stored since the last commit.
+    async def _heard(
+        self, now: float, refuted: list[Refuted]
+    ) -> tuple[list[tuple[str, str]], list[Refuted], list[str]]:
+        """What any worker has stored since the last commit, or shortly before: mirrors, refuted mirrors, adopted hosts.
 
-        There are none if no other worker is possible.
+        If no other worker is possible, that is what this commit has ``refuted``.
         """
         if self._workers.lease_s is None:
-            return [], []
+            return [], refuted, []
         since, self._mirrors_read_at = self._mirrors_read_at - _LONGEST_COMMIT_S, now
-        mirrors = [(row.site, row.main_site) for row in await self._sql.fetch("mirrors_since", since=since)]
-        return mirrors, [row.host for row in await self._sql.fetch("adopted_hosts", since=since)]
-
-    async def _new_refuted(self) -> list[Refuted]:
-        """The mirrors that any worker has refuted since the last commit, or shortly before."""
-        since = self._mirrors_read_at - _LONGEST_COMMIT_S
-        return [refuted_of(row) for row in await self._sql.fetch("refuted_since", since=since)]
+        rows = await self._sql.fetch("heard_since", since=since)
+        return (
+            [(row.site, row.main_site) for row in rows if row.evidence == "host"],
+            [refuted_of(row) for row in rows if row.evidence == "refuted"],
+            [row.site for row in rows if row.evidence == "adopted"],
+        )
 
     async def _refuted_mirrors(self, suspected_mains: Mapping[str, Contradiction]) -> list[Refuted]:
         """The mirrors of those suspected main sites that have no page, and none to come if they can be had."""
@@ -320,6 +319,7 @@ class Committer:
                     "language": facts.language,
                     "answer_id": answer_id(page.answer),
                     "resources": _resources(facts.resources),
+                    "soft_404": None if facts.soft_404 is None else int(facts.soft_404),
                 }
             )
             links += [
@@ -616,7 +616,8 @@ class Committer:
         targets = await self._sql.fetch("robots_targets", groups=json.dumps(list(claims)), until=until)
         for row in sorted(targets, key=lambda row: row.path != ROBOTS_PATH):
             claim = claims[row.group_id]
-            if row.path == ROBOTS_PATH or not (claim.urls or claim.targets):
+            is_probed = any(site.refusals.is_probed for site in claim.sites.values())
+            if row.path == ROBOTS_PATH or not (claim.targets or (claim.urls and is_probed)):
                 claim.targets.append(RobotsTarget(row.name, row.path, row.hops))
         await self._name_unread(claims.values())
         return list(claims.values())

@@ -51,9 +51,6 @@ SELECT s.fetched, EXISTS (SELECT 1 FROM url u
   WHERE u.id BETWEEN first_url_of(s.id) AND last_url_of(s.id) AND u.state = 'queued' AND u.kind = 'page') AS is_waiting
 FROM site s WHERE s.name = :site;
 
--- name: refuted_since
-SELECT site, main_site, contradiction FROM mirror WHERE evidence = 'refuted' AND seen_at > :since;
-
 -- name: groups_and_workers
 -- The number of groups that have work or a worker, counted up to a limit, and the number of workers.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL
@@ -158,8 +155,8 @@ SELECT number, buckets FROM bucket;
 -- name: insert_bucket
 INSERT INTO bucket (number, buckets) VALUES (:number, :buckets);
 
--- name: pause_group
-UPDATE politeness_group SET next_at = :until WHERE name = :name AND next_at < :until;
+-- name: lengthen_pause
+UPDATE politeness_group SET pause_s = :pause_s WHERE name = :name AND pause_s < :pause_s;
 
 -- name: pause_all_groups
 UPDATE politeness_group SET next_at = :over_at + pause_s WHERE next_at < :over_at + pause_s;
@@ -170,11 +167,13 @@ SELECT s.name || u.path AS url FROM unread_answer a JOIN url u ON u.id = a.url_i
 -- name: delete_outgoing
 DELETE FROM outgoing;
 
--- name: mirrors_since
-SELECT site, main_site FROM mirror WHERE evidence = 'host' AND seen_at > :since;
+-- name: heard_since
+-- The mirrors by Host lines, those that were refuted, and the hosts that take the place of seeds.
+SELECT site, main_site, evidence, contradiction FROM mirror WHERE evidence IN ('host', 'refuted') AND seen_at > :since
+UNION ALL SELECT host, NULL, 'adopted', NULL FROM adopted_host WHERE found_at > :since;
 
 -- name: adopted_hosts
-SELECT host FROM adopted_host WHERE found_at > :since;
+SELECT host FROM adopted_host;
 
 -- name: adopt_host
 INSERT INTO adopted_host (host, found_at) each_row(:host text, :now float8) ON CONFLICT DO NOTHING;
@@ -192,7 +191,8 @@ SELECT s.id, s.name, s.robots_id, s.crawl_delay_s, s.fetched, s.walls, s.refused
   r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
   r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note,
-  EXISTS (SELECT 1 FROM robots_wait WHERE site_id = s.id) AS is_waiting
+  EXISTS (SELECT 1 FROM robots_wait
+    WHERE site_id = s.id AND (seen <> '[]' OR path = '/robots.txt')) AS is_waiting
 FROM site s LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id
 WHERE s.name = :name;
 
@@ -417,15 +417,20 @@ DELETE FROM mirror WHERE evidence = 'content';
 -- name: group_pace
 SELECT next_at, pause_s, backoff_s, wait_code, waits_for, answers, usual_s, recent_s FROM politeness_group WHERE name = :name;
 
--- name: put_tdmrep
+-- name: put_site_file
 -- The newer answer stays, whichever worker writes it last.
-INSERT INTO tdmrep_file (site_id, fetched_at, status, body, note)
-each_row(:site_id bigint, :fetched_at float8, :status text, :body bytea, :note text)
-ON CONFLICT (site_id) DO UPDATE SET fetched_at = excluded.fetched_at, status = excluded.status, body = excluded.body,
-  note = excluded.note WHERE excluded.fetched_at >= tdmrep_file.fetched_at;
+INSERT INTO site_file (site_id, path, purpose, fetched_at, status, body, note, valid_until, failures, failing_since,
+  moved_to)
+each_row(:site_id bigint, :path text, :purpose text, :fetched_at float8, :status text, :body bytea, :note text,
+  :valid_until float8, :failures int, :failing_since float8, :moved_to text)
+ON CONFLICT (site_id, path) DO UPDATE SET purpose = excluded.purpose, fetched_at = excluded.fetched_at,
+  status = excluded.status, body = excluded.body, note = excluded.note, valid_until = excluded.valid_until,
+  failures = excluded.failures, failing_since = excluded.failing_since, moved_to = excluded.moved_to
+WHERE excluded.fetched_at >= site_file.fetched_at;
 
--- name: tdmrep_of
-SELECT fetched_at, status, body, note FROM tdmrep_file WHERE site_id = :site_id;
+-- name: site_file
+SELECT path, purpose, fetched_at, status, body, note, valid_until, failures, failing_since, moved_to
+FROM site_file WHERE site_id = :site_id AND path = :path;
 
 -- name: hash_key
 SELECT key FROM hash_key;

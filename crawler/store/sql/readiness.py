@@ -27,7 +27,13 @@ class Readiness:
     async def refresh(
         self, groups: set[int], pages_per_site: int | None = None, below_depth: int | None = None
     ) -> None:
-        """Recompute when each of these groups is ready. URLs as deep as ``below_depth`` are held back."""
+        """Lock these groups, and :meth:`recompute` them."""
+        if groups:
+            await self.lock(groups, ())
+            await self.recompute(groups, pages_per_site, below_depth)
+
+    async def recompute(self, groups: set[int], pages_per_site: int | None, below_depth: int | None) -> None:
+        """Recompute when each of these groups is ready, which are locked. URLs as deep as ``below_depth`` wait."""
         if groups:
             await self._sql.execute(
                 "refresh_ready",

@@ -154,12 +154,19 @@ CREATE TABLE agent_server (              -- Mobile-agent-server lines in force; 
   PRIMARY KEY (site_id, line)
 ) WITHOUT ROWID;
 
-CREATE TABLE tdmrep_file (               -- the last answer for the tdmrep.json of a site
-  site_id INTEGER PRIMARY KEY,
+CREATE TABLE site_file (                 -- the last answer for each file of a site beside robots.txt and its pages
+  site_id INTEGER NOT NULL,
+  path TEXT NOT NULL,
+  purpose TEXT NOT NULL,                 -- Purpose in crawler/model.py
   fetched_at REAL NOT NULL,
   status TEXT NOT NULL,                  -- HTTP status, or what came instead of an answer
-  body BLOB NOT NULL,                    -- empty: there is no file
-  note TEXT NOT NULL                     -- why the file states nothing
+  body BLOB NOT NULL,                    -- what is kept of it; empty: there is no file
+  note TEXT NOT NULL,                    -- why the file states nothing
+  valid_until REAL,                      -- when it is requested again; NULL: with robots.txt, or never
+  failures INT NOT NULL,                 -- temporary failures in a row
+  failing_since REAL,
+  moved_to TEXT NOT NULL,                -- the target of a redirect
+  PRIMARY KEY (site_id, path)
 );
 
 CREATE TABLE mirror (
@@ -245,7 +252,8 @@ CREATE TABLE page (                      -- the newest version of each page
   robots_preferences_id INTEGER,         -- what robots.txt stated for the page at its last visit
   language TEXT,                         -- as declared
   answer_id INTEGER,                     -- answer.id
-  resources TEXT                         -- JSON: a list of crawler.model.Resource with registered domains
+  resources TEXT,                        -- JSON: a list of crawler.model.Resource with registered domains
+  soft_404 INT                           -- whether it is like the answer to a path that cannot exist; NULL: not compared
 );
 
 CREATE TABLE page_version (              -- the earlier versions of each page

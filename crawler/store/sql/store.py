@@ -21,10 +21,9 @@ from crawler.frontier.buckets import Bucket
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.offers import Offer
 from crawler.frontier.politeness import Pace, PolitenessSettings, group_name
-from crawler.model import Body, Fetched, RobotsCopy, State
+from crawler.model import Body, Fetched, Purpose, RobotsCopy, SiteFile, State
 from crawler.reasons import EndCode, Reason, ReasonCode, RunEnd, group_waits_for
 from crawler.robots.mirrors import MIN_ALIKE, judge_alike
-from crawler.robots.tdmrep import TdmrepFile
 from crawler.robots.text import SMALL_BYTES
 from crawler.store.computed import Computed
 from crawler.store.named_rows import Parameters
@@ -583,10 +582,13 @@ class Store(ABC):
         row = await self._read.fetch_one("group_pace", name=name)
         return Pace() if row is None else pace_of(row)
 
-    async def tdmrep_file(self, site_id: int) -> TdmrepFile | None:
-        """The last answer for the tdmrep.json of a site; ``None`` if it was never requested."""
-        row = await self._read.fetch_one("tdmrep_of", site_id=site_id)
-        return None if row is None else TdmrepFile(row.fetched_at, row.status, bytes(row.body), row.note)
+    async def site_file(self, site_id: int, path: str) -> SiteFile | None:
+        """The last answer for a file of a site; ``None`` if it was never requested."""
+        row = await self._read.fetch_one("site_file", site_id=site_id, path=path)
+        if row is None:
+            return None
+        about = (row.status, bytes(row.body), row.note, row.valid_until, row.failures, row.failing_since, row.moved_to)
+        return SiteFile(row.path, Purpose(row.purpose), row.fetched_at, *about)
 
     async def next_ready(self, now: float = math.inf) -> Waiting | None:
         """The unclaimed group that is ready first. Its robots.txt is named if that is waited for at ``now``."""
@@ -648,7 +650,7 @@ class Store(ABC):
 
     async def adopted_hosts(self) -> list[str]:
         """Every host that takes the place of a seed that redirects to it."""
-        return [row.host for row in await self._read.fetch("adopted_hosts", since=-1.0)]
+        return [row.host for row in await self._read.fetch("adopted_hosts")]
 
     async def refuted_mirrors(self) -> list[Refuted]:
         """Every site whose Host line was contradicted."""
@@ -734,17 +736,16 @@ class Store(ABC):
             await self._readiness.refresh(touched, pages_per_site)
 
     @retrying
-    async def lengthen_pauses(self, until: Mapping[str, float], over_at: float | None) -> None:
-        """Ask groups no sooner than a time. :meth:`prepare` must follow.
+    async def pause_after(self, over_at: float, pauses: Mapping[str, float]) -> None:
+        """Another process may have ended a request to any group at ``over_at``: its pause follows.
 
-        ``over_at`` is the time at which another process may have ended a request to any group: its pause follows.
+        ``pauses`` are those that it has learned, in seconds by group. :meth:`prepare` must follow.
         """
         async with self._writing():
-            if over_at is not None:
-                await self._sql.execute("pause_all_groups", over_at=over_at)
-            await self._sql.execute_many("add_groups", [{"name": name} for name in until])
-            for name, at in until.items():
-                await self._sql.execute("pause_group", name=name, until=at)
+            await self._sql.execute_many("add_groups", [{"name": name} for name in pauses])
+            for name, pause_s in pauses.items():
+                await self._sql.execute("lengthen_pause", name=name, pause_s=pause_s)
+            await self._sql.execute("pause_all_groups", over_at=over_at)
 
     async def unread_urls(self) -> list[str]:
         """The URLs whose answers are in the request log, and were not read yet."""

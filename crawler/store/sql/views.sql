@@ -27,7 +27,7 @@ CREATE VIEW pages AS
          s.name AS site, p.charset, p.meta_url, p.etag, p.last_modified, p.other_schemes, p.directives, p.note,
          p.url_id, p.version, coalesce(p.last_seen_at, p.fetched_at) AS last_seen_at, p.gone_at,
          as_hex(p.text_sha256) AS text_sha256, o.said AS preferences, r.said AS robots_preferences,
-         p.language, s.host, s.registered_domain, a.headers, a.address, a.tls_version, n.cluster_id
+         p.language, s.host, s.registered_domain, a.headers, a.address, a.tls_version, n.cluster_id, p.soft_404
   FROM page p JOIN url u ON u.id = p.url_id JOIN site s ON s.id = site_of(p.url_id)
   LEFT JOIN body b ON b.id = p.body_id
   LEFT JOIN preference_set o ON o.id = p.preferences_id
@@ -148,8 +148,18 @@ CREATE VIEW mirrors AS
   SELECT m.site, m.main_site, m.evidence, m.sample, m.confidence, e.leads_to, m.contradiction
   FROM mirror m LEFT JOIN chain_end e ON e.site = m.site AND m.evidence = 'host';
 
-CREATE VIEW tdmrep_files AS
-  SELECT s.name AS site, t.fetched_at, t.status, t.note, t.body FROM tdmrep_file t JOIN site s ON s.id = t.site_id;
+-- The last answer for each file of a site beside robots.txt and its pages.
+CREATE VIEW site_files AS
+  SELECT s.name AS site, s.name || t.path AS url, t.purpose, t.fetched_at, t.valid_until, t.status, t.note,
+         nullif(t.moved_to, '') AS moved_to, t.body
+  FROM site_file t JOIN site s ON s.id = t.site_id;
+
+-- Each /llms.txt and /llms-full.txt that a page, a sitemap or a redirect named. The crawler requests none for its own sake.
+CREATE VIEW llms_txt AS
+  SELECT s.name || u.path AS url, s.name AS site, u.state, u.reason_code, p.status, p.content_type, p.fetched_at,
+         p.body_bytes, as_hex(b.sha256) AS body_sha256, u.id AS url_id
+  FROM url u JOIN site s ON s.id = site_of(u.id) LEFT JOIN page p ON p.url_id = u.id LEFT JOIN body b ON b.id = p.body_id
+  WHERE u.path IN ('/llms.txt', '/llms-full.txt');
 
 CREATE VIEW agent_servers AS
   SELECT s.name AS site, a.path, a.agent_server, a.line FROM agent_server a JOIN site s ON s.id = a.site_id;
@@ -226,6 +236,8 @@ CREATE VIEW seeds AS
                WHEN r.action = 'defer' AND r.status = 'dns_no_name' THEN 'no_such_host'
                WHEN r.action = 'defer' AND r.status IN ('dns', 'dns_failed', 'dns_timeout', 'connect', 'tls', 'timeout')
                  THEN 'silent'
+               WHEN r.action = 'defer' AND r.status = 'wall' THEN 'walled'
+               WHEN r.action = 'defer' THEN 'deferred'
                ELSE 'waits' END
            WHEN u.state = 'redirected' OR u.reason_code IN ('redirects', 'bad_redirect', 'redirect_circle', 'mirror_cycle')
              THEN 'redirects'
@@ -241,6 +253,8 @@ CREATE VIEW seeds AS
            WHEN u.state = 'excluded' THEN 'out_of_scope'
            WHEN u.reason_code IN ('no_name', 'no_address') THEN 'no_such_host'
            WHEN u.reason_code = 'robots_given_up' AND r.status IN ('dns', 'dns_no_name') THEN 'no_such_host'
+           WHEN u.reason_code = 'robots_given_up' AND r.status NOT IN ('dns_failed', 'dns_timeout', 'connect', 'tls', 'timeout')
+             THEN 'bad_answer'
            WHEN u.reason_code IN ('tls', 'certificate') THEN 'certificate'
            WHEN u.reason_code IN ('not_found', 'gone', 'no_document') THEN 'not_found'
            WHEN u.reason_code IN ('client_error', 'server_error', 'truncated', 'protocol', 'encoding', 'too_large', 'fault')
@@ -343,7 +357,7 @@ CREATE VIEW pages_by_id AS
   SELECT url_id, site_of(url_id) AS site_id, status, content_type, charset, fetched_at, title, description, keywords,
          canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
          other_schemes, directives, note, version, last_seen_at, gone_at, text_sha256, preferences_id,
-         robots_preferences_id, language, answer_id, resources
+         robots_preferences_id, language, answer_id, resources, soft_404
   FROM page;
 
 CREATE VIEW links_by_id AS

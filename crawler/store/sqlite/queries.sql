@@ -49,11 +49,11 @@ VALUES (:sha256, coalesce(:gzipped, CASE WHEN :plain IS NOT NULL THEN zstd(:plai
 INSERT OR REPLACE INTO page (url_id, status, content_type, charset, fetched_at, title, description, keywords,
   canonical_url, meta_url, document_state, noindex, nofollow, body_id, body_bytes, etag, last_modified,
   other_schemes, directives, note, text_sha256, version, preferences_id, robots_preferences_id, language, answer_id,
-  resources)
+  resources, soft_404)
 VALUES (:url_id, :status, :content_type, :charset, :fetched_at, :title, :description, :keywords, :canonical_url,
   :meta_url, :document_state, :noindex, :nofollow, (SELECT id FROM body WHERE sha256 = :sha256), :body_bytes, :etag,
     :last_modified, :other_schemes, :directives, :note, :text_sha256, :version, :preferences_id,
-    :robots_preferences_id, :language, :answer_id, :resources);
+    :robots_preferences_id, :language, :answer_id, :resources, :soft_404);
 
 -- name: insert_link
 -- By position: a page has dozens of links, and a tuple is made sooner than a mapping.
@@ -171,7 +171,8 @@ SELECT s.id, s.name, s.group_id, s.fetched, page_limit(s) AS page_limit, s.robot
   r.action, r.status, r.fetched_at, r.valid_until, CASE WHEN length(t.body) <= :small THEN t.body END AS body, t.sha256,
   r.etag, r.last_modified,
   r.failures, r.failing_since, r.retry_at, r.note,
-  EXISTS (SELECT 1 FROM robots_wait WHERE site_id = s.id) AS is_waiting
+  EXISTS (SELECT 1 FROM robots_wait
+    WHERE site_id = s.id AND (seen <> '[]' OR path = '/robots.txt')) AS is_waiting
 FROM chosen c CROSS JOIN site s ON s.id = c.id
 LEFT JOIN robots_copy r ON r.id = s.robots_id LEFT JOIN robots_text t ON t.id = r.text_id ORDER BY c.nth;
 

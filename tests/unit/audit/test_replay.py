@@ -40,6 +40,7 @@ def test_an_obedient_log_is_without_violation() -> None:
         Check.FRESH: 3,
         Check.PERMISSION: 3,
         Check.PREFERENCE: 0,
+        Check.USE: 0,
         Check.OVERLAP: 3,
         Check.PAUSE: 3,
         Check.RETRY_AFTER: 0,
@@ -304,6 +305,20 @@ def test_after_three_walls_the_site_rests_and_after_the_last_rest_it_is_closed()
     again = [walled(3700, "/1"), walled(3800 + DAY_S, "/1"), walled(3900 + 8 * DAY_S, "/1")]
     assert Check.RESTS not in breaches(*three, *again)
     assert Check.RESTS in breaches(*three, *again, sent(50 * DAY_S, "/5"))
+
+
+def test_a_site_that_refuses_ten_urls_and_its_front_page_rests() -> None:
+    def refusals(*paths: str) -> list[LoggedRequest]:
+        return [sent(10.0 * n, path, status=403) for n, path in enumerate(paths, 1)]
+
+    nine = [f"/{n}" for n in range(9)]
+    assert breaches(robots(0), *refusals("/", *nine), sent(110 + HOUR_S, "/1")) == []
+    assert breaches(robots(0), *refusals("/", *nine, "/9")) == [Check.RESTS]
+    assert breaches(robots(0), *refusals("/a", *nine, "/9")) == [], "without the front page"
+    answered = sent(5, "/x")
+    assert breaches(robots(0), answered, *refusals("/", *nine, "/9")) == [], "the site has brought a page"
+    again = [sent(200 + HOUR_S, "/1", status=403), sent(300 + HOUR_S, "/2")]
+    assert breaches(robots(0), *refusals("/", *nine), *again) == [Check.RESTS], "one request after the rest"
 
 
 def test_a_wall_in_place_of_robots_txt_makes_the_site_rest() -> None:

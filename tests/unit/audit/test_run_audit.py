@@ -120,7 +120,7 @@ async def test_an_obedient_crawl(doctored: Doctored) -> None:
     found = await audited(doctored)
     assert found.violations == []
     assert {c.value: t.judged for c, t in found.counts.items()} == {
-        "log": 6, "identity": 6, "robots first": 4, "robots fresh": 4, "permission": 4, "preference": 0,
+        "log": 6, "identity": 6, "robots first": 4, "robots fresh": 4, "permission": 4, "preference": 0, "use": 0,
         "overlap": 4, "pause": 4, "retry-after": 0, "rests": 0, "hours": 0, "pages": 0,
         "operator": 0, "sample": 0,
     }  # fmt: skip
@@ -137,7 +137,7 @@ async def test_requests_without_an_address_to_connect_to_are_told_apart(doctored
                 site, 1 + 1000 * n, "/robots.txt", "robots", status=status, error_kind=kind, robots_id=None
             )
     found = await audited(doctored)
-    said = "3 of these were not sent: 2 sites had no address that the crawler may connect to"
+    said = "3 further requests were not sent: 2 sites had no address that the crawler may connect to"
     assert said in shown(found)
     assert f"{said}." in document(found)
     assert (found.as_json()["unsent"], found.as_json()["sites_without_address"]) == (3, 2)
@@ -174,6 +174,41 @@ async def test_a_page_that_is_kept_against_its_preference(
     violations = (await audited(doctored)).violations
     assert [violation.url for violation in violations] == found
     assert {violation.check for violation in violations} <= {Check.PREFERENCE}
+
+
+@pytest.mark.parametrize(
+    ("level", "by_header", "kept", "said"),
+    [
+        ("immediate", False, {"body_id": 1, "title": "x"}, "kept: body, title"),
+        ("immediate", True, {"title": "x"}, "kept: title; it states Content-Signal: use=immediate"),
+        ("immediate", False, {}, ""),
+        ("reference", False, {"body_id": 1, "title": "x"}, "exports hand out its body"),
+        ("reference", True, {"body_id": 1, "directives": '["header: noarchive, use=reference"]'}, ""),
+        ("full", True, {"body_id": 1}, ""),
+    ],
+)
+async def test_a_page_of_which_more_is_kept_than_its_use_allows(
+    doctored: Doctored, level: str, by_header: bool, kept: dict[str, object], said: str
+) -> None:
+    doctored.run(settings())
+    site, signal = doctored.site("http://a.test"), f"Content-Signal: use={level}"
+    doctored.robots(site, 1, b"" if by_header else f"User-agent: *\n{signal}\n".encode())
+    doctored.request(site, 4.1, "/x")
+    number = url_number(site, "/x", 0)
+    stated = [Preference("content-signal", "use", level, "header", None, signal)._asdict()]
+    doctored.db.execute("INSERT INTO url (id, path, state, depth) VALUES (?, '/x', 'fetched', 0)", (number,))
+    doctored.db.execute("INSERT INTO preference_set (id, said) VALUES (7, ?)", (json.dumps(stated),))
+    page = {"url_id": number, "status": 200, "content_type": "", "fetched_at": START + 4.15, "noindex": 0}
+    page |= {"nofollow": 0, "body_bytes": 1, "preferences_id": 7 if by_header else None, **kept}
+    marks = ", ".join("?" * len(page))
+    doctored.db.execute(f"INSERT INTO page ({', '.join(page)}) VALUES ({marks})", [*page.values()])
+    found = await audited(doctored)
+    assert [(each.check, each.url, each.done) for each in found.violations] == (
+        [(Check.USE, "http://a.test/x", said)] if said else []
+    )
+    assert found.counts[Check.USE].judged == (level != "full")
+    if said and not by_header:
+        assert (found.violations[0].line, found.violations[0].rule) == (2, signal)
 
 
 @pytest.mark.parametrize(
@@ -436,7 +471,7 @@ async def test_the_order_of_the_log_is_that_of_time(doctored: Doctored) -> None:
 async def test_each_run_by_its_own_settings(doctored: Doctored) -> None:
     hurried = {"politeness.delay": 0, "politeness.slow_factor": 0}
     doctored.run(settings(hurried), end=50)
-    doctored.run(settings(), at=100, end=None)
+    doctored.run(settings({"limits.concurrency": 7}), at=100, end=None)
     site = doctored.site("http://a.test")
     doctored.robots(site, 1, b"")
     doctored.request(site, 1.2, "/")
@@ -444,7 +479,8 @@ async def test_each_run_by_its_own_settings(doctored: Doctored) -> None:
     doctored.request(site, 102, "/y", run_id=2)
     found = await audited(doctored)
     assert [(v.check, v.run, v.url[-1]) for v in found.violations] == [(Check.PAUSE, 2, "y")]
-    assert any("Run 2 has no recorded end" in limit for limit in found.limits)
+    (limit,) = (limit for limit in found.limits if "Run 2 has no recorded end" in limit)
+    assert "(7 at most in each)" in limit, "requests that the next run repeats"
     console = Console(file=(printed := StringIO()), width=200)
     render(found, console)
     assert " logged requests to 1 site\n" in printed.getvalue()

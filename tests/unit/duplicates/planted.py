@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from itertools import product
 
-from crawler.duplicates.shingles import jaccard, shingles, words
+from crawler.page.shingles import jaccard, shingles, words
 
 _SYLLABLES = ("ba", "ko", "mu", "ri", "te"), "dfglnrst", ("an", "eb", "io", "us")
 _VOCABULARY = ["".join(parts) for parts in product(*_SYLLABLES)]

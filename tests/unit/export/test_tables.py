@@ -18,10 +18,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler import parquet
 from crawler.errors import UsageError
 from crawler.export import VIEWS, tables
-from crawler.export.views import ColumnType
 from crawler.store.sqlite.store import SqliteStore
+from crawler.store.views import ColumnType
+from tests.contract.visits import NOW
 from tests.unit.export.conftest import BODIES, PAGES, A, Exporter
 
 
@@ -65,7 +67,7 @@ async def test_json_lines_equal_the_store(save: Exporter, store: SqliteStore, tm
             if expected is not None and kind is ColumnType.JSON:
                 expected = json.loads(expected)
             assert record[name] == expected
-            assert isinstance(record[name], bool) == (kind is ColumnType.YES)
+            assert isinstance(record[name], bool) == (kind is ColumnType.YES and expected is not None)
     table = pyarrow.json.read_json(out)
     assert table.column("title").to_pylist() == [row["title"] for row in rows]
 
@@ -165,13 +167,13 @@ async def test_row_groups_are_bounded_by_rows_and_by_size(
     import pyarrow.parquet as pq
 
     out = tmp_path / "pages.parquet"
-    monkeypatch.setattr(tables, "_ROWS_PER_BATCH", 2)
-    monkeypatch.setattr(tables, "_ROWS_PER_GROUP", 4)
+    monkeypatch.setattr(parquet, "_ROWS_PER_BATCH", 2)
+    monkeypatch.setattr(parquet, "_ROWS_PER_GROUP", 4)
     await save("parquet", out)
     read = pq.ParquetFile(out)
     assert [read.metadata.row_group(n).num_rows for n in range(read.num_row_groups)] == [4, 4, 3]
-    monkeypatch.setattr(tables, "_BYTES_PER_GROUP", 1)
-    monkeypatch.setattr(tables, "_BYTES_PER_BATCH", 1)
+    monkeypatch.setattr(parquet, "_BYTES_PER_GROUP", 1)
+    monkeypatch.setattr(parquet, "_BYTES_PER_BATCH", 1)
     await save("parquet", out, add=("body",))
     assert pq.ParquetFile(out).num_row_groups > 6
     assert pq.read_table(out).num_rows == 11
@@ -223,3 +225,31 @@ async def test_a_missing_library_is_named_with_its_extra(
     with pytest.raises(UsageError, match=r"needs pyarrow.* pip install '\.\[export\]'"):
         await save("parquet", tmp_path / "out")
     assert list(tmp_path.glob("*out*")) == list(tmp_path.glob(".export*")) == []
+
+
+async def test_rows_that_were_added_since_a_run_are_a_further_file_of_a_folder(
+    save: Exporter, store: SqliteStore, filled: Path, tmp_path: Path
+) -> None:
+    import pyarrow.parquet as pq
+
+    out = tmp_path / "lake"
+    with pytest.raises(UsageError, match="no run after it"):
+        await save("parquet", out, table="requests", since=1)
+    views = ("pages", "links", "requests", "urls")
+    whole = {view: (await save("parquet", out, table=view, since=0)).written for view in views}
+    assert whole == {view: (await store.query(f"SELECT count(*) AS n FROM {view}"))[0]["n"] for view in views}
+    with sqlite3.connect(filled) as db:
+        db.execute("CREATE TEMP TABLE later AS SELECT * FROM run")
+        db.execute("UPDATE later SET id = 2, started_at = ?", (NOW + 100,))
+        db.execute("INSERT INTO run SELECT * FROM later")
+        (page,) = db.execute("SELECT min(url_id) FROM page").fetchone()
+        db.execute("UPDATE page SET fetched_at = ? WHERE url_id = ?", (NOW + 101, page))
+        db.execute("UPDATE request SET run_id = 2 WHERE id = 1")
+    added = {view: (await save("parquet", out, table=view, since=1)).written for view in views}
+    links = (await store.query("SELECT count(*) AS n FROM links WHERE source_id = :page", {"page": page}))[0]["n"]
+    assert added == {"pages": 1, "links": links, "requests": 1, "urls": whole["urls"]}
+    assert (await save("parquet", out, table="pages", since=1, where="depth > 99")).written == 0
+    assert sorted(path.name for path in (out / "links").iterdir()) == ["run=000001.parquet", "run=000002.parquet"]
+    assert pq.read_table(out / "links").num_rows == whole["links"] + links
+    with pytest.raises(UsageError, match="for parquet"):
+        await save("csv", out, since=1)

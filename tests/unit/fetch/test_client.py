@@ -168,6 +168,17 @@ async def test_unwanted_types() -> None:
     assert (robots.content_type, robots.body) == ("image/png", b"\x89PNG")
 
 
+async def test_the_type_for_unknown_files_says_nothing_of_a_path_of_html() -> None:
+    """For `/operator/.html`, nginx sends it: that name has no ending."""
+    async with server(body=b"<p>", headers={"Content-Type": "application/octet-stream"}) as url:
+        paths = ("a/.html?b", "a.zip?c=.html")
+        page, archive = [await fetch(Request(url + path, Purpose.PAGE, 1000)) for path in paths]
+    assert isinstance(page, Fetched)
+    assert (page.content_type, page.body) == ("", b"<p>")
+    assert isinstance(archive, Failed)
+    assert archive.kind is ErrorKind.UNWANTED_TYPE
+
+
 @pytest.mark.parametrize("port", [22, 25, 6379, 27017])
 async def test_no_request_is_sent_to_the_port_of_another_service(port: int) -> None:
     url = f"http://a.example:{port}/robots.txt"

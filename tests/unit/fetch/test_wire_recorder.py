@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from crawler.clock import SystemClock
-from crawler.fetch.client import FetchSettings, HttpFetcher
+from crawler.fetch.client import FetchSettings, HttpFetcher, secret_headers
 from crawler.model import Exchange, Failed, Fetched, FetchResult, Purpose, Request
 
 SETTINGS = FetchSettings("TestBot/1", None, resolve=(("*.test", "127.0.0.1"),), allow_private=True, keep_exchanges=True)
@@ -124,3 +124,24 @@ async def test_no_connection_no_exchange() -> None:
 async def test_nothing_is_kept_unasked() -> None:
     async with fetching(Server(ODD["chunks"]), replace(SETTINGS, keep_exchanges=False)) as (fetcher, url):
         assert (await fetcher.fetch(Request(url, Purpose.PAGE, max_bytes=1000))).exchange is None
+
+
+KEYED = replace(SETTINGS, site_headers={"a.test": {"X-Key": "s3cret"}, "shop.example": {"X-Key": "s3cret"}})
+
+
+async def test_secret_headers_are_sent_to_their_host_alone_and_not_kept() -> None:
+    server = Server(*[ODD["chunks"]] * 2)
+    async with fetching(server, KEYED) as (fetcher, url):
+        answers = [
+            await fetcher.fetch(Request(url.replace("a.test", host), Purpose.PAGE, max_bytes=1000))
+            for host in ("a.test", "b.test")
+        ]
+    assert [b"X-Key: s3cret\r\n" in head for head in server.heads] == [True, False]
+    assert answers[0].exchange is not None
+    assert answers[0].exchange.request == server.heads[0].replace(b"X-Key: s3cret\r\n", b"")
+    assert "s3cret" not in repr((answers, KEYED))
+
+
+def test_secret_headers_go_over_tls_to_the_site_of_their_host() -> None:
+    urls = ("https://shop.example/x", "http://shop.example/", "https://shop.example:8443/", "https://a.shop.example/")
+    assert [bool(secret_headers(url, KEYED)) for url in urls] == [True, False, False, False]

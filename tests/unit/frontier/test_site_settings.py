@@ -16,7 +16,7 @@ from crawler.settings.loading import load_file, settings_from
 from crawler.settings.settings import Settings
 from crawler.settings.stored import recorded, to_record
 
-SHOP = SiteRule("shop.example", 10.0, "22-06 Europe/Berlin", 2, 50)
+SHOP = SiteRule("shop.example", 10.0, "22-06 Europe/Berlin", 2, 50, (("X-Key", "SHOP_KEY"),))
 NEWS = SiteRule("news.shop.example", 1.0)
 
 
@@ -73,7 +73,10 @@ def test_the_depth_of_a_site_takes_the_place_of_the_general_one(limit: int | Non
 
 def test_tables_are_read_written_and_stored(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
-    file.write_text('[site."shop.example"]\ndelay = "10 s"\nhours = "22-06 Europe/Berlin"\ndepth = 2\nmax_pages = 50\n')
+    table = (
+        'delay = "10 s"\nhours = "22-06 Europe/Berlin"\ndepth = 2\nmax_pages = 50\nheaders = { X-Key = "SHOP_KEY" }\n'
+    )
+    file.write_text(f'[site."shop.example"]\n{table}')
     settings = load_file(Settings(), file)
     assert settings.politeness.sites == (SHOP,)
     assert recorded(json.loads(json.dumps(to_record(settings)))) == settings
@@ -81,7 +84,10 @@ def test_tables_are_read_written_and_stored(tmp_path: Path) -> None:
     assert load_file(Settings(), file) == settings
 
 
-@pytest.mark.parametrize("stated", [{"delay": 5}, {"hours": "22-06 UTC"}, {"depth": 0}, {"max_pages": 0}])
+@pytest.mark.parametrize(
+    "stated",
+    [{"delay": 5}, {"hours": "22-06 UTC"}, {"depth": 0}, {"max_pages": 0}, {"headers": {"X-Key": "SHOP_KEY"}}],
+)
 def test_each_setting_may_stand_alone(stated: dict[str, object]) -> None:
     (rule,) = SITES.read({"shop.example": stated})
     assert rule.stated == stated
@@ -97,6 +103,10 @@ def test_each_setting_may_stand_alone(stated: dict[str, object]) -> None:
         ({"a.b": {"delay": -1}}, "0 or more"),
         ({"a.b": {"hours": "*.c=22-06 UTC"}}, "write HH-HH ZONE"),
         ({"a.b": {"hours": "*=22-06 UTC"}}, "write HH-HH ZONE"),
+        ({"a.b": {"headers": "X-Key"}}, "pairs of a field"),
+        ({"a.b": {"headers": {"User-Agent": "NAME"}}}, "sets User-Agent itself"),
+        ({"a.b": {"headers": {"Cookie": "NAME"}}}, "never sends it"),
+        ({"a.b": {"headers": {"X-Key": "s3cret value"}}}, "name of an environment variable"),
         (3, "must be tables"),
     ],
 )

@@ -78,7 +78,7 @@ def test_more_than_one_new_url_a_page_has_no_end_in_sight() -> None:
     seen = left(GroupBacklog("a", 100), depths={0: DepthCount(answered=100), 1: DepthCount(queued=150)})
     assert (seen.end, seen.most_s) == (End.NO_END_IN_SIGHT, None)
     assert seen.new_per_page == 1.5
-    assert seen.reason == "no end in sight: each page still brings at least one new (1.5)"
+    assert seen.reason == "each page still brings at least one new URL (1.5)"
     few = left(GroupBacklog("a", 5), depths={0: DepthCount(answered=1), 1: DepthCount(queued=5, answered=1)})
     assert (few.end, few.most_s) == (End.TOO_EARLY, None)
 

@@ -49,6 +49,9 @@ def seed(outcome: Outcome, code: ReasonCode = ReasonCode.FETCHED, **more: Any) -
 )
 def test_the_remedy_is_a_command_that_can_be_pasted(one: Seed, remedy: str | None) -> None:
     assert one.remedy("c.db") == remedy
+    if remedy is not None:  # at the limit of the store, a run needs a higher one
+        at_limit = one.remedy("c.db", " --max-pages 100")
+        assert at_limit == remedy.replace(" --db", " --max-pages 100 --db" if " run " in remedy else " --db")
 
 
 def test_every_seed_that_needs_a_person_has_a_remedy() -> None:
@@ -56,12 +59,24 @@ def test_every_seed_that_needs_a_person_has_a_remedy() -> None:
     assert without == [Outcome.SKIPPED], "a line that is in no file"
 
 
-def outcomes(state: State) -> dict[ReasonCode, Outcome]:
+def test_a_robots_txt_that_fails_is_an_outcome_of_its_own() -> None:
+    statuses = {"503": "deferred", "wall": "walled", "dns_no_name": "no_such_host", "timeout": "silent"}
+    assert {status: outcomes(State.QUEUED, status)[ReasonCode.NEW] for status in statuses} == statuses
+    given_up = {"503": "bad_answer", "dns_no_name": "no_such_host", "timeout": "silent"}
+    code = ReasonCode.ROBOTS_GIVEN_UP
+    assert {status: outcomes(State.FAILED, status)[code] for status in given_up} == given_up
+
+
+def outcomes(state: State, robots_status: str | None = None) -> dict[ReasonCode, Outcome]:
     """What the view says of a seed in this state, for each reason."""
     db = sqlite3.connect(":memory:")
     db.executescript(schema("sqlite"))
-    db.execute("INSERT INTO politeness_group (id, name) VALUES (1, 'a.test')")
+    db.execute("INSERT INTO politeness_group (id, name, ready_at) VALUES (1, 'a.test', 0)")
     db.execute("INSERT INTO site (id, name, host, registered_domain, group_id) VALUES (0, 'http://a.test', '', '', 1)")
+    if robots_status is not None:
+        copy = "INSERT INTO robots_copy (id, site_id, action, status, fetched_at, valid_from, valid_until) VALUES "
+        db.execute(f"{copy}(1, 0, 'defer', ?, 0, 0, 0)", [robots_status])
+        db.execute("UPDATE site SET robots_id = 1")
     row = "INSERT INTO url (id, path, state, reason_code, depth, seed) VALUES (?, ?, ?, ?, 0, 1)"
     codes = list(ReasonCode)
     db.executemany(row, [(n, f"/{code.value}", state.value, code.value) for n, code in enumerate(codes)])
@@ -132,6 +147,19 @@ def test_the_end_of_a_run_names_five_seeds_and_counts_all() -> None:
     assert len(said) == 6
     assert said[-1] == "7 seeds need a person: `crawler seeds --db c.db` lists them with what mends each"
     assert ledger(SEED).lines_at_end(has_causes=False) == []
+
+
+def test_the_end_of_a_run_counts_what_a_run_before_has_told() -> None:
+    known, new = seed(Outcome.SILENT), seed(Outcome.DEFERRED, url="http://b.test/" + "x" * 8000)
+    told = ledger(known).told()
+    assert ledger(known).lines_at_end(has_causes=False, told=told) == [
+        "1 seed needs a person: `crawler seeds --db c.db` lists them with what mends each"
+    ]
+    first, _ = ledger(known, new).lines_at_end(has_causes=False, told=told)
+    assert first.startswith("seed http://b.test/xxx")
+    assert "… (8,014 characters)" in first
+    (changed,) = ledger(seed(Outcome.NO_SUCH_HOST)).lines_at_end(has_causes=False, told=told)
+    assert "http://a.test/x" in changed
 
 
 def test_a_run_that_has_told_its_causes_names_only_hosts_that_do_not_exist() -> None:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from crawler.frontier.operator import Standing
-from crawler.inspect.status import _sites_table, _until, _vain_claims
+from crawler.inspect.status import _next, _sites_table, _until, _vain_claims
 from crawler.inspect.unknown_hosts import describe_wait
 from crawler.robots.response import RobotsSettings
 from crawler.store.rows import Beat, Waiting
@@ -17,17 +17,34 @@ from crawler.store.rows import Beat, Waiting
 NOW = 1_800_000_000.0
 SITE = "https://www.a-rather-long-name.example.org"
 ROW = {"site": SITE, "fetched": 5194, "robots_status": "200", "delay_s": 2.0, "at_limit": 0, "next_at": NOW}
+ROW |= {"robots_action": "parse"}
 
 
 @pytest.mark.parametrize(("queued", "headings"), [(0, "robots  pause"), (12, "robots  pause  next")])
 def test_a_sites_name_has_the_room_that_others_leave(queued: int, headings: str) -> None:
-    status: Any = SimpleNamespace(at=NOW, sites=[ROW | {"queued": queued}], standing=Standing())
+    status: Any = SimpleNamespace(
+        at=NOW, sites=[ROW | {"queued": queued}], standing=Standing(), frame=None, crawl_at_limit=False
+    )
     console = Console(width=80, highlight=False)
     with console.capture() as shown:
         console.print(_sites_table(status))
     head, *rows = (line.rstrip() for line in shown.get().splitlines())
     assert head.endswith(headings)
     assert [row.split()[0] for row in rows] == [SITE]
+
+
+@pytest.mark.parametrize(
+    ("row", "crawl_at_limit", "said"),
+    [
+        ({}, False, "now"),
+        ({"at_limit": 1}, False, "at its limit"),
+        ({"at_limit": 1}, True, "crawl at its limit"),
+        ({"at_limit": 1, "robots_action": "defer", "next_at": NOW + 60}, True, "robots.txt, 08:01:00Z"),
+    ],
+)
+def test_a_robots_txt_that_fails_is_named_before_a_limit(row: dict[str, Any], crawl_at_limit: bool, said: str) -> None:
+    status: Any = SimpleNamespace(at=NOW, standing=Standing(), frame=None, crawl_at_limit=crawl_at_limit)
+    assert _next(ROW | {"queued": 1} | row, status) == said
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ NOW = 1_800_000_000.0
     ("least_s", "most_s", "end", "sentence"),
     [
         (90.0, 3600.0, End.BOUNDED, "about 1 min 30 s to 1 h to go; a.test takes longest (7 URLs)"),
-        (90.0, None, End.TOO_EARLY, "about 1 min 30 s to go or more, too early for an upper end; a.test takes longest"),
+        (90.0, None, End.TOO_EARLY, "at least 1 min 30 s to go: too early for an upper end; a.test takes longest"),
         (0.0, None, End.TOO_EARLY, "too early for an upper end; a.test takes longest (7 URLs)"),
         (
             2.0,
             None,
             End.NO_END_IN_SIGHT,
-            "about 2 s to go or more, no end in sight: each page still brings at least one",
+            "at least 2 s to go: each page still brings at least one new URL",
         ),
     ],
 )

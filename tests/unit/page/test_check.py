@@ -6,11 +6,12 @@ import pytest
 
 from crawler.page import check
 from crawler.page.html import read_page
+from crawler.robots.rsl import licensed_page
 from crawler.robots.tdmrep import with_filed
 
 
 def check_case(case: dict[str, Any], now: float = 0.0) -> dict[str, Any]:
-    return check.check_case(case, read=read_page, with_filed=with_filed, now=now)
+    return check.check_case(case, read=read_page, with_filed=with_filed, licensed=licensed_page, now=now)
 
 
 CASE = {
@@ -77,3 +78,21 @@ def test_the_tdmrep_file_of_the_site_counts_unless_the_page_states_it_itself() -
     assert [one["source"] for one in check_case(own)["preferences"]] != ["tdmrep.json"]
     with pytest.raises(ValueError, match='"tdmrep" is malformed'):
         check_case({**CASE, "tdmrep": "{}"})
+
+
+def test_the_licences_of_a_page_are_shown_with_what_they_say() -> None:
+    licence = '<rsl><content url="/"><license><prohibits type="usage">search</prohibits></license></content></rsl>'
+    link = '<link rel="license" type="application/rsl+xml" href="/l.xml"><link rel="license" href="/terms.html">'
+    inline = f'<script type="application/rsl+xml">{licence.replace("search", "ai-train")}</script>'
+    headers = [["Link", '</h.xml>; rel="license"; type="application/rsl+xml", </other>; rel=license']]
+    case = {"url": "http://a.example/x/", "html": f"<title>t</title>{link}{inline}", "headers": headers}
+    stated = check_case({**case, "license": licence})["preferences"]
+    assert [(one["source"], one["category"], one["value"]) for one in stated] == [
+        ("header", "license", "http://a.example/h.xml"),
+        ("link", "license", "http://a.example/l.xml"),
+        ("licence", "train-ai", "n"),
+        ("licence", "search", "n"),
+        ("licence", "search", "n"),
+    ]
+    broken = check_case({**case, "html": inline.replace("</rsl>", ""), "headers": []})["preferences"]
+    assert {(one["value"], "broken XML" in one["text"]) for one in broken} == {("n", True)}

@@ -18,8 +18,7 @@ from crawler.formatting import size
 from crawler.frontier.decide import Outcome, Queued
 from crawler.model import Purpose, RobotsAction, RobotsCopy, State
 from crawler.reasons import ErrorKind, Reason, ReasonCode, RequestError
-from crawler.report.facts import ANSWERS, Facts
-from crawler.report.gather import MAX_BROKEN_TARGETS, MAX_PAGES, MAX_SITES, gather
+from crawler.report.gather import ANSWERS, MAX_BROKEN_TARGETS, MAX_PAGES, MAX_SITES, Facts, gather
 from crawler.report.rendering import render
 from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore
@@ -258,7 +257,7 @@ def test_robots_txt(seen: Seen) -> None:
     assert all(by_site[site] == n for site, n in facts.disallowed[:-1])
     silent = {f"http://s{n:03}.test" for n in range(SITES) if n % 10 in (7, 8)}
     assert not silent & by_site.keys()
-    (given_up,) = (group for group in facts.failed if group.code is ReasonCode.ROBOTS_GIVEN_UP)
+    (given_up,) = (group for group in facts.failed if group.code == ReasonCode.ROBOTS_GIVEN_UP)
     assert given_up.urls == sum(row["site"] in silent and row["state"] == State.FAILED for row in seen.urls)
     doubtful = {f"http://s{n:03}.test" for n in range(0, SITES, 4)} & {
         row["site"] for row in seen.robots if row["action"] == "parse"
@@ -278,7 +277,8 @@ def test_the_sites(seen: Seen) -> None:
     least = sorted((fetched_of[row["site"]] for row in seen.sites), reverse=True)[MAX_SITES - 1]
     for site in seen.facts.sites:
         urls = [row for row in seen.urls if row["site"] == site.site]
-        assert site.states == dict.fromkeys(State, 0) | Counter(row["state"] for row in urls)
+        counted = Counter(row["state"] for row in urls)
+        assert [getattr(site, state) for state in State] == [counted[state] for state in State]
         assert fetched_of[site.site] >= least
         assert site.requests == sent[site.site]
         assert site.bytes == sum(row["bytes"] for row in seen.requests if row["site"] == site.site)

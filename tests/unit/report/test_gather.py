@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from crawler.audit.run_audit import AuditResult
+from crawler.inspect.seeds import Outcome
 from crawler.model import Purpose, State
 from crawler.reasons import ErrorKind, ReasonCode, RequestError
-from crawler.report.facts import BrokenTarget, Facts, ReasonGroup
-from crawler.report.gather import MAX_BROKEN_TARGETS, MAX_DOUBTFUL_SITES, gather
+from crawler.report.gather import MAX_BROKEN_TARGETS, MAX_DOUBTFUL_SITES, BrokenTarget, Facts, gather
 from crawler.report.rendering import render
 from crawler.robots.doubts import Doubts, doubts_about
 from crawler.settings.settings import Settings
@@ -61,11 +61,12 @@ async def test_states_reasons_and_depths(harness: Harness) -> None:
     (claim,) = await harness.claim()
     await harness.finish(claim, excluded(claim.urls[0], "mirror of http://c.test (Host, line 3)"))
     facts = await gathered(harness)
-    assert (facts.seeds, facts.first_seeds) == (2, [A, B])
+    assert (facts.seeds, facts.first_seeds) == (2, [(A, Outcome.FETCHED), (B, Outcome.BAD_ANSWER)])
+    assert facts.seed_outcomes == {Outcome.BAD_ANSWER: 1, Outcome.FETCHED: 1}
     assert facts.depths == {0: {State.FETCHED: 1, State.FAILED: 1}, 1: {State.EXCLUDED: 4}}
     assert [(reason.code, reason.urls) for reason in facts.excluded] == [("scope", 2), ("depth", 1), ("mirror", 1)]
-    assert facts.excluded[1] == ReasonGroup(ReasonCode.DEPTH, 1, f"{A}p3", "depth: 9 links")
-    assert facts.failed == [ReasonGroup(ReasonCode.SERVER_ERROR, 1, B, "500 Internal Server Error (2 attempts)")]
+    assert facts.excluded[1] == (ReasonCode.DEPTH, 1, f"{A}p3", "depth: 9 links")
+    assert facts.failed == [(ReasonCode.SERVER_ERROR, 1, B, "500 Internal Server Error (2 attempts)")]
 
 
 async def test_sites_whose_robots_txt_has_lines_in_doubt(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +113,7 @@ async def test_sites_and_the_links_between_them(harness: Harness) -> None:
     facts = await gathered(harness)
     by_name = {row.site: row for row in facts.sites}
     row = by_name["http://a.test"]
-    assert (row.states[State.FETCHED], row.states[State.QUEUED], row.requests, row.bytes) == (1, 1, 2, 300)
+    assert (row.fetched, row.queued, row.requests, row.bytes) == (1, 1, 2, 300)
     assert (row.mean_s, row.robots_action, row.crawl_delay_s, row.links_in) == (0.5, "parse", 7.0, 1)
     assert (by_name["http://b.test"].robots_action, by_name["http://c.test"].links_in) == (None, 3)
     assert facts.fetched_sites == 2

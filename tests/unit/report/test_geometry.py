@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.report.charts import histogram
-from crawler.report.facts import Distribution
-from crawler.report.geometry import Column, ColumnChart, Series, column_chart, nice_ceiling, stacked_bar
+from crawler.report.charts import Column, ColumnChart, Series, column_chart, histogram, nice_ceiling, stacked_bar
+from crawler.report.gather import Distribution
 
 A, B = Series("a", "c1"), Series("b", "c2")
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -17,28 +18,17 @@ from selectolax.lexbor import LexborHTMLParser
 
 from crawler.audit.checks import Check, Violation
 from crawler.audit.run_audit import AuditResult
-from crawler.audit.totals import CrawlDelay, RetryAfters
 from crawler.errors import UsageError
+from crawler.inspect.seeds import Outcome
 from crawler.model import State
-from crawler.reasons import ReasonCode
-from crawler.report.facts import (
-    BrokenLinks,
-    BrokenTarget,
-    DoubtfulSite,
-    Facts,
-    MirrorRow,
-    PageRow,
-    ReasonGroup,
-    RunRow,
-    SiteRow,
-)
-from crawler.report.gather import gather
+from crawler.report.gather import BrokenLinks, BrokenTarget, DoubtfulSite, Facts, PageRow, gather
 from crawler.report.rendering import render
 from crawler.report.run_settings import described_settings
 from crawler.report.write import require_html
 from crawler.robots.doubts import Doubt, Doubts
 from crawler.settings.loading import settings_from
 from crawler.settings.settings import Settings
+from crawler.store.named_rows import row_class
 from crawler.store.sqlite.store import SqliteStore
 from tests.contract.visits import NOW, Harness
 
@@ -60,29 +50,36 @@ def parsed(facts: Facts) -> LexborHTMLParser:
     return LexborHTMLParser(render(facts).decode())
 
 
-def run(number: int, settings: str = "{}") -> RunRow:
-    return RunRow(number, NOW, NOW + 60, "nothing is left in the frontier", "9.9", settings)
+def run(number: int, settings: str = "{}", text: str = "nothing is left in the frontier") -> Any:
+    columns = ("number", "started_at", "finished_at", "ended_code", "ended_by", "crawler_version", "settings")
+    return row_class(columns)(number, NOW, NOW + 60, "bug", text, text, settings)
+
+
+def row(**columns: object) -> Any:
+    return row_class(tuple(columns))(**columns)
 
 
 def with_text(facts: Facts, text: str) -> Facts:
     """Facts that have ``text`` in every place that a crawled site or an operator can fill."""
-    site = SiteRow(1, text, dict.fromkeys(State, 1), 1, 1, 1.0, text, text, 1, 1.0, 1.0, 1)
+    numbers = ("number", "requests", "bytes", "mean_s", "disallowed", "crawl_delay_s", "pause_s", "links_in", *State)
+    site = row(site=text, robots_action=text, robots_status=text, **dict.fromkeys(numbers, 1))
+    mirror = row(site=text, main_site=f"javascript:{text}", evidence="host", leads_to=text, contradiction=None)
     return replace(
         facts,
         store=text,
-        first_seeds=[text],
-        runs=[replace(run(1, text), ended_by=text, crawler_version=text)],
+        first_seeds=[(text, Outcome.FETCHED)],
+        runs=[run(1, text, text)],
         audit=text,
-        excluded=[ReasonGroup(ReasonCode.SCOPE, 1, f"javascript:{text}", text)],
-        failed=[ReasonGroup(ReasonCode.NOT_FOUND, 1, text, f"404 {text}")],
+        excluded=[row(code="scope", urls=1, example_url=f"javascript:{text}", example=text)],
+        failed=[row(code="not_found", urls=1, example_url=text, example=f"404 {text}")],
         broken=BrokenLinks(9, 1, [BrokenTarget(text, text, 9, [text])]),
         answers=[(text, 1)],
         types=[(text, 2)],
         robots=[(text, 2)],
         doubtful=[DoubtfulSite(text, 3, Doubts((Doubt(1, text, text),), 2))],
-        totals=replace(facts.totals, crawl_delays=[CrawlDelay(text, 1.0)], retry_afters=[RetryAfters(text, 1.0, 1)]),
+        totals=replace(facts.totals, crawl_delays=[(text, 1.0)], retry_afters=[(text, 1.0, 1)]),
         sites=[site],
-        mirrors=[MirrorRow(text, f"javascript:{text}", "host", None, None, text)],
+        mirrors=[mirror],
         most_linked=[PageRow(f"javascript:{text}", text, 3)],
         counts=facts.counts._replace(links=9, states=dict.fromkeys(State, 1)),
         survey=text,
@@ -136,7 +133,7 @@ def test_no_text_changes_the_structure_of_the_document(facts: Facts, text: str) 
 
 @pytest.mark.parametrize("unfit", ["\x00", "\x1b", "\x7f", "\x85", "\u202e", "\u2066", "\ud800", "\uffff"])
 async def test_control_and_direction_characters_are_replaced(facts: Facts, unfit: str) -> None:
-    page = parsed(replace(facts, first_seeds=[f"a{unfit}b"]))
+    page = parsed(replace(facts, first_seeds=[(f"a{unfit}b", Outcome.FETCHED)]))
     (seed,) = page.css("li > .url")
     assert seed.text() == "a\ufffdb"
     assert unfit.encode("utf-8", "surrogatepass") not in render(with_text(facts, f"a{unfit}b"))
@@ -144,7 +141,7 @@ async def test_control_and_direction_characters_are_replaced(facts: Facts, unfit
 
 async def test_joiners_that_scripts_need_are_kept(facts: Facts) -> None:
     text = "می\u200cخواهم 👩\u200d🚀"
-    (seed,) = parsed(replace(facts, first_seeds=[text])).css("li > .url")
+    (seed,) = parsed(replace(facts, first_seeds=[(text, Outcome.FETCHED)])).css("li > .url")
     assert seed.text() == text
 
 
@@ -190,7 +187,10 @@ async def test_consecutive_runs_with_the_same_settings_share_a_card(facts: Facts
     assert other != same
     page = parsed(replace(facts, runs=[run(1, same), run(2, same), run(3, other)]))
     titles = [node.text() for node in page.css("h3")]
-    assert [title for title in titles if title.endswith("settings")] == ["Runs 1 to 2: settings", "Run 3: settings"]
+    assert [title for title in titles if title.endswith("settings")] == [
+        "Runs 1 to 2: settings",
+        "Run 3: changed settings",
+    ]
 
 
 async def test_the_settings_of_a_run_are_described_in_words(tmp_path: Path) -> None:

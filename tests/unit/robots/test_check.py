@@ -156,3 +156,14 @@ TDMREP = '[{"location": "/b*", "tdm-reservation": 1}]'
 def test_the_tdmrep_file_counts_where_a_crawl_requests_it(changes: dict[str, object], stated: list[str]) -> None:
     answer = check_case({**CASE, "tdmrep": TDMREP, **changes})
     assert [one["source"] for one in answer.get("preferences", [])] == stated  # type: ignore[attr-defined]
+
+
+def test_the_licence_that_robots_txt_names_counts() -> None:
+    licence = '<rsl><content url="/"><license><prohibits type="usage">search</prohibits></license></content></rsl>'
+    named = {"robots": "License: http://x.example/l.xml", "agent": "bot", "url": "http://x.example/a"}
+    answers = [check_case({**named, "license": text}) for text in (licence, "<html>")]
+    answers.append(check_case({**named, "robots": "", "license": licence}))
+    stated = [[(one["category"], one["value"]) for one in answer.get("preferences", [])] for answer in answers]
+    assert stated[0] == [("license", "http://x.example/l.xml"), ("search", "n")]
+    assert ("other-use", "n") in stated[1]
+    assert stated[2] == []

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
 from crawler.model import Reading
 from crawler.preferences.bounds import MAX_PREFERENCES
+from crawler.preferences.purposes import UsePurpose, first_refusal
 from crawler.robots.check import check_case
-from crawler.robots.preferences import MAX_LINES, NO_PREFERENCES
+from crawler.robots.preferences import MAX_LINES, NO_PREFERENCES, preference_rules
 from crawler.robots.readings import SiteRules, read
+from crawler.robots.response import RobotsSettings
 from crawler.robots.text import parse
 
 #: draft-ietf-aipref-attach, 3.4, "Example".
@@ -195,3 +199,39 @@ def test_a_longer_path_wins_before_preferences_are_cut() -> None:
 
 def test_a_licence_with_an_overlong_url_says_nothing() -> None:
     assert rules(f"License: http://l.example/{'x' * 1_000}\n").preferences.licenses == ()
+
+
+def test_groups_for_policy_tokens_refuse_a_purpose_by_path() -> None:
+    text = """
+        User-agent: *
+        Disallow: /closed
+
+        User-agent: __usage_ai-training
+        User-agent: Google-Extended
+        Disallow: /
+        Allow: /free
+        Disallow: /free/not
+
+        User-agent: CCBot
+        Disallow:
+    """
+
+    def said(path: str, reading: Reading = Reading.STRICT) -> list[tuple[str, str, int | None]]:
+        tokens = RobotsSettings(reading).policy_tokens
+        rules = preference_rules(parse(dedent(text).encode()).lines, "figtree", tokens)
+        return [(one.text.rpartition(" ")[2], one.value, one.line) for one in rules.of(path)]
+
+    assert said("/a") == [("__usage_ai-training", "n", 7), ("Google-Extended", "n", 7)]
+    assert said("/a", Reading.RFC9309) == [("__usage_ai-training", "n", 7)]
+    assert said("/free/1", Reading.DRAFT1996) == [("__usage_ai-training", "y", 8)]
+    assert said("/free/not", Reading.RFC9309) == [("__usage_ai-training", "n", 9)]
+    tokens = [("train-ai", "__usage_ai-training")]
+    (one,) = preference_rules(parse(dedent(text).encode()).lines, "figtree", tokens).of("/")
+    assert (one.scheme, one.category, one.source) == ("policy-token", "train-ai", "robots.txt")
+    assert first_refusal([one], [UsePurpose.TRAIN_AI]) == one
+    assert first_refusal([one], [UsePurpose.SEARCH]) is None
+
+
+def test_the_group_for_all_robots_is_none_for_a_policy_token() -> None:
+    lines = parse(b"User-agent: *\nDisallow: /\n\nUser-agent: __usage_ai-training-2\nDisallow: /").lines
+    assert preference_rules(lines, "figtree", RobotsSettings().policy_tokens).of("/") == ()

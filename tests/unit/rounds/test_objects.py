@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from crawler.dataset.objects import Objects
 from crawler.errors import NoStore, StoreError, UsageError
-from crawler.rounds.objects import Objects
 from tests.s3 import s3_server
 
 

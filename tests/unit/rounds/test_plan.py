@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from crawler.frontier.buckets import bucket_of
-from crawler.rounds.dataset import (
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import (
     WRITING_S,
     BucketState,
     Dataset,
@@ -20,12 +20,16 @@ from crawler.rounds.dataset import (
     Manifest,
     Plan,
     Writers,
+    begins_at,
     make,
     part,
 )
-from crawler.rounds.objects import Objects
-from crawler.rounds.plan import begins_at, commit, held_groups, longest_s, make_plan
-from crawler.rounds.tables import TableFile
+from crawler.dataset.tables import TableFile
+from crawler.errors import UsageError
+from crawler.frontier.buckets import bucket_of
+from crawler.frontier.sample_design import Method, Per, SampleSettings
+from crawler.rounds.plan import _precedence, commit, length_s, longest_s, make_plan
+from crawler.sampling.of_dataset import require_uniform
 from crawler.settings.settings import Settings
 from crawler.settings.stored import to_record
 
@@ -53,10 +57,9 @@ def dataset(tmp_path: Path) -> Dataset:
 def write(dataset: Dataset, key: str, table: str, rows: list[dict[str, Any]]) -> None:
     path = Path(dataset.objects.location) / key
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = TableFile(table, path)
-    for row in rows:
-        file.add(row)
-    file.close()
+    with TableFile(table, path) as file:
+        for row in rows:
+            file.add_row(row)
 
 
 def offer(url: str, depth: int, **changes: Any) -> dict[str, Any]:
@@ -83,9 +86,16 @@ def offered(dataset: Dataset, manifest: Manifest) -> list[tuple[str, int]]:
 
 def test_the_first_round_has_a_task_for_each_bucket_with_a_seed(dataset: Dataset) -> None:
     plan = make_plan(dataset, [], NOW)
-    assert [task.bucket for task in plan.tasks] == sorted({number(url) for url in SEEDS})
+    assert {task.bucket for task in plan.tasks} == {number(url) for url in SEEDS}
     assert (plan.deadline, plan.quiet_at) == (NOW + 3600, NOW + 3600 + longest_s(Settings()) + 2.0)
     assert make_plan(dataset, [], NOW + 5) == plan, "the first plan counts"
+
+
+def test_a_round_that_was_too_short_to_send_anything_is_followed_by_a_longer_one() -> None:
+    idle = Manifest(1, NOW, NOW, {}, {}, {}, [], "")
+    busy = msgspec.structs.replace(idle, parts={1: NOTHING | {"requests": 1}})
+    rounds = ([], [idle], [busy, idle, idle], [idle, busy], [idle] * 99)
+    assert [length_s(Settings(), before) / 3600 for before in rounds] == [1, 2, 4, 1, 64]
 
 
 def test_the_best_offer_of_a_url_is_handed_over_and_never_again_unless_it_came_nearer(dataset: Dataset) -> None:
@@ -115,17 +125,18 @@ def test_a_task_that_nobody_claimed_is_closed_and_one_that_was_claimed_is_lost(d
     assert not dataset.claim(plan.round, number(ONE), "another")
     row = {"url": ONE, "site": ONE[:-1], "purpose": "page", "status": 503, "address": "192.0.2.1", "bytes": 10}
     row |= {"started_at": NOW + 1, "finished_at": NOW + 2, "bucket": number(ONE)}
-    row |= {"politeness_group": "a.test", "next_at": NOW + 9000, "pause_s": 4.0}
+    dataset.keep_pauses(plan.round, number(ONE), 1, {"a.test": 9000.0})
+    dataset.keep_pauses(plan.round, number(ONE), 2, {"b.test": 4.0})
     dataset.objects.put(f"rounds/{plan.round:06}/ahead/killed-000001.jsonl", json.dumps(row).encode())
     dataset.close(plan)
     assert dataset.unfinished(plan.round) == {number(ONE)}
     assert not dataset.claim(plan.round, number(OTHER), "late"), "after the round is closed, nobody can begin a task"
     manifest = commit(dataset, plan, [], plan.quiet_at)
-    lost = Lost(plan.deadline + longest_s(Settings()), {"a.test": (NOW + 9000, 4.0)})
+    lost = Lost(plan.deadline + longest_s(Settings()), {"a.test": 9000.0, "b.test": 4.0})
     assert manifest.buckets[number(ONE)] == BucketState(0, 0.0, [], {}, lost)
     assert manifest.buckets[number(OTHER)].lost is None
     assert manifest.lost == {number(ONE): 1}
-    assert dataset.parts([manifest], "requests") == [part("lost", 1, number(ONE))]
+    assert dataset.lost_parts([manifest]) == [part("lost", 1, number(ONE))]
     again = make_plan(dataset, [manifest], plan.quiet_at)
     assert next(task.lost for task in again.tasks if task.bucket == number(ONE)) == lost
 
@@ -161,22 +172,13 @@ def test_a_round_waits_for_results_that_are_being_written(dataset: Dataset) -> N
     assert not writers.are_at_work(103.0 + 2 * WRITING_S), "its process has died"
 
 
-def test_an_address_is_asked_by_one_task_of_a_round_and_each_has_its_turn(dataset: Dataset) -> None:
-    plan = make_plan(dataset, [], NOW)
-    for url in (ONE, OTHER):
-        finish(dataset, plan, number(url), [])
-        rows = [{"url": url, "site": url[:-1], "address": "192.0.2.1"}]
-        write(dataset, part("requests", 1, number(url)), "requests", rows)
-        done = dataset.done(1)[number(url)]
-        changed = msgspec.structs.replace(done, rows=NOTHING | {"requests": 1})
-        dataset.objects.put(f"rounds/000001/done/{number(url):05}.json", msgspec.json.encode(changed))
-    commit(dataset, plan, [], NOW)
-    buckets = {number(ONE), number(OTHER)}
-    groups = {number(url): {url.removeprefix("http://").rstrip("/")} for url in (ONE, OTHER)}
-    held = [held_groups(dataset, buckets, turn) for turn in range(2, 40)]
-    assert all(len(each) == 1 and groups[bucket] == names for each in held for bucket, names in each.items())
-    assert {bucket for each in held for bucket in each} == buckets
-    assert held_groups(dataset, {number(ONE)}, 2) == {}, "the other bucket has no task"
+def test_an_address_belongs_to_the_task_that_took_it_and_each_bucket_comes_first_at_some_time(dataset: Dataset) -> None:
+    assert dataset.take_address(1, "2001:db8::/64", "one")
+    assert not dataset.take_address(1, "2001:db8::/64", "other")
+    assert dataset.take_address(1, "2001:db8::/64", "one")
+    assert dataset.take_address(2, "2001:db8::/64", "other"), "in another round"
+    buckets = {number(url) for url in SEEDS}
+    assert {min(buckets, key=lambda bucket: _precedence(bucket, turn)) for turn in range(40)} == buckets
 
 
 def test_a_round_begins_when_there_is_something_to_do() -> None:
@@ -184,3 +186,14 @@ def test_a_round_begins_when_there_is_something_to_do() -> None:
     assert begins_at({1: BucketState(3, None, [], {})}) is None
     assert begins_at({1: BucketState(3, 50.0, [], {}), 2: BucketState(3, 40.0, [], {})}) == 40.0
     assert begins_at({1: BucketState(3, 50.0, [], {}), 2: BucketState(3, None, ["offers/1"], {})}) == 0.0
+
+
+def test_a_design_that_needs_the_whole_crawl_in_one_store_is_refused_with_a_reason() -> None:
+    require_uniform(Settings(sample=SampleSettings(size=5)))
+    for design, why in (
+        (SampleSettings(size=5, method=Method.RANDOM_WALK), "random walk .* one store"),
+        (SampleSettings(size=5, per=Per.SITE), "sampled as a whole"),
+        (SampleSettings(size=5, share=0.5), "share of a frame"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            require_uniform(Settings(sample=design))

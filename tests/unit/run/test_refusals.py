@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from crawler.page.headers import PDF
-from crawler.run import session
-from crawler.run.session import refusals
+from crawler.session import crawl_session as session
+from crawler.session.crawl_session import refusals
 from crawler.settings.settings import Settings
 
 URL = "https://a.example/"

@@ -15,9 +15,9 @@ import pypdfium2
 import pytest
 
 from crawler.errors import UsageError
-from crawler.sampling.estimators import Estimate
+from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.publication import COLUMNS, publish
-from crawler.sampling.survey import Figure, Survey, Unit
+from crawler.sampling.survey import DrawnUrls, Figure, Survey, Unit
 from crawler.store.rows import SampleDraw
 
 SHARE = Figure(
@@ -32,7 +32,7 @@ UNKNOWN = Figure("links per page", "pages", Unit.LINKS, Estimate(nan, -inf, inf,
 
 def survey_of(*figures: Figure) -> Survey:
     draw = SampleDraw("uniform", "crawl", 30, 7, 0.0, 100, 0, False, None, design_sha256="abc")
-    return Survey(draw, [], [], 30, 30, 0, 0, 0, 0, figures, {}, 0.1)
+    return Survey(draw, [], [], DrawnUrls(Sample([0.3]), [], [""], [""]), 0, figures, {}, 0.1)
 
 
 def test_the_table_of_numbers_is_unrounded_and_has_the_totals() -> None:

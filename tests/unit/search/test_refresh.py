@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawler.maintenance.refresh import refresh
+from crawler.search.refresh import refresh
 from crawler.store.computed import Computed
 from tests.contract.visits import request
 from tests.unit.search.crawled import Crawled, Said

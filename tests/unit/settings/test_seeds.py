@@ -123,14 +123,14 @@ def test_lines_at_the_length_limit_are_counted_correctly(extra: int) -> None:
 
 
 def test_many_bad_lines_are_counted_and_the_first_are_shown() -> None:
-    _, bad = read("bad\n" * 1500)
+    _, bad = read("bad\n" * 1500 + "".join(f"bad{n}\n" for n in range(25)))
     with pytest.raises(SeedError) as caught:
         require_good(bad, "seeds.txt", "nothing was fetched")
     text = str(caught.value)
-    assert text.startswith("seeds.txt: 1,500 bad lines, nothing was fetched\n")
-    assert "  line 20: " in text
-    assert "line 21" not in text
-    assert text.endswith("… and 1,480 more")
+    assert text.startswith("seeds.txt: 1,525 bad lines, nothing was fetched\n  lines 1, 2, 3 and 1,497 more: not a URL")
+    assert "  line 1519: " in text
+    assert "line 1520" not in text
+    assert text.endswith("… and 6 more kinds")
 
 
 def test_require_good_accepts_good_lines() -> None:
@@ -160,6 +160,7 @@ def test_any_bytes_give_canonical_seeds_or_named_lines(content: bytes) -> None:
         ),
         ("https:/one.test/", "column 7: not // but '/'; did you mean https://one.test/ ?", ("https://one.test/",)),
         ("https:one.test", "column 7: not // but ''; did you mean https://one.test ?", ("https://one.test/",)),
+        ("http:\\\\a.test", r"column 6: not // but '\\'; did you mean http://a.test ?", ("http://a.test/",)),
         ("http:///a.test/", "column 6: not // but '///'; did you mean http://a.test/ ?", ("http://a.test/",)),
     ],
 )
@@ -178,6 +179,16 @@ def test_a_mistake_within_a_line_is_named_by_its_column(line: str, reason: str, 
         (b"htps://a test/", ()),
         (b"ftp://a.test/", ()),
         (b"http://a.test/ of ours", ()),
+        (b"http://a test/", ()),
+        (b"htp://me:secret@a.test/", ("http://a.test/",)),
+        (b"http://me:secret@a.test/", ("http://a.test/",)),
+        (b"me:secret@a.test", ("https://a.test/",)),
+        (b"http://a.test/,http://me:secret@b.test/", ()),
+        (b"<http://me:secret@a.test/>", ("http://a.test/",)),
+        (b'"http://a.test/9",x', ("http://a.test/9",)),
+        (b"http//a.test/5", ("http://a.test/5",)),
+        (b"http://[::1", ()),
+        (b"http://", ()),
         (b"http://a.test:99999/", ()),
         (b"\xff\xfe", ()),
         (b"h\0t", ()),
@@ -185,7 +196,9 @@ def test_a_mistake_within_a_line_is_named_by_its_column(line: str, reason: str, 
 )
 def test_the_urls_that_a_line_perhaps_meant(line: bytes, meant: tuple[str, ...]) -> None:
     _, (bad,) = read_seeds([line])
-    assert (bad.meant, "\0" in bad.text) == (meant, False)
+    assert (bad.meant, "did you mean" in bad.reason) == (meant, len(meant) == 1)
+    assert "\0" not in bad.text
+    assert "secret" not in bad.text + bad.reason
 
 
 def test_a_query_may_hold_urls() -> None:

@@ -1,0 +1,138 @@
+"""``crawler audit`` on a dataset.
+
+The store of each bucket has the whole log of its sites, with the robots.txt versions in force: it is audited as any
+store is, one after the other. What no store knows is judged over the Parquet files: that the dataset has the log of
+each store, that an address was asked by one task of a round, and the pauses after the requests of lost tasks.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+from crawler.audit.checks import Check, CheckCount, Violation
+from crawler.audit.log_reader import read_runs
+from crawler.audit.run_audit import MAX_LISTED, AuditResult, run_audit
+from crawler.audit.study import read_study_facts
+from crawler.audit.totals import read_totals
+from crawler.dataset.records import Dataset, Manifest, part
+from crawler.dataset.tables import SQL
+from crawler.dataset.views import Views
+from crawler.engine.workbench import exempt_networks, is_exempt, network_of
+from crawler.formatting import many, seconds
+from crawler.frontier.operator import standing
+from crawler.settings.settings import Settings
+from crawler.settings.stores import existing_store
+
+_TOLERANCE_S = 0.001
+
+
+async def audit_dataset(
+    views: Views, now: float, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> AuditResult:
+    """Check the whole log of a dataset. Raises :class:`crawler.errors.UsageError` if settings cannot be read."""
+    counts = {check: CheckCount() for check in Check}
+    violations, limits, digest, done = list[Violation](), list[str](), sha256(), 0
+    total = (await views.counts()).requests
+    buckets = views.manifests[-1].buckets if views.manifests else {}
+    with tempfile.TemporaryDirectory(prefix="crawler-rounds-") as folder:
+        path = Path(folder) / "bucket.db"
+        for bucket, state in sorted(buckets.items()):
+            if not state.store:
+                continue
+            views.dataset.objects.fetch(part("stores", state.store, bucket, "db"), path)
+            there = replace(Settings(), store=replace(Settings().store, db=str(path)))
+            async with existing_store(there) as store:
+                result = await run_audit(store, now)
+            path.unlink()
+            for check, count in result.counts.items():
+                counts[check].judged += count.judged
+                counts[check].violations += count.violations
+            violations += result.violations[: MAX_LISTED - len(violations)]
+            limits += [limit for limit in result.limits if limit not in limits]
+            digest.update(f"{bucket} {result.sha256}\n".encode())
+            done += result.totals.requests
+            on_progress(done, total)
+            published = sum(each.parts[bucket]["requests"] for each in views.manifests if bucket in each.parts)
+            if published != result.totals.requests:
+                counts[Check.LOG].violations += 1
+                required = f"the {many(result.totals.requests, 'request')} in the log of bucket {bucket}"
+                violations.append(Violation(Check.LOG, required, f"the dataset has {published:,}"))
+    for found in (*_crowded(views, counts[Check.OVERLAP]), *_after_lost(views, counts)):
+        counts[found.check].violations += 1
+        violations.append(found)
+    if lost := _lost_tasks(views.dataset, views.manifests):
+        ((requests,),) = views.fetch(SQL["count_lost"])
+        limits.append(
+            f"{many(lost, 'task')} {'was' if lost == 1 else 'were'} lost. The log has {many(requests, 'request')} of "
+            "lost tasks, and lacks those of their last seconds. The pauses after them are judged. No robots.txt is "
+            "recorded for them, so their permission is not proven."
+        )
+    store = cast(Any, views)
+    violations.sort(key=lambda found: (found.started_at or 0.0, found.request or 0))
+    return AuditResult(
+        now,
+        await read_runs(store),
+        counts,
+        violations[:MAX_LISTED],
+        await read_totals(store),
+        digest.hexdigest(),
+        standing(()),
+        await read_study_facts(store),
+        limits,
+    )
+
+
+def _crowded(views: Views, count: CheckCount) -> Iterator[Violation]:
+    """The addresses that several tasks of a round have asked."""
+    settings = views.dataset.settings
+    exempt = exempt_networks(settings.politeness)
+    chosen = {str(address) for _, address in settings.fetch.resolve}
+    ((judged,),) = views.fetch(SQL["count_addresses"])
+    count.judged += judged
+    for run, address, first_at, sites in views.fetch(SQL["crowded_addresses"]):
+        buckets = {views.bucket_of(site) for site in sites}
+        if len(buckets) > 1 and address not in chosen and not is_exempt(network_of(address), exempt):
+            required = f"{address} asked by one task of round {run}"
+            done = f"asked by the tasks of the buckets {', '.join(map(str, sorted(buckets)))}"
+            yield Violation(Check.OVERLAP, required, done, run=run, url=sites[0], started_at=first_at)
+
+
+def _after_lost(views: Views, counts: dict[Check, CheckCount]) -> Iterator[Violation]:
+    """The pauses after the requests of lost tasks that were shorter than the settings and a Retry-After ask for."""
+    politeness = views.dataset.settings.politeness
+    for row in views.fetch(SQL["after_lost"]):
+        url, site, run, started_at, finished_at, retry_after_s, next_url, next_started_at, next_run = row
+        if next_started_at is None:
+            continue
+        pause_s = next_started_at - finished_at
+        for check, needed_s in ((Check.PAUSE, politeness.of(site).delay_s), (Check.RETRY_AFTER, retry_after_s)):
+            if needed_s is None:
+                continue
+            counts[check].judged += 1
+            if pause_s < needed_s - _TOLERANCE_S:
+                yield Violation(
+                    check,
+                    f"a pause of {seconds(needed_s)} after a request of the lost task of round {run}",
+                    seconds(pause_s),
+                    run=next_run,
+                    url=next_url,
+                    started_at=next_started_at,
+                    before=url,
+                    before_started_at=started_at,
+                    before_finished_at=finished_at,
+                )
+
+
+def _lost_tasks(dataset: Dataset, manifests: list[Manifest]) -> int:
+    """How many tasks were lost in all rounds."""
+    count, before = 0, dict[int, int]()
+    for manifest in manifests:
+        times = {bucket: state.lost.times for bucket, state in manifest.buckets.items() if state.lost is not None}
+        count += sum(n != before.get(bucket, 0) for bucket, n in times.items())
+        before = times
+    return count

@@ -1,0 +1,289 @@
+"""The names and the records of the objects of a dataset.
+
+``LOCATION/dataset.json``               the settings, the seeds and the number of buckets
+``rounds/R/plan.json``                  the tasks of round R; created exclusively
+``rounds/R/claims/B``                   the worker of the task of bucket B; created exclusively
+``rounds/R/addresses/NETWORK``          the task that asks an address in round R; created exclusively
+``rounds/R/pauses/B/N.json``            pauses that the task of bucket B has learned, before it is done
+``rounds/R/ahead/WORKER-N-M.jsonl``     requests that a worker has sent, before its tasks are done; M were sent so far
+``rounds/R/writing/B``                  the task of bucket B sends nothing any more, and is writing its results
+``rounds/R/done/B.json``                the result of a task, its last object; created exclusively
+``rounds/R/manifest.json``              the tasks that count; created exclusively
+``stores/R/B.db``                       the store of bucket B after round R
+``TABLE/R/B.parquet``                   rows of a view: of ``pages``, ``links`` and ``requests`` those of the round
+``outgoing/R/B.parquet``                offers of bucket B
+``offers/R-ID/B.parquet``               offers to bucket B, for a later round
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from crawler.dataset.objects import Objects
+from crawler.errors import NoStore, UsageError
+from crawler.settings.settings import Settings
+from crawler.settings.stored import recorded
+from crawler.store.location import shown
+
+T = TypeVar("T")
+#: The version of the form of a dataset.
+VERSION = 2
+_CLOSED = "closed"
+#: A task that has not said for so long that it writes its results is lost, in seconds.
+WRITING_S = 30.0
+
+#: The tables that a task writes anew, with all rows of its bucket.
+WHOLE = ("urls", "sites", "robots_versions", "robots_answers", "mirrors", "seeds")
+#: The tables of which a task writes the rows of its round.
+GROWING = ("pages", "links", "requests")
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The facts of a dataset that never change: ``settings`` as :func:`crawler.settings.stored.to_record` has them."""
+
+    buckets: int
+    settings: dict[str, Any]
+    seeds: list[str]
+    domains: list[str]  # those of the seeds that stand for a domain
+    version: int = VERSION
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """What lost tasks have left: until when their requests may have lasted, and the pauses that they had learned."""
+
+    over_at: float
+    pauses: dict[str, float]  # in seconds, by group
+    times: int = 1  # how many rounds in a row the task of the bucket was lost
+
+
+class Task(msgspec.Struct, frozen=True):
+    """The work on one bucket in a round."""
+
+    bucket: int
+    store: int  # the round that its store is of; 0: none yet
+    offers: list[str]  # keys of the offers to take in
+    lost: Lost | None = None
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The tasks of a round. No request is sent at or after ``deadline``; times in epoch seconds.
+
+    At ``quiet_at`` every request of the round has ended, and the usual pause after it is over.
+    """
+
+    round: int
+    begins_at: float
+    deadline: float
+    quiet_at: float
+    tasks: list[Task]
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The result of a task: the rows that it wrote by table, and what is left in its bucket."""
+
+    bucket: int
+    rows: dict[str, int]
+    states: dict[str, int]  # URLs of the bucket by state
+    ready_at: float | None  # when a group can be asked; None: nothing is queued
+    ended: str  # why the run ended, as a code
+
+
+class BucketState(msgspec.Struct, frozen=True):
+    """One bucket after a round."""
+
+    store: int
+    ready_at: float | None
+    offers: list[str]
+    states: dict[str, int]
+    lost: Lost | None = None
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a round has done. ``parts`` are the rows by bucket and table; ``lost`` those of tasks that were lost.
+
+    ``offers`` are the keys of the offers that it handed over.
+    """
+
+    round: int
+    begun_at: float
+    ended_at: float
+    buckets: dict[int, BucketState]
+    parts: dict[int, dict[str, int]]
+    lost: dict[int, int]  # requests, by bucket
+    offers: list[str]
+    crawler_version: str
+
+
+class Writers:
+    """Looks whether tasks of a round are still writing their results. Times are those of one clock of the caller."""
+
+    def __init__(self, dataset: Dataset, number: int) -> None:
+        self._dataset = dataset
+        self._number = number
+        self._said: dict[int, bytes] = {}
+        self._news_at = 0.0
+
+    def are_at_work(self, now: float) -> bool:
+        """Whether one of them has said so in the last ``WRITING_S`` seconds."""
+        if (said := self._dataset.writing(self._number)) != self._said:
+            self._said, self._news_at = said, now
+        return bool(said) and now - self._news_at < WRITING_S
+
+
+class Dataset:
+    """A dataset that exists."""
+
+    def __init__(self, objects: Objects) -> None:
+        found = objects.get("dataset.json")
+        if found is None:
+            raise NoStore(f"{shown(objects.location)}: there is no dataset")
+        self.objects = objects
+        self.head = msgspec.json.decode(found, type=Head)
+        if self.head.version != VERSION:
+            raise UsageError(f"{shown(objects.location)}: a dataset of another version of the crawler")
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the crawl."""
+        return recorded(self.head.settings)
+
+    def read(self, key: str, kind: type[T]) -> T | None:
+        """The record at a key; ``None`` if there is none."""
+        found = self.objects.get(key)
+        return None if found is None else msgspec.json.decode(found, type=kind)
+
+    def plan(self, number: int) -> Plan | None:
+        return self.read(f"rounds/{number:06}/plan.json", Plan)
+
+    def manifest(self, number: int) -> Manifest | None:
+        return self.read(f"rounds/{number:06}/manifest.json", Manifest)
+
+    def manifests(self) -> list[Manifest]:
+        """The manifests of all rounds so far, in order."""
+        found, number = list[Manifest](), 1
+        while (manifest := self.manifest(number)) is not None:
+            found.append(manifest)
+            number += 1
+        return found
+
+    def done(self, number: int) -> dict[int, Done]:
+        """The results of the tasks of a round that are done."""
+        folder = f"rounds/{number:06}/done"
+        records = (self.read(key, Done) for key in self.objects.keys(folder))
+        return {record.bucket: record for record in records if record is not None}
+
+    def progress(self, number: int) -> tuple[int, int]:
+        """How many requests of a round are known to have been sent, and how many of its tasks are done."""
+        sent = dict[str, int]()
+        for key in sorted(self.objects.keys(f"rounds/{number:06}/ahead")):
+            worker, _, requests = key.removesuffix(".jsonl").rsplit("-", 2)
+            sent[worker] = int(requests)
+        return sum(sent.values()), len(self.objects.keys(f"rounds/{number:06}/done"))
+
+    def claim(self, number: int, bucket: int, worker: str) -> bool:
+        """Claim the task of a bucket for ``worker``, a name of its own; returns whether it is the one that has it."""
+        return self.objects.create(f"rounds/{number:06}/claims/{bucket:05}", worker.encode())
+
+    def claimed(self, number: int) -> set[int]:
+        """The buckets whose tasks were claimed in a round, or closed."""
+        return {_bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/claims")}
+
+    def close(self, plan: Plan) -> None:
+        """Claim all tasks of a round that nobody has claimed: from now on nobody can."""
+        for bucket in {task.bucket for task in plan.tasks} - self.claimed(plan.round):
+            self.claim(plan.round, bucket, f"{_CLOSED} {secrets.token_hex(8)}")
+
+    def taken(self, number: int, *, but: Collection[int] = ()) -> set[int]:
+        """The buckets whose tasks a worker has claimed, ``but`` some."""
+        claims = {_bucket_in(key): key for key in self.objects.keys(f"rounds/{number:06}/claims")}
+        open_claims = {bucket: key for bucket, key in claims.items() if bucket not in but}
+        return {
+            bucket
+            for bucket, key in open_claims.items()
+            if not (self.objects.get(key) or b"").startswith(_CLOSED.encode())
+        }
+
+    def unfinished(self, number: int) -> set[int]:
+        """The buckets whose tasks a worker has claimed, and that are not done."""
+        return self.taken(number, but={_bucket_in(key) for key in self.objects.keys(f"rounds/{number:06}/done")})
+
+    def take_address(self, number: int, network: str, task: str) -> bool:
+        """Take an address for ``task``, a name of its own; returns whether it is the one that has it in the round."""
+        return self.objects.create(f"rounds/{number:06}/addresses/{network.replace('/', '_')}", task.encode())
+
+    def keep_pauses(self, number: int, bucket: int, part_number: int, pauses: Mapping[str, float]) -> None:
+        """Keep the pauses, in seconds by group, that the task of a bucket has learned."""
+        key = f"rounds/{number:06}/pauses/{bucket:05}/{part_number:06}.json"
+        self.objects.put(key, msgspec.json.encode(pauses))
+
+    def kept_pauses(self, number: int, bucket: int) -> dict[str, float]:
+        """The pauses that the task of a bucket has kept; the longest of each group."""
+        longest = dict[str, float]()
+        for key in self.objects.keys(f"rounds/{number:06}/pauses/{bucket:05}"):
+            for group, pause_s in (self.read(key, dict[str, float]) or {}).items():
+                longest[group] = max(pause_s, longest.get(group, 0.0))
+        return longest
+
+    def say_writing(self, number: int, bucket: int) -> None:
+        """Say that the task of a bucket sends nothing any more, and is writing its results. Say it again and again."""
+        self.objects.put(f"rounds/{number:06}/writing/{bucket:05}", secrets.token_bytes(8))
+
+    def writing(self, number: int) -> dict[int, bytes]:
+        """What the unfinished tasks of a round have said last that write their results, by bucket."""
+        keys = {_bucket_in(key): key for key in self.objects.keys(f"rounds/{number:06}/writing")}
+        return {bucket: self.objects.get(keys[bucket]) or b"" for bucket in keys.keys() & self.unfinished(number)}
+
+    def parts(self, manifests: list[Manifest], table: str) -> list[str]:
+        """The keys of the rows of a table: of the newest task of each bucket, or of all tasks."""
+        if table in WHOLE:
+            last = manifests[-1].buckets if manifests else {}
+            return [part(table, state.store, bucket) for bucket, state in last.items() if state.store]
+        keys = []
+        for manifest in manifests:
+            keys += [part(table, manifest.round, bucket) for bucket, rows in manifest.parts.items() if rows[table]]
+        return keys
+
+    def lost_parts(self, manifests: list[Manifest]) -> list[str]:
+        """The keys of the requests that lost tasks have written ahead."""
+        return [part("lost", each.round, bucket) for each in manifests for bucket, rows in each.lost.items() if rows]
+
+
+def _bucket_in(key: str) -> int:
+    return int(key.rpartition("/")[2].partition(".")[0])
+
+
+def part(table: str, number: int, bucket: int, ending: str = "parquet") -> str:
+    """The key of the rows of a table of one bucket and round, or of its store."""
+    return f"{table}/{number:06}/{bucket:05}.{ending}"
+
+
+def round_and_bucket(key: str) -> tuple[int, int]:
+    """The round and the bucket of a key that :func:`part` has made."""
+    _, number, name = key.split("/")
+    return int(number), int(name.partition(".")[0])
+
+
+def make(objects: Objects, head: Head) -> Dataset:
+    """The dataset at ``objects``: a new one with this ``head``, or the one that is there if it is the same."""
+    content = msgspec.json.encode(head)
+    if not objects.create("dataset.json", content):
+        found = json.loads(objects.get("dataset.json") or b"{}")
+        differing = sorted(
+            name for name, value in json.loads(content).items() if found.get(name) != value and name != "version"
+        )
+        raise UsageError(
+            f"{shown(objects.location)}: this dataset was begun with other {' and '.join(differing)}; go on without "
+            "seeds and configuration, or name another dataset"
+        )
+    return Dataset(objects)
+
+
+def begins_at(buckets: Mapping[int, BucketState]) -> float | None:
+    """The time from which there is something to do, in epoch seconds; ``None``: the crawl is over."""
+    times = [0.0 if state.offers else state.ready_at for state in buckets.values()]
+    return min((time for time in times if time is not None), default=None)

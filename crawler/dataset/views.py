@@ -1,0 +1,228 @@
+"""The views of a dataset in DuckDB over Parquet, read like those of a store."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self, cast
+
+from crawler.dataset.duckdb import duckdb
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import GROWING, WHOLE, Dataset
+from crawler.dataset.tables import SQL, columns_of
+from crawler.errors import StatementError, require
+from crawler.frontier.buckets import bucket_of
+from crawler.model import State
+from crawler.store.named_rows import row_class
+from crawler.store.rows import Counts, PageRank, SampleDraw, SampleRow, SiteRank
+from crawler.store.views import ColumnType
+
+TABLES = (*WHOLE, *GROWING)
+_BY_ID = (
+    "sites_by_id",
+    "groups_by_id",
+    "urls_by_id",
+    "frontier_by_id",
+    "pages_by_id",
+    "links_by_id",
+    "requests_by_id",
+    "robots_by_id",
+    "robots_texts_by_id",
+    "near_duplicates_by_id",
+)
+#: The views that are made of tables, as a store makes them.
+_MADE = (*_BY_ID, "page_versions")
+_ROWS_AT_ONCE = 5_000
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+#: In a store, the numbers of a site's URLs are a range, and equal paths on two sites have near places in it. In a
+#: dataset they are hashes: the statements that use these ranges compare the numbers of the sites instead.
+_RANGES = (
+    (re.compile(r"(\w+)\.url_id BETWEEN (\w+)\.first_url_id AND \2\.last_url_id"), r"\1.site_id = \2.site_id"),
+    (re.compile(r"\w+\.url_id BETWEEN (\w+)\.near_id - \d+ AND \1\.near_id \+ \d+ AND"), ""),
+)
+#: The results that are computed from a dataset, as of its last round.
+RESULTS = ("ranks", "site_ranks")
+#: What can be exported.
+EXPORTED = (*TABLES, *RESULTS)
+
+
+class Views:
+    """The views of the tables of a dataset in DuckDB, as of its last manifest. A context manager.
+
+    Times are seconds and flags are 0 or 1, as in a store, so that a statement means the same.
+    """
+
+    def __init__(self, location: str) -> None:
+        self.dataset = Dataset(Objects(location))
+        self.manifests = self.dataset.manifests()
+        self._stack = ExitStack()
+        self._db: Any = None
+        self._folder = Path()
+        self._draws: list[SampleDraw] = []
+
+    def __enter__(self) -> Self:
+        self._db, self._folder = self._stack.enter_context(duckdb())
+        folder, lost = self._folder, self.dataset.lost_parts(self.manifests)
+        for name in TABLES:
+            keys = self.dataset.parts(self.manifests, name) + (lost if name == "requests" else [])
+            files = self.dataset.objects.local(keys, folder)
+            self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
+        self._db.execute(SQL["view"].format(name="lost", rows=_view("lost", self.dataset.objects.local(lost, folder))))
+        for name in RESULTS:
+            files = self.dataset.objects.local(self.dataset.objects.keys(name)[-1:], folder)
+            self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
+        for name in _MADE:
+            self._db.execute(SQL["view"].format(name=name, rows=SQL[name]))
+        self._make_runs()
+        self._db.execute("SET GLOBAL TimeZone = 'UTC'")
+        self._db.execute("SET GLOBAL integer_division = true")  # as in the databases of stores
+        self._confine(folder)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stack.close()
+
+    def _make_runs(self) -> None:
+        """The rounds, as the view of runs."""
+        self._db.execute(SQL["make_runs"])
+        settings = json.dumps(self.dataset.head.settings)
+        for each in self.manifests:
+            terms = {"run_id": each.round, "started_at": each.begun_at, "finished_at": each.ended_at}
+            self._db.execute(SQL["add_run"], terms | {"crawler_version": each.crawler_version, "settings": settings})
+
+    def _confine(self, folder: Path) -> None:
+        """Let statements of the user read nothing but the dataset."""
+        location = self.dataset.objects.location
+        allowed = [f"{folder}/"] if location.startswith("s3://") else [f"{location}/", f"{folder}/"]
+        self._db.execute(f"SET allowed_directories = {allowed}")
+        self._db.execute("SET enable_external_access = false")
+        self._db.execute("SET lock_configuration = true")
+
+    def fetch(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
+        """The rows of a statement. Raises :class:`StatementError` if DuckDB rejects it."""
+        return cast(list[tuple[Any, ...]], self._execute(sql, parameters).fetchall())
+
+    def _execute(self, sql: str, parameters: Mapping[str, object] | None = None, *, cursor: bool = False) -> Any:
+        errors = require("rounds", "a dataset", "duckdb")
+        try:
+            return (self._db.cursor() if cursor else self._db).execute(sql, dict(parameters or {}) or None)
+        except errors.Error as error:
+            raise StatementError(str(error)) from ValueError(str(error).splitlines()[0])
+
+    # --- for features that read a store --------------------------------------------------------
+
+    async def begin_snapshot(self) -> None:
+        """No-op: a manifest never changes."""
+
+    async def begin_notes(self) -> None:
+        """See :meth:`begin_snapshot`."""
+
+    async def end_notes(self) -> None:
+        """See :meth:`begin_snapshot`."""
+
+    async def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
+        """The rows of a statement over the views of a store."""
+        found = self._store_statement(sql, parameters)
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+    async def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> AsyncGenerator[Any, None]:
+        """As :meth:`query`, one by one as named tuples."""
+        found = self._store_statement(sql, parameters)
+        make = row_class(tuple(column[0] for column in found.description))._make
+        while batch := found.fetchmany(_ROWS_AT_ONCE):
+            for row in batch:
+                yield make(row)
+
+    def _store_statement(self, sql: str, parameters: Mapping[str, object] | None) -> Any:
+        """Execute a statement that is written for the views of a store, on a cursor of its own."""
+        statement = _PARAMETER.sub(r"$\1", sql)
+        for in_store, in_dataset in _RANGES:
+            statement = in_store.sub(in_dataset, statement)
+        used = {name: value for name, value in (parameters or {}).items() if f"${name}" in statement}
+        return self._execute(statement, used, cursor=True)
+
+    async def counts(self) -> Counts:
+        """See :meth:`crawler.store.sections.Store.counts`."""
+        states = dict(self.fetch(SQL["states_of_all"]))
+        ((pages, links, requests, sites),) = self.fetch(SQL["counts"])
+        return Counts({state: states.get(state, 0) for state in State}, pages, links, requests, sites)
+
+    def bucket_of(self, site: str) -> int:
+        """The number of the bucket that a site belongs to."""
+        return bucket_of(site, self.dataset.head.buckets)
+
+    async def seeds(self) -> Sequence[str]:
+        return self.dataset.head.seeds
+
+    async def last_request(self) -> int:
+        """The number of the last round: results are as of it."""
+        return len(self.manifests)
+
+    @property
+    def results(self) -> Self:
+        return self
+
+    async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
+        """Write the ranks into the dataset, as those of its last round."""
+        pa = require("rounds", "a dataset", "pyarrow")
+        for name, fields, ranked in (("ranks", PageRank._fields, pages), ("site_ranks", SiteRank._fields, sites)):
+            columns = list(zip(*ranked, strict=True)) or [() for _ in fields]
+            path = self._folder / f"{name}.parquet"
+            self._db.register("ranked", pa.table(columns, names=list(fields)))
+            self._db.execute(SQL["page_ranks" if name == "ranks" else name].format(file=path))
+            self._db.unregister("ranked")
+            self.dataset.objects.put(f"{name}/{last_request:06}.parquet", path)
+            self._db.execute(SQL["replace_view"].format(name=name, rows=_view(name, [str(path)])))
+
+    async def last_run(self) -> dict[str, Any] | None:
+        """The settings of the crawl, as those of its last run."""
+        return {"settings": json.dumps(self.dataset.head.settings)}
+
+    async def find(self, url: str) -> int | None:
+        """The number of a URL."""
+        rows = self.fetch(SQL["find"], {"url": url})
+        return int(rows[0][0]) if rows else None
+
+    async def replace(
+        self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None, frame: Sequence[int]
+    ) -> None:
+        """Keep a draw, for the statements that read it."""
+        pa = require("rounds", "a dataset", "pyarrow")
+        columns = list(zip(*rows, strict=True)) or [() for _ in SampleRow._fields]
+        self._db.register("drawn", pa.table(columns, names=list(SampleRow._fields)))
+        self._db.register("framed", pa.table([frame], names=["url_id"]))
+        self._execute(SQL["make_samples"])
+        self._execute(SQL["make_sample_frame"])
+        self._db.execute(SQL["view"].format(name="sample_ends_by_id", rows=SQL["sample_ends_by_id"]))
+        self._draws = [draw._replace(number=1)]
+
+    @property
+    def samples(self) -> Self:
+        return self
+
+    async def draws(self) -> list[SampleDraw]:
+        """The draw of this sample, if it was drawn."""
+        return self._draws
+
+    async def drawn(self) -> SampleDraw | None:
+        """See :meth:`draws`."""
+        return self._draws[0] if self._draws else None
+
+
+def _view(name: str, files: list[str]) -> str:
+    """The statement of a view over Parquet files."""
+    columns = columns_of(name)
+    types = {ColumnType.TIME: "DOUBLE", ColumnType.NUMBER: "DOUBLE", ColumnType.BYTES: "BLOB"}
+    types |= {ColumnType.INTEGER: "BIGINT", ColumnType.YES: "INTEGER"}
+    if not files:
+        empty = (f"NULL::{types.get(kind, 'VARCHAR')} AS {column}" for column, kind in columns.items())
+        return SQL["no_rows"].format(columns=", ".join(empty))
+    casts = {ColumnType.TIME: "epoch_us({0}) / 1e6 AS {0}", ColumnType.YES: "{0}::INTEGER AS {0}"}
+    selected = ", ".join(casts.get(kind, "{0}").format(column) for column, kind in columns.items())
+    listed = ", ".join(f"'{file.replace(chr(39), chr(39) * 2)}'" for file in files)
+    statement = SQL["files"].format(columns=selected, files=listed)
+    return SQL["once"].format(urls=statement) if name == "urls" else statement

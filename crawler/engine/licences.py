@@ -1,0 +1,238 @@
+"""The licences of RSL that robots.txt names, for a crawl that declares purposes.
+
+A licence is requested once for all sites that name its URL. On another site it is a URL that these sites wait for, as a
+site waits for a robots.txt that redirects (:mod:`crawler.engine.robots_cache`). It is as fresh as a robots.txt is.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from crawler.clock import Clock
+from crawler.engine.crawl_policy import RobotsPolicy
+from crawler.engine.gate import Blocked, FetchPermit, Gate
+from crawler.engine.outbox import Outbox
+from crawler.engine.permission import Closed, permission
+from crawler.engine.robots_cache import PATIENCE_S, RobotsCache
+from crawler.engine.rules_cache import RulesCache
+from crawler.frontier.operator import BLOCKED
+from crawler.model import Failed, FetchResult, Preference, Purpose, Request, SiteFile
+from crawler.reasons import ErrorKind
+from crawler.robots.readings import SiteRules
+from crawler.robots.rsl import MAX_BYTES, NO_LICENCE, Licence, as_robots_copy, licence_file, licence_of, unavailable
+from crawler.store.rows import ClaimedSite, RobotsTarget, RobotsWait
+from crawler.url import ROBOTS_PATH, split
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
+
+_KEPT = 1_000
+_MOST_HOPS = 5
+#: The licences of one robots.txt that are requested. The others count as licences that cannot be had.
+_MOST = 5
+
+
+class _Known(NamedTuple):
+    file: SiteFile
+    licence: Licence
+
+
+class Postponed(NamedTuple):
+    """No page that depends on a licence may be requested before ``until`` (epoch seconds), for the reason ``why``."""
+
+    until: float
+    why: str
+
+
+class Licences:
+    """What the licences that a robots.txt names say of pages.
+
+    Invariants:
+
+    1. A licence is requested at a claim of the group of its site, if the robots.txt of that site allows it.
+    2. A licence that holds is not requested again, by whichever site it is named.
+    3. No page is requested before each licence that its robots.txt names was read, or cannot be had for good. A licence
+       that cannot be had for good refuses every use; a temporary failure postpones the pages.
+    4. A site waits for a licence for ``PATIENCE_S`` at most; then the licence has failed for now.
+    """
+
+    def __init__(
+        self,
+        policy: RobotsPolicy,
+        gate: Gate,
+        store: Store,
+        clock: Clock,
+        outbox: Outbox,
+        robots_cache: RobotsCache,
+        rules_cache: RulesCache,
+    ) -> None:
+        self._policy = policy
+        self._gate = gate
+        self._store = store
+        self._clock = clock
+        self._outbox = outbox
+        self._robots_cache = robots_cache
+        self._rules_cache = rules_cache
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._waited_since: dict[tuple[int, str], float] = {}  # by waiting site and URL
+
+    async def of(
+        self, site: ClaimedSite, group: str, rules: SiteRules | None, urls: Iterable[str], path: str
+    ) -> tuple[Preference, ...] | Postponed | RobotsTarget | None:
+        """What the licences at ``urls`` say of a path of ``site``, whose robots.txt in force has the ``rules``.
+
+        A :class:`RobotsTarget` is the URL that the site waits for from now on. ``None`` if the page must wait: the
+        robots copy has run out, or the pause after the request for a licence is long. Raises
+        :class:`crawler.engine.gate.Unsent` and :class:`crawler.errors.StoreError`.
+        """
+        said: list[Preference] = []
+        for number, url in enumerate(urls):
+            if number == _MOST:
+                return (*said, *unavailable(url, f"more than {_MOST} licences"))
+            found = await self._found(site, group, rules, url)
+            if not isinstance(found, _Known):
+                return found
+            if found.file.failing_since is not None and found.file.valid_until is not None:
+                return Postponed(found.file.valid_until, f"{url}: {found.file.note}")
+            if found.file.note:
+                said += unavailable(url, found.file.note)
+            else:
+                said += found.licence.of(site.name, path, url)
+        return tuple(said)
+
+    async def is_awaited(self, target: RobotsTarget) -> bool:
+        """Whether sites wait for a URL as a licence. Those that wait for a robots.txt have seen other URLs before."""
+        return target.path != ROBOTS_PATH and any(not wait.seen for wait in await self._store.robots_waits(target))
+
+    async def answer(
+        self, target: RobotsTarget, site: ClaimedSite, group: str, siblings: Collection[ClaimedSite]
+    ) -> None:
+        """Get the licence that other sites wait for, on the claimed ``site``. Raises as :meth:`of`.
+
+        They wait on if it must be requested at another claim: the site waits itself, or its pause is long.
+        """
+        url, closed = f"{target.site}{target.path}", ""
+        try:
+            if site.refusals.closed:
+                closed = f"{target.site} is closed, because it refused what the crawl asked for"
+            else:
+                copy = await self._robots_cache.in_force(site, group, siblings, target.hops)
+                if isinstance(copy, RobotsTarget):
+                    return
+                rules = await self._rules_cache.rules(site.name, copy)
+                if await self._valid(url) is None and not await self._requested(site, group, rules, url):
+                    return
+        except Blocked:
+            closed = f"{target.site} is {BLOCKED}"
+        if closed:
+            self._keep(site.id, url, self._unasked(url, closed, is_lasting=True))
+        self._outbox.add_target_answered(target)
+
+    async def _found(
+        self, site: ClaimedSite, group: str, rules: SiteRules | None, url: str
+    ) -> _Known | RobotsTarget | None:
+        """The licence at ``url``, behind redirects."""
+        for _ in range(_MOST_HOPS + 1):
+            known = await self._valid(url)
+            if known is None:
+                place = split(url)
+                if place.site != site.name:
+                    waits = await self._wait(site, url)
+                    if waits is not None:
+                        return waits
+                elif not await self._requested(site, group, rules, url) or self._gate.pauses_long(group):
+                    return None
+                known = self._known[url]
+            if not known.file.moved_to:
+                return known
+            url = known.file.moved_to
+        return _Known(self._unasked(url, f"more than {_MOST_HOPS} redirects", is_lasting=True), NO_LICENCE)
+
+    async def _valid(self, url: str) -> _Known | None:
+        """The licence at ``url`` if nothing has to be asked: it holds, or is not to be asked for again yet."""
+        known = self._known.get(url)
+        now = self._clock.now()
+        if known is None or (known.file.valid_until or 0.0) <= now:
+            place = split(url)
+            there = await self._store.site(place.site)
+            file = None if there is None else await self._store.site_file(there.id, place.path)
+            if file is None or file.purpose is not Purpose.LICENSE or (file.valid_until or 0.0) <= now:
+                return None
+            known = self._remember(url, file)
+        return known
+
+    async def _wait(self, site: ClaimedSite, url: str) -> RobotsTarget | None:
+        """Let the site wait for a licence on another site; ``None`` if it has waited in vain, or must not wait."""
+        place, now = split(url), self._clock.now()
+        since = self._waited_since.setdefault((site.id, url), now)
+        bucket = self._policy.bucket
+        is_lasting, why = True, ""
+        if self._gate.is_blocked(url):
+            why = f"{place.site} is {BLOCKED}"
+        elif place.path == ROBOTS_PATH or (bucket is not None and bucket.other_of(place.site) is not None):
+            why = "it is no URL that this crawl may request"
+        elif now - since >= PATIENCE_S:
+            is_lasting, why = False, "it was not requested in time"
+        target = RobotsTarget(place.site, place.path)
+        if not why:
+            self._outbox.add_robots_wait(RobotsWait(site.id, site.name, target, (), now + PATIENCE_S))
+            site.target = target
+            return target
+        del self._waited_since[site.id, url]
+        there = await self._store.site(place.site)
+        file = self._unasked(url, why, is_lasting=is_lasting)
+        if there is None:
+            self._remember(url, file)
+        else:
+            self._keep(there.id, url, file)
+            self._outbox.add_target_answered(target)
+        return None
+
+    async def _requested(self, site: ClaimedSite, group: str, rules: SiteRules | None, url: str) -> bool:
+        """Request a licence on the claimed ``site``. False if it must be requested at another claim."""
+        assert site.copy is not None, "in_force has set it"
+        place = split(url)
+        allowed = permission(site.name, site.copy, rules, place.path)
+        if isinstance(allowed, Closed):
+            is_lasting = site.copy.retry_at is None
+            self._keep(site.id, url, self._unasked(url, allowed.why, is_lasting=is_lasting))
+            return True
+        if self._gate.pauses_long(group):
+            return False
+        previous = await self._store.site_file(site.id, place.path)
+        permit = FetchPermit.under(site, group, site.copy, rules, allowed)
+        request = Request(url, Purpose.LICENSE, max_bytes=MAX_BYTES, any_type=True)
+        answer = await self._gate.send(request, permit)
+        if answer is None:
+            return False
+        self._keep(site.id, url, self._file(answer, url, previous))
+        return True
+
+    def _file(self, answer: FetchResult, url: str, previous: SiteFile | None) -> SiteFile:
+        before = None if previous is None else as_robots_copy(previous)
+        return licence_file(answer, url, settings=self._policy.settings, previous=before)
+
+    def _unasked(self, url: str, why: str, *, is_lasting: bool) -> SiteFile:
+        """The row of a licence that was not requested, for the reason ``why``."""
+        now = self._clock.now()
+        until = now + self._policy.settings.retry_max_s
+        if not is_lasting:
+            failed = Failed(url, now, now, kind=ErrorKind.TIMEOUT, detail=why)
+            return self._file(failed, url, self._known[url].file if url in self._known else None)
+        return SiteFile(split(url).path, Purpose.LICENSE, now, "not requested", note=why, valid_until=until)
+
+    def _keep(self, site_id: int, url: str, file: SiteFile) -> None:
+        self._remember(url, file)
+        self._outbox.add_file(site_id, file)
+
+    def _remember(self, url: str, file: SiteFile) -> _Known:
+        file, licence = licence_of(file)
+        known = self._known[url] = _Known(file, licence)
+        self._known.move_to_end(url)
+        if len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+        for waited in [key for key in self._waited_since if key[1] == url]:
+            del self._waited_since[waited]
+        return known

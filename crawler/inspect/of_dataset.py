@@ -1,0 +1,108 @@
+"""`crawler status` and `crawler why` of a dataset."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crawler.cli.layout import Fact, facts, table
+from crawler.clock import brief_time
+from crawler.dataset.records import begins_at, part
+from crawler.dataset.tables import SQL
+from crawler.dataset.views import Views
+from crawler.errors import UsageError
+from crawler.formatting import many
+from crawler.frontier.buckets import bucket_of
+from crawler.inspect import why
+from crawler.model import State
+from crawler.reasons import ReasonCode
+from crawler.settings.settings import Settings
+from crawler.settings.stores import existing_store
+from crawler.store.location import shown
+from crawler.url import split
+
+if TYPE_CHECKING:
+    from crawler.cli.console import PrintableConsole
+
+_LINKERS = 5
+
+
+# --- status -----------------------------------------------------------------------------------
+
+
+def read_status(location: str) -> dict[str, Any]:
+    """What a dataset holds, as one JSON object."""
+    with Views(location) as views:
+        last = views.manifests[-1] if views.manifests else None
+        buckets = {} if last is None else last.buckets
+        plan = views.dataset.plan(len(views.manifests) + 1)
+        return {
+            "dataset": shown(location),
+            "buckets": views.dataset.head.buckets,
+            "rounds": len(views.manifests),
+            "round_under_way": None if plan is None else plan.round,
+            "states": dict(views.fetch(SQL["states_of_all"])),
+            "reasons": [
+                {"state": state, "reason_code": code, "urls": n} for state, code, n in views.fetch(SQL["reasons"])
+            ],
+            **dict(zip(("pages", "links", "requests", "sites"), views.fetch(SQL["totals"])[0], strict=True)),
+            "buckets_with_work": sum(state.ready_at is not None or bool(state.offers) for state in buckets.values()),
+            "lost_tasks": sum(state.lost is not None for state in buckets.values()),
+            "next_at": begins_at(buckets),
+        }
+
+
+def seed_causes(location: str) -> list[tuple[State, ReasonCode, str, int]]:
+    """Why seeds led to no page, with the number of seeds."""
+    with Views(location) as views:
+        rows = views.fetch(SQL["seed_causes"])
+    return [(State(state), ReasonCode(code), reason, n) for state, code, reason, n in rows]
+
+
+def render_status(read: dict[str, Any], now: float, console: PrintableConsole) -> None:
+    """Print the status for people."""
+    rows: list[Fact] = [
+        ("Dataset", f"{read['dataset']}: {many(read['rounds'], 'round')} over {many(read['buckets'], 'bucket')}"),
+        ("URLs", ", ".join(f"{n:,} {state}" for state, n in read["states"].items())),
+        ("Pages", f"{read['pages']:,}, with {many(read['links'], 'link')}"),
+        ("Requests", f"{read['requests']:,} to {many(read['sites'], 'site')}"),
+    ]
+    if read["round_under_way"] is not None:
+        rows.append(("Under way", f"round {read['round_under_way']}; what is shown here is from before it"))
+    if read["next_at"] is not None:
+        when = f", the first from {brief_time(read['next_at'], now)}" if read["next_at"] > now else ""
+        rows.append(("Left", f"{many(read['buckets_with_work'], 'bucket')} with work{when}"))
+    if read["lost_tasks"]:
+        rows.append(("Lost", f"{many(read['lost_tasks'], 'task')} of the last round, done again in the next"))
+    console.print(facts(rows))
+    if read["reasons"]:
+        reasons = [(row["state"], row["reason_code"], f"{row['urls']:,}") for row in read["reasons"]]
+        console.print(table({"state": "left", "reason": "left", "URLs": "right"}, reasons))
+
+
+# --- why --------------------------------------------------------------------------------------
+
+
+async def explain(location: str, url: str, now: float) -> dict[str, Any]:
+    """What :func:`crawler.inspect.why.explain` says of a URL by the store of its bucket; with the links of all buckets.
+
+    The store is that of the last manifest.
+    """
+    with Views(location) as views, tempfile.TemporaryDirectory(prefix="crawler-rounds-") as folder:
+        number = bucket_of(split(url)[0], views.dataset.head.buckets)
+        state = views.manifests[-1].buckets.get(number) if views.manifests else None
+        if state is None or not state.store:
+            raise UsageError(f"{shown(location)}: the bucket of {url} was not crawled yet")
+        path = Path(folder) / "bucket.db"
+        views.dataset.objects.fetch(part("stores", state.store, number, "db"), path)
+        there = replace(Settings(), store=replace(Settings().store, db=str(path)))
+        async with existing_store(there) as store:
+            known = await why.explain(store, url, now=now)
+        linkers = views.fetch(SQL["linkers"], {"url": url, "most": _LINKERS})
+        count = views.fetch(SQL["count_linkers"], {"url": url})[0][0]
+        first = [{"url": source, "anchor": anchor, "rel": rel} for source, anchor, rel in linkers]
+        if known["known"]:
+            known["linked_from"] = {"count": count, "first": first}
+        return known | {"bucket": number, "round": state.store}

@@ -1,0 +1,289 @@
+"""Licences of RSL 1.0: what they say of the uses of a page (pure).
+
+Sources: "Really Simple Licensing 1.0" (RSL Technical Steering Committee, 2025): 3.1.1 (precedence), 3.3 (``content``),
+3.4 (``license``), 3.5 and 3.6 (``permits``, ``prohibits``), 3.7 (``payment``), 4.4 (robots.txt). ``docs/protocols.md``,
+section 7, says which of them could be read, and how gaps are closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+from crawler.model import Failed, FetchResult, Preference, Purpose, RobotsAction, RobotsCopy, SiteFile
+from crawler.preferences.bounds import bounded
+from crawler.preferences.schemes import ALLOWED, DISALLOWED, LICENSE, OTHER_USE, Scheme
+from crawler.reasons import ErrorKind
+from crawler.robots.paths import Pattern, rfc_form, rfc_pattern
+from crawler.robots.response import Follow, RobotsSettings, interpret
+from crawler.terminal_text import shown
+from crawler.url import NotCrawlable, canonicalise, split
+
+SOURCE = "licence"
+MAX_BYTES = 64 << 10
+_MAX_DEPTH = 20
+_MAX_ELEMENTS = 5_000
+_MAX_TEXT_CHARS = 1_000
+
+#: The uses, by the word for each in a licence, from the general word to the special one.
+_USES: Mapping[str, tuple[str, ...]] = {
+    "search": ("all", "search"),
+    "train-ai": ("all", "ai-all", "ai-train"),
+    "ai-input": ("all", "ai-all", "ai-input"),
+    "ai-index": ("all", "ai-all", "ai-index"),
+    OTHER_USE: ("all",),
+}
+#: The types of payment that ask for nothing that the crawler would have to pay. A licence without payment is free.
+_FREE = frozenset({"free", "attribution"})
+
+
+class NotALicence(ValueError):
+    """The document is no licence of RSL, or exceeds a limit."""
+
+
+@dataclass(slots=True)
+class _Offer:
+    """One ``license`` element: its usage terms, ``None`` if it has no element of the kind."""
+
+    permits: set[str] | None = None
+    prohibits: set[str] = field(default_factory=set)
+    payment: str = "free"
+    users: list[str] = field(default_factory=list)
+
+    def says_of(self, words: tuple[str, ...]) -> bool | None:
+        """Whether the offer permits a use; ``None``: it does not say. The more special word wins, else the refusal."""
+        permitted = _rank(words, self.permits or ())
+        prohibited = _rank(words, self.prohibits)
+        if prohibited >= permitted and prohibited >= 0:
+            return False
+        if permitted >= 0:
+            return True
+        return None if self.permits is None else False
+
+
+@dataclass(slots=True)
+class _Content:
+    """One ``content`` element. ``site`` is empty if its URL is a path, which is one of the site that is asked."""
+
+    site: str
+    pattern: Pattern | None  # None: all paths
+    rank: int
+    server: str
+    offers: list[_Offer] = field(default_factory=list)
+
+    def covers(self, site: str, form: str) -> bool:
+        return self.site in ("", site) and (self.pattern is None or self.pattern.matches(form))
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """A licence document that was read."""
+
+    contents: tuple[_Content, ...] = ()
+
+    def of(self, site: str, path: str, url: str) -> tuple[Preference, ...]:
+        """What the licence at ``url`` says of a path of ``site``, by its most special ``content`` that covers it.
+
+        Each ``license`` element is an offer. A use is refused unless an offer that costs nothing leaves it open.
+        """
+        form = rfc_form(path)
+        found = max((one for one in self.contents if one.covers(site, form)), key=lambda one: one.rank, default=None)
+        if found is None:
+            return ()
+        free = [] if found.server else [offer for offer in found.offers if offer.payment in _FREE]
+        said = [_preference("server", found.server, url)] if found.server else []
+        for offer in found.offers:
+            said += [_preference("payment", offer.payment, url)] if offer.payment != "free" else []
+            said += [_preference("user", user, url) for user in offer.users]
+        if found.offers:
+            for category, words in _USES.items():
+                answers = [offer.says_of(words) for offer in free]
+                if True in answers:
+                    said.append(_preference(category, ALLOWED, url))
+                elif None not in answers:
+                    said.append(_preference(category, DISALLOWED, url))
+        return bounded(said)
+
+
+NO_LICENCE = Licence()
+
+
+def unavailable(url: str, why: str) -> tuple[Preference, ...]:
+    """What follows from a licence that cannot be had: it refuses every use."""
+    text = f"{url} could not be had: {why}"
+    return tuple(_preference(category, DISALLOWED, text) for category in _USES)
+
+
+def read_licence(body: bytes) -> Licence:
+    """Read a licence. Raises :class:`NotALicence` for any other document, and for one that exceeds a limit.
+
+    A DOCTYPE with declarations of its own ends the reading, so a document never defines an entity. Expat fetches no
+    external entities. Namespaces are ignored, as in sitemaps.
+    """
+    document = _Document()
+    try:
+        document.parser.Parse(body, True)
+    except expat.ExpatError as error:
+        raise NotALicence(f"broken XML: {error}") from None
+    if not document.contents:
+        raise NotALicence("a licence without content")
+    return Licence(tuple(document.contents))
+
+
+def licensed_by(text: bytes, stated: Iterable[Preference], site: str, path: str) -> tuple[Preference, ...]:
+    """What the licence ``text`` says of a path, if the ``stated`` preferences name one; for checks without network."""
+    said: list[Preference] = []
+    for url in named_licences(stated):
+        try:
+            said += read_licence(text).of(site, path, url)
+        except NotALicence as error:
+            said += unavailable(url, shown(str(error)))
+    return tuple(said)
+
+
+def licensed_page(stated: Iterable[Preference], text: str, inline: str, url: str) -> tuple[Preference, ...]:
+    """What the licence ``text`` that a page names, and the one in the page, say of it; for checks without network."""
+    said = inline_licence(inline, url) if inline else ()
+    return (*said, *licensed_by(text.encode("utf-8", "replace"), stated, *split(url))) if text else said
+
+
+def inline_licence(text: str, url: str) -> tuple[Preference, ...]:
+    """What the licence that stands in the page at ``url`` says of the page."""
+    try:
+        return read_licence(text.encode("utf-8", "replace")).of(*split(url), url)
+    except NotALicence as error:
+        return unavailable(url, shown(str(error)))
+
+
+def named_licences(stated: Iterable[Preference]) -> list[str]:
+    """The URLs of the licences that preferences name, each once."""
+    return list(dict.fromkeys(one.value for one in stated if one.category == LICENSE))
+
+
+def licence_file(answer: FetchResult, url: str, *, settings: RobotsSettings, previous: RobotsCopy | None) -> SiteFile:
+    """The row of an answer for the licence at ``url``. Its times are those of a robots.txt with this answer.
+
+    ``previous`` is the row before, as :func:`as_robots_copy` makes it.
+    """
+    now, path = answer.finished_at, split(url).path
+    if isinstance(answer, Failed) and answer.kind is ErrorKind.TOO_LARGE:
+        until = now + settings.retry_max_s
+        return SiteFile(path, Purpose.LICENSE, now, str(answer.status), note=answer.error.sentence, valid_until=until)
+    copy = interpret(answer, settings=settings, previous=previous, hops=0, seen=(url,), now=now)
+    if isinstance(copy, Follow):
+        until = now + settings.min_fresh_s
+        note = f"redirects to {copy.url}"
+        return SiteFile(path, Purpose.LICENSE, now, str(answer.status), b"", note, until, moved_to=copy.url)
+    until = copy.expires_at if copy.retry_at is None else copy.retry_at
+    body = copy.body or b"" if copy.action is RobotsAction.PARSE else b""
+    note = "" if copy.action is RobotsAction.PARSE else copy.note or copy.status
+    failing_since = copy.failing_since if copy.action is RobotsAction.DEFER else None
+    file = SiteFile(path, Purpose.LICENSE, now, copy.status, body, note, until, copy.failures, failing_since)
+    return licence_of(file)[0]
+
+
+def licence_of(file: SiteFile) -> tuple[SiteFile, Licence]:
+    """The licence in a row; one that cannot be read gets a note."""
+    if file.note:
+        return file, NO_LICENCE
+    try:
+        return file, read_licence(file.body)
+    except NotALicence as error:
+        return file._replace(note=shown(str(error))), NO_LICENCE
+
+
+def as_robots_copy(file: SiteFile) -> RobotsCopy:
+    """A row as the copy of a robots.txt, which the rules for failures take."""
+    action = RobotsAction.PARSE if file.failing_since is None else RobotsAction.DEFER
+    until = file.valid_until or 0.0
+    return RobotsCopy(
+        action, file.status, file.fetched_at, until, failures=file.failures, failing_since=file.failing_since
+    )
+
+
+class _Document:
+    """The position of the parser in a document."""
+
+    def __init__(self) -> None:
+        self.contents: list[_Content] = []
+        self._path: list[str] = []
+        self._elements = 0
+        self._text: list[str] = []
+        self._chars = 0
+        self._kind = ""
+        self.parser = expat.ParserCreate()
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.StartDoctypeDeclHandler = self._doctype
+        self.parser.CharacterDataHandler = self._characters
+
+    def _doctype(self, name: str, system_id: str | None, public_id: str | None, has_internal_subset: bool) -> None:
+        if has_internal_subset:
+            raise NotALicence("a DOCTYPE with declarations in it, which are refused")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        name = tag.rpartition(":")[2].lower()
+        self._path.append(name)
+        self._elements += 1
+        if len(self._path) > _MAX_DEPTH or self._elements > _MAX_ELEMENTS:
+            raise NotALicence(f"more than {_MAX_ELEMENTS} elements, or nested more than {_MAX_DEPTH} deep")
+        self._text.clear()
+        self._chars = 0
+        self._kind = attributes.get("type", "usage").strip().lower()
+        match self._path:
+            case ["rsl"]:
+                pass
+            case [root]:
+                raise NotALicence(f"the document is <{root[:40]}>")
+            case ["rsl", "content"]:
+                self.contents.append(_content(attributes.get("url", ""), attributes.get("server", "")))
+            case ["rsl", "content", "license"]:
+                self.contents[-1].offers.append(_Offer())
+            case ["rsl", "content", "license", "payment"]:
+                self.contents[-1].offers[-1].payment = attributes.get("type", "free").strip().lower()
+            case ["rsl", "content", "license", "permits"] if self._kind == "usage":
+                offer = self.contents[-1].offers[-1]
+                offer.permits = offer.permits or set()
+
+    def _characters(self, text: str) -> None:
+        if self._chars <= _MAX_TEXT_CHARS:
+            self._text.append(text)
+            self._chars += len(text)
+
+    def _end(self, tag: str) -> None:
+        match self._path:
+            case ["rsl", "content", "license", "permits" | "prohibits" as name]:
+                # Words are divided by blanks (3.5). Some editors of licences write commas.
+                words = "".join(self._text).replace(",", " ").lower().split()
+                self._finish(self.contents[-1].offers[-1], name, words)
+        self._path.pop()
+
+    def _finish(self, offer: _Offer, name: str, words: list[str]) -> None:
+        if self._kind == "user":
+            offer.users += [f"{name} {word}" for word in words]
+        elif self._kind == "usage" and name == "permits":
+            offer.permits = (offer.permits or set()) | set(words)
+        elif self._kind == "usage":
+            offer.prohibits |= set(words)
+
+
+def _content(url: str, server: str) -> _Content:
+    url = url.strip()
+    if not url or url.startswith("/"):
+        return _Content("", rfc_pattern(url) if url else None, len(url), server.strip())
+    try:
+        site, path = split(canonicalise(url))
+    except NotCrawlable as error:
+        raise NotALicence(f"a content that is no URL: {error}") from None
+    return _Content(site, rfc_pattern(path), len(path), server.strip())
+
+
+def _rank(words: tuple[str, ...], given: Iterable[str]) -> int:
+    """How special the most special of ``words`` among those ``given`` is; -1 if there is none."""
+    return max((words.index(word) for word in given if word in words), default=-1)
+
+
+def _preference(category: str, value: str, text: str) -> Preference:
+    return Preference(Scheme.RSL.value, category, shown(value)[:100], SOURCE, None, shown(f"License: {text}"))

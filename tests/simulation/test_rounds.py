@@ -1,0 +1,227 @@
+"""Crawls in rounds: what a lost task has learned is kept, and an address is asked by one task at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from crawler.audit.checks import Check
+from crawler.audit.of_dataset import audit_dataset
+from crawler.dataset.objects import Objects
+from crawler.dataset.records import Dataset, part
+from crawler.dataset.views import Views
+from crawler.demo.pages import Page, Site, plain, unavailable
+from crawler.errors import StoreError
+from crawler.frontier.buckets import bucket_of
+from crawler.reasons import EndCode
+from crawler.rounds.task import BucketTask
+from tests import judge
+from tests.simulation.rounds import LENGTH_S, SETTINGS, Crawler, Killed, hosts_of_buckets, killed_at
+from tests.simulation.web import SimulatedWeb
+from tests.virtual_time import VirtualClock, run_virtual
+
+LONG_S = 5 * int(LENGTH_S)
+
+
+def linking(pages: int, robots: str = "") -> Site:
+    links = "".join(f"<a href='/{n}'>{n}</a>" for n in range(pages))
+    return {"/robots.txt": plain(robots), "/": Page(links), **{f"/{n}": Page("x") for n in range(pages)}}
+
+
+def slow_site() -> Site:
+    return linking(3, f"User-agent: *\nCrawl-delay: {LONG_S}\n")
+
+
+def busy_site() -> Site:
+    return linking(3) | {"/0": unavailable(LONG_S)}
+
+
+@pytest.mark.parametrize("site", [slow_site, busy_site])
+def test_a_pause_longer_than_a_round_outlives_the_task_that_learned_it(tmp_path: Path, site: object) -> None:
+    """The worker dies when it writes its first result: nothing but what it has written ahead is left of its round."""
+    assert callable(site)
+
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, {"a.test": site()})
+        crawler = Crawler(clock, web, tmp_path)
+        crawler.make(["http://a.test/"])
+        crawler.faults = [killed_at("put", "urls/")]
+        asked_after = LENGTH_S * 2.5  # the pause, in a crawl that forgets it, would be over
+        assert (await crawler.crawl()).code is EndCode.DONE
+        assert len(crawler.deaths) == 1
+        starts = [hit.started_at for hit in web.log]
+        assert len(starts) > 4, "the next rounds have asked the site again"
+        longest_s = max(after - before for before, after in pairwise(starts))
+        assert longest_s > asked_after
+        assert len(list((tmp_path / "data" / "stores").glob("*/*.db"))) == 2, "the last, and the one before"
+        manners = judge.Manners(delay_s=1.0, crawl_delay_s={"a.test": LONG_S} if site is slow_site else {})
+        assert judge.violations(web.log, manners) == []
+
+    run_virtual(main)
+
+
+def test_an_address_that_nobody_knew_is_asked_by_one_task_at_a_time(tmp_path: Path) -> None:
+    hosts = hosts_of_buckets(5)
+
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(
+            clock, {host: linking(6) for host in hosts}, latency_s=1.0, addresses=lambda host: "192.0.2.1"
+        )
+        crawler = Crawler(clock, web, tmp_path)
+        crawler.make([f"http://{host}/" for host in hosts])
+        assert (await crawler.crawl()).code is EndCode.DONE
+        assert {hit.host for hit in web.log} == set(hosts)
+        at_address = [replace(hit, host="192.0.2.1") for hit in web.log]
+        assert judge.most_at_once(at_address)["192.0.2.1"] <= 2
+        assert judge.violations(web.log, judge.Manners(delay_s=1.0)) == []
+        assert len(web.log) == len(hosts) * 8, "nothing was asked twice"
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize(
+    ("dies", "call", "key", "asked"),
+    [
+        ("driver", "create", "000002/plan.json", 1),
+        ("driver", "create", "000001/manifest.json", 1),
+        ("driver", "delete", "", 1),  # between the manifest and what follows it
+        ("worker", "create", "000001/done/", 2),  # between a store and the result of its task
+    ],
+)
+def test_a_crawl_that_was_cut_off_goes_on(tmp_path: Path, dies: str, call: str, key: str, asked: int) -> None:
+    one, other = hosts_of_buckets(2)
+
+    async def main(clock: VirtualClock) -> None:
+        site = linking(0) | {"/": Page(f"<a href='http://{other}/'>x</a>")}
+        web = SimulatedWeb(clock, {one: site, other: linking(2)})
+        crawler = Crawler(clock, web, tmp_path)
+        crawler.make([f"http://{one}/"])
+        if dies == "worker":
+            crawler.faults = [killed_at(call, key)]
+        else:
+            with pytest.raises(Killed):
+                await crawler.crawl(killed_at(call, key))
+        assert (await crawler.crawl()).code is EndCode.DONE
+        assert Counter(hit.host for hit in web.log) == {one: 2 * asked, other: 4}
+        assert judge.violations(web.log, judge.Manners(delay_s=1.0)) == []
+
+    run_virtual(main)
+
+
+def test_storage_that_fails_for_one_task_loses_that_task_alone(tmp_path: Path) -> None:
+    one, other = hosts_of_buckets(2)
+
+    def failing(name: str, key: str) -> None:
+        if name == "put" and key == part("urls", 1, bucket_of(f"http://{one}", SETTINGS.rounds.buckets)):
+            raise StoreError("no space is left")
+
+    async def main(clock: VirtualClock) -> None:
+        web = SimulatedWeb(clock, {host: linking(3) for host in (one, other)})
+        crawler = Crawler(clock, web, tmp_path)
+        dataset = crawler.make([f"http://{host}/" for host in (one, other)])
+        crawler.faults = [failing]
+        assert (await crawler.crawl()).code is EndCode.DONE
+        first, second = (list(manifest.parts) for manifest in dataset.manifests())
+        assert first == [bucket_of(f"http://{other}", SETTINGS.rounds.buckets)]
+        assert second == [bucket_of(f"http://{one}", SETTINGS.rounds.buckets)]
+        assert judge.violations(web.log, judge.Manners(delay_s=1.0)) == []
+
+    run_virtual(main)
+
+
+def test_a_crawl_whose_tasks_are_lost_again_and_again_ends(tmp_path: Path) -> None:
+    def failing(name: str, key: str) -> None:
+        if name == "put" and key.startswith("urls/"):
+            raise StoreError("no space is left")
+
+    async def main(clock: VirtualClock) -> None:
+        crawler = Crawler(clock, SimulatedWeb(clock, {"a.test": linking(1)}), tmp_path)
+        crawler.make(["http://a.test/"])
+        crawler.faults = [failing] * 9
+        with pytest.raises(StoreError, match="in 3 rounds in a row, no task of 1 bucket"):
+            await crawler.crawl()
+
+    run_virtual(main)
+
+
+def test_the_end_names_what_stays_queued(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, limits=replace(SETTINGS.limits, max_pages_per_site=2))
+
+    async def main(clock: VirtualClock) -> None:
+        crawler = Crawler(clock, SimulatedWeb(clock, {"a.test": linking(5)}), tmp_path)
+        crawler.make(["http://a.test/"], settings)
+        assert str(await crawler.crawl()) == (
+            "every site with queued URLs has reached limits.max_pages_per_site (2); 4 URLs stay queued"
+        )
+
+    run_virtual(main)
+
+
+def audited(crawler: Crawler) -> Any:
+    async def main(_: VirtualClock) -> Any:
+        with Views(crawler.location) as views:
+            return await audit_dataset(views, crawler.clock.now())
+
+    return run_virtual(main)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_audit_judges_the_pauses_after_requests_of_lost_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_kept: bool
+) -> None:
+    """The requests of the lost task are in the log, because it has worked for more than five seconds."""
+
+    async def main(clock: VirtualClock) -> Crawler:
+        sites = {"busy.a.test": {"/robots.txt": plain(""), "/": unavailable(LONG_S)}, "a.test": linking(6)}
+        crawler = Crawler(clock, SimulatedWeb(clock, sites), tmp_path)
+        crawler.make(["http://a.test/", "http://busy.a.test/"])
+        crawler.faults = [killed_at("put", "urls/")]
+        if not is_kept:
+            monkeypatch.setattr(BucketTask, "_keep_pauses", _nothing)
+        await crawler.crawl()
+        return crawler
+
+    result = audited(run_virtual(main))
+    assert result.limits[0].startswith("1 task was lost. The log has ")
+    assert bool(result.counts[Check.RETRY_AFTER].violations) != is_kept
+    assert result.counts[Check.LOG].violations == 0
+    if is_kept:
+        assert result.violation_count == 0
+
+
+async def _nothing(task: BucketTask, paces: object) -> None:
+    return None
+
+
+def test_the_audit_finds_an_address_that_two_tasks_asked_and_a_log_that_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = hosts_of_buckets(2)
+
+    async def main(clock: VirtualClock) -> Crawler:
+        web = SimulatedWeb(clock, {host: linking(1) for host in hosts}, addresses=lambda host: "192.0.2.1")
+        crawler = Crawler(clock, web, tmp_path)
+        crawler.make([f"http://{host}/" for host in hosts])
+        await crawler.crawl()
+        return crawler
+
+    monkeypatch.setattr(BucketTask, "_take_address", _always)
+    crawler = run_virtual(main)
+    (manifest,) = Dataset(Objects(crawler.location)).manifests()
+    parts = {bucket: rows | {"requests": rows["requests"] + 1} for bucket, rows in manifest.parts.items()}
+    changed = msgspec.json.encode(msgspec.structs.replace(manifest, parts=parts))
+    (tmp_path / "data" / "rounds" / "000001" / "manifest.json").write_bytes(changed)
+    result = audited(crawler)
+    found = [violation for violation in result.violations if violation.check is Check.OVERLAP]
+    assert [violation.required for violation in found] == ["192.0.2.1 asked by one task of round 1"]
+    assert result.counts[Check.LOG].violations == 2
+
+
+async def _always(task: BucketTask, network: str) -> bool:
+    return True
