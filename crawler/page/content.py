@@ -100,7 +100,7 @@ def content_of_html(html: str) -> Content:
     body = LexborHTMLParser(_MARKS.sub("", html)).body
     if body is None:
         return Content("", "")
-    _remove(body)
+    _cleaned(body)
     root = _measured(body, _with_blocks(body), *_runs(found))
     core = root
     least = max(_CORE * root.found, root.found - _OUTSIDE, 1)
@@ -117,8 +117,8 @@ def content_of_text(text: str) -> Content:
     return _written("".join(f"<p>{part}</p>" for part in paragraphs if part), ())
 
 
-def _remove(body: LexborNode) -> None:
-    """Remove what no page means as its content."""
+def _cleaned(body: LexborNode) -> None:
+    """Remove what no page means as its content. A line of code that is all of a cell becomes a part of its line."""
     for node in body.css(_NEVER):
         node.decompose()
     for node in body.css("header"):
@@ -127,6 +127,12 @@ def _remove(body: LexborNode) -> None:
     for node in body.css("p,div"):
         if node.css_first("a") is not None and _NAVIGATION_LINE.match(node.text()) and len(node.text()) < 300:
             node.decompose()
+    for node in body.css("td > pre:only-child,th > pre:only-child"):
+        said = node.text().strip()
+        if "\n" not in said and node.css_first("br") is None:  # with blocks in cells, the table would be unwrapped
+            inline = LexborHTMLParser(f"<code>{escape(said)}</code>").css_first("code")
+            assert inline is not None
+            node.replace_with(inline)
 
 
 def _runs(text: str) -> tuple[set[Words], set[Words]]:
@@ -270,6 +276,7 @@ def _options(output: str) -> Any:
         escape_misc=True,
         autolinks=False,
         compact_tables=True,
+        br_in_tables=output == "markdown",
         highlight_style="none",
         expand_abbreviations=False,
         include_blockquote_citations=False,

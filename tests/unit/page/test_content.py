@@ -71,6 +71,8 @@ def test_tables_code_and_definitions_are_kept() -> None:
     assert between("<ul><li>x<pre>a\n  b</pre></ul>") == "- x\n\n  ```\n  a\n    b\n  ```"
     layout = "<table><tr><td><pre>1\n2</pre></td><td><pre>a\nb</pre></td></tr></table>"
     assert between(layout) == "```\n1\n2\n```\n\n```\na\nb\n```"
+    cells = "<tr><th>a</th><th>b</th></tr><tr><td>x<ul><li>1</li><li>2</li></ul></td><td><pre>c|d</pre></td></tr>"
+    assert between(f"<table>{cells}</table>") == "| a | b |\n| --- | --- |\n| x<br>1<br>2 | `c\\|d` |"
     assert between("<dl><dt>t</dt><dd>says it</dd></dl>") == "t\n\nsays it"
 
 
