@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from crawler.run.session import fetch_settings
+from crawler.session.crawl_session import fetch_settings
 
 from crawler.errors import UsageError
 from crawler.settings.loading import settings_from
