@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from crawler.session.crawl_session import fetch_settings
 
 from crawler.errors import UsageError
+from crawler.session.crawl_session import fetch_settings
 from crawler.settings.loading import settings_from
 from crawler.settings.stored import to_record
 
