@@ -13,8 +13,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from crawler.model import Fetched, FetchResult, PageFacts, Purpose, Redirected, SiteFile
-from crawler.page.shingles import ALIKE, LEAST_SHINGLES, jaccard
-from crawler.page.tags import MOST_SHINGLES
+from crawler.page.shingles import ALIKE, LEAST_SHINGLES, MOST_SHINGLES, jaccard
 from crawler.url import NotCrawlable, canonicalise
 
 

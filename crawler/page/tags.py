@@ -25,8 +25,6 @@ MAX_FEEDS = 8
 #: Links to licences that are taken from one page, and the characters of a licence in it.
 MAX_LICENCES = 8
 MAX_LICENCE_CHARS = 65_536
-#: The shingles of a page that are kept: the smallest ones, which are a random sample of them.
-MOST_SHINGLES = 2_000
 #: Elements examined for resources.
 MAX_RESOURCES = 5_000
 
@@ -241,7 +239,7 @@ def _licences(tree: LexborHTMLParser) -> tuple[list[str], str]:
 
 def _shingles(tree: LexborHTMLParser) -> bytes:
     """The smallest shingles of the text of a tree without what is not visible, eight octets each."""
-    from crawler.page.shingles import shingles, words  # few crawls want them
+    from crawler.page.shingles import MOST_SHINGLES, shingles, words  # few crawls want them
 
     text = "" if tree.root is None else tree.root.text(separator=" ")
     return array("Q", sorted(shingles(words(text)))[:MOST_SHINGLES]).tobytes()
