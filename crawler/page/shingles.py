@@ -19,6 +19,8 @@ import xxhash
 
 #: The version of the signatures. Increase it when the same text would get another one: all pages are then read again.
 VERSION = 2
+#: The shingles of a page that are kept: the smallest ones, which are a random sample of them.
+MOST_SHINGLES = 2_000
 #: Two texts are near-duplicates from this Jaccard similarity on.
 ALIKE = 0.8
 #: Words in a shingle.
