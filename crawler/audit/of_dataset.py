@@ -58,9 +58,11 @@ async def audit_dataset(
             done += result.totals.requests
             on_progress(done, total)
             published = sum(each.parts[bucket]["requests"] for each in views.manifests if bucket in each.parts)
-            if published != result.totals.requests:
+            logged = result.totals.requests + result.totals.unsent
+            counts[Check.LOG].judged += 1
+            if published != logged:
                 counts[Check.LOG].violations += 1
-                required = f"the {many(result.totals.requests, 'request')} in the log of bucket {bucket}"
+                required = f"the {many(logged, 'request')} in the log of bucket {bucket}"
                 violations.append(Violation(Check.LOG, required, f"the dataset has {published:,}"))
     for found in (*_crowded(views, counts[Check.OVERLAP]), *_after_lost(views, counts)):
         counts[found.check].violations += 1

@@ -44,7 +44,9 @@ class Objects:
         bucket, _, prefix = self.location.removeprefix("s3://").partition("/")
         allows_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() == "true"
         options = {"allow_http": allows_http, "timeout": timedelta(seconds=60)}
-        return stores.S3Store(bucket, prefix=prefix or None, client_options=options)
+        # Calls are tried again here, alike for folders and object storage.
+        once = {"max_retries": 0}
+        return stores.S3Store(bucket, prefix=prefix or None, client_options=options, retry_config=once)
 
     def get(self, key: str) -> bytes | None:
         """The content of an object; ``None`` if there is none."""

@@ -276,6 +276,11 @@ def make(objects: Objects, head: Head) -> Dataset:
         differing = sorted(
             name for name, value in json.loads(content).items() if found.get(name) != value and name != "version"
         )
+        if not differing:
+            raise UsageError(
+                f"{shown(objects.location)}: this dataset has the format {found.get('version')}; go on with the "
+                "release that began it, or name another dataset"
+            )
         raise UsageError(
             f"{shown(objects.location)}: this dataset was begun with other {' and '.join(differing)}; go on without "
             "seeds and configuration, or name another dataset"

@@ -72,7 +72,8 @@ class Views:
             self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
         self._db.execute(SQL["view"].format(name="lost", rows=_view("lost", self.dataset.objects.local(lost, folder))))
         for name in RESULTS:
-            files = self.dataset.objects.local(self.dataset.objects.keys(name)[-1:], folder)
+            newest = sorted(self.dataset.objects.keys(name))[-1:]  # a listing has no order
+            files = self.dataset.objects.local(newest, folder)
             self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
         for name in _MADE:
             self._db.execute(SQL["view"].format(name=name, rows=SQL[name]))
@@ -97,7 +98,8 @@ class Views:
         """Let statements of the user read nothing but the dataset."""
         location = self.dataset.objects.location
         allowed = [f"{folder}/"] if location.startswith("s3://") else [f"{location}/", f"{folder}/"]
-        self._db.execute(f"SET allowed_directories = {allowed}")
+        listed = ", ".join(map(_quoted, allowed))
+        self._db.execute(f"SET allowed_directories = [{listed}]")
         self._db.execute("SET enable_external_access = false")
         self._db.execute("SET lock_configuration = true")
 
@@ -213,6 +215,11 @@ class Views:
         return self._draws[0] if self._draws else None
 
 
+def _quoted(text: str) -> str:
+    """A text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def _view(name: str, files: list[str]) -> str:
     """The statement of a view over Parquet files."""
     columns = columns_of(name)
@@ -223,6 +230,6 @@ def _view(name: str, files: list[str]) -> str:
         return SQL["no_rows"].format(columns=", ".join(empty))
     casts = {ColumnType.TIME: "epoch_us({0}) / 1e6 AS {0}", ColumnType.YES: "{0}::INTEGER AS {0}"}
     selected = ", ".join(casts.get(kind, "{0}").format(column) for column, kind in columns.items())
-    listed = ", ".join(f"'{file.replace(chr(39), chr(39) * 2)}'" for file in files)
+    listed = ", ".join(map(_quoted, files))
     statement = SQL["files"].format(columns=selected, files=listed)
     return SQL["once"].format(urls=statement) if name == "urls" else statement

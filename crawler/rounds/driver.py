@@ -14,7 +14,7 @@ from crawler.errors import StoreError
 from crawler.formatting import duration, many
 from crawler.model import State
 from crawler.reasons import EndCode, RunEnd
-from crawler.rounds.plan import commit, make_plan, states
+from crawler.rounds.plan import commit, make_plan, states, usual_pause_s
 from crawler.rounds.runners import Runner
 
 _LOOK_EVERY_S = 0.5
@@ -67,7 +67,7 @@ class Driver:
                 if (limit := self._limit_reached(began)) is not None:
                     return limit
                 if last is not None:
-                    at = max(at, last.ended_at + self._dataset.settings.politeness.delay_s)
+                    at = max(at, last.ended_at + usual_pause_s(self._dataset.settings))
                 if not await self._wait_until(at):
                     break
                 plan = await asyncio.to_thread(make_plan, self._dataset, self.manifests, self._clock.now())

@@ -151,14 +151,17 @@ def _clear(dataset: Dataset, made: Manifest, manifests: list[Manifest]) -> None:
 
 
 def _ahead(dataset: Dataset, number: int, lost: Collection[int]) -> dict[int, list[dict[str, Any]]]:
-    """The requests that lost tasks have written ahead, by bucket."""
-    rows: dict[int, list[dict[str, Any]]] = {}
+    """The requests that lost tasks have written ahead, by bucket.
+
+    A request may stand in two objects: if the answer of the storage is lost, its rows are written again.
+    """
+    rows: dict[int, dict[int, dict[str, Any]]] = {}
     for key in sorted(dataset.objects.keys(f"rounds/{number:06}/ahead")) if lost else ():
         for line in (dataset.objects.get(key) or b"").splitlines():
             row = json.loads(line)
             if row["bucket"] in lost:
-                rows.setdefault(row["bucket"], []).append(row | {"run_id": number})
-    return rows
+                rows.setdefault(row["bucket"], {})[row["request_id"]] = row | {"run_id": number}
+    return {bucket: list(found.values()) for bucket, found in rows.items()}
 
 
 def _hand_over(

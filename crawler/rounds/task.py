@@ -187,7 +187,7 @@ class BucketTask:
                     await asyncio.to_thread(self._dataset.keep_pauses, *numbers, longer)
                     break
                 except StoreError:
-                    if self._clock.now() >= self._plan.deadline:
+                    if self._end is not None or self._clock.now() >= self._plan.deadline:
                         raise
                 await self._clock.sleep(_TRY_AGAIN_S)
             self._kept_pauses |= longer

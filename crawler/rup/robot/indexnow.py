@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+import secrets
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -55,7 +56,7 @@ class Inbox:
             return True
         if len(waiting) >= MOST_WAITING or sum(each.startswith(host) for each in waiting) >= MOST_OF_HOST:
             return False
-        unfinished = self._folder / f".{name}"
+        unfinished = self._folder / f".{name}.{secrets.token_hex(8)}"  # the same submission may come twice at once
         with open(unfinished, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             file.write(text)
             file.flush()
@@ -63,15 +64,13 @@ class Inbox:
         os.replace(unfinished, self._folder / name)
         return True
 
-    def waiting(self) -> list[Waiting]:
-        """The submissions that wait, by host."""
-        found = []
+    def waiting(self) -> Iterator[Waiting]:
+        """The submissions that wait, by host. One at a time is in memory."""
         for file in sorted(self._folder.glob("*.json")):
             try:
-                found.append(Waiting(file, read_post(json.loads(file.read_bytes()))))
+                yield Waiting(file, read_post(json.loads(file.read_bytes())))
             except (OSError, ValueError, RecursionError):
-                found.append(Waiting(file, None))
-        return found
+                yield Waiting(file, None)
 
 
 @asynccontextmanager

@@ -111,7 +111,7 @@ class Subscriber:
         cannot be asked now. One without proof is dropped.
         """
         tally, proven = SubmissionTally(), dict[tuple[str, str], bool | None]()
-        for file, submission in await asyncio.to_thread(inbox.waiting):
+        for file, submission in inbox.waiting():
             if submission is not None:
                 sites, about = await self._hints.sites_of(submission.host), (submission.key_url, submission.key)
                 if about not in proven:
