@@ -124,10 +124,11 @@ def test_a_task_that_nobody_claimed_is_closed_and_one_that_was_claimed_is_lost(d
     assert dataset.claim(plan.round, number(ONE), "killed")
     assert not dataset.claim(plan.round, number(ONE), "another")
     row = {"url": ONE, "site": ONE[:-1], "purpose": "page", "status": 503, "address": "192.0.2.1", "bytes": 10}
-    row |= {"started_at": NOW + 1, "finished_at": NOW + 2, "bucket": number(ONE)}
+    row |= {"started_at": NOW + 1, "finished_at": NOW + 2, "bucket": number(ONE), "request_id": 1}
     dataset.keep_pauses(plan.round, number(ONE), 1, {"a.test": 9000.0})
     dataset.keep_pauses(plan.round, number(ONE), 2, {"b.test": 4.0})
-    dataset.objects.put(f"rounds/{plan.round:06}/ahead/killed-000001.jsonl", json.dumps(row).encode())
+    for sent in (1, 2):  # the first answer of the storage was lost
+        dataset.objects.put(f"rounds/{plan.round:06}/ahead/killed-000001-{sent}.jsonl", json.dumps(row).encode())
     dataset.close(plan)
     assert dataset.unfinished(plan.round) == {number(ONE)}
     assert not dataset.claim(plan.round, number(OTHER), "late"), "after the round is closed, nobody can begin a task"
