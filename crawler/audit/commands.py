@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crawler.audit.rendering import render
-from crawler.audit.run_audit import AuditResult, run_audit
+from crawler.audit.run_audit import AuditResult, audit_for
 from crawler.audit.study import StudyFacts
 from crawler.audit.totals import write_sites
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, on_views, show
+from crawler.cli.on_store import on_rows, show
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, json_option
 from crawler.clock import SystemClock
 from crawler.errors import UsageError, requiring
-from crawler.store.location import names_dataset
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -75,21 +74,12 @@ def audit(
 
     async def judge(store: Store) -> AuditResult:
         with progress_line("reading the log") as say:
-            result = await run_audit(store, SystemClock().now(), partial(say, "requests judged"))
+            result = await audit_for(db)(store, SystemClock().now(), partial(say, "requests judged"))
         for file in tables:
             await write_sites(file, store)
         return result
 
-    async def judge_dataset(views: Any) -> AuditResult:
-        from crawler.audit.of_dataset import audit_dataset
-
-        with progress_line("reading the log") as say:
-            result = await audit_dataset(views, SystemClock().now(), partial(say, "requests judged"))
-        for file in tables:
-            await write_sites(file, views)
-        return result
-
-    result = on_views(db, judge_dataset) if names_dataset(db) else on_store(db, judge)
+    result = on_rows(db, judge)
     for file in documents:
         write_report(file, result)
     show(

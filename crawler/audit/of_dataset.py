@@ -7,28 +7,22 @@ each store, that an address was asked by one task of a round, and the pauses aft
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, cast
 
 from crawler.audit.checks import Check, CheckCount, Violation
 from crawler.audit.log_reader import read_runs
+from crawler.audit.records import TOLERANCE_S
 from crawler.audit.run_audit import MAX_LISTED, AuditResult, run_audit
 from crawler.audit.study import read_study_facts
 from crawler.audit.totals import read_totals
-from crawler.dataset.records import Dataset, Manifest, part
+from crawler.dataset.records import Dataset, Manifest
 from crawler.dataset.tables import SQL
 from crawler.dataset.views import Views
 from crawler.engine.workbench import exempt_networks, is_exempt, network_of
 from crawler.formatting import many, seconds
 from crawler.frontier.operator import standing
-from crawler.settings.settings import Settings
-from crawler.settings.stores import existing_store
-
-_TOLERANCE_S = 0.001
 
 
 async def audit_dataset(
@@ -39,31 +33,26 @@ async def audit_dataset(
     violations, limits, digest, done = list[Violation](), list[str](), sha256(), 0
     total = (await views.counts()).requests
     buckets = views.manifests[-1].buckets if views.manifests else {}
-    with tempfile.TemporaryDirectory(prefix="crawler-rounds-") as folder:
-        path = Path(folder) / "bucket.db"
-        for bucket, state in sorted(buckets.items()):
-            if not state.store:
+    for bucket in sorted(buckets):
+        async with views.store_of(bucket) as store:
+            if store is None:
                 continue
-            views.dataset.objects.fetch(part("stores", state.store, bucket, "db"), path)
-            there = replace(Settings(), store=replace(Settings().store, db=str(path)))
-            async with existing_store(there) as store:
-                result = await run_audit(store, now)
-            path.unlink()
-            for check, count in result.counts.items():
-                counts[check].judged += count.judged
-                counts[check].violations += count.violations
-            violations += result.violations[: MAX_LISTED - len(violations)]
-            limits += [limit for limit in result.limits if limit not in limits]
-            digest.update(f"{bucket} {result.sha256}\n".encode())
-            done += result.totals.requests
-            on_progress(done, total)
-            published = sum(each.parts[bucket]["requests"] for each in views.manifests if bucket in each.parts)
-            logged = result.totals.requests + result.totals.unsent
-            counts[Check.LOG].judged += 1
-            if published != logged:
-                counts[Check.LOG].violations += 1
-                required = f"the {many(logged, 'request')} in the log of bucket {bucket}"
-                violations.append(Violation(Check.LOG, required, f"the dataset has {published:,}"))
+            result = await run_audit(store, now)
+        for check, count in result.counts.items():
+            counts[check].judged += count.judged
+            counts[check].violations += count.violations
+        violations += result.violations[: MAX_LISTED - len(violations)]
+        limits += [limit for limit in result.limits if limit not in limits]
+        digest.update(f"{bucket} {result.sha256}\n".encode())
+        done += result.totals.requests
+        on_progress(done, total)
+        published = sum(each.parts[bucket]["requests"] for each in views.manifests if bucket in each.parts)
+        logged = result.totals.requests + result.totals.unsent
+        counts[Check.LOG].judged += 1
+        if published != logged:
+            counts[Check.LOG].violations += 1
+            required = f"the {many(logged, 'request')} in the log of bucket {bucket}"
+            violations.append(Violation(Check.LOG, required, f"the dataset has {published:,}"))
     for found in (*_crowded(views, counts[Check.OVERLAP]), *_after_lost(views, counts)):
         counts[found.check].violations += 1
         violations.append(found)
@@ -116,7 +105,7 @@ def _after_lost(views: Views, counts: dict[Check, CheckCount]) -> Iterator[Viola
             if needed_s is None:
                 continue
             counts[check].judged += 1
-            if pause_s < needed_s - _TOLERANCE_S:
+            if pause_s < needed_s - TOLERANCE_S:
                 yield Violation(
                     check,
                     f"a pause of {seconds(needed_s)} after a request of the lost task of round {run}",

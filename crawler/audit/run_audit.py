@@ -5,7 +5,7 @@ What is checked, how, and what cannot be proven: ``docs/audit.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from crawler.audit.totals import LogTotals, read_totals
 from crawler.audit.use import kept_by_header, kept_by_robots
 from crawler.formatting import instant, many, ranges, seconds
 from crawler.frontier.operator import Standing, standing
+from crawler.store.location import names_dataset
 from crawler.url import host_of
 
 if TYPE_CHECKING:
@@ -78,6 +79,15 @@ class AuditResult:
             "limits": self.limits,
             "sha256": self.sha256,
         }
+
+
+def audit_for(db: str) -> Callable[..., Awaitable[AuditResult]]:
+    """The audit of what ``db`` names: :func:`run_audit` of a store, or that of a dataset."""
+    if names_dataset(db):
+        from crawler.audit.of_dataset import audit_dataset
+
+        return audit_dataset
+    return run_audit
 
 
 async def run_audit(store: Store, now: float, on_progress: OnProgress = lambda done, total: None) -> AuditResult:

@@ -9,6 +9,7 @@ from crawler.cli.output import print_json
 from crawler.cli.shared import run_async, store_at
 from crawler.cli.signals import Signals
 from crawler.settings.stores import existing_store
+from crawler.store.location import names_dataset
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -31,11 +32,13 @@ def on_store(db: str, work: Callable[[Store], Awaitable[Result]], *, writes: boo
     return run_async(run())
 
 
-def on_views(db: str, work: Callable[[Any], Awaitable[Result]]) -> Result:
-    """The result of ``work`` on the views of the dataset ``db``, which are read like those of a store.
+def on_rows(db: str, work: Callable[[Any], Awaitable[Result]], *, writes: bool = False) -> Result:
+    """As :func:`on_store`, but ``db`` may also name a dataset: its views are read like those of a store.
 
-    Needs the extra `rounds`. Raises :class:`crawler.errors.UsageError` if there is no such dataset.
+    A dataset needs the extra `rounds`. Raises :class:`crawler.errors.UsageError` if there is no such dataset.
     """
+    if not names_dataset(db):
+        return on_store(db, work, writes=writes)
     from crawler.dataset.views import Views
 
     async def run() -> Result:

@@ -273,14 +273,12 @@ def make(objects: Objects, head: Head) -> Dataset:
     content = msgspec.json.encode(head)
     if not objects.create("dataset.json", content):
         found = json.loads(objects.get("dataset.json") or b"{}")
-        differing = sorted(
-            name for name, value in json.loads(content).items() if found.get(name) != value and name != "version"
-        )
-        if not differing:
+        if found.get("version") != head.version:
             raise UsageError(
                 f"{shown(objects.location)}: this dataset has the format {found.get('version')}; go on with the "
                 "release that began it, or name another dataset"
             )
+        differing = sorted(name for name, value in json.loads(content).items() if found.get(name) != value)
         raise UsageError(
             f"{shown(objects.location)}: this dataset was begun with other {' and '.join(differing)}; go on without "
             "seeds and configuration, or name another dataset"

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from crawler.dataset.duckdb import duckdb
 from crawler.dataset.objects import Objects
-from crawler.dataset.records import GROWING, WHOLE, Dataset
+from crawler.dataset.records import GROWING, WHOLE, Dataset, part
 from crawler.dataset.tables import SQL, columns_of
 from crawler.errors import StatementError, require
 from crawler.frontier.buckets import bucket_of
 from crawler.model import State
+from crawler.settings.settings import Settings
+from crawler.settings.stores import existing_store
 from crawler.store.named_rows import row_class
 from crawler.store.rows import Counts, PageRank, SampleDraw, SampleRow, SiteRank
 from crawler.store.views import ColumnType
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 TABLES = (*WHOLE, *GROWING)
 _BY_ID = (
@@ -152,6 +159,20 @@ class Views:
         states = dict(self.fetch(SQL["states_of_all"]))
         ((pages, links, requests, sites),) = self.fetch(SQL["counts"])
         return Counts({state: states.get(state, 0) for state in State}, pages, links, requests, sites)
+
+    @asynccontextmanager
+    async def store_of(self, bucket: int) -> AsyncIterator[Store | None]:
+        """The store of a bucket as of the last manifest, copied and open; ``None`` if it was not crawled yet."""
+        state = self.manifests[-1].buckets.get(bucket) if self.manifests else None
+        if state is None or not state.store:
+            yield None
+            return
+        with tempfile.TemporaryDirectory(prefix="crawler-dataset-") as folder:
+            path = Path(folder) / "bucket.db"
+            self.dataset.objects.fetch(part("stores", state.store, bucket, "db"), path)
+            settings = Settings()
+            async with existing_store(replace(settings, store=replace(settings.store, db=str(path)))) as store:
+                yield store
 
     def bucket_of(self, site: str) -> int:
         """The number of the bucket that a site belongs to."""

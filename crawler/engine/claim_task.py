@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import NamedTuple, assert_never
 
 import msgspec
@@ -175,7 +176,7 @@ class ClaimTask:
             case Outcome():
                 self._refuse(decision)
             case Allowed():
-                licensed = await self._under_licences(queued, site, rules, decision)
+                licensed = await self._under_licences(queued, rules, decision)
                 if licensed is None:
                     return
                 decision = licensed
@@ -195,24 +196,15 @@ class ClaimTask:
             case _:
                 assert_never(decision)
 
-    async def _under_licences(
-        self, queued: Queued, site: ClaimedSite, rules: SiteRules | None, allowed: Allowed
-    ) -> Allowed | None:
+    async def _under_licences(self, queued: Queued, rules: SiteRules | None, allowed: Allowed) -> Allowed | None:
         """The decision under the licences that robots.txt names; ``None`` if the page is not requested now."""
-        context, purposes = self._context, self._context.policy.purposes
+        purposes = self._context.policy.purposes
         if rules is None or not purposes or queued.kind is not Kind.PAGE or not rules.preferences.licenses:
             return allowed
         urls = named_licences(rules.preferences.licenses)
-        said = await context.licences.of(site, self._claim.group, rules, urls, path_of(queued.url))
-        match said:
-            case None:
-                return None
-            case RobotsTarget():
-                self._deferred.add(queued.site_id)
-                return None
-            case Postponed(until, why):
-                context.outbox.add_outcome(postponed(queued, until, why))
-                return None
+        said = await self._said_by(urls, queued, rules)
+        if said is None:
+            return None
         decision = under_licences(queued, allowed, said, purposes)
         if isinstance(decision, Outcome):
             self._refuse(decision)
@@ -257,23 +249,31 @@ class ClaimTask:
 
     async def _licensed(self, queued: Queued, rules: SiteRules | None, facts: PageFacts) -> PageFacts | None:
         """The facts of a page with what its licences say; ``None`` if one must come first: the URL stays queued."""
-        context, site = self._context, self._claim.sites[queued.site_id]
         urls = named_licences(facts.preferences)
-        if not context.policy.purposes or not (urls or facts.inline_licence):
+        if not self._context.policy.purposes or not (urls or facts.inline_licence):
             return facts
+        said = await self._said_by(urls, queued, rules)
+        if said is None:
+            return None
+        if facts.inline_licence:
+            said = (*said, *inline_licence(facts.inline_licence, queued.url))
+        return msgspec.structs.replace(facts, preferences=bounded((*facts.preferences, *said)))
+
+    async def _said_by(
+        self, urls: Sequence[str], queued: Queued, rules: SiteRules | None
+    ) -> tuple[Preference, ...] | None:
+        """What licences say of a page; ``None`` if one must come first: the URL stays queued."""
+        context, site = self._context, self._claim.sites[queued.site_id]
         said = await context.licences.of(site, self._claim.group, rules, urls, path_of(queued.url))
         match said:
-            case None:
-                return None
             case RobotsTarget():
                 self._deferred.add(queued.site_id)
                 return None
             case Postponed(until, why):
                 context.outbox.add_outcome(postponed(queued, until, why))
                 return None
-        if facts.inline_licence:
-            said = (*said, *inline_licence(facts.inline_licence, queued.url))
-        return msgspec.structs.replace(facts, preferences=bounded((*facts.preferences, *said)))
+            case _:
+                return said
 
     def _apply_refusals(self, outcome: Outcome, result: FetchResult) -> Outcome:
         """The outcome of a URL. A site that rests from now on is left alone for the rest of the claim."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
-from crawler.cli.on_store import on_store, on_views
+from crawler.cli.on_store import on_rows
 from crawler.cli.output import PrintableBytes, tell
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import OneOf, cli, db_option
@@ -117,24 +117,18 @@ def export(
     clock, needed, unit = SystemClock(), _COMPUTED.get(options.table or ""), FORMATS[format].counts
     began = clock.now()
 
-    async def write(store: Store) -> None:
+    if names_dataset(db):
+        _require_plain(db, format, options)
+
+    async def write(store: Store) -> bool | None:
         target = _standard_output(format) if str(out) == "-" else out
         async with _progress(tally, unit):
             await export_to(store, format, target, options, now=began, tally=tally)
-
-    async def write_store(store: Store) -> bool | None:
-        await write(store)
+        if names_dataset(db):  # what is computed from it is as of its last round
+            return False if tally.written else None
         return None if needed is None else (await store.computed()).get(needed)
 
-    async def write_views(views: Any) -> bool | None:
-        await write(views)
-        return False if tally.written else None
-
-    if names_dataset(db):
-        _require_plain(db, format, options)
-        is_behind = on_views(db, write_views)
-    else:
-        is_behind = on_store(db, write_store)
+    is_behind = on_rows(db, write)
     why = counted((reason, n) for reason, n in tally.left_out_for.items() if n)
     left_out = f" ({many(tally.left_out, 'page')} left out: {why})" if tally.left_out else ""
     in_chunks = "" if options.chunk is None else f" in {many(tally.chunks, 'chunk')}"

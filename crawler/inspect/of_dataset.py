@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crawler.cli.layout import Fact, facts, table
 from crawler.clock import brief_time
-from crawler.dataset.records import begins_at, part
+from crawler.dataset.records import begins_at
 from crawler.dataset.tables import SQL
 from crawler.dataset.views import Views
 from crawler.errors import UsageError
 from crawler.formatting import many
-from crawler.frontier.buckets import bucket_of
 from crawler.inspect import why
 from crawler.model import State
 from crawler.reasons import ReasonCode
-from crawler.settings.settings import Settings
-from crawler.settings.stores import existing_store
 from crawler.store.location import shown
 from crawler.url import split
 
@@ -90,19 +84,15 @@ async def explain(location: str, url: str, now: float) -> dict[str, Any]:
 
     The store is that of the last manifest.
     """
-    with Views(location) as views, tempfile.TemporaryDirectory(prefix="crawler-rounds-") as folder:
-        number = bucket_of(split(url)[0], views.dataset.head.buckets)
-        state = views.manifests[-1].buckets.get(number) if views.manifests else None
-        if state is None or not state.store:
-            raise UsageError(f"{shown(location)}: the bucket of {url} was not crawled yet")
-        path = Path(folder) / "bucket.db"
-        views.dataset.objects.fetch(part("stores", state.store, number, "db"), path)
-        there = replace(Settings(), store=replace(Settings().store, db=str(path)))
-        async with existing_store(there) as store:
+    with Views(location) as views:
+        number = views.bucket_of(split(url)[0])
+        async with views.store_of(number) as store:
+            if store is None:
+                raise UsageError(f"{shown(location)}: the bucket of {url} was not crawled yet")
             known = await why.explain(store, url, now=now)
         linkers = views.fetch(SQL["linkers"], {"url": url, "most": _LINKERS})
         count = views.fetch(SQL["count_linkers"], {"url": url})[0][0]
         first = [{"url": source, "anchor": anchor, "rel": rel} for source, anchor, rel in linkers]
         if known["known"]:
             known["linked_from"] = {"count": count, "first": first}
-        return known | {"bucket": number, "round": state.store}
+        return known | {"bucket": number, "round": views.manifests[-1].buckets[number].store}

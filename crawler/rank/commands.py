@@ -6,11 +6,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, on_views, show
+from crawler.cli.on_store import on_rows, show
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option, json_option
 from crawler.rank import load_ranking
-from crawler.store.location import names_dataset
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -31,6 +30,6 @@ def rank(db: str, as_json: bool) -> None:
             ranked = await ranking.rank(store, say)
         return ranked, await ranking.top_pages(store), await ranking.top_sites(store)
 
-    ranked, pages, sites = on_views(db, run) if names_dataset(db) else on_store(db, run, writes=True)
+    ranked, pages, sites = on_rows(db, run, writes=True)
     document = {**asdict(ranked), "top": pages, "top_sites": sites}
     show(as_json, lambda: document, lambda: ranking.render(ranked, (pages, sites), console))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import click
 
+from crawler.audit.run_audit import audit_for
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, on_views
+from crawler.cli.on_store import on_rows
 from crawler.cli.progress import progress_line
 from crawler.cli.shared import cli, db_option
 from crawler.clock import SystemClock
@@ -37,17 +38,10 @@ def report(out: Path, db: str, texts: tuple[str, ...], by: str | None) -> None:
         raise UsageError(f"{out}: this is the store itself; name another file")
 
     async def read(store: Store) -> Facts:
-        with progress_line("reading the store"):
-            return await gather(store, store_name(db), SystemClock().now(), variables_of(texts), by)
+        with progress_line(f"reading the {'dataset' if names_dataset(db) else 'store'}"):
+            return await gather(store, store_name(db), SystemClock().now(), variables_of(texts), by, audit_for(db))
 
-    async def read_dataset(views: Any) -> Facts:
-        from crawler.audit.of_dataset import audit_dataset
-
-        audit = cast(Any, audit_dataset)
-        with progress_line("reading the dataset"):
-            return await gather(views, store_name(db), SystemClock().now(), variables_of(texts), by, audit)
-
-    facts = on_views(db, read_dataset) if names_dataset(db) else on_store(db, read)
+    facts = on_rows(db, read)
     console.print(f"{out}: {size(write(out, facts))}; {_said(facts)}", soft_wrap=True)
 
 

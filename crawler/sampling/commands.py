@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from crawler.atomic_files import AtomicFiles
 from crawler.cli.console import console
-from crawler.cli.on_store import on_store, on_views, show
+from crawler.cli.on_store import on_rows, on_store, show
 from crawler.cli.options import Command, config_option, configured, named_seeds, setting_options
 from crawler.cli.shared import cli, db_option, json_option, store_at
 from crawler.clock import SystemClock
@@ -95,16 +95,14 @@ def _estimates(db: str, texts: tuple[str, ...], by: str | None, since: str | Non
     variables = variables_of(texts)
 
     async def estimate(store: Store) -> Survey:
+        if names_dataset(db):
+            await load("of_dataset").draw_sample(store)
         async with AsyncExitStack() as opened:
             earlier = None if since is None else await opened.enter_async_context(existing_store(store_at(since)))
             made: Survey = await surveys.survey(store, SystemClock().now(), variables, by, earlier)
             return made
 
-    async def draw_and_estimate(views: Any) -> Survey:
-        await load("of_dataset").draw_sample(views)
-        return await estimate(views)
-
-    return on_views(db, draw_and_estimate) if names_dataset(db) else on_store(db, estimate)
+    return on_rows(db, estimate)
 
 
 def _design_options(*listed: str) -> Callable[[Command], Command]:

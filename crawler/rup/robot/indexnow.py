@@ -19,6 +19,7 @@ from aiohttp import web
 
 from crawler.cli.http_listener import listening
 from crawler.errors import Argument, UsageError
+from crawler.private_files import private
 from crawler.rup.protocol.indexnow import MAX_URLS, Refused, Submission, read_get, read_post
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
@@ -57,7 +58,7 @@ class Inbox:
         if len(waiting) >= MOST_WAITING or sum(each.startswith(host) for each in waiting) >= MOST_OF_HOST:
             return False
         unfinished = self._folder / f".{name}.{secrets.token_hex(8)}"  # the same submission may come twice at once
-        with open(unfinished, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+        with open(unfinished, "wb", opener=private) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
