@@ -65,10 +65,12 @@ CONTENT = (
     "SELECT url, status, body_sha256, title, noindex FROM pages",
     "SELECT source, target, anchor, rel FROM links",
 )
-#: Answers that were in the log when the crawler asked for them again.
+#: Answers that were in the log when the crawler asked for them again. A page whose header fields forbid keeping it may
+#: be asked for again until it has been read. A page that was named as a sitemap is requested as both.
 REPEATED = (
     "SELECT url FROM requests WHERE status IS NOT NULL AND error_kind IS NULL AND purpose <> 'robots'"
-    " GROUP BY url, purpose HAVING count(*) > 1"  # a page that was named as a sitemap is requested as both
+    " AND url NOT IN (SELECT url FROM urls WHERE reason_code = 'noindex')"
+    " GROUP BY url, purpose HAVING count(*) > 1"
 )
 #: Queries that must give no row of a PostgreSQL database.
 CONSISTENT = (
