@@ -233,7 +233,10 @@ async def _always(task: BucketTask, network: str) -> bool:
 def test_a_seed_without_a_host_ends_the_rounds_as_it_ends_a_plain_crawl(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Both ask for its address for an hour (``robots.unknown_host_after``), and say that they wait."""
+    """Both ask for its address for an hour (``robots.unknown_host_after``), and say that they wait.
+
+    The audit knows the look-ups, and that nothing was sent.
+    """
     seeds, state = ["http://nosuch.invalid/"], "SELECT state, reason FROM urls"
     alike = Options(politeness=SETTINGS.politeness, identity=SETTINGS.identity)
     settings = replace(SETTINGS, rounds=replace(SETTINGS.rounds, length_s=600.0))
@@ -248,6 +251,8 @@ def test_a_seed_without_a_host_ends_the_rounds_as_it_ends_a_plain_crawl(
         end = await crawler.crawl()
         assert "nothing can be asked before 08:15:00Z: then the next round begins" in crawler.said
         with Views(crawler.location) as views:
+            audited = await audit_dataset(views, clock.now())
+            assert (audited.violation_count, audited.totals.requests, audited.totals.unsent) == (0, 0, 7)
             return str(end), clock.loop.time(), views.fetch(state)
 
     (end, took_s, states), in_the_rounds = run_virtual(plainly), run_virtual(in_rounds)
