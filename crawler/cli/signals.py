@@ -113,7 +113,8 @@ class Signals:
     does not answer, a second signal ends the wait for it. ``code`` is the end of a run that a signal stops.
 
     Invariant: a crawl that was told to stop ends within :data:`END_WITHIN_S`, unless it waits for a lost database. If
-    it cannot end in order, because the event loop or the store is too slow, ``forced_end`` ends the process.
+    it cannot end in order, because the event loop or the store is too slow, ``forced_end`` ends the process. Rounds,
+    whose results take their time to write, have that bound only after a second signal.
     """
 
     def __init__(self, code: EndCode = EndCode.SIGNAL, forced_end: ForcedEnd | None = None) -> None:
@@ -122,7 +123,7 @@ class Signals:
         self._crawl: Stoppable | None = None
         self._store: Reconnecting | None = None
         self._gives_up = False
-        self._end_within_s = END_WITHIN_S
+        self._end_within_s: float | None = END_WITHIN_S
         self._forced_end = forced_end or ForcedEnd()
         self._forced_end.is_postponed = self._waits_for_store
         self._is_limited = False
@@ -138,9 +139,12 @@ class Signals:
         store: Reconnecting | None = None,
         *,
         gives_up: bool = True,
-        end_within_s: float = END_WITHIN_S,
+        end_within_s: float | None = END_WITHIN_S,
     ) -> None:
-        """From now on a signal stops ``crawl``. With ``gives_up`` a second one ends its wait for a lost ``store``."""
+        """From now on a signal stops ``crawl``. With ``gives_up`` a second one ends its wait for a lost ``store``.
+
+        With ``end_within_s`` ``None``, a crawl takes its time after the first signal.
+        """
         self._end_within_s = end_within_s
         self._crawl, self._store, self._gives_up = crawl, store, gives_up
 
@@ -177,7 +181,7 @@ class Signals:
 
     def _begin_limit(self) -> None:
         """From now on the crawl has its time to end."""
-        if self._crawl is not None and not self._is_limited:
+        if self._crawl is not None and self._end_within_s is not None and not self._is_limited:
             self._is_limited = True
             self._forced_end.after(self._end_within_s)
 
@@ -191,7 +195,7 @@ class Signals:
 
     def end_after(self, max_time_s: float | None) -> None:
         """The crawl has ``--max-time``, and has as long to end after that time as after a signal."""
-        if max_time_s is not None:
+        if max_time_s is not None and self._end_within_s is not None:
             self._forced_end.after(max_time_s + self._end_within_s)
 
     def _waits_for_store(self) -> bool:

@@ -36,6 +36,12 @@ def describe_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
     return f"{wait.reason}{spelled} ({tried}: {name})"
 
 
+def first_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
+    """That all of a crawl waits, until when, and why. ``wait`` is of the group that can be asked first."""
+    reason = f": {describe_wait(wait, robots, now)}" if wait.reason else ""
+    return f"waits, first for {wait.group} until {brief_time(wait.until, now)}{reason}"
+
+
 class KnownHosts:
     """Hosts by each of their names with one letter left out.
 

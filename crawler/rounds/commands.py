@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -17,6 +16,7 @@ from crawler.cli.options import config_option, configured, named_seeds, setting_
 from crawler.cli.output import print_json, say, tell
 from crawler.cli.progress import Say, progress_line
 from crawler.cli.shared import STOPPED, cli, run_async
+from crawler.cli.signals import ForcedEnd, Signals
 from crawler.clock import SystemClock
 from crawler.dataset.objects import Objects
 from crawler.dataset.records import Dataset, Head, make
@@ -48,12 +48,7 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
 
     async def run(show: Say | None) -> int:
         driver = Driver(dataset, RUNNERS[dataset.settings.rounds.runner](), SystemClock(), tell, show)
-
-        def stop(name: str) -> None:
-            driver.stop(RunEnd(EndCode.SIGNAL, name))
-
-        for each in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(each, stop, each.name)
+        Signals(forced_end=forced_end).stop_from_now_on(driver, end_within_s=None)
         end = await driver.run()
         last = driver.manifests[-1] if driver.manifests else None
         states = Counter[str]()
@@ -82,10 +77,12 @@ def rounds(location: str, seeds: tuple[str, ...], config: Path | None, **options
         tell(_why_nothing(location, dataset, end))
         return NOTHING_CRAWLED
 
-    if not dataset.settings.output.progress or not console.is_terminal:
-        return run_async(run(None))
-    with progress_line("beginning") as show:
-        return run_async(run(show))
+    with ForcedEnd() as forced_end:
+        forced_end.last_words = partial(tell, "the workers write their results, and end by themselves")
+        if not dataset.settings.output.progress or not console.is_terminal:
+            return run_async(run(None))
+        with progress_line("beginning") as show:
+            return run_async(run(show))
 
 
 def _why_nothing(location: str, dataset: Dataset, end: RunEnd) -> str:

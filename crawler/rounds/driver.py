@@ -19,6 +19,7 @@ from crawler.rounds.runners import Runner
 
 _LOOK_EVERY_S = 0.5
 _SHOW_EVERY_S = 5.0
+_LONG_WAIT_S = 10.0
 #: The crawl ends after so many rounds in a row in which every task was lost.
 _MOST_LOST_ROUNDS = 3
 
@@ -49,8 +50,14 @@ class Driver:
 
     def stop(self, end: RunEnd) -> None:
         """End after the tasks that run, which are told to end."""
+        if not self._stopped.is_set():
+            self._tell(f"{end.detail}: the tasks end, and write their results; a second signal does not wait for them")
         self._end = end
         self._stopped.set()
+        self._runner.stop()
+
+    def end_grace(self) -> None:
+        """Tell the tasks to give up their requests in flight."""
         self._runner.stop()
 
     async def run(self) -> RunEnd:
@@ -121,6 +128,8 @@ class Driver:
 
     async def _wait_until(self, at: float) -> bool:
         """Wait until a time; returns whether no stop came before it."""
+        if at - (now := self._clock.now()) > _LONG_WAIT_S:
+            self._tell(f"nothing can be asked before {brief_time(at, now)}: then the next round begins")
         while (now := self._clock.now()) < at and not self._stopped.is_set():
             await self._clock.sleep(min(_LOOK_EVERY_S, at - now))
         return not self._stopped.is_set()

@@ -30,7 +30,7 @@ class Runner(Protocol):
         ...
 
     def stop(self) -> None:
-        """Let the tasks that run end in order, and start no others."""
+        """Let the tasks that run end in order, and start no others; called again, without their requests in flight."""
         ...
 
 

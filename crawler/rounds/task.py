@@ -31,6 +31,7 @@ from crawler.session.crawl_session import finish_crawl, run_inputs
 from crawler.settings.changes import begin
 from crawler.settings.crawl_scope import crawl_scope
 from crawler.settings.stores import open_store
+from crawler.store.rows import Waiting
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -246,11 +247,20 @@ class BucketTask:
         if self._crawl is not None:
             self._crawl.stop(end)
 
+    def end_grace(self) -> None:
+        """Give the requests in flight no more time after :meth:`stop`."""
+        if self._crawl is not None:
+            self._crawl.end_grace()
+
+    @property
+    def waits(self) -> Waiting | None:
+        """The group that the whole bucket waits for."""
+        return None if self._crawl is None else self._crawl.progress.idle_for
+
     def stop_if_over(self) -> None:
         """Stop at the deadline, and before it if nothing can be asked until then."""
-        waiting = None if self._crawl is None else self._crawl.progress.idle_for
-        now = self._clock.now()
-        if now >= self._plan.deadline or (waiting is not None and waiting.until >= self._plan.deadline):
+        now, waits = self._clock.now(), self.waits
+        if now >= self._plan.deadline or (waits is not None and waits.until >= self._plan.deadline):
             self.stop(RunEnd(EndCode.ROUND_OVER))
 
     async def ahead(self) -> list[dict[str, Any]]:

@@ -32,6 +32,8 @@ from crawler.engine.progress import Progress
 from crawler.engine.tasks import required_task
 from crawler.errors import CrawlerError, StoreError, UsageError
 from crawler.fetch import open_files
+from crawler.formatting import many
+from crawler.inspect.unknown_hosts import first_wait
 from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.task import BucketTask
 from crawler.session.crawl_session import fetcher_side
@@ -44,6 +46,9 @@ _LOOK_EVERY_S = 0.25
 _SAY_EVERY_S = 2.0
 #: How often requests are written ahead, in seconds. A lost task takes the log of this time with it.
 AHEAD_EVERY_S = 5.0
+#: If every task that runs waits for longer, this is told, and told again after some time; in seconds.
+_LONG_WAIT_S = 10.0
+_NOTE_EVERY_S = 600.0
 #: If the log cannot be written for so long, in seconds, the tasks end in order.
 _LOG_LATE_S = 60.0
 
@@ -121,18 +126,26 @@ class Worker:
                 await asyncio.to_thread(running.remove_files)
 
     def stop(self, end: RunEnd) -> None:
-        """Claim nothing more, and end the tasks that run; they write their results."""
-        self._end = end
+        """Claim nothing more, and end the tasks that run; they write their results.
+
+        Called again, it gives their requests in flight no more time.
+        """
         for task in self._running:
             task.stop(end)
+            if self._end is not None:
+                task.end_grace()
+        self._end = self._end or end
 
     async def _look_after(self) -> None:
         """Stop tasks in time, and write requests ahead."""
         said_at = tried_at = self._clock.now()
+        noted_at = -_NOTE_EVERY_S
         while True:
             await self._clock.sleep(_LOOK_EVERY_S)
             for task in self._running:
                 task.stop_if_over()
+            if self._clock.now() - noted_at >= _NOTE_EVERY_S and self._note_wait():
+                noted_at = self._clock.now()
             if self._clock.now() - said_at >= _SAY_EVERY_S:
                 said_at = self._clock.now()
                 for task in list(self._running):
@@ -141,6 +154,19 @@ class Worker:
             if self._clock.now() - tried_at >= AHEAD_EVERY_S:
                 tried_at = self._clock.now()
                 await self._write_log_ahead()
+
+    def _note_wait(self) -> bool:
+        """Tell what is waited for, if every task that runs waits for long; returns whether so."""
+        waits = [task.waits for task in self._running]
+        known, now = [wait for wait in waits if wait is not None], self._clock.now()
+        if not known or len(known) < len(waits):
+            return False
+        first = min(known, key=lambda wait: wait.until)
+        if first.until - now <= _LONG_WAIT_S:
+            return False
+        waiting = first_wait(first, self._dataset.settings.robots, now)
+        tell(f"round {self._plan.round}: {many(len(waits), 'bucket')} in work: everything left {waiting}")
+        return True
 
     async def _write_log_ahead(self) -> None:
         """Write the requests since the last time: if a task is lost, they are its log.

@@ -26,7 +26,7 @@ from crawler.frontier.time_left import TimeLeft
 from crawler.inspect.seeds import Ledger, Outcome, describe_outcomes
 from crawler.inspect.status import resume_hint
 from crawler.inspect.time_left import describe_time_left, read_time_left
-from crawler.inspect.unknown_hosts import describe_wait
+from crawler.inspect.unknown_hosts import describe_wait, first_wait
 from crawler.model import State
 from crawler.reasons import DNS_KINDS, ReasonCode, RunEnd
 from crawler.robots.response import RobotsSettings
@@ -197,7 +197,7 @@ class Watch:
     def _slowest(self, now: float) -> str | None:
         """The longest pause, of the groups that are worked on and of those that wait in the store."""
         if (wait := self._crawl.progress.idle_for) is not None and wait.until > now + _REFRESH_S:
-            return f"everything left {_first_wait(wait, self._robots, now)}"
+            return f"everything left {first_wait(wait, self._robots, now)}"
         longest = max(self._seen.waiting, key=lambda wait: wait.until, default=None)
         live = self._crawl.slowest()
         if live is not None and live[1].next_at > now + 1 and (longest is None or live[1].next_at > longest.until):
@@ -269,7 +269,7 @@ class WaitNotes:
             next_at = now + _LONG_WAIT_S
             if wait is not None and wait.until - now > _LONG_WAIT_S and now - noted_at >= _NOTE_EVERY_S:
                 noted_at = now
-                first = _first_wait(wait, self._robots, now)
+                first = first_wait(wait, self._robots, now)
                 self._tell(f"everything left {first}; {_without(wait, self._db)}")
 
     def _note_silence(self) -> None:
@@ -305,11 +305,6 @@ def finds_no_name(progress: Progress, robots: RobotsSettings, now: float) -> boo
     failed = sum(n for kind, n in progress.troubles.items() if kind in DNS_KINDS)
     of_one_name = 1 + int(math.log2(1 + max(0.0, now - progress.started_at) / robots.retry_first_s))
     return progress.sent_requests == 0 and failed == progress.requests and failed > of_one_name
-
-
-def _first_wait(wait: Waiting, robots: RobotsSettings, now: float) -> str:
-    reason = f": {describe_wait(wait, robots, now)}" if wait.reason else ""
-    return f"waits, first for {wait.group} until {brief_time(wait.until, now)}{reason}"
 
 
 def _without(wait: Waiting, db: str) -> str:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from crawler.clock import brief_time
 from crawler.engine.progress import Progress
 from crawler.formatting import many
 from crawler.frontier.revisit import VisitResult
-from crawler.inspect.unknown_hosts import describe_wait
+from crawler.inspect.unknown_hosts import first_wait
 from crawler.model import State
 from crawler.reasons import EndCode, ReasonCode, RunEnd
 from crawler.settings.keys import terminal_name
@@ -63,8 +62,7 @@ async def _reason(store: Store, end: RunEnd, settings: Settings, now: float, *, 
         ended = end.message(terminal_name)
         if end.code is not EndCode.MAX_TIME or wait.until <= now:
             return ended
-        waits = f"waits, first for {wait.group} until {brief_time(wait.until, now)}"
-        return f"{ended}, and everything left {waits}: {describe_wait(wait, settings.robots, now)}"
+        return f"{ended}, and everything left {first_wait(wait, settings.robots, now)}"
     causes = causes_of(await store.seed_causes(), has_one_seed=has_one_seed)
     if end.code is EndCode.SEEDS_LEFT_OUT and len(causes) == 1:
         return f"every seed was left out: {causes[0].sentence}"

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -242,8 +243,22 @@ def test_a_crawl_that_is_told_to_stop_ends_in_order_and_goes_on(
     stopped = finish(driver)
     assert stopped.code == 3, stopped
     assert "stopped by SIGINT" in stopped.out
+    driver = start("rounds", str(tmp_path / "data"), fresh=True)
+    sent, pages = len(loopback.log), {host: dict(site) for host, site in loopback.sites.items()}
+    for host, site in pages.items():
+        loopback.sites[host] = {path: replace(page, delay_s=8.0) for path, page in site.items()}
+    until(lambda: bool(workers_of(driver.pid)), "a worker")
+    time.sleep(2.0)  # its requests are in flight, or it is still starting
+    began = time.monotonic()
+    for _ in range(2):
+        driver.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+    assert finish(driver).code == 3
+    assert time.monotonic() - began < 6.0, "a second signal does not wait for answers"
+    loopback.sites.update(pages)
     assert here("rounds", tmp_path / "data").code == 0
-    assert differences(tmp_path / "data", tmp_path / "plain.db") == []
+    assert of_content(differences(tmp_path / "data", tmp_path / "plain.db")) == []
+    assert len(loopback.log) > sent
     assert polite(loopback) == []
 
 

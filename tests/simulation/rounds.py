@@ -21,7 +21,7 @@ from crawler.frontier.buckets import bucket_of
 from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.request_settings import RequestSettings
 from crawler.frontier.scope import ScopeMode, ScopeSettings
-from crawler.reasons import RunEnd
+from crawler.reasons import EndCode, RunEnd
 from crawler.rounds.driver import Driver
 from crawler.rounds.worker import Worker
 from crawler.settings.settings import Identity, RoundSettings, Settings
@@ -81,6 +81,7 @@ class Crawler:
         self.deaths: list[float] = []  # of workers, by the clock of the loop
         self.said: list[str] = []
         self._workers = 0
+        self._worker: Worker | None = None
 
     def make(self, seeds: list[str], settings: Settings = SETTINGS) -> Dataset:
         """The new dataset of a crawl."""
@@ -119,7 +120,8 @@ class Crawler:
         folder.mkdir()
         before = asyncio.all_tasks()
         try:
-            await Worker(dataset, plan, side, self.clock, folder).run()
+            self._worker = Worker(dataset, plan, side, self.clock, folder)
+            await self._worker.run()
         except Killed:
             for task in (left := asyncio.all_tasks() - before):
                 task.cancel()
@@ -128,6 +130,8 @@ class Crawler:
 
     def stop(self) -> None:
         """See :class:`crawler.rounds.runners.Runner`."""
+        if self._worker is not None:
+            self._worker.stop(RunEnd(EndCode.SIGNAL, "SIGTERM"))
 
 
 def killed_at(name: str, key: str, times: int = 1) -> Fault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -19,9 +20,11 @@ from crawler.dataset.views import Views
 from crawler.demo.pages import Page, Site, plain, unavailable
 from crawler.errors import StoreError
 from crawler.frontier.buckets import bucket_of
-from crawler.reasons import EndCode
+from crawler.reasons import EndCode, ErrorKind, RunEnd
+from crawler.rounds.driver import Driver
 from crawler.rounds.task import BucketTask
 from tests import judge
+from tests.simulation.crawls import Options, crawl, rows
 from tests.simulation.rounds import LENGTH_S, SETTINGS, Crawler, Killed, hosts_of_buckets, killed_at
 from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
@@ -225,3 +228,58 @@ def test_the_audit_finds_an_address_that_two_tasks_asked_and_a_log_that_is_not_p
 
 async def _always(task: BucketTask, network: str) -> bool:
     return True
+
+
+def test_a_seed_without_a_host_ends_the_rounds_as_it_ends_a_plain_crawl(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both ask for its address for an hour (``robots.unknown_host_after``), and say that they wait.
+
+    The audit knows the look-ups, and that nothing was sent.
+    """
+    seeds, state = ["http://nosuch.invalid/"], "SELECT state, reason FROM urls"
+    alike = Options(politeness=SETTINGS.politeness, identity=SETTINGS.identity)
+    settings = replace(SETTINGS, rounds=replace(SETTINGS.rounds, length_s=600.0))
+
+    async def plainly(clock: VirtualClock) -> tuple[str, float, list[tuple[str, ...]]]:
+        end = await crawl(clock, tmp_path / "plain.db", dead(clock), seeds, alike)
+        return str(end), clock.loop.time(), await rows(tmp_path / "plain.db", state)
+
+    async def in_rounds(clock: VirtualClock) -> tuple[str, float, list[tuple[str, ...]]]:
+        crawler = Crawler(clock, dead(clock), tmp_path)
+        crawler.make(seeds, settings)
+        end = await crawler.crawl()
+        assert "nothing can be asked before 08:15:00Z: then the next round begins" in crawler.said
+        with Views(crawler.location) as views:
+            audited = await audit_dataset(views, clock.now())
+            assert (audited.violation_count, audited.totals.requests, audited.totals.unsent) == (0, 0, 7)
+            return str(end), clock.loop.time(), views.fetch(state)
+
+    (end, took_s, states), in_the_rounds = run_virtual(plainly), run_virtual(in_rounds)
+    assert (end, states) == (in_the_rounds[0], in_the_rounds[2])
+    assert states == [("failed", "no such host: nosuch.invalid")]
+    assert took_s == pytest.approx(in_the_rounds[1], abs=10)
+    waits = "everything left waits, first for nosuch.invalid until 08:01:00Z: robots.txt: "
+    assert f"round 1: 1 bucket in work: {waits}" in capsys.readouterr().err
+
+
+def dead(clock: VirtualClock) -> SimulatedWeb:
+    return SimulatedWeb(clock, {}, unknown=ErrorKind.DNS_NO_NAME)
+
+
+def test_requests_in_flight_are_given_up_at_a_second_signal(tmp_path: Path) -> None:
+    async def main(clock: VirtualClock) -> None:
+        crawler = Crawler(clock, SimulatedWeb(clock, {"a.test": linking(1)}, latency_s=4.0), tmp_path)
+        dataset = crawler.make(["http://a.test/"])
+        driver = Driver(dataset, crawler, clock, crawler.said.append)
+        ended = asyncio.ensure_future(driver.run())
+        await clock.sleep(1.0)
+        driver.stop(RunEnd(EndCode.SIGNAL, "SIGINT"))
+        await clock.sleep(1.0)
+        assert not ended.done(), "the request in flight has time"
+        driver.end_grace()
+        assert (await ended).code is EndCode.SIGNAL
+        assert clock.loop.time() < 3.0
+        assert [manifest.lost for manifest in dataset.manifests()] == [{}], "its result was written"
+
+    run_virtual(main)
