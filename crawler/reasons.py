@@ -323,9 +323,7 @@ class MailCode(Code):
     TAKEN = "taken", "taken", "taken: its changes became hints"
     UNREADABLE = "unreadable", "not a report: {}", "not a report"
     UNREGISTERED = "unregistered", "no registration with {}", "a report of a site without a registration"
-    OTHER_SITE = "other_site", "a report of {}", "a report of another site than the server's"
     UNNUMBERED = "unnumbered", "a report without a sequence number", "a report without a sequence number"
-    REPEATED = "repeated", "a repeated report: {}", "a report that was taken before"
 
 
 class MailVerdict(Coded[MailCode]):

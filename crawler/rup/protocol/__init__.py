@@ -2,8 +2,8 @@
 
 From the bottom: ``units`` (``30-day``) and ``wire`` (decoding of received text); ``info`` (``/rupinfo.txt``),
 ``report`` (a list of changes), ``forms`` (requests of a robot) and ``answers``; ``mail`` (a report as a mail, cut by
-``multipart``); ``server`` (the answers of a server, and when a report is due), ``robot`` (the conclusions of a robot
-from a report, a gap or silence) and ``subscription`` (what the robot stores).
+``multipart``); ``server`` (the answers of a server, and when a report is due) and ``subscription`` (the robot's
+registration, and its conclusions from mail, a gap or silence).
 
 The modules read liberally and write exactly. No reader raises, and every reader has bounds.
 """

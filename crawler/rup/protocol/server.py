@@ -25,8 +25,7 @@ from crawler.rup.protocol.forms import (
 )
 from crawler.rup.protocol.info import ANY_PATTERN, RupInfo
 from crawler.rup.protocol.report import Change, Report, write_report
-from crawler.rup.protocol.robot import grace_s
-from crawler.rup.protocol.units import Span
+from crawler.rup.protocol.units import Span, grace_s
 
 #: The longest time between two reports, in seconds.
 MAX_LATENCY_S = 365 * 86_400

@@ -161,7 +161,7 @@ def register(
         return await subscriber.register(name, address, preferences)
 
     done = _asked(work, name, db, config, make=True)
-    say(f"registered with {name}: a report every {done.server.latency} to {address}")
+    say(f"registered with {name}: a report every {done.latency} to {address}")
     return 0
 
 
@@ -200,7 +200,7 @@ def modify(
         return await subscriber.modify(name, address, preferences)
 
     done = _asked(work, name, db, config)
-    say(f"modified at {name}: a report every {done.server.latency} to {done.server.email}")
+    say(f"modified at {name}: a report every {done.latency} to {done.email}")
     return 0
 
 
