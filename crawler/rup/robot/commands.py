@@ -1,4 +1,4 @@
-"""The commands of the robot: ``rup info``, ``register``, ``unregister``, ``modify``, ``status``, ``sync``."""
+"""The commands of the robot: ``rup info``, ``register``, ``unregister``, ``modify``, ``sync``, ``listen``."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
 from crawler.cli.console import console
-from crawler.cli.layout import Align, facts, table
+from crawler.cli.layout import facts
 from crawler.cli.logs import set_up_logging
 from crawler.cli.on_store import show
 from crawler.cli.options import config_option, configured
 from crawler.cli.output import say, tell
 from crawler.cli.serving import listen_option, serve
 from crawler.cli.shared import canonical, db_option, json_option, run_async, store_at
-from crawler.clock import iso
 from crawler.errors import CrawlerError, Setting, UsageError, python_name, requiring
 from crawler.formatting import many
 from crawler.frontier.hints import HintCounts
@@ -29,7 +28,7 @@ from crawler.rup.protocol.forms import Preferences, is_address
 from crawler.rup.protocol.subscription import Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.rup.robot.indexnow import Inbox, serving
-from crawler.rup.robot.session import robot, servers
+from crawler.rup.robot.session import robot
 from crawler.rup.robot.subscribe import Mailbox, MailTally, SubmissionTally, Subscriber
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
@@ -161,7 +160,7 @@ def register(
         return await subscriber.register(name, address, preferences)
 
     done = _asked(work, name, db, config, make=True)
-    say(f"registered with {name}: a report every {done.server.latency} to {address}")
+    say(f"registered with {name}: a report every {done.latency} to {address}")
     return 0
 
 
@@ -200,37 +199,8 @@ def modify(
         return await subscriber.modify(name, address, preferences)
 
     done = _asked(work, name, db, config)
-    say(f"modified at {name}: a report every {done.server.latency} to {done.server.email}")
+    say(f"modified at {name}: a report every {done.latency} to {done.email}")
     return 0
-
-
-@rup.command()
-@db_option
-@json_option
-def status(db: str, as_json: bool) -> None:
-    """List the servers that report to this robot."""
-    rows = run_async(servers(db))
-    show(as_json, lambda: {"servers": rows}, lambda: _render_servers(rows, db))
-
-
-def _render_servers(rows: list[dict[str, Any]], db: str) -> None:
-    if not rows:
-        command = f"crawler rup register SITE --email ADDRESS{db_argument(db)}"
-        say(f"not registered with any server; `{command}` registers")
-        return
-    counts = ("reports", "changes", "ignored", "refused")
-    columns: dict[str, Align] = {
-        "site": "fold",
-        "latency": "left",
-        **dict.fromkeys(counts, "right"),
-        "known until": "left",
-        "state": "left",
-    }
-    cells = (
-        (row["site"], row["latency"], *(f"{row[name]:,}" for name in counts), iso(row["known_until"]), row["state"])
-        for row in rows
-    )
-    console.print(table(columns, cells))
 
 
 @rup.command()

@@ -50,7 +50,8 @@ COMMANDS = {
     ("settings",): NEVER | PARSERS | {"rich", "crawler.robots.readings", "crawler.frontier.decide"},
     ("status",): NEVER | PARSERS | {"crawler.robots.readings", "crawler.frontier.decide"},
     ("why", SEED): NEVER | PARSERS | {"crawler.frontier.decide"},
-    ("search", "word"): NEVER,
+    ("rup", "status"): NEVER - {"crawler.rup"},
+    ("search", "word"): NEVER - {"crawler.rup"},
 }
 
 _RUN = """
