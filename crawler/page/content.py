@@ -31,7 +31,8 @@ LINK = "page-link:"
 
 _NEVER = (
     "script,style,template,noscript,svg,select,button,textarea,input,iframe,object,embed,audio,video,canvas,"
-    "nav,footer,aside,[role=navigation],[role=search],[role=banner],[role=contentinfo],[hidden],[aria-hidden=true]"
+    "nav,footer,aside,[role=navigation],[role=search],[role=banner],[role=contentinfo],[hidden],[aria-hidden=true],"
+    "[style*='display:none' i],[style*='display: none' i],figure:has(img):not(:has(pre,table)) figcaption"
 )
 _HEADINGS = "h1,h2,h3,h4,h5,h6"
 _BLOCK = (
@@ -104,7 +105,7 @@ def content_of_html(html: str) -> Content:
     root = _measured(body, _with_blocks(body), *_runs(found))
     core = root
     least = max(_CORE * root.found, root.found - _OUTSIDE, 1)
-    while inner := [part for part in core.parts if part.found >= least]:
+    while inner := [part for part in core.parts if part.found >= least and part.node.tag not in _PLAIN_INLINE]:
         core = inner[0]
     title = _title(root, core)
     _prune(core)

@@ -45,6 +45,17 @@ def test_a_list_of_links_under_a_heading_is_left_out() -> None:
     assert "Related" not in said.plain
 
 
+def test_content_in_an_inline_element_is_kept_and_what_nobody_sees_is_not() -> None:
+    hidden = "<div style='display: none'><p>Said again for machines</p></div>"
+    figure = "<figure><img src=x><figcaption>Photo: an agency</figcaption></figure>"
+    code = "<figure><pre>x = 1</pre><figcaption>Listing 1</figcaption></figure>"
+    said = content_of_html(f"<body><div><span>{SAID * 3}{hidden}{figure}{code}{SAID * 3}</span></div></body>").plain
+    assert said.count("The command") == 6
+    assert "Listing 1" in said
+    assert "machines" not in said
+    assert "Photo" not in said
+
+
 def test_an_appendix_beside_nearly_all_of_a_long_page_is_kept() -> None:
     chapters = "".join(f"<section><h2>{n}</h2>{SAID * 20}</section>" for n in range(10))
     page = f"<body><h1>Manual</h1><div>{chapters}</div><div><h2>Appendix</h2>{SAID * 20}<pre>code</pre></div></body>"
