@@ -200,6 +200,14 @@ SELECT count(*) AS n FROM lost
 -- The addresses that were asked in each round.
 SELECT count(*) AS n FROM (SELECT DISTINCT run_id, address FROM requests WHERE address IS NOT NULL)
 
+-- name: usable_copies
+-- Of the store of a bucket: the robots copies under which something may have been sent.
+SELECT site, fetched_at, action, version_sha256 FROM robots_answers WHERE action IN ('parse', 'free', 'restricted')
+
+-- name: published_copy
+SELECT 1 FROM robots_answers WHERE site = $site AND abs(fetched_at - $fetched_at) < 1e-3 AND action = $action
+  AND version_sha256 IS NOT DISTINCT FROM $version_sha256
+
 -- name: crowded_addresses
 -- The addresses to which requests for several sites went in one round, with these sites.
 SELECT run_id, address, min(started_at) AS first_at, list(DISTINCT site ORDER BY site) AS sites
