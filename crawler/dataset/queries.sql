@@ -175,8 +175,34 @@ FROM robots_answers
 SELECT (hash(version_sha256) >> 1)::BIGINT AS text_id, unhex(version_sha256) AS sha256, any_value(body) AS body
 FROM robots_versions WHERE version_sha256 IS NOT NULL GROUP BY version_sha256
 
+-- name: revisits_by_id
+-- A dataset has no revisits.
+SELECT NULL::BIGINT AS url_id, NULL AS state_before WHERE false
+
+-- name: main_texts_by_id
+-- A dataset keeps no texts.
+SELECT NULL::BIGINT AS body_id, NULL AS read_as, NULL::BLOB AS data WHERE false
+
+-- name: ranks_by_id
+SELECT url_id, pagerank FROM ranks
+
 -- name: near_duplicates_by_id
-SELECT NULL::BIGINT AS url_id, NULL::BIGINT AS cluster_id, NULL::DOUBLE AS similarity WHERE false
+SELECT url_id, cluster_id, similarity FROM near_duplicates
+
+-- name: pages_of_bodies
+-- A page of each body. The numbers are those of bodies.
+SELECT (hash(body_sha256) >> 1)::BIGINT AS body_id, min(url) AS url FROM pages
+WHERE (hash(body_sha256) >> 1)::BIGINT IN ({numbers}) GROUP BY ALL
+
+-- name: make_signatures
+-- A character of the keys is an octet: DuckDB takes no parts of octets by substr.
+CREATE TABLE text_signatures_by_id (url_id BIGINT, digest BIGINT, keys TEXT)
+
+-- name: make_templates
+CREATE TABLE site_templates_by_id (site_id BIGINT, shingles BLOB)
+
+-- name: keep
+INSERT INTO {table} SELECT * FROM made
 
 -- name: make_runs
 CREATE TABLE runs (run_id BIGINT, started_at DOUBLE, finished_at DOUBLE, ended_code TEXT, ended_by TEXT,
@@ -228,12 +254,16 @@ FROM followed WHERE is_lost
 
 -- name: page_ranks
 -- The rows of the view of ranks, from the ranks of pages by number.
-COPY (SELECT u.url, r.pagerank, r.in_links, r.in_sites, r.url_id, u.site FROM ranked r JOIN urls u USING (url_id))
+COPY (SELECT u.url, r.pagerank, r.in_links, r.in_sites, r.url_id, u.site FROM result r JOIN urls u USING (url_id))
 TO '{file}' (FORMAT parquet)
 
 -- name: site_ranks
-COPY (SELECT s.site, r.pagerank, r.pages, r.in_links, r.in_sites FROM ranked r JOIN sites_by_id s USING (site_id))
+COPY (SELECT s.site, r.pagerank, r.pages, r.in_links, r.in_sites FROM result r JOIN sites_by_id s USING (site_id))
 TO '{file}' (FORMAT parquet)
+
+-- name: near_duplicates
+COPY (SELECT u.url, c.url AS representative, r.similarity, r.cluster_id, r.url_id, u.site
+  FROM result r JOIN urls u USING (url_id) JOIN urls c ON c.url_id = r.cluster_id) TO '{file}' (FORMAT parquet)
 
 -- ---- the sample -------------------------------------------------------------------------------------------------------
 
