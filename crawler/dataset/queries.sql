@@ -90,9 +90,6 @@ CREATE TEMP TABLE made AS {offers}
 COPY made TO '{target}' (FORMAT parquet, PARTITION_BY (bucket))
 
 -- name: view
-CREATE VIEW {name} AS {rows}
-
--- name: replace_view
 CREATE OR REPLACE VIEW {name} AS {rows}
 
 -- name: no_rows
@@ -100,10 +97,6 @@ SELECT {columns} WHERE false
 
 -- name: files
 SELECT {columns} FROM read_parquet([{files}])
-
--- name: totals
-SELECT (SELECT count(*) FROM pages) AS pages, (SELECT count(*) FROM links) AS links,
-  (SELECT count(*) FROM requests) AS requests, (SELECT count(*) FROM sites) AS sites
 
 -- name: count_linkers
 SELECT count(*) AS n FROM links WHERE target = $url
@@ -268,14 +261,21 @@ COPY (SELECT u.url, c.url AS representative, r.similarity, r.cluster_id, r.url_i
 -- ---- the sample -------------------------------------------------------------------------------------------------------
 
 -- name: make_samples
--- The draws. Each is of the URL itself: a sample of a dataset follows no redirects.
-CREATE TABLE samples_by_id AS
-SELECT row_number() OVER () AS draw, url_id, stratum, walk, probability, site_probability FROM drawn
+CREATE TABLE samples_by_id (
+  draw BIGINT, url_id BIGINT, stratum TEXT, walk BIGINT, probability DOUBLE, site_probability DOUBLE)
 
 -- name: make_sample_frame
-CREATE TABLE sample_frame AS SELECT u.url, u.site, u.url_id FROM framed f JOIN urls u USING (url_id)
+CREATE TABLE sample_frame (url TEXT, site TEXT, url_id BIGINT)
+
+-- name: add_samples
+INSERT INTO samples_by_id
+SELECT row_number() OVER (), url_id, stratum, walk, probability, site_probability FROM drawn
+
+-- name: add_sample_frame
+INSERT INTO sample_frame SELECT u.url, u.site, u.url_id FROM framed f JOIN urls u USING (url_id)
 
 -- name: sample_ends_by_id
+-- Each draw is of the URL itself: a sample of a dataset follows no redirects.
 SELECT DISTINCT url_id, url_id AS end_id FROM samples_by_id
 
 -- name: find

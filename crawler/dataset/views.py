@@ -21,7 +21,7 @@ from crawler.model import State
 from crawler.settings.settings import Settings
 from crawler.settings.stores import existing_store
 from crawler.store.computed import Computed
-from crawler.store.location import shown
+from crawler.store.location import is_url, shown
 from crawler.store.named_rows import row_class
 from crawler.store.rows import (
     Counts,
@@ -40,23 +40,8 @@ if TYPE_CHECKING:
     from crawler.store.sections import Store
 
 TABLES = (*WHOLE, *GROWING)
-_BY_ID = (
-    "sites_by_id",
-    "groups_by_id",
-    "urls_by_id",
-    "frontier_by_id",
-    "pages_by_id",
-    "links_by_id",
-    "requests_by_id",
-    "robots_by_id",
-    "robots_texts_by_id",
-    "revisits_by_id",
-    "main_texts_by_id",
-    "ranks_by_id",
-    "near_duplicates_by_id",
-)
-#: The views that are made of tables, as a store makes them.
-_MADE = (*_BY_ID, "page_versions")
+#: The views that are made of tables, as a store makes them; in the order in which they are made of one another.
+_MADE = [name for name in SQL if name.endswith("_by_id") or name == "page_versions"]
 _ROWS_AT_ONCE = 5_000
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 #: In a store, the numbers of a site's URLs are a range, and equal paths on two sites have near places in it. In a
@@ -93,24 +78,25 @@ class Views:
 
     def __enter__(self) -> Self:
         self._db, self._folder = self._stack.enter_context(duckdb())
-        folder, lost = self._folder, self.dataset.lost_parts(self.manifests)
-        for name in TABLES:
-            keys = self.dataset.parts(self.manifests, name) + (lost if name == "requests" else [])
-            files = self.dataset.objects.local(keys, folder)
-            self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
-        self._db.execute(SQL["view"].format(name="lost", rows=_view("lost", self.dataset.objects.local(lost, folder))))
-        for name in RESULTS:
-            files = self.dataset.objects.local(self._newest(name), folder)
-            self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
+        parts = {name: self.dataset.parts(self.manifests, name) for name in TABLES}
+        parts["lost"] = self.dataset.lost_parts(self.manifests)
+        parts["requests"] += parts["lost"]
+        for name, keys in (parts | {name: self._newest(name) for name in RESULTS}).items():
+            self._show(name, keys)
+        for name in ("make_signatures", "make_templates", "make_samples", "make_sample_frame"):
+            self._db.execute(SQL[name])
         for name in _MADE:
             self._db.execute(SQL["view"].format(name=name, rows=SQL[name]))
         self._make_runs()
-        for name in ("make_signatures", "make_templates"):
-            self._db.execute(SQL[name])
         self._db.execute("SET GLOBAL TimeZone = 'UTC'")
         self._db.execute("SET GLOBAL integer_division = true")  # as in the databases of stores
-        self._confine(folder)
+        self._confine()
         return self
+
+    def _show(self, name: str, keys: list[str]) -> None:
+        """Make the view of the rows in these Parquet files."""
+        files = self.dataset.objects.local(keys, self._folder)
+        self._db.execute(SQL["view"].format(name=name, rows=_view(name, files)))
 
     def __exit__(self, *exc: object) -> None:
         self._stack.close()
@@ -127,10 +113,9 @@ class Views:
             terms = {"run_id": each.round, "started_at": each.begun_at, "finished_at": each.ended_at}
             self._db.execute(SQL["add_run"], terms | {"crawler_version": each.crawler_version, "settings": settings})
 
-    def _confine(self, folder: Path) -> None:
+    def _confine(self) -> None:
         """Let statements of the user read nothing but the dataset."""
-        location = self.dataset.objects.location
-        allowed = [f"{folder}/"] if location.startswith("s3://") else [f"{location}/", f"{folder}/"]
+        allowed = [f"{place}/" for place in (self.dataset.objects.location, self._folder) if not is_url(str(place))]
         listed = ", ".join(map(_quoted, allowed))
         self._db.execute(f"SET allowed_directories = [{listed}]")
         self._db.execute("SET enable_external_access = false")
@@ -245,8 +230,8 @@ class Views:
         path = self._folder / f"{name}.parquet"
         with self._registered("result", fields, rows):
             self._db.execute(SQL[statement].format(file=path))
-        self.dataset.objects.put(f"{name}/{of:06}.parquet", path)
-        self._db.execute(SQL["replace_view"].format(name=name, rows=_view(name, [str(path)])))
+        self.dataset.objects.put(key := f"{name}/{of:06}.parquet", path)
+        self._show(name, [key])
 
     @contextmanager
     def _registered(self, name: str, fields: Sequence[str], rows: Iterable[Any]) -> Iterator[None]:
@@ -312,13 +297,10 @@ class Views:
         self, draw: SampleDraw, rows: Sequence[SampleRow], pages_per_site: int | None, frame: Sequence[int]
     ) -> None:
         """Keep a draw, for the statements that read it."""
-        pa = require("rounds", "a dataset", "pyarrow")
-        columns = list(zip(*rows, strict=True)) or [() for _ in SampleRow._fields]
-        self._db.register("drawn", pa.table(columns, names=list(SampleRow._fields)))
-        self._db.register("framed", pa.table([frame], names=["url_id"]))
-        self._execute(SQL["make_samples"])
-        self._execute(SQL["make_sample_frame"])
-        self._db.execute(SQL["view"].format(name="sample_ends_by_id", rows=SQL["sample_ends_by_id"]))
+        with self._registered("drawn", SampleRow._fields, rows):
+            self._db.execute(SQL["add_samples"])
+        with self._registered("framed", ["url_id"], [(number,) for number in frame]):
+            self._db.execute(SQL["add_sample_frame"])
         self._draws = [draw._replace(number=1)]
 
     @property
