@@ -177,11 +177,6 @@ class ReasonCode(Code):
         "other bucket: requested by the task of another bucket",
         "requested by the task of another bucket of the dataset",
     )
-    ROBOTS_ELSEWHERE = (
-        "robots_elsewhere",
-        "robots: {}",
-        "on a site whose robots.txt redirects to a domain of another bucket of the dataset",
-    )
     SAMPLE = "sample", "sample: not drawn", "not drawn for the random sample"
     FRAME = (
         "frame",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from crawler.audit.checks import Check, CheckCount, Violation
 from crawler.audit.log_reader import read_runs
@@ -23,6 +23,9 @@ from crawler.dataset.views import Views
 from crawler.engine.workbench import exempt_networks, is_exempt, network_of
 from crawler.formatting import many, seconds
 from crawler.frontier.operator import standing
+
+if TYPE_CHECKING:
+    from crawler.store.sections import Store
 
 
 async def audit_dataset(
@@ -38,6 +41,7 @@ async def audit_dataset(
             if store is None:
                 continue
             result = await run_audit(store, now)
+            violations += await _brought(views, store, counts[Check.LOG])
         for check, count in result.counts.items():
             counts[check].judged += count.judged
             counts[check].violations += count.violations
@@ -76,6 +80,20 @@ async def audit_dataset(
         await read_study_facts(store),
         limits,
     )
+
+
+async def _brought(views: Views, store: Store, count: CheckCount) -> list[Violation]:
+    """The copies of sites of other buckets in a store that these buckets have not published so."""
+    violations = []
+    for row in await store.query(SQL["usable_copies"]):
+        if store.bucket is None or store.bucket.other_of(row["site"]) is None:
+            continue
+        count.judged += 1
+        if not views.fetch(SQL["published_copy"], row):
+            count.violations += 1
+            required = f"a copy of {row['site']}, which is of another bucket, as that has published it"
+            violations.append(Violation(Check.LOG, required, f"the store of bucket {store.bucket.number} has another"))
+    return violations
 
 
 def _crowded(views: Views, count: CheckCount) -> Iterator[Violation]:

@@ -31,6 +31,7 @@ from crawler.audit.robots_history import RobotsHistory
 from crawler.audit.use import LimitedUse, limited_use
 from crawler.audit.walls import Walls
 from crawler.formatting import instant
+from crawler.frontier.buckets import Bucket
 from crawler.frontier.hours import window_of
 from crawler.frontier.politeness import (
     Constraint,
@@ -120,6 +121,7 @@ class Replay:
     ``runs`` holds the runs by number, ``restrictions`` what the operator had ordered, ``refuted`` the main sites that
     turned out to be none, by the mirror that names them, ``licences`` the last
     answers for licences. ``counts`` holds how often each check was made and failed.
+    ``bucket`` is that of the store: the copies of sites of other buckets are judged in the stores of these.
     ``limited`` are the pages of the last slice whose use is limited: the log does not tell what was kept of them.
     """
 
@@ -127,6 +129,7 @@ class Replay:
     restrictions: Restrictions = field(default_factory=Restrictions)
     refuted: Mapping[str, str] = field(default_factory=dict)
     licences: Mapping[str, FiledLicence] = field(default_factory=dict)
+    bucket: Bucket | None = None
     counts: dict[Check, CheckCount] = field(default_factory=lambda: {check: CheckCount() for check in Check})
     limited: list[LimitedUse] = field(default_factory=list)
     _unit: str | None = None
@@ -208,6 +211,8 @@ class Replay:
                     group.pause = _Obligation(due_at, response, WaitReason(WaitCode.CRAWL_DELAY))
             paused_until = site.groups[run.politeness.group].paused_until
         for required, done in site.robots.add_version(version, paused_until):
+            if self.bucket is not None and self.bucket.other_of(site.name) is not None:
+                continue
             self.counts[Check.LOG].violations += 1
             yield Violation.in_version(version, site.name, required, done, response)
 

@@ -167,11 +167,10 @@ class Licences:
         """Let the site wait for a licence on another site; ``None`` if it has waited in vain, or must not wait."""
         place, now = split(url), self._clock.now()
         since = self._waited_since.setdefault((site.id, url), now)
-        bucket = self._policy.bucket
         is_lasting, why = True, ""
         if self._gate.is_blocked(url):
             why = f"{place.site} is {BLOCKED}"
-        elif place.path == ROBOTS_PATH or (bucket is not None and bucket.other_of(place.site) is not None):
+        elif place.path == ROBOTS_PATH:
             why = "it is no URL that this crawl may request"
         elif now - since >= PATIENCE_S:
             is_lasting, why = False, "it was not requested in time"

@@ -26,7 +26,6 @@ from crawler.engine.sampling_frame import Sample, SamplingFrame
 from crawler.errors import ConnectionLost, HookError, Setting, StoreError, UsageError
 from crawler.fetch.client import FetchSettings, HttpFetcher
 from crawler.formatting import duration
-from crawler.frontier.buckets import Bucket
 from crawler.frontier.domain_addresses import with_addresses
 from crawler.frontier.sample_design import Drawn, Method
 from crawler.frontier.scope import Scope
@@ -248,7 +247,7 @@ def run_inputs(settings: Settings, store: Store, scope: Scope, clock: Clock, sid
     return RunInputs(
         store=store,
         clock=clock,
-        policy=crawl_policy(settings, store.bucket),
+        policy=crawl_policy(settings),
         scope=scope,
         side=side,
         reserve=reserve,
@@ -472,8 +471,8 @@ def _site_headers(settings: Settings) -> Iterator[tuple[str, dict[str, str]]]:
             yield rule.name, values
 
 
-def crawl_policy(settings: Settings, bucket: Bucket | None = None) -> CrawlPolicy:
-    """The settings of the engine; ``bucket`` is that of the store, if it has one."""
+def crawl_policy(settings: Settings) -> CrawlPolicy:
+    """The settings of the engine."""
     return CrawlPolicy(
         limits=settings.limits,
         politeness=settings.politeness,
@@ -483,7 +482,6 @@ def crawl_policy(settings: Settings, bucket: Bucket | None = None) -> CrawlPolic
             token=settings.identity.agent,
             group_by=settings.politeness.group,
             known_hosts=tuple(pattern for pattern, _ in settings.fetch.resolve),
-            bucket=bucket,
         ),
         discovery=settings.discovery,
         kept_headers=settings.store.headers,

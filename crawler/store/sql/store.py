@@ -735,6 +735,21 @@ class Store(ABC):
             _, touched = await self._offers.store(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
             await self._readiness.refresh(touched, pages_per_site)
 
+    async def site_numbers(self, sites: Sequence[str]) -> dict[str, int]:
+        """The numbers of sites; those that the store does not know are added."""
+        async with self._writing():
+            return {name: numbers.site for name, numbers in (await self._offers.sites(sites)).items()}
+
+    @retrying
+    async def receive_news(self, news: SiteNews) -> None:
+        """Store news of sites of other buckets."""
+        async with self._writing():
+            await self._committer.commit_late(news)
+
+    async def asks(self) -> list[tuple[str, str]]:
+        """The sites that wait for the robots.txt or a licence of another bucket, each with the URL."""
+        return [(row.site, row.url) for row in await self._read.fetch("asks")]
+
     @retrying
     async def pause_after(self, over_at: float, pauses: Mapping[str, float]) -> None:
         """Another process may have ended a request to any group at ``over_at``: its pause follows.

@@ -249,7 +249,7 @@ CREATE VIEW seeds AS
            WHEN u.reason_code = 'blocked' THEN 'blocked'
            WHEN u.reason_code = 'forgotten' THEN 'forgotten'
            WHEN u.reason_code IN ('sample', 'frame') THEN 'not_drawn'
-           WHEN u.reason_code IN ('other_bucket', 'robots_elsewhere') THEN 'elsewhere'
+           WHEN u.reason_code = 'other_bucket' THEN 'elsewhere'
            WHEN u.state = 'excluded' THEN 'out_of_scope'
            WHEN u.reason_code IN ('no_name', 'no_address') THEN 'no_such_host'
            WHEN u.reason_code = 'robots_given_up' AND r.status IN ('dns', 'dns_no_name') THEN 'no_such_host'
