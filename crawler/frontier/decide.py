@@ -443,6 +443,7 @@ _CODES = {
     ErrorKind.DNS_TIMEOUT: ReasonCode.LOOK_UP_TIMEOUT,
     ErrorKind.CONNECT: ReasonCode.NO_CONNECTION,
     ErrorKind.CLOSING: ReasonCode.NO_CONNECTION,
+    ErrorKind.SIGNATURE: ReasonCode.CLIENT_ERROR,
     ErrorKind.TLS: ReasonCode.TLS,
     ErrorKind.CERTIFICATE: ReasonCode.CERTIFICATE,
     ErrorKind.TIMEOUT: ReasonCode.TIMEOUT,
