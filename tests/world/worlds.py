@@ -360,11 +360,6 @@ def shrink(plan: Plan, fails: Callable[[Plan], bool], most: int = 60) -> Plan:
     return plan
 
 
-def small_world(seed: int, hosts: int = 6) -> Plan:
-    """One of the small worlds."""
-    return draw_plan(seed, hosts)
-
-
 def report(result: Result) -> str:
     """A failed world in lines: the violations, the events, and the command that replays it."""
     shown = result.violations[:_SHOWN]
