@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 TABLES = (*WHOLE, *GROWING)
 #: The views that are made of tables, as a store makes them; in the order in which they are made of one another.
 _MADE = [name for name in SQL if name.endswith("_by_id") or name == "page_versions"]
+#: The views whose rows a dataset has not, or not before a sample is drawn.
+_EMPTY = ("orders", "resources", "samples", "sample_draws")
 _ROWS_AT_ONCE = 5_000
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 #: In a store, the numbers of a site's URLs are a range, and equal paths on two sites have near places in it. In a
@@ -85,6 +87,8 @@ class Views:
             self._show(name, keys)
         for name in ("make_signatures", "make_templates", "make_samples", "make_sample_frame"):
             self._db.execute(SQL[name])
+        for name in _EMPTY:
+            self._show(name, [])
         for name in _MADE:
             self._db.execute(SQL["view"].format(name=name, rows=SQL[name]))
         self._make_runs()
@@ -210,8 +214,8 @@ class Views:
         return self.dataset.head.seeds
 
     async def last_request(self) -> int:
-        """The number of the last round: results are as of it."""
-        return len(self.manifests)
+        """A number after those of the requests of the last round: results are as of it."""
+        return (len(self.manifests) + 1) << 32
 
     @property
     def results(self) -> Self:
@@ -219,18 +223,18 @@ class Views:
 
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
         """Write the ranks into the dataset, as those of its last round."""
-        self._replace_result("ranks", "page_ranks", PageRank._fields, pages, last_request)
-        self._replace_result("site_ranks", "site_ranks", SiteRank._fields, sites, last_request)
+        self._replace_result("ranks", "page_ranks", PageRank._fields, pages)
+        self._replace_result("site_ranks", "site_ranks", SiteRank._fields, sites)
 
     async def replace_near_duplicates(self, pages: Iterable[NearDuplicate], last_request: int) -> None:
         """Write the clusters of near-duplicates into the dataset, as those of its last round."""
-        self._replace_result("near_duplicates", "near_duplicates", NearDuplicate._fields, pages, last_request)
+        self._replace_result("near_duplicates", "near_duplicates", NearDuplicate._fields, pages)
 
-    def _replace_result(self, name: str, statement: str, fields: Sequence[str], rows: Iterable[Any], of: int) -> None:
+    def _replace_result(self, name: str, statement: str, fields: Sequence[str], rows: Iterable[Any]) -> None:
         path = self._folder / f"{name}.parquet"
         with self._registered("result", fields, rows):
             self._db.execute(SQL[statement].format(file=path))
-        self.dataset.objects.put(key := f"{name}/{of:06}.parquet", path)
+        self.dataset.objects.put(key := f"{name}/{len(self.manifests):06}.parquet", path)
         self._show(name, [key])
 
     @contextmanager
@@ -302,6 +306,11 @@ class Views:
         with self._registered("framed", ["url_id"], [(number,) for number in frame]):
             self._db.execute(SQL["add_sample_frame"])
         self._draws = [draw._replace(number=1)]
+        path = self._folder / "draw.parquet"
+        with self._registered("drawn", SampleDraw._fields, self._draws):
+            self._db.execute(SQL["keep_draw"].format(file=path))
+        for name in ("sample_draws", "samples"):
+            self._db.execute(SQL["view"].format(name=name, rows=SQL[name].format(file=path)))
 
     @property
     def samples(self) -> Self:
