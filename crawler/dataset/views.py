@@ -25,7 +25,6 @@ from crawler.store.location import is_url, shown
 from crawler.store.named_rows import row_class
 from crawler.store.rows import (
     Counts,
-    KeptText,
     NearDuplicate,
     PageRank,
     SampleDraw,
@@ -138,14 +137,10 @@ class Views:
 
     # --- for features that read a store --------------------------------------------------------
 
-    async def begin_snapshot(self) -> None:
-        """No-op: a manifest never changes."""
+    async def _nothing(self, *_: object) -> None:
+        """No-op: a manifest never changes, no text or signature is kept, and the index knows of which round it is."""
 
-    async def begin_notes(self) -> None:
-        """See :meth:`begin_snapshot`."""
-
-    async def end_notes(self) -> None:
-        """See :meth:`begin_snapshot`."""
+    begin_snapshot = begin_notes = end_notes = cover = keep_texts = drop_old_texts = drop_signatures = _nothing
 
     async def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """The rows of a statement over the views of a store."""
@@ -247,15 +242,6 @@ class Views:
         finally:
             self._db.unregister(name)
 
-    async def cover(self, computed: Computed, last_request: int) -> None:
-        """See :meth:`computed`."""
-
-    async def keep_texts(self, texts: Sequence[KeptText]) -> None:
-        """No-op: a dataset keeps no texts."""
-
-    async def drop_old_texts(self) -> None:
-        """See :meth:`keep_texts`."""
-
     async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
         """Keep signatures and templates as long as this is open."""
         characters = [(each.url_id, each.digest, each.keys.decode("latin-1")) for each in signatures]
@@ -265,9 +251,6 @@ class Views:
         ):
             with self._registered("made", fields, rows):
                 self._db.execute(SQL["keep"].format(table=name))
-
-    async def drop_signatures(self, numbers: Sequence[int]) -> None:
-        """No-op: none is kept from an earlier time."""
 
     @property
     def bodies(self) -> Self:
