@@ -318,9 +318,7 @@ class MailCode(Code):
     TAKEN = "taken", "taken", "taken: its changes became hints"
     UNREADABLE = "unreadable", "not a report: {}", "not a report"
     UNREGISTERED = "unregistered", "no registration with {}", "a report of a site without a registration"
-    OTHER_SITE = "other_site", "a report of {}", "a report of another site than the server's"
     UNNUMBERED = "unnumbered", "a report without a sequence number", "a report without a sequence number"
-    REPEATED = "repeated", "a repeated report: {}", "a report that was taken before"
 
 
 class MailVerdict(Coded[MailCode]):
@@ -404,23 +402,28 @@ class EndCode(Code):
     SEEDS_LEFT_OUT = (
         "seeds_left_out",
         "nothing is left in the frontier: every seed was left out: {}",
-        "",
+        "nothing is left in the frontier: every seed was left out",
         tuple(sorted({key for code in ReasonCode for key in code.settings})),
     )
-    MAX_PAGES = "max_pages", "{limits.max_pages} reached ({})"
-    MAX_PAGES_NO_REVISIT_DUE = "max_pages_no_revisit_due", "{limits.max_pages} reached ({}; no revisit is due)"
+    MAX_PAGES = "max_pages", "{limits.max_pages} reached ({})", "the limit of pages is reached"
+    MAX_PAGES_NO_REVISIT_DUE = (
+        "max_pages_no_revisit_due",
+        "{limits.max_pages} reached ({}; no revisit is due)",
+        "the limit of pages is reached, and no revisit is due",
+    )
     MAX_PAGES_PER_SITE = (
         "max_pages_per_site",
         "every site with queued URLs has reached {limits.max_pages_per_site} {}",
+        "every site with queued URLs has reached the limit of pages of a site",
     )
-    MAX_TIME = "max_time", "{limits.max_time} is over"
+    MAX_TIME = "max_time", "{limits.max_time} is over", "the time of the run is over"
     FORCED = (
         "forced",
         "could not end in order in time, and was ended at once; the same command continues the crawl",
         "could not end in order in time, and was ended at once",
     )
     ROUND_OVER = "round_over", "the round is over"
-    MAX_DISK = "max_disk", "{limits.max_disk} is reached: {}"
+    MAX_DISK = "max_disk", "{limits.max_disk} is reached: {}", "the limit of disk space is reached"
     SIGNAL = "signal", "stopped by {}; the same command continues the crawl"
     DEMO = "demo", "stopped by {}; the next demo begins anew, and replaces this store", "a demo stopped by a signal"
     OPERATOR = "operator", "stopped by the operator; the same command continues the crawl"

@@ -39,6 +39,8 @@ _USERINFO = re.compile(
     r"([\x00-\x20]*(?:(?:https?|ftp|wss?):[/\\]*|(?:[a-z][a-z0-9+.-]*:)?[/\\]{2,})|^(?!mailto:)(?=[^/\\?#@]*:))[^/\\?#]*@",
     re.IGNORECASE,
 )
+#: A canonical URL whose host is no DNS name: a label has at most 63 octets, and a name 253 (RFC 1035, 2.3.4).
+_NO_NAME = re.compile(r"https?://(?:[^/]*?[^/.:]{64}|[^/:]{254})")
 _TABS_AND_NEWLINES = str.maketrans("", "", "\t\r\n")
 _SCHEME = re.compile(r"^[\x00-\x20]*([a-zA-Z][a-zA-Z0-9+.-]*):")
 
@@ -84,8 +86,8 @@ class SiteAndPath(NamedTuple):
 def canonicalise(text: str, base: str | None = None, *, max_chars: int = MAX_URL_CHARS) -> str:
     """The canonical form of an http(s) URL, resolved against ``base`` unless it is None.
 
-    Raises :class:`NotCrawlable` for text that is no URL, for other schemes, for URLs with a user name or password,
-    and for URLs longer than ``max_chars`` characters.
+    Raises :class:`NotCrawlable` for text that is no URL, for other schemes, for hosts that can have no address, for
+    URLs with a user name or password, and for URLs longer than ``max_chars`` characters.
     """
     try:
         href = ada_url.join_url(base, text) if base is not None else ada_url.normalize_url(text)
@@ -98,6 +100,8 @@ def canonicalise(text: str, base: str | None = None, *, max_chars: int = MAX_URL
         raise NotCrawlable(f"longer than {max_chars} characters: {shown(without_userinfo(href))}")
     if "@" in href and "@" in href[: href.index("/", 8)]:
         raise NotCrawlable(f"carries a user name or password: {shown(without_userinfo(text))}")
+    if _NO_NAME.match(href):
+        raise NotCrawlable(f"the host is longer than a name can be: {shown(href)}")
     return href
 
 

@@ -43,6 +43,7 @@ from crawler.engine.parser_pool import ParserPool
 from crawler.fetch.client import HttpFetcher
 from crawler.frontier.decide import Outcome
 from crawler.model import Fetched, PageFacts, Purpose, Request
+from crawler.session.nothing_crawled import NOTHING_CRAWLED
 from crawler.store.keys import render_keys
 from crawler.store.postgres.store import PostgresStore
 from crawler.url import host_of, split
@@ -64,10 +65,12 @@ CONTENT = (
     "SELECT url, status, body_sha256, title, noindex FROM pages",
     "SELECT source, target, anchor, rel FROM links",
 )
-#: Answers that were in the log when the crawler asked for them again.
+#: Answers that were in the log when the crawler asked for them again. A page whose header fields forbid keeping it may
+#: be asked for again until it has been read. A page that was named as a sitemap is requested as both.
 REPEATED = (
     "SELECT url FROM requests WHERE status IS NOT NULL AND error_kind IS NULL AND purpose <> 'robots'"
-    " GROUP BY url, purpose HAVING count(*) > 1"  # a page that was named as a sitemap is requested as both
+    " AND url NOT IN (SELECT url FROM urls WHERE reason_code = 'noindex')"
+    " GROUP BY url, purpose HAVING count(*) > 1"
 )
 #: Queries that must give no row of a PostgreSQL database.
 CONSISTENT = (
@@ -196,12 +199,13 @@ def killed_crawl(web: LoopbackWeb, seed: int, folder: Path, most_kills: int, db:
             process = start([*options, str(db)], said, run)
             _wait(web, chance, process)
             process.kill()
-            if (code := process.wait()) != -signal.SIGKILL:
-                wrong += [f"ended with {code} before a kill: {said.read_text()}"] if code else []
+            if process.wait() != -signal.SIGKILL:
+                wrong += finish(process, said, also=NOTHING_CRAWLED if kills else 0)
                 break
             kills += 1
             repeatable += may_repeat(notes.read_text().splitlines())
-        wrong += finish(start([*options, str(db)], said), said)
+        # Nothing is left to crawl if the last kill came after the last commit.
+        wrong += finish(start([*options, str(db)], said), said, also=NOTHING_CRAWLED)
         asked = _asked((*web.log, *hostile.log))
         wrong += hostile.wrong_ends(db)
     wrong += differences(whole, db)
@@ -314,10 +318,10 @@ def crawl(arguments: list[str], said: Path) -> None:
     crawler()
 
 
-def finish(process: Forked, said: Path, patience_s: float = PATIENCE_S) -> list[str]:
-    """Wait for a crawl to end. Returns the faults of its end."""
+def finish(process: Forked, said: Path, patience_s: float = PATIENCE_S, also: int = 0) -> list[str]:
+    """Wait for a crawl to end, with exit code 0 or ``also``. Returns the faults of its end."""
     code = ended(process, patience_s)
-    if code == 0:
+    if code in (0, also):
         return []
     process.kill()
     return [f"ended with {code}: {said.read_text()}"]

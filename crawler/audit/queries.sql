@@ -2,7 +2,7 @@
 
 -- name: runs
 -- Every run with its settings, in the order in which they began.
-SELECT run_id AS run, started_at, finished_at, ended_by, crawler_version, settings FROM runs ORDER BY run_id
+SELECT run_id AS run, started_at, finished_at, ended_code, ended_by, crawler_version, settings FROM runs ORDER BY run_id
 
 -- name: log_numbering
 -- How many requests the log holds, the last number that was given to one, and how many of them name a known site.

@@ -13,7 +13,7 @@ from crawler.frontier.politeness import PolitenessSettings
 from crawler.frontier.site_settings import pages_allowed
 from crawler.model import Headers, Reading, RobotsAction
 from crawler.preferences.purposes import UsePurpose
-from crawler.reasons import ErrorKind
+from crawler.reasons import EndCode, ErrorKind
 from crawler.robots.response import RobotsSettings, is_part
 from crawler.robots.rsl import Licence
 from crawler.settings.settings import Settings
@@ -118,7 +118,7 @@ class RunRecord:
     run: int
     started_at: float
     finished_at: float | None
-    ended_by: str | None
+    ended_by: str | None  # in words without names of settings
     crawler_version: str
     settings: Settings
     is_auxiliary: bool = False  # a single task of the operator, no crawl
@@ -127,7 +127,8 @@ class RunRecord:
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """The run of a row of the query ``runs``.
 
-        Its columns: ``run``, ``started_at``, ``finished_at``, ``ended_by``, ``crawler_version``, ``settings``.
+        Its columns: ``run``, ``started_at``, ``finished_at``, ``ended_code``, ``ended_by``, ``crawler_version``,
+        ``settings``.
         A setting that the crawler did not have at the time of the run has its default. Raises :class:`UsageError` if
         a whole section is missing or a value is malformed, or if this machine does not know a time zone of
         ``politeness.hours``: assuming defaults would prove nothing.
@@ -143,7 +144,7 @@ class RunRecord:
                 run=row["run"],
                 started_at=row["started_at"],
                 finished_at=row["finished_at"],
-                ended_by=row["ended_by"],
+                ended_by=_end(row["ended_code"], row["ended_by"]),
                 crawler_version=row["crawler_version"],
                 settings=settings,
                 is_auxiliary="auxiliary_run" in kept,
@@ -204,6 +205,12 @@ class RunRecord:
         """Whether the run was under way at the time ``at``. A run without a recorded end includes all later times."""
         end = self.finished_at
         return self.started_at - TOLERANCE_S <= at and (end is None or at <= end + TOLERANCE_S)
+
+
+def _end(code: str | None, sentence: str | None) -> str | None:
+    """Why a run ended. A sentence that names settings is for the operator; the meaning of its code is for all."""
+    known = next((each for each in EndCode if each == code), None)
+    return known.meaning if known is not None and known.settings else sentence
 
 
 def _require_time_zones(run: int, settings: PolitenessSettings) -> None:

@@ -254,11 +254,12 @@ class Ledger(NamedTuple):
     def lines_at_end(self, *, has_causes: bool, told: Told = frozenset()) -> list[str]:
         """Sentences for the end of a run about the first seeds that need a person; of those in ``told``, their number.
 
-        ``has_causes`` says that the causes of a run without a page were told: then only hosts that do not exist are
-        left to tell of.
+        A run tells of the lines that it skips when it reads them, so they only count here. ``has_causes`` says that the
+        causes of a run without a page were told: then only hosts that do not exist are left to tell of.
         """
         new = [seed for seed in self.open if (seed.url, seed.outcome) not in told]
-        open_seeds = [seed for seed in new if not has_causes or seed.outcome is Outcome.NO_SUCH_HOST]
+        named = {Outcome.NO_SUCH_HOST} if has_causes else {*Outcome} - {Outcome.SKIPPED}
+        open_seeds = [seed for seed in new if seed.outcome in named]
         said = [
             f"seed {short(seed.url)}: {self.describe(seed)}; `{self.remedy(seed)}`" for seed in open_seeds[:_MOST_SHOWN]
         ]

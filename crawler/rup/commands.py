@@ -6,8 +6,8 @@ from crawler.cli.shared import LazyGroup, cli
 
 
 class _Commands(LazyGroup):
-    modules = {"serve": "rup.server.commands"} | dict.fromkeys(
-        ("info", "register", "unregister", "modify", "status", "sync", "listen"), "rup.robot.commands"
+    modules = {"serve": "rup.server.commands", "status": "rup.robot.status"} | dict.fromkeys(
+        ("info", "register", "unregister", "modify", "sync", "listen"), "rup.robot.commands"
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from difflib import SequenceMatcher
 from typing import NamedTuple
+
+from rapidfuzz import process
+from rapidfuzz.distance import Indel
 
 from crawler.search.forms import forms_of, languages_of
 from crawler.search.index_file import INDEX, Index
@@ -12,10 +13,10 @@ from crawler.search.query import plain_words
 from crawler.search.tokenizer import as_shown, tokenize
 
 _LEAST_LETTERS = 4
-_ALIKE = 0.75  # of difflib: one wrong letter in a word of four, two in one of eight
+_ALIKE = 0.75  # one wrong letter in a word of four, two in one of eight
 _SHORTER_OR_LONGER = 2
 _AS_ALIKE = 0.05  # of words that are less alike than the best by this at most, the one on most pages is meant
-_MOST_UNKNOWN = 8  # words of one query that are compared: each takes some hundredths of a second
+_MOST_UNKNOWN = 8  # words of one query that are compared: each reads a part of the vocabulary
 _LAST = "\U0010ffff"
 
 
@@ -76,17 +77,6 @@ async def _nearest(index: Index, word: str, least_pages: int) -> str | None:
             },
         )
         pages |= {row["term"]: row["doc"] for row in rows if row["term"] != term and row["doc"] >= least_pages}
-    alike = await asyncio.to_thread(_alike, term, sorted(pages))
-    near = [other for other, ratio in alike.items() if ratio >= max(alike.values()) - _AS_ALIKE]
-    return as_shown(max(near, key=lambda other: pages[other])) if near else None
-
-
-def _alike(term: str, others: list[str]) -> dict[str, float]:
-    """How much alike a word and others are, of those that may be meant."""
-    matcher = SequenceMatcher(None, "", term)
-    found = {}
-    for other in others:
-        matcher.set_seq1(other)
-        if matcher.real_quick_ratio() >= _ALIKE <= matcher.quick_ratio() and (ratio := matcher.ratio()) >= _ALIKE:
-            found[other] = ratio
-    return found
+    alike = process.extract(term, pages.keys(), scorer=Indel.normalized_similarity, score_cutoff=_ALIKE, limit=None)
+    near = [other for other, similarity, _ in alike if similarity >= alike[0][1] - _AS_ALIKE]
+    return as_shown(max(near, key=lambda other: (pages[other], other))) if near else None

@@ -15,7 +15,7 @@ from crawler.audit.totals import write_sites
 from crawler.clock import SystemClock
 from crawler.frontier.operator import Command
 from crawler.model import Purpose
-from crawler.reasons import ErrorKind, Reason, ReasonCode, RequestError
+from crawler.reasons import EndCode, ErrorKind, Reason, ReasonCode, RequestError, RunEnd
 from crawler.settings.loading import apply
 from crawler.settings.settings import Settings
 from crawler.store.sqlite.store import SqliteStore
@@ -58,6 +58,7 @@ async def crawled(opener: Opener) -> Store:
     assert number is not None
     await harness.store.maintenance.forget([number], Reason(ReasonCode.FORGOTTEN, "the owner asked"))
     await harness.store.control.give(Command.BLOCK, "s9.test", SystemClock(), "the owner asked by mail")
+    await harness.store.end_run(RunEnd(EndCode.MAX_PAGES, "9"), NOW)
     await harness.close()
     store = await opener()
     if isinstance(store, SqliteStore):
@@ -88,6 +89,7 @@ async def test_the_report_has_the_facts(opener: Opener, tmp_path: Path) -> None:
     text = " ".join(document(found).split())
     for said in (
         "The operator is A Lab.",
+        "| the limit of pages is reached |",
         "The crawl began at 11 seeds, and followed links on the hosts of its seeds, at most 2 links away.",
         "Never addresses that match one of these: `/private/`.",
         "It fetched at most 50 pages of each site.",

@@ -5,30 +5,27 @@ from __future__ import annotations
 import pytest
 
 from crawler.reasons import MailCode, MailVerdict
-from crawler.rup.protocol.forms import Preferences
 from crawler.rup.protocol.info import FoundInfo, RupInfo
-from crawler.rup.protocol.robot import Server
 from crawler.rup.protocol.subscription import MailRow, Subscription
 from crawler.rup.protocol.units import Span
 from crawler.store.sql import subscriptions
 from tests.contract.conftest import Opener
 
 SITE = "http://a.test"
-SERVER = Server(
-    SITE, f"{SITE}/cgi", "a secret", "me@b.test", Span(6, "hour"), 10.5, ("hour", "day"), Span(1, "month"),
-    sequence_number=7, digest="d", good_until=20.5, heard_at=30.5, quiet=2, refused=1,
+KNOWN = Subscription(
+    "me@b.test", "a secret", Span(6, "hour"), 10.5, exclude=("^/a", "b, c"), sequence_number=7, site=SITE,
+    cgi=f"{SITE}/cgi", units=("hour", "day"), max_query_span=Span(1, "month"), good_until=20.5, heard_at=30.5, quiet=2,
+    question="a gap", lost="all of it",
 )  # fmt: skip
 
 
 async def test_a_registration_is_stored_unchanged_and_its_key_is_not_shown(opener: Opener) -> None:
     store = await opener()
-    known = Subscription(SERVER, Preferences(Span(6, "hour"), ("^/a", "b, c")), "a gap", "all of it", "")
-    server = Server("http://b.test", "http://b.test/", "", "me@b.test", Span(1, "day"), 1.0)
-    other = Subscription(server, Preferences(Span(1, "day")))
-    await store.rup.put([known, other], [], 40.0)
-    assert await store.rup.subscriptions() == [known, other]
+    other = Subscription("me@b.test", "", Span(1, "day"), 1.0, site="http://b.test", cgi="http://b.test/")
+    await store.rup.put([KNOWN, other], [], 40.0)
+    assert await store.rup.subscriptions() == [KNOWN, other]
     await store.rup.remove("http://b.test")
-    assert await store.rup.subscriptions() == [known]
+    assert await store.rup.subscriptions() == [KNOWN]
     rows = await store.query("SELECT * FROM rup_servers")
     assert [(row["state_code"], row["state_detail"]) for row in rows] == [("to_be_asked", "a gap")]
     assert "a secret" not in str(rows)
@@ -47,10 +44,10 @@ async def test_an_offer_is_stored_unchanged(opener: Opener) -> None:
 
 async def test_a_repeated_mail_is_counted_once(opener: Opener) -> None:
     store = await opener()
-    await store.rup.put([Subscription(SERVER)], [], 1.0)
+    await store.rup.put([KNOWN], [], 1.0)
     taken = MailRow(b"1" * 32, SITE, 1, MailVerdict(MailCode.TAKEN), 3, 2)
-    again = MailRow(b"2" * 32, SITE, 1, MailVerdict(MailCode.REPEATED, "1; 1 is known"))
-    rows = [taken, again, MailRow(b"3" * 32, None, None, MailVerdict(MailCode.UNREADABLE, "?"))]
+    ignored = MailRow(b"2" * 32, SITE, 1, MailVerdict(MailCode.UNNUMBERED))
+    rows = [taken, ignored, MailRow(b"3" * 32, None, None, MailVerdict(MailCode.UNREADABLE, "?"))]
     await store.rup.put([], rows, 2.0)
     await store.rup.put([], rows, 3.0)
     assert await store.rup.read_before([b"1" * 32, b"3" * 32, b"4" * 32]) == {b"1" * 32, b"3" * 32}

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawler.rup.protocol import answers, forms, robot
+from crawler.rup.protocol import answers, forms
+from crawler.rup.protocol import subscription as robot
 from crawler.rup.protocol.forms import (
     GetIndex,
     GetSequenceNumber,
@@ -196,8 +197,8 @@ def test_a_condensed_story_ends_the_same(changes: list[Change]) -> None:
         assert [change.kind for change in short if change.path == path] == runs
 
 
-SERVER = robot.Server(
-    "http://a.example", "http://a.example/rup", "k", "r@b.example", Span(1, "day"), 1000.0,
+KNOWN = robot.Subscription(
+    "r@b.example", "k", Span(1, "day"), 1000.0, site="http://a.example", cgi="http://a.example/rup",
     units=("day", "week"), max_query_span=Span(30, "day"),
 )  # fmt: skip
 
@@ -220,20 +221,18 @@ def test_every_true_report_counts_despite_forged_ones_and_silence_is_noticed(ste
     The robot visits the pages of every report, trusts only numbers from the server, and in the end knows every change
     or asks for the changes since the last known one.
     """
-    server, now, sent, arrived, heeded = SERVER, 2000.0, 0, set[int](), set[str]()
+    known, now, sent, heard = KNOWN, 2000.0, 0, dict[int, float | None]()
     pending: list[int] = []
-    heard: robot.Unconfirmed = {}
     index_since = now
 
-    def hear(number: int, path: str) -> None:
-        nonlocal server, heard
+    def hear(number: int, path: str, name: str) -> set[str]:
+        nonlocal known, heard
         said = Report(number, "http://a.example/", (Change(ChangeKind.CHANGE, None, path),))
-        heeded.clear()
-        follows = robot.on_report(server, said)
-        if isinstance(follows, robot.AcceptedReport):
-            server = follows.server
-            heeded.update(hint.url for hint in follows.hints)
-            heard = robot.joined(heard, {number: robot.ReceivedUnder(now + 500, (robot.digest_of(said),))})
+        octets = write_mail(Mail("rup@a.example", "r@b.example", name, now + 500, "Changes", said))
+        mail = robot.open_mail(robot.RawMail("m", octets), {known.site})
+        heard = dict(robot.joined(heard, {number: mail.sent_at}))
+        known = robot.noticed(known, heard)
+        return {hint.url for hint in mail.hints}
 
     for step in [*steps, "sync"]:
         now += 100
@@ -243,27 +242,23 @@ def test_every_true_report_counts_despite_forged_ones_and_silence_is_noticed(ste
                 pending.append(sent)
             case ("deliver", int(which)) if pending:
                 number = pending.pop(which % len(pending))
-                hear(number, f"/true{number}")
-                assert f"http://a.example/true{number}" in heeded or now_known(server, number)
-                arrived.add(number)
+                assert hear(number, f"/true{number}", f"<{number}@a.example>") == {f"http://a.example/true{number}"}
             case ("forge", int(number), str(path)):
-                before = robot.silent_at(server)
-                hear(number, path)
-                assert robot.silent_at(server) == before, "no mail puts off the question after silence"
+                before = known.ask_at
+                hear(number, path, "<forged@x>")
+                assert known.ask_at == before, "no mail puts off the question after silence"
             case "sync":
-                server, then = robot.on_number(server, sent, heard, now=now)
+                assert robot.due_question(known, now=now + 1e6)
+                if robot.missing(known, sent, heard):
+                    span = robot.index_span(known, now=now)
+                    assert isinstance(span, Span)
+                    assert now - span.seconds <= index_since
+                    known = robot.recovered(known, sent, now=now)
+                else:
+                    known = robot.confirmed(known, sent, heard, now=now)
                 heard = {}
-                if isinstance(then, robot.AskIndex):
-                    assert now - then.span.seconds <= index_since
-                    server = robot.recovered(server, sent, now=now)
-                assert server.sequence_number == sent
-                index_since = server.known_until
-
-
-def now_known(server: robot.Server, number: int) -> bool:
-    """A report with the same content arrived under a confirmed number: its pages were visited after it was written."""
-    said = Report(number, "http://a.example/", (Change(ChangeKind.CHANGE, None, f"/true{number}"),))
-    return number <= server.sequence_number and robot.digest_of(said) in server.digest.split()
+                assert known.sequence_number == sent
+                index_since = known.known_until
 
 
 @pytest.mark.parametrize(

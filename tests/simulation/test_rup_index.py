@@ -66,6 +66,7 @@ def test_an_index_is_made_in_a_thread_from_what_the_robot_may_know(
         assert await told() == ({"/a", "/b", "/c"}, 3)
         (tmp_path / "robots.txt").write_text("User-agent: *\nDisallow: /c\n")
         assert await told() == ({"/a", "/b"}, 4)
+        assert await told(GetIndex(Span(31, "day"))) == (set(), 4), "refused before it is made"
         assert threading.main_thread() not in made.threads
         await store.close()
 

@@ -13,10 +13,9 @@ import pytest
 from crawler.demo.pages import Page, Site, plain
 from crawler.rup.mail.smtp import Later, Outcome, Refused, Sent
 from crawler.rup.protocol.mail import ReceivedReport, read_mail
-from crawler.rup.protocol.server import Registration, ServerLimits, ServerOffer
+from crawler.rup.protocol.server import Registration, ServerOffer, ended
 from crawler.rup.protocol.units import Span
 from crawler.rup.server.own_robots import OwnRobots
-from crawler.rup.server.patterns import wanted
 from crawler.rup.server.publish import GIVE_UP_S, MOST_REFUSALS, Publisher
 from crawler.rup.server.store import RupStore
 from crawler.rup.server.tree import Tree
@@ -24,7 +23,7 @@ from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import EPOCH_S, VirtualClock, run_virtual
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
-ROBOT = Registration("r@b.example", "KEY", Span(1, "hour"), EPOCH_S, "192.0.2.1", "indie", confirmed=True)
+ROBOT = Registration("r@b.example", "KEY", Span(1, "hour"), EPOCH_S, client="192.0.2.1", agent="indie", confirmed=True)
 
 
 @dataclass
@@ -69,7 +68,7 @@ class Round:
 
     async def register(self, registration: Registration = ROBOT) -> None:
         async with self.store.transaction():
-            await self.store.put(replace(registration, reported_to=await self.store.log_end()), registration.email)
+            await self.store.put(replace(registration, reported_to=await self.store.log_end()))
 
     async def until(self, minutes: float) -> None:
         await self.clock.sleep(EPOCH_S + minutes * MINUTE - self.clock.now())
@@ -91,10 +90,9 @@ async def publishing(
     publisher = Publisher(
         store=store,
         tree=Tree(root),
-        offer=ServerOffer("http://a.example/rup", "http://a.example/", limits=ServerLimits()),
+        offer=ServerOffer("http://a.example/rup", "http://a.example/"),
         robots=OwnRobots("http://a.example", root / "robots.txt", web, clock),
         mailer=post,
-        wanted=wanted,
         clock=clock,
         note=notes.append,
         sender="rup@a.example",
@@ -152,7 +150,7 @@ def test_an_unconfirmed_address_gets_one_mail_and_is_deleted_later(tmp_path: Pat
         registration = await stage.store.registration("R@B.example")
         assert registration is not None
         async with stage.store.transaction():
-            await stage.store.put(replace(registration, confirmed=True), registration.email)
+            await stage.store.put(replace(registration, confirmed=True))
         await stage.until(500)
         assert [said[2] for said in stage.post.said()[1:]] == [[f"New /{number}.html" for number in range(1, 5)]]
         assert registration.accepted_at == EPOCH_S + HOUR
@@ -182,15 +180,17 @@ def test_an_address_that_registers_again_gets_no_second_mail(tmp_path: Path) -> 
             )
             (stage.root / f"{turn}.html").write_text("a")
             await stage.until(70 * (turn + 1))
+            registration = await stage.store.registration(ROBOT.email)
+            assert registration is not None
             async with stage.store.transaction():
-                await stage.store.remove(ROBOT.email)
+                await stage.store.put(ended(registration))
         assert len(stage.post.mails) == 1
         await stage.until(32 * 24 * 60)
-        assert (await stage.store.known(ROBOT.email, None, "")).mailed is None
+        assert await stage.store.registration(ROBOT.email) is None
 
     async def past(stage: Round) -> dict[str, float | None]:
-        mailed = (await stage.store.known(ROBOT.email, None, ROBOT.client)).mailed
-        return {} if mailed is None else {"reported_at": mailed.reported_at, "accepted_at": mailed.accepted_at}
+        past = await stage.store.registration(ROBOT.email)
+        return {} if past is None else {"reported_at": past.reported_at, "accepted_at": past.accepted_at}
 
     play(tmp_path, story, scan_every_s=HOUR / 2)
 

@@ -10,7 +10,6 @@ import html
 import re
 
 from crawler.rup.protocol.forms import ONE_CLICK
-from crawler.rup.protocol.units import Span
 from crawler.rup.protocol.wire import decode, unwrap
 
 #: The readers search this many bytes of an answer.
@@ -69,13 +68,3 @@ def read_sequence_number(body: bytes) -> int | None:
     """The sequence number in an answer to GetSequenceNumber; ``None`` if it has none."""
     match = _NUMBER.search(unwrap(decode(body[:MAX_BYTES])))
     return int(match[1]) if match else None
-
-
-def too_far_back(asked: Span, most: Span) -> str:
-    """Say why the server refuses GetIndex: the span exceeds MaxQuerySpan."""
-    return f"Span={asked} is longer than MaxQuerySpan: {most}"
-
-
-def too_much(asked: Span) -> str:
-    """Say why the server refuses GetIndex: the answer would be too long."""
-    return f"too many changes in {asked} for one answer; ask for a shorter span, or crawl the site again"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.message import Message
+from typing import Self
 
 from crawler.rup.protocol.multipart import content_of, short_header, split_head, split_parts
 from crawler.rup.protocol.units import Span, read_span
@@ -40,6 +41,30 @@ class Preferences:
     latency: Span | None = None
     exclude: tuple[str, ...] | None = None
     include_only: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """A registration as both sides know it. Times in seconds since the epoch."""
+
+    email: str
+    key: str
+    latency: Span
+    registered_at: float
+    exclude: tuple[str, ...] = ()
+    include_only: tuple[str, ...] = ()
+    sequence_number: int = 0  # of the last report
+
+    def with_preferences(self, asked: Preferences) -> Self:
+        """Preferences that are not named stay. A new list replaces the other list."""
+        exclude = self.exclude if asked.exclude is None else asked.exclude
+        include_only = self.include_only if asked.include_only is None else asked.include_only
+        return replace(
+            self,
+            latency=asked.latency or self.latency,
+            exclude=() if asked.include_only else exclude,
+            include_only=() if asked.exclude else include_only,
+        )
 
 
 @dataclass(frozen=True, slots=True)

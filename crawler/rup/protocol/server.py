@@ -7,11 +7,12 @@ answer after that. ``docs/rup-server.md`` says how this server closes gaps in th
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import (
+    Agreement,
     BadForm,
     Confirm,
     GetIndex,
@@ -24,9 +25,9 @@ from crawler.rup.protocol.forms import (
     Unregister,
 )
 from crawler.rup.protocol.info import ANY_PATTERN, RupInfo
+from crawler.rup.protocol.patterns import wrong_with
 from crawler.rup.protocol.report import Change, Report, write_report
-from crawler.rup.protocol.robot import grace_s
-from crawler.rup.protocol.units import Span
+from crawler.rup.protocol.units import Span, grace_s
 
 #: The longest time between two reports, in seconds.
 MAX_LATENCY_S = 365 * 86_400
@@ -41,16 +42,18 @@ FULL_S = 3600
 MAX_QUERY_SPAN = Span(30, "day")
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
-    """Bounds on the cost of robots."""
+#: Bounds on the cost of robots: patterns of one registration and their characters; registrations in total, and from one
+#: network address.
+MAX_PATTERNS, MAX_PATTERN_CHARS = 20, 200
+MAX_REGISTRATIONS, MAX_REGISTRATIONS_OF_CLIENT = 10_000, 100
 
-    patterns: int = 20  # of one registration
-    pattern_chars: int = 200
-    registrations: int = 10_000  # in total
-    registrations_per_client: int = 100  # from one network address
-    unconfirmed_s: float = 30 * 86_400  # for a robot to confirm, after its second report is late
-    index_bytes: int = 4 * 2**20  # of an answer to GetIndex
+#: How long a robot may take to confirm after its second report is late, and how long the server remembers a
+#: registration that has ended, in seconds.
+UNCONFIRMED_S = 30 * 86_400.0
+
+#: The longest answer to GetIndex, in characters, and the answer if it would be longer.
+MAX_INDEX_CHARS = 4 * 2**20
+TOO_MUCH = "too many changes in {} for one answer; ask for a shorter span, or crawl the site again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,6 @@ class ServerOffer:
     url_base: str  # the site, with its slash
     latencies: tuple[str, ...] = ("minute", "hour", "day", "week", "month")
     max_query_span: Span = MAX_QUERY_SPAN
-    limits: ServerLimits = ServerLimits()
 
     @property
     def info(self) -> RupInfo:
@@ -75,32 +77,24 @@ class ServerOffer:
         return Span(1, "day" if "day" in self.latencies else self.latencies[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """One robot. All times in seconds since the epoch."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration(Agreement):
+    """One robot. All times in seconds since the epoch.
 
-    email: str
-    key: str
-    latency: Span
-    registered_at: float
+    The server remembers a registration that has ended, which has no key: its address gets no new first report.
+    """
+
     client: str  # the network address that sent Register
     agent: str = ""  # the product token that sent Register, for robots.txt
-    exclude: tuple[str, ...] = ()
-    include_only: tuple[str, ...] = ()
     token: str = ""  # a secret that only mails to the address contain
     confirmed: bool = False  # it has sent a request since its first report left
-    sequence_number: int = 0  # of its last report
     reported_to: int = 0  # the last entry of the modification log that its reports cover
     reported_at: float | None = None  # when its last report was made
     accepted_at: float | None = None  # when the mail server first accepted a report to this address
 
-
-@dataclass(frozen=True, slots=True)
-class MailHistory:
-    """The mails to an address under a registration that has ended. A new registration continues from there."""
-
-    reported_at: float
-    accepted_at: float | None
+    @property
+    def has_ended(self) -> bool:
+        return not self.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,33 +107,13 @@ class FormAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
-    """Store ``registration``, instead of the registration of the address ``instead_of`` if there is one."""
-
-    registration: Registration
-    instead_of: str
-
-
-@dataclass(frozen=True, slots=True)
-class Remove:
-    """Delete a registration. ``for_good``: the owner of the mailbox wants no mail, whoever registers the address."""
-
-    email: str
-    for_good: bool = False
-
-
-Effect = Put | Remove | None
-
-
-@dataclass(frozen=True, slots=True)
 class Known:
     """The knowledge of the store about a request."""
 
     registration: Registration | None = None  # of the address in the request
     other: Registration | None = None  # of the new address in the request
-    mailed: MailHistory | None = None  # mails to the address before this registration
     registrations: int = 0
-    registrations_of_client: int = 0
+    registrations_of_client: int = 0  # with those that have ended
     log_end: int = 0  # the newest entry of the modification log
     unsent: int = 0  # reports for the robot that the mail server has not accepted yet
 
@@ -163,6 +137,18 @@ def refuse_for_now(status: int, why: str, wait_s: float) -> FormAnswer:
     return replace(refuse(status, why), retry_after_s=int(wait_s) + 1)
 
 
+def ended(registration: Registration, *, left_at: float | None = None) -> Registration:
+    """The registration after its end.
+
+    ``left_at``: when the owner of the mailbox asked for no more mail, whoever registers the address. No signed request
+    confirms it then, because no report counts as accepted.
+    """
+    over = replace(registration, key="", token="", confirmed=False)
+    if left_at is not None:
+        return replace(over, reported_at=left_at, accepted_at=None)
+    return over if over.accepted_at is not None else replace(over, reported_at=None)
+
+
 def decide(
     asked: RupRequest | BadForm,
     known: Known,
@@ -172,76 +158,66 @@ def decide(
     now: float,
     new_key: str,
     new_token: str,
-    check_pattern: Callable[[str], str | None],
-) -> tuple[FormAnswer, Effect]:
-    """Answer every action but GetIndex, for which see :func:`answer_index`.
+) -> tuple[FormAnswer, tuple[Registration, ...]]:
+    """Answer every action but GetIndex, for which see :func:`answer_index`; return the registrations to store, too.
 
-    ``check_pattern`` says what is wrong with a pattern, or returns ``None``. ``new_key`` and ``new_token`` are fresh
-    secrets. A request with the right key confirms an address if a report to it has left: a robot cannot prove that it
-    receives mail before that.
+    ``new_key`` and ``new_token`` are fresh secrets. A request with the right key confirms an address if a report to it
+    has left: a robot cannot prove that it receives mail before that.
     """
+    found = known.registration
     match asked:
         case BadForm(status, why):
-            return refuse(status, why), None
+            return refuse(status, why), ()
         case Register():
-            return _register(asked, known, client, offer, now, (new_key, new_token), check_pattern)
+            return _register(asked, known, client, offer, now, (new_key, new_token))
         case GetIndex():
             raise ValueError("GetIndex is answered by answer_index")
         case Confirm():
-            return _confirm(known.registration)
-        case Leave():
-            return _leave(asked, known.registration)
-    found = known.registration
+            if found is None:
+                return refuse(400, "this link belongs to no registration"), ()
+            return _page("Confirmed", "Confirmed: the reports continue."), _changed(
+                found, replace(found, confirmed=True)
+            )
+        case Leave(_, sure):
+            if found is None:  # a mail program may send the request twice
+                return _page("Unregistered", "This address receives no more reports."), ()
+            if not sure:
+                return FormAnswer(200, answers.leave_page()), ()
+            return _page("Unregistered", "Unregistered"), (ended(found, left_at=now),)
     # In constant time and with one answer for both errors: nobody may learn whether an address is registered.
-    if found is None or not hmac.compare_digest(found.key.encode(), asked.key.encode("utf-8", "surrogatepass")):
-        return refuse(400, "no robot is registered with this RegisteredRobotEmail and RegistrationKey"), None
+    key = asked.key.encode("utf-8", "surrogatepass")
+    if found is None or found.has_ended or not hmac.compare_digest(found.key.encode(), key):
+        return refuse(400, "no robot is registered with this RegisteredRobotEmail and RegistrationKey"), ()
     confirmed = replace(found, confirmed=found.confirmed or found.accepted_at is not None)
     match asked:
         case Unregister():
-            return _page("Unregistered", "Unregistered"), Remove(found.email)
+            return _page("Unregistered", "Unregistered"), (ended(found),)
         case GetSequenceNumber():
             line = answers.sequence_number_line(max(0, found.sequence_number - known.unsent))
-            return _page("Sequence number", line), None if found == confirmed else Put(confirmed, found.email)
+            return _page("Sequence number", line), _changed(found, confirmed)
         case ModifyPreferences():
-            return _modify(asked, confirmed, known, offer, now, new_token, check_pattern)
+            return _modify(asked, confirmed, known.other, offer, now, new_token)
 
 
-def _confirm(found: Registration | None) -> tuple[FormAnswer, Effect]:
-    if found is None:
-        return refuse(400, "this link belongs to no registration"), None
-    effect = None if found.confirmed else Put(replace(found, confirmed=True), found.email)
-    return _page("Confirmed", "Confirmed: the reports continue."), effect
-
-
-def _leave(asked: Leave, found: Registration | None) -> tuple[FormAnswer, Effect]:
-    if found is None:  # a mail program may send the request twice
-        return _page("Unregistered", "This address receives no more reports."), None
-    if not asked.sure:
-        return FormAnswer(200, answers.leave_page()), None
-    return _page("Unregistered", "Unregistered"), Remove(found.email, for_good=True)
+def _changed(before: Registration, after: Registration) -> tuple[Registration, ...]:
+    return () if after == before else (after,)
 
 
 def _register(
-    asked: Register,
-    known: Known,
-    client: Client,
-    offer: ServerOffer,
-    now: float,
-    secrets: tuple[str, str],
-    check_pattern: Callable[[str], str | None],
-) -> tuple[FormAnswer, Effect]:
-    found, (key, token) = known.registration, secrets
-    wrong = _wrong(asked.preferences, offer, check_pattern)
+    asked: Register, known: Known, client: Client, offer: ServerOffer, now: float, secrets: tuple[str, str]
+) -> tuple[FormAnswer, tuple[Registration, ...]]:
+    past, (key, token) = known.registration, secrets
+    wrong = _wrong(asked.preferences, offer)
     if wrong:
-        return refuse(400, wrong), None
-    if found is not None and found.confirmed:
-        return refuse(400, "this RobotEmail is already registered; Unregister needs its key"), None
-    if found is None and known.registrations >= offer.limits.registrations:
-        return refuse_for_now(503, "too many robots are registered", FULL_S), None
-    again = found is not None and found.client == client.address
-    if not again and known.registrations_of_client >= offer.limits.registrations_per_client:
-        return refuse_for_now(503, "too many robots are registered from your network address", FULL_S), None
-    past = known.mailed if found is None else found  # it has received its one report
+        return refuse(400, wrong), ()
+    if past is not None and past.confirmed:
+        return refuse(400, "this RobotEmail is already registered; Unregister needs its key"), ()
+    is_registered = past is not None and not past.has_ended
+    if not is_registered and known.registrations >= MAX_REGISTRATIONS:
+        return refuse_for_now(503, "too many robots are registered", FULL_S), ()
+    again = past is not None and is_registered and past.client == client.address
+    if not again and known.registrations_of_client >= MAX_REGISTRATIONS_OF_CLIENT:
+        return refuse_for_now(503, "too many robots are registered from your network address", FULL_S), ()
     registration = Registration(
         email=asked.email,
         key=key,
@@ -252,79 +228,66 @@ def _register(
         exclude=asked.preferences.exclude or (),
         include_only=asked.preferences.include_only or (),
         reported_to=known.log_end,
-        token=token if found is None else found.token,  # the token in that report
+        token=token if past is None else past.token or token,  # the token in the one report that it has received
         reported_at=None if past is None else past.reported_at,
         accepted_at=None if past is None else past.accepted_at,
     )
     text = f"{answers.key_line(key)}\n\n{answers.expected_line(mailed=registration.accepted_at is not None)}"
-    return _page("Registered", text), Put(registration, asked.email)
+    return _page("Registered", text), (registration,)
 
 
 def _modify(
     asked: ModifyPreferences,
     found: Registration,
-    known: Known,
+    other: Registration | None,
     offer: ServerOffer,
     now: float,
     new_token: str,
-    check_pattern: Callable[[str], str | None],
-) -> tuple[FormAnswer, Effect]:
-    """Preferences that are not named stay. A new list replaces the other list."""
-    preferences = asked.preferences
-    wrong = _wrong(preferences, offer, check_pattern)
+) -> tuple[FormAnswer, tuple[Registration, ...]]:
+    wrong = _wrong(asked.preferences, offer)
     if wrong:
-        return refuse(400, wrong), None
-    changed = replace(found, latency=preferences.latency or found.latency)
-    if preferences.exclude is not None:
-        changed = replace(changed, exclude=preferences.exclude)
-    if preferences.include_only is not None:
-        changed = replace(changed, include_only=preferences.include_only)
-    if preferences.exclude:
-        changed = replace(changed, include_only=())
-    if preferences.include_only:
-        changed = replace(changed, exclude=())
-    if asked.new_email is not None and asked.new_email != found.email:
-        if known.other is not None:
-            return refuse(400, "the new RobotEmail is already registered"), None
-        # The new address is not confirmed. It counts as registered now, so a change of address causes no extra mail.
-        past = known.mailed
-        changed = replace(
-            changed,
-            email=asked.new_email,
-            token=new_token,
-            registered_at=now,
-            confirmed=False,
-            reported_at=None if past is None else past.reported_at,
-            accepted_at=None if past is None else past.accepted_at,
-        )
-    return _page("Preferences modified", "Modified"), Put(changed, found.email)
+        return refuse(400, wrong), ()
+    answer, changed = _page("Preferences modified", "Modified"), found.with_preferences(asked.preferences)
+    if asked.new_email is None or asked.new_email == found.email:
+        return answer, (changed,)
+    if other is not None and not other.has_ended:
+        return refuse(400, "the new RobotEmail is already registered"), ()
+    # The new address is not confirmed. It counts as registered now, so a change of address causes no extra mail.
+    moved = replace(
+        changed,
+        email=asked.new_email,
+        token=new_token,
+        registered_at=now,
+        confirmed=False,
+        reported_at=None if other is None else other.reported_at,
+        accepted_at=None if other is None else other.accepted_at,
+    )
+    return answer, (ended(found), moved)
 
 
-def _wrong(preferences: Preferences, offer: ServerOffer, check_pattern: Callable[[str], str | None]) -> str | None:
+def _wrong(preferences: Preferences, offer: ServerOffer) -> str | None:
     """Why the server cannot accept these preferences."""
-    latency, limits = preferences.latency, offer.limits
+    latency = preferences.latency
     if latency is not None and latency.unit not in offer.latencies:
         return f"Latency must be a number, a hyphen and one of {', '.join(offer.latencies)}"
     if latency is not None and latency.seconds > MAX_LATENCY_S:
         return "Latency must be at most a year"
     patterns = (*(preferences.exclude or ()), *(preferences.include_only or ()))
-    if len(patterns) > limits.patterns:
-        return f"more than {limits.patterns} patterns"
+    if len(patterns) > MAX_PATTERNS:
+        return f"more than {MAX_PATTERNS} patterns"
     for pattern in patterns:
-        if len(pattern) > limits.pattern_chars:
-            return f"a pattern is longer than {limits.pattern_chars} characters"
-        if why := check_pattern(pattern):
+        if len(pattern) > MAX_PATTERN_CHARS:
+            return f"a pattern is longer than {MAX_PATTERN_CHARS} characters"
+        if why := wrong_with(pattern):
             return f"invalid pattern: {why}"
     return None
 
 
 def answer_index(asked: GetIndex, offer: ServerOffer, changes: Iterable[Change]) -> FormAnswer:
-    """Answer GetIndex from the ``changes`` of the span. If the span is too long, the changes are not read."""
-    if asked.span.seconds > offer.max_query_span.seconds:
-        return refuse(400, answers.too_far_back(asked.span, offer.max_query_span))
+    """Answer GetIndex from the ``changes`` of the span."""
     text = write_report(Report(0, offer.url_base, tuple(condense(changes))))
-    if len(text) > offer.limits.index_bytes:
-        return refuse(400, answers.too_much(asked.span))
+    if len(text) > MAX_INDEX_CHARS:
+        return refuse(400, TOO_MUCH.format(asked.span))
     return _page("Index", text)
 
 
@@ -363,7 +326,7 @@ def due_at(registration: Registration, *, changed: bool) -> float:
     return last + (registration.latency.seconds if changed else max(registration.latency.seconds, SIGN_OF_LIFE_S))
 
 
-def stale_at(registration: Registration, offer: ServerOffer) -> float:
+def stale_at(registration: Registration) -> float:
     """When the server deletes a registration that nobody has confirmed; infinite for a confirmed one.
 
     A robot that follows the draft asks when the second report is late (3.3.3). It has 30 more days for that.
@@ -373,4 +336,4 @@ def stale_at(registration: Registration, offer: ServerOffer) -> float:
     latency = registration.latency
     first_at = registration.registered_at + max(latency.seconds, SIGN_OF_LIFE_S)  # the latest, all being well
     first_at = max(first_at, registration.reported_at or 0.0)
-    return first_at + 2 * latency.seconds + grace_s(latency) + offer.limits.unconfirmed_s
+    return first_at + 2 * latency.seconds + grace_s(latency) + UNCONFIRMED_S

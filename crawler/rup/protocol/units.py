@@ -20,6 +20,9 @@ UNITS_S = {
     "year": 365 * 86_400,
 }
 
+#: Bounds of the grace for a late report, in seconds; within them a quarter of the latency.
+MIN_GRACE_S, MAX_GRACE_S = 300.0, 86_400.0
+
 _SPAN = re.compile(r"(?:0*([1-9]\d{0,5})[ \t]*-?[ \t]*)?([A-Za-z]{1,12})", re.ASCII)
 
 
@@ -60,3 +63,8 @@ def span_over(seconds: float, units: Iterable[str]) -> Span:
     spans = [Span(max(1, int(-(-seconds // UNITS_S[unit]))), unit) for unit in known]
     possible = [span for span in spans if span.count <= 999_999] or [Span(999_999, known[-1])]
     return min(reversed(possible), key=lambda span: span.seconds)
+
+
+def grace_s(latency: Span) -> float:
+    """How late a report may arrive before the robot asks for it, in seconds."""
+    return min(max(latency.seconds / 4, MIN_GRACE_S), MAX_GRACE_S)

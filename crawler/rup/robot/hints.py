@@ -10,7 +10,7 @@ from crawler.frontier import hints
 from crawler.frontier.hints import HintCounts, HintKind, Refusal, last_moment
 from crawler.frontier.revisit import RevisitSettings
 from crawler.rup.protocol.report import ChangeKind
-from crawler.rup.protocol.robot import PageHint
+from crawler.rup.protocol.subscription import PageHint
 from crawler.store.statements import load_statements
 from crawler.url import split
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crawler.clock import SystemClock
 from crawler.engine.lease import Lease, kept
@@ -14,22 +13,16 @@ from crawler.engine.polite_client import PoliteClient
 from crawler.errors import UsageError
 from crawler.fetch.client import HttpFetcher
 from crawler.frontier.scope import Scope
-from crawler.reasons import EndCode, RunEnd, ServerState
+from crawler.reasons import EndCode, RunEnd
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.subscribe import Subscriber
-from crawler.session.crawl_session import (
-    crawl_policy,
-    fetch_settings,
-    request_signer,
-    require_contact,
-    require_usable_proxy,
-)
+from crawler.session.crawl_session import crawl_policy, fetch_settings
+from crawler.session.refusals import request_signer, require_contact, require_usable_proxy
 from crawler.settings.crawl_scope import adopt_known, crawl_scope
 from crawler.settings.keys import KEYS
 from crawler.settings.settings import Settings
 from crawler.settings.stored import stored_settings, to_record
 from crawler.settings.stores import existing_store, open_store
-from crawler.store.statements import load_statements
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -103,11 +96,3 @@ async def _scope(store: Store, settings: Settings, now: float) -> Scope:
     scope = crawl_scope(settings, await store.scope_urls(), now)
     await adopt_known(store, scope)
     return scope
-
-
-async def servers(db: str) -> list[dict[str, Any]]:
-    """The rows of the view ``rup_servers``, each with its ``state`` as a sentence."""
-    settings = Settings()
-    async with existing_store(replace(settings, store=replace(settings.store, db=db))) as store:
-        rows = await store.query(load_statements("crawler.rup.robot")["servers"])
-    return [{**row, "state": ServerState(row["state_code"]).render(row["state_detail"])} for row in rows]

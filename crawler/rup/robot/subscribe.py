@@ -1,4 +1,4 @@
-"""The actions of the robot: register, read mail, ask servers. :mod:`crawler.rup.protocol.robot` decides what follows.
+"""The actions of the robot: register, read mail, ask servers for lost reports (Internet-Draft of 1998, 3.3.3).
 
 The changes that servers report are hints in the store. A later crawl applies scope, robots.txt and pace to them, as to
 any URL. The robot stores its state after the hints that belong to it, so a crash repeats work and loses none.
@@ -7,7 +7,7 @@ any URL. The robot stores its state after the hints that belong to it, so a cras
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,25 +20,40 @@ from crawler.frontier.hints import HintCounts
 from crawler.model import Failed, Fetched, Purpose, Request
 from crawler.reasons import MailCode
 from crawler.rup.protocol import answers
-from crawler.rup.protocol.forms import GetIndex, ModifyPreferences, Preferences, Register, Unregister
+from crawler.rup.protocol.forms import (
+    GetIndex,
+    GetSequenceNumber,
+    ModifyPreferences,
+    Preferences,
+    Register,
+    Unregister,
+)
 from crawler.rup.protocol.indexnow import MAX_KEY_BYTES, Submission
 from crawler.rup.protocol.info import FoundInfo
 from crawler.rup.protocol.report import ChangeKind, Report, read_report
-from crawler.rup.protocol.robot import PageHint, Server, Unconfirmed, hints_of, joined, may_register
 from crawler.rup.protocol.subscription import (
+    Heard,
+    OpenedMail,
+    PageHint,
     RawMail,
     Subscription,
+    confirmed,
+    due_question,
+    hints_of,
     index_of,
-    modified,
-    read_mails,
-    span_fits,
+    index_span,
+    joined,
+    may_register,
+    missing,
+    noticed,
+    open_mail,
+    recovered,
+    unanswered,
     usual_latency,
-    without,
 )
 from crawler.rup.protocol.units import Span
 from crawler.rup.robot.hints import StoreHints
 from crawler.rup.robot.indexnow import Inbox
-from crawler.rup.robot.recovery import Inquiry
 from crawler.rup.robot.requests import NoAnswer, NotOffered, ask, find_offer
 from crawler.store.location import DEFAULT_DB, db_argument
 from crawler.url import split
@@ -95,13 +110,12 @@ class Subscriber:
     ) -> None:
         self._store = store
         self._hints = hints
-        self.client = client
-        self.clock = clock
+        self._client = client
+        self._clock = clock
         self.tell = tell
         self._cgi_elsewhere = cgi_elsewhere
-        self.db = db_argument(db)
-        self._heard: dict[str, Unconfirmed] = {}  # reports that were read and are not confirmed, by site
-        self._partial: set[str] = set()  # sites whose mails were not read completely
+        self._db = db_argument(db)
+        self._heard: dict[str, Heard] = {}  # reports that were read and are not confirmed, by site
         self.hint_counts = HintCounts()
 
     async def read_submissions(self, inbox: Inbox) -> SubmissionTally:
@@ -124,7 +138,7 @@ class Subscriber:
                     continue
                 urls = [url for url in submission.urls if split(url).site in sites] if proven[about] else []
                 changes = [PageHint(url, ChangeKind.CHANGE, None) for url in urls]
-                counts, _ = await self._hints.apply_mail_hints(changes, self.clock.now(), "indexnow")
+                counts, _ = await self._hints.apply_mail_hints(changes, self._clock.now(), "indexnow")
                 self.hint_counts = self.hint_counts.plus(counts)
                 tally.urls += len(urls)
             is_taken = submission is not None and bool(proven[submission.key_url, submission.key])
@@ -136,7 +150,7 @@ class Subscriber:
     async def _proves(self, submission: Submission) -> bool | None:
         """Whether the key file of a submission proves it; ``None`` if its site cannot be asked now."""
         request = Request(submission.key_url, Purpose.INDEX_NOW, max_bytes=MAX_KEY_BYTES, truncate=True, any_type=True)
-        match await self.client.send(request):
+        match await self._client.send(request):
             case Fetched(body=body):
                 return submission.is_proven_by(body)
             case Closed(why):
@@ -151,7 +165,7 @@ class Subscriber:
 
     async def info(self, site: str) -> FoundInfo:
         """Ask a site for its offer and store it. Raises :class:`NotOffered`."""
-        offered = await find_offer(self.client, site, self.clock)
+        offered = await find_offer(self._client, site, self._clock)
         await self._store.put_offered(offered)
         return offered
 
@@ -160,63 +174,55 @@ class Subscriber:
         before = await self._subscription(site)
         if before is not None and before.is_unclear:
             raise UsageError(
-                f"a registration with {site} for {before.server.email} had no answer, so it may exist: ask "
-                f"the site's operator. `crawler rup unregister {site}{self.db}` forgets it here, and then you can "
+                f"a registration with {site} for {before.email} had no answer, so it may exist: ask "
+                f"the site's operator. `crawler rup unregister {site}{self._db}` forgets it here, and then you can "
                 "register again"
             )
         if before is not None and not before.given_up:
             raise UsageError(
-                f"already registered with {site} for {before.server.email}; "
-                f"`crawler rup modify {site}{self.db}` changes that"
+                f"already registered with {site} for {before.email}; `crawler rup modify {site}{self._db}` changes that"
             )
         offered = await self.info(site)
         info, latency = offered.info, preferences.latency or usual_latency(offered.info)
-        refusal = may_register(
-            info,
-            offered.url,
+        _require(may_register(offered, replace(preferences, latency=latency), elsewhere=self._cgi_elsewhere), site)
+        wanted = Subscription(
+            site=site,
+            cgi=info.cgi,
+            key="",
+            email=email,
             latency=latency,
+            registered_at=self._clock.now(),
             exclude=preferences.exclude or (),
             include_only=preferences.include_only or (),
-            elsewhere=self._cgi_elsewhere,
-        )
-        if refusal is not None:
-            raise NotOffered(f"{site}: {refusal}")
-        server = Server(
-            site,
-            info.cgi,
-            "",
-            email,
-            latency,
-            self.clock.now(),
             units=info.latencies,
             max_query_span=info.max_query_span,
         )
-        wanted = Subscription(server, replace(preferences, latency=latency))
         try:
-            return await self.send_register(wanted)
+            return await self._send_register(wanted)
         except NoAnswer as failure:
             if not failure.unclear:
                 await self._store.remove(site)
             raise
 
-    async def send_register(self, wanted: Subscription) -> Subscription:
+    async def _send_register(self, wanted: Subscription) -> Subscription:
         """Send Register, once.
 
         The store has the registration before that, with an empty key, in case no answer arrives.
         """
-        await self.keep(wanted)
-        server, asked_at = wanted.server, self.clock.now()
+        await self._keep(wanted)
+        asked_at = self._clock.now()
+        preferences = Preferences(wanted.latency, wanted.exclude or None, wanted.include_only or None)
         try:
-            key = answers.read_key(await ask(self.client, server.cgi, Register(server.email, wanted.preferences)))
+            key = answers.read_key(await ask(self._client, wanted.cgi, Register(wanted.email, preferences)))
             if key is None:
-                raise NoAnswer(f"{server.cgi}: the answer to Register has no RegistrationKey", unclear=True)
+                raise NoAnswer(f"{wanted.cgi}: the answer to Register has no RegistrationKey", unclear=True)
         except NoAnswer as failure:
             if failure.unclear:
                 consequence = "; the robot may be registered, and a second request could register it twice"
                 raise NoAnswer(*failure.args, consequence, status=failure.status, unclear=True) from None
             raise
-        registered = replace(wanted, server=replace(server, key=key, heard_at=asked_at))
-        await self.keep(registered)
+        registered = replace(wanted, key=key, heard_at=asked_at)
+        await self._keep(registered)
         return registered
 
     async def modify(self, site: str, email: str | None, preferences: Preferences) -> Subscription:
@@ -224,23 +230,16 @@ class Subscriber:
 
         Raises :class:`UsageError`, :class:`NotOffered`, :class:`NoAnswer`.
         """
-        before = await self._registered(site)
-        server = before.server
+        before = await self._subscription(site)
+        if before is None or before.is_unclear:
+            command = f"crawler rup register {site} --email ADDRESS{self._db}"
+            remedy = Action(command, "register(site, email, wishes)")
+            raise UsageError(f"not registered with {site}; ", remedy, " registers")
         offered = await self._store.offered(site) or await self.info(site)
-        refusal = may_register(
-            offered.info,
-            offered.url,
-            latency=preferences.latency,
-            exclude=preferences.exclude or (),
-            include_only=preferences.include_only or (),
-            elsewhere=True,  # decided at the registration
-        )
-        if refusal is not None:
-            raise NotOffered(f"{site}: {refusal}")
-        asked = ModifyPreferences(server.key, server.email, email, preferences)
-        await ask(self.client, server.cgi, asked)
-        changed = modified(before, asked)
-        await self.keep(changed)
+        _require(may_register(offered, preferences, elsewhere=True), site)  # the registration decided on the CGI
+        await ask(self._client, before.cgi, ModifyPreferences(before.key, before.email, email, preferences))
+        changed = replace(before.with_preferences(preferences), email=email or before.email)
+        await self._keep(changed)
         return changed
 
     async def unregister(self, site: str, *, forget: bool = False) -> str:
@@ -255,12 +254,12 @@ class Subscriber:
             raise UsageError(f"not registered with {site}")
         said = f"no longer registered with {site}"
         if forget:
-            said = f"forgot the registration with {site}; the site may still write to {before.server.email}"
+            said = f"forgot the registration with {site}; the site may still write to {before.email}"
         elif before.is_unclear:
             said = f"forgot the registration with {site} that had no answer"
         else:
             try:
-                await ask(self.client, before.server.cgi, Unregister(before.server.key, before.server.email))
+                await ask(self._client, before.cgi, Unregister(before.key, before.email))
             except NoAnswer as failure:
                 if failure.status not in (400, 404, 410):
                     remedy = ("; ", Argument("forget"), " deletes the registration here only")
@@ -274,98 +273,177 @@ class Subscriber:
 
         Raises :class:`NotOffered`, :class:`NoAnswer`.
         """
-        known = await self._store.offered(site)
-        offered = known if known is not None else await self.info(site)
-        asked = GetIndex(span)
-        refusal = may_register(offered.info, offered.url, elsewhere=self._cgi_elsewhere) or span_fits(
-            asked, offered.info
-        )
-        if refusal is not None:
-            raise NotOffered(f"{site}: {refusal}")
-        report = index_of(read_report(await ask(self.client, offered.info.cgi, asked), base=f"{site}/"), site)
+        offered = await self._store.offered(site) or await self.info(site)
+        _require(may_register(offered, Preferences(), elsewhere=self._cgi_elsewhere), site)
+        cgi, most = offered.info.cgi, offered.info.max_query_span
+        if most is not None and span.seconds > most.seconds:
+            raise NotOffered(f"{site}: the server's index reaches back {most}")
+        report = index_of(read_report(await ask(self._client, cgi, GetIndex(span)), base=f"{site}/"), site)
         if isinstance(report, str):
-            raise NoAnswer(f"{offered.info.cgi}: {report}")
-        return await self.apply_index(report, self.clock.now() - span.seconds)
+            raise NoAnswer(f"{cgi}: {report}")
+        return await self._apply_index(report, span)
 
     async def _subscription(self, site: str) -> Subscription | None:
-        return next((s for s in await self._store.subscriptions() if s.server.site == site), None)
+        return next((known for known in await self._store.subscriptions() if known.site == site), None)
 
-    async def _registered(self, site: str) -> Subscription:
-        found = await self._subscription(site)
-        if found is None or found.is_unclear:
-            raise UsageError(
-                f"not registered with {site}; ",
-                Action(f"crawler rup register {site} --email ADDRESS{self.db}", "register(site, email, wishes)"),
-                " registers",
-            )
-        return found
+    async def _keep(self, subscription: Subscription) -> None:
+        await self._store.put([subscription], (), self._clock.now())
 
     # --- mail ---------------------------------------------------------------------------------
 
     async def read_mailbox(self, box: Mailbox) -> MailTally:
-        """Read all unread mails. A mail is marked as read only after the store has committed its effect."""
+        """Read all unread mails. A mail is marked as read only after the store has committed its effect.
+
+        The reports of a server are applied in the order of their numbers.
+        """
         tally = MailTally()
         while letters := await box.waiting():
-            now = self.clock.now()
-            known = await self._store.read_before(letter.digest for letter in letters)
-            fresh = list({letter.digest: letter for letter in letters if letter.digest not in known}.values())
-            read = read_mails(fresh, {s.server.site: s for s in await self._store.subscriptions()}, now=now)
-            counts, beyond = await self._hints.apply_mail_hints(read.hints, now)
+            now = self._clock.now()
+            known = {each.site: each for each in await self._store.subscriptions()}
+            opened = {mail.row.digest: mail for mail in (open_mail(letter, known) for letter in letters)}
+            for digest in await self._store.read_before(opened):
+                del opened[digest]
+            mails = sorted(opened.values(), key=lambda mail: mail.row.sequence_number or 0)
+            counts, beyond = await self._hints.apply_mail_hints([hint for mail in mails for hint in mail.hints], now)
             self.hint_counts = self.hint_counts.plus(counts)
-            partial = beyond | read.partial
-            self._hear(read.heard, partial)
-            changed = [without(s, read.heard[s.server.site]) if s.server.site in partial else s for s in read.changed]
-            await self._store.put(changed, read.rows, now)
+            changed = [noticed(known[site], heard) for site, heard in self._hear(mails, beyond, now).items()]
+            rows = [mail.row for mail in mails]
+            await self._store.put(changed, rows, now)
             await box.done(letters)
-            reports = sum(row.verdict.code is MailCode.TAKEN for row in read.rows)
+            reports = sum(row.verdict.code is MailCode.TAKEN for row in rows)
             tally.reports += reports
             tally.ignored += len(letters) - reports
-            tally.changes += sum(row.changes for row in read.rows)
-            tally.refused += sum(row.refused for row in read.rows)
+            tally.changes += sum(row.changes for row in rows)
+            tally.refused += sum(row.refused for row in rows)
         return tally
 
-    def _hear(self, heard: Mapping[str, Unconfirmed], partial: Set[str]) -> None:
-        """Remember which reports were read completely. The site's index replaces the others."""
-        for site in partial - self._partial:
-            self.tell(f"{site}: the mails name too many pages; the robot reads the site's index instead")
-        self._partial |= partial
+    def _hear(self, mails: Sequence[OpenedMail], beyond: set[str], now: float) -> dict[str, Heard]:
+        """Remember the reports in mails, for the question to their servers; return them by site.
+
+        ``beyond`` are sites whose mails name more pages than the robot accepts. Their index replaces the mails.
+        """
+        heard: dict[str, Heard] = {}
+        for mail in mails:
+            if (report := mail.report) is not None:
+                site, at = split(report.url_base).site, now if mail.sent_at is None else mail.sent_at
+                received = {report.sequence_number or 0: None if report.skipped or site in beyond else at}
+                heard[site] = joined(heard.get(site, {}), received)
         for site, reports in heard.items():
-            if site in self._partial:
-                self._heard.pop(site, None)
-            else:
-                self._heard[site] = joined(self._heard.get(site, {}), reports)
+            if None in reports.values():
+                self.tell(f"{site}: the mails name too many pages; the robot reads the site's index instead")
+            self._heard[site] = joined(self._heard.get(site, {}), reports)
+        return heard
 
     # --- gaps and silence (3.3.3) -------------------------------------------------------------
 
     async def catch_up(self, site: str | None = None) -> int:
-        """Ask each server for which a question is due (3.3.3), of one site or of all.
-
-        Returns the number of servers asked.
-        """
+        """Ask each server for which a question is due, of one site or of all; return the number of servers asked."""
         asked = 0
-        for subscription in await self._store.subscriptions():
-            if site in (None, subscription.server.site) and not (subscription.is_unclear or subscription.given_up):
-                asked += await Inquiry(subscription, self, self._heard.get(subscription.server.site, {})).run()
+        for known in await self._store.subscriptions():
+            if site not in (None, known.site) or known.is_unclear or known.given_up:
+                continue
+            if why := due_question(known, now=self._clock.now()):
+                self._tell(known, f"asking for the sequence number: {why}")
+                await self._keep(replace(await self._ask_number(known), question=""))
+                asked += 1
         return asked
+
+    async def _ask_number(self, known: Subscription) -> Subscription:
+        """Ask for the number of the last report, and recover the changes that are missing."""
+        now = self._clock.now()
+        try:
+            answer = await ask(self._client, known.cgi, GetSequenceNumber(known.key, known.email))
+        except NoAnswer as failure:
+            if failure.status == 400:
+                return await self._register_again(known)
+            if failure.status == 501:  # the server has no numbers, so the robot recovers without them
+                return await self._recover(known, known.sequence_number, str(failure), now)
+            return self._unanswered(known, failure)
+        number = answers.read_sequence_number(answer)
+        if number is None:
+            return self._unanswered(known, NoAnswer(f"{known.cgi}: the answer has no SequenceNumber"))
+        if known.lost:
+            return await self._revisit(known, number, known.lost, now)
+        heard = self._heard.get(known.site, {})
+        if why := missing(known, number, heard):
+            return await self._recover(known, number, why, now)
+        self._tell(known, f"no report was lost: {number} in all")
+        return confirmed(known, number, heard, now=now)
+
+    async def _recover(self, known: Subscription, number: int, why: str, now: float) -> Subscription:
+        """Learn the changes that are missing from the site's index, or visit the whole site."""
+        span = index_span(known, now=now)
+        if isinstance(span, str):
+            return await self._revisit(known, number, f"{why}; {span}", now)
+        try:
+            answer = await ask(self._client, known.cgi, GetIndex(span))
+        except NoAnswer as failure:
+            if failure.status is None or failure.unclear:
+                return self._unanswered(known, failure)
+            return await self._revisit(known, number, f"{why}; {failure}", now)
+        report = index_of(read_report(answer, base=f"{known.site}/"), known.site)
+        if isinstance(report, str):
+            return await self._revisit(known, number, f"{why}; {report}", now)
+        changes = await self._apply_index(report, span)
+        self._tell(known, f"{why}; the index of {span} names {changes} pages")
+        if report.skipped:
+            return await self._revisit(known, number, f"{why}; the index is too long", now)
+        return recovered(known, number, now=now)
+
+    async def _revisit(self, known: Subscription, number: int, why: str, now: float) -> Subscription:
+        counts = await self._hints.revisit_site(known.site, self._clock.now())
+        self.hint_counts = self.hint_counts.plus(counts)
+        self._tell(known, f"{why}; all {counts.moved} pages of the site are scheduled for a visit")
+        return recovered(known, number, now=now)
+
+    async def _register_again(self, known: Subscription) -> Subscription:
+        """Register again with the same preferences, after the server refused the key.
+
+        The numbers start again, and the server may have lost its log of changes.
+        """
+        why = "the server does not know our key"
+        self._tell(known, f"{why}: registering again")
+        fresh = replace(known, key="", sequence_number=0, question="", lost=why)
+        try:
+            registered = await self._send_register(fresh)
+        except NoAnswer as failure:
+            if failure.unclear:  # only the operator of the server knows whether the robot is registered
+                self._tell(known, str(failure))
+                return replace(fresh, given_up=f"no answer to Register ({failure})", lost="")
+            await self._keep(known)
+            if failure.status is None:
+                return self._unanswered(known, failure)
+            why += " and refuses a new registration"
+            self._tell(
+                known,
+                f"given up: {why}; `crawler rup register {known.site} --email {known.email}{self._db}` registers again",
+            )
+            return replace(known, given_up=why, lost="", heard_at=self._clock.now())
+        why += ", so it may have lost its log as well"
+        return await self._revisit(registered, 0, why, registered.heard_at)
+
+    def _unanswered(self, known: Subscription, failure: NoAnswer) -> Subscription:
+        self._tell(known, f"{failure}; the robot asks again later")
+        return unanswered(known, str(failure), now=self._clock.now())
+
+    def _tell(self, known: Subscription, what: str) -> None:
+        self.tell(f"{known.site}: {what}")
 
     async def queue(self) -> int:
         """Let the next crawl visit the hinted pages; return the number of visits of known pages."""
-        return await self._hints.queue(self.clock.now())
+        return await self._hints.queue(self._clock.now())
 
-    async def apply_index(self, report: Report, since: float) -> int:
-        """Store an index of the changes ``since`` a time as hints; return their number."""
+    async def _apply_index(self, report: Report, span: Span) -> int:
+        """Store an index of the changes in ``span`` as hints; return their number."""
         hints, refused = hints_of(report)
-        self.hint_counts = self.hint_counts.plus(await self._hints.apply_index_hints(hints, since, self.clock.now()))
+        now = self._clock.now()
+        counts = await self._hints.apply_index_hints(hints, now - span.seconds, now)
+        self.hint_counts = self.hint_counts.plus(counts)
         if refused:
             self.tell(f"{split(report.url_base).site}: ignored {refused} paths of other sites in the index")
         return len(hints)
 
-    async def revisit_site(self, site: str) -> HintCounts:
-        """Schedule a visit of every known page of a site."""
-        counts = await self._hints.revisit_site(site, self.clock.now())
-        self.hint_counts = self.hint_counts.plus(counts)
-        return counts
 
-    async def keep(self, subscription: Subscription) -> None:
-        """Store a registration."""
-        await self._store.put([subscription], (), self.clock.now())
+def _require(refusal: str | None, site: str) -> None:
+    if refusal is not None:
+        raise NotOffered(f"{site}: {refusal}")

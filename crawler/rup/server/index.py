@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from crawler.clock import Clock
-from crawler.rup.protocol import answers
 from crawler.rup.protocol.forms import GetIndex
-from crawler.rup.protocol.server import Client, FormAnswer, ServerOffer, answer_index, refuse, refuse_for_now
+from crawler.rup.protocol.server import TOO_MUCH, Client, FormAnswer, ServerOffer, answer_index, refuse, refuse_for_now
 from crawler.rup.server.own_robots import OwnRobots
 from crawler.rup.server.rate_limit import RateLimiter
 from crawler.rup.server.store import RupStore
@@ -31,12 +30,13 @@ class IndexResponder:
 
         Raises :class:`StoreError`.
         """
-        if asked.span.seconds > self._offer.max_query_span.seconds:
-            return answer_index(asked, self._offer, ())
+        most = self._offer.max_query_span
+        if asked.span.seconds > most.seconds:
+            return refuse(400, f"Span={asked.span} is longer than MaxQuerySpan: {most}")
         since = self._clock.now() - asked.span.seconds
         count = await self._store.count_since(since, MAX_INDEX_CHANGES)
         if count > MAX_INDEX_CHANGES:
-            return refuse(400, answers.too_much(asked.span))
+            return refuse(400, TOO_MUCH.format(asked.span))
         wait_s = self._buckets.wait_s(client.address, self._clock.now(), count // CHANGES_PER_REQUEST)
         if wait_s > 0:
             return refuse_for_now(429, "too many large indexes for your network address", wait_s)

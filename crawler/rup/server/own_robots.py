@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -25,17 +24,8 @@ _SETTINGS = RobotsSettings()
 _NOBODY = DNS_KINDS | {ErrorKind.CONNECT}
 
 
-@dataclass(frozen=True, slots=True)
-class Allows:
-    """For a product token, a test whether this robots.txt allows a path; ``body`` is ``None`` if nothing is allowed."""
-
-    site: str
-    body: bytes | None
-
-    def __call__(self, token: str) -> Callable[[str], bool]:
-        if self.body is None:
-            return lambda path: False
-        return _allows(self.body, token, self.site)
+#: For a product token, a test whether a robots.txt allows a path.
+Allows = Callable[[str], Callable[[str], bool]]
 
 
 class OwnRobots:
@@ -58,11 +48,11 @@ class OwnRobots:
         if body is None:
             copy = await self._served()
             if copy.action is RobotsAction.RESTRICTED:
-                return Allows(self._site, None)
+                return lambda token: lambda path: False
             if copy.action is RobotsAction.DEFER:
                 return None
-            body = copy.body if copy.action is RobotsAction.PARSE else b""
-        return Allows(self._site, body)
+            body = (copy.body or b"") if copy.action is RobotsAction.PARSE else b""
+        return partial(_allows, body, self._site)
 
     def _in_tree(self) -> bytes | None:
         if self._file is None:
@@ -104,6 +94,6 @@ def _rules(body: bytes, token: str, site: str) -> SiteRules:
     return read(_parsed(body), token=token, reading=Reading.STRICT, site=site)
 
 
-def _allows(body: bytes, token: str, site: str) -> Callable[[str], bool]:
+def _allows(body: bytes, site: str, token: str) -> Callable[[str], bool]:
     rules = _rules(body, token, site)
     return lambda path: rules.verdict(path).allowed

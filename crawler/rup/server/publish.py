@@ -10,18 +10,29 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from urllib.parse import urlencode
 
 from crawler.clock import Clock
+from crawler.engine.tasks import background_task, required_task
 from crawler.rup.mail.smtp import Later, Outcome, Refused, Sent, SmtpMailer
 from crawler.rup.protocol.forms import Confirm, Leave, write_form
 from crawler.rup.protocol.mail import Mail, write_mail
+from crawler.rup.protocol.patterns import wanted
 from crawler.rup.protocol.report import Change, Report
-from crawler.rup.protocol.server import Registration, ServerOffer, condense, due_at, may_report, stale_at
-from crawler.rup.server.own_robots import OwnRobots
+from crawler.rup.protocol.server import (
+    UNCONFIRMED_S,
+    Registration,
+    ServerOffer,
+    condense,
+    due_at,
+    ended,
+    may_report,
+    stale_at,
+)
+from crawler.rup.server.own_robots import Allows, OwnRobots
 from crawler.rup.server.store import QueuedMail, RupStore
 from crawler.rup.server.tree import Tree, scan
 from crawler.url import host_of
@@ -36,23 +47,16 @@ MOST_REFUSALS = 5
 _MAILS_AT_ONCE = 50
 _LONGEST_SLEEP_S = 3600.0
 
-Wanted = Callable[[Sequence[str], Sequence[str], str], Callable[[str], bool]]
-Allows = Callable[[str], Callable[[str], bool]]
-
 
 @dataclass(slots=True)
 class Publisher:
-    """Makes and sends reports until :meth:`run` is cancelled.
-
-    ``wanted`` makes a test of paths from patterns; ``note`` tells the operator.
-    """
+    """Makes and sends reports until :meth:`run` is cancelled; ``note`` tells the operator."""
 
     store: RupStore
     tree: Tree
     offer: ServerOffer
     robots: OwnRobots
     mailer: SmtpMailer
-    wanted: Wanted
     clock: Clock
     note: Callable[[str], None]
     sender: str
@@ -65,15 +69,11 @@ class Publisher:
 
     async def run(self) -> None:
         """Scan, report and send until cancelled. Raises :class:`StoreError` if the store fails."""
-        tasks: list[asyncio.Future[object]] = [
-            asyncio.ensure_future(self._watch()),
-            asyncio.ensure_future(self._send_all()),
-        ]
         try:
-            await asyncio.gather(*tasks)
+            async with required_task(self._send_all()):
+                await self._watch()
         finally:
             self._begun.set()
-            await _give_up_on(tasks)
 
     def report_now(self) -> None:
         """Check at once for due reports: a robot has registered or changed its preferences."""
@@ -101,7 +101,7 @@ class Publisher:
             self._asked.clear()
             next_report_at = await self.report()
             wait_s = max(0.0, min(scan_at, next_report_at) - clock.now())
-            await _first_of(self._asked.wait(), clock.sleep(wait_s))
+            await self._wait(self._asked, wait_s)
 
     async def scan(self) -> None:
         """Log the changes in the tree since the last scan."""
@@ -116,7 +116,7 @@ class Publisher:
         async with self.store.transaction():
             await self.store.keep_scan(found, now)
             await self.store.forget_changes(now - self.offer.max_query_span.seconds)
-            await self.store.forget_mailed(now - self.offer.limits.unconfirmed_s)
+            await self.store.forget_ended(now - UNCONFIRMED_S)
         if previous_at is None:
             self.note(f"{self.tree.root}: {found.files:,} files; the server reports changes from now on")
 
@@ -138,7 +138,7 @@ class Publisher:
         return next_at
 
     def _due_at(self, registration: Registration, log_end: int) -> float:
-        dropped_at = stale_at(registration, self.offer)
+        dropped_at = stale_at(registration)
         if not may_report(registration):
             return dropped_at
         return min(dropped_at, due_at(registration, changed=registration.reported_to < log_end))
@@ -150,10 +150,10 @@ class Publisher:
             async with store.transaction():
                 log_end = await store.log_end()
                 registration = await store.registration(email)  # a request may have changed or removed it
-                if registration is None:
+                if registration is None or registration.has_ended:
                     return inf
-                if now >= stale_at(registration, self.offer):
-                    await store.remove(email)
+                if now >= stale_at(registration):
+                    await store.put(ended(registration))
                     return inf
                 due = self._due_at(registration, log_end)
                 more = registration.reported_at == now and registration.confirmed and registration.reported_to < log_end
@@ -169,7 +169,7 @@ class Publisher:
                     mail = self._mail(registration, wanted, now)
                     await store.post(email, registration.sequence_number, mail, now)
                     self._posted.set()
-                await store.put(registration, email)
+                await store.put(registration)
 
     def _wanted_changes(
         self, registration: Registration, changes: Sequence[Change], allows: Allows
@@ -177,8 +177,8 @@ class Publisher:
         """The changes that a robot wants to know and may know."""
         allowed = allows(registration.agent)
         site = self.offer.url_base.removesuffix("/")
-        wanted = self.wanted(registration.exclude, registration.include_only, site)
-        return tuple(condense(change for change in changes if allowed(change.path) and wanted(change.path)))
+        wants = wanted(registration.exclude, registration.include_only, site)
+        return tuple(condense(change for change in changes if allowed(change.path) and wants(change.path)))
 
     def _mail(self, registration: Registration, changes: tuple[Change, ...], now: float) -> bytes:
         offer = self.offer
@@ -205,7 +205,7 @@ class Publisher:
             self._posted.clear()
             next_at = await self.send()
             wait_s = min(_LONGEST_SLEEP_S, max(0.0, next_at - self.clock.now()))
-            await _first_of(self._posted.wait(), self.clock.sleep(wait_s))
+            await self._wait(self._posted, wait_s)
 
     async def send(self) -> float:
         """Send the due mails in the mail queue; return when the next one is due, in seconds since the epoch."""
@@ -246,10 +246,10 @@ class Publisher:
         async with store.transaction():
             refusals = await store.drop(mail)
             registration = await store.registration(mail.email)
-            if registration is None:
+            if registration is None or registration.has_ended:
                 return
             if not registration.confirmed or refusals >= MOST_REFUSALS:
-                await store.remove(mail.email)
+                await store.put(ended(registration))
                 self.note(f"{mail.email} accepts no mail: registration deleted")
 
     async def _postpone(self, mail: QueuedMail, outcome: Later) -> None:
@@ -269,18 +269,12 @@ class Publisher:
             waiting = await store.waiting()
             self.note(f"mail server: {outcome.why}; {waiting:,} reports wait, next attempt in {pause_s:g} s")
 
+    async def _wait(self, event: asyncio.Event, most_s: float) -> None:
+        """Wait for an event, at most so many seconds; then it is set, too."""
 
-async def _first_of(*waits: Awaitable[object]) -> None:
-    """Wait until the first of several is over; cancel the others."""
-    tasks: list[asyncio.Future[object]] = [asyncio.ensure_future(wait) for wait in waits]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        await _give_up_on(tasks)
+        async def set_later() -> None:
+            await self.clock.sleep(most_s)
+            event.set()
 
-
-async def _give_up_on(tasks: Sequence[asyncio.Future[object]]) -> None:
-    """Cancel tasks, and wait for their end."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        async with background_task(set_later()):
+            await event.wait()

@@ -46,11 +46,12 @@ SELECT kind, at, path FROM change WHERE found_at >= :found_at ORDER BY id LIMIT 
 -- Delete old changes that were reported to every registration which still receives reports.
 DELETE FROM change
 WHERE found_at < :before
-  AND id <= coalesce((SELECT min(reported_to) FROM registration WHERE confirmed OR reported_at IS NULL),
+  AND id <= coalesce((SELECT min(reported_to) FROM registration
+                      WHERE key <> '' AND (confirmed OR reported_at IS NULL)),
                      (SELECT max(id) FROM change))
 
--- name: forget_mailed
-DELETE FROM mailed WHERE reported_at < :before
+-- name: forget_ended
+DELETE FROM registration WHERE key = '' AND coalesce(reported_at, registered_at) < :before
 
 -- Registrations --------------------------------------------------------------------------------
 
@@ -61,19 +62,15 @@ SELECT * FROM registration WHERE email = :email
 SELECT * FROM registration WHERE token = :token AND token <> ''
 
 -- name: registrations
-SELECT * FROM registration
+SELECT * FROM registration WHERE key <> ''
 
 -- name: count_registrations
--- The number of registrations, and of the mail addresses that :client, a network address, has registered or used before.
-SELECT (SELECT count(*) FROM registration) AS n,
-       (SELECT count(*) FROM (SELECT email FROM registration WHERE client = :client
-                              UNION SELECT email FROM mailed WHERE client = :client)) AS of_client
-
--- name: mail_history
-SELECT reported_at, accepted_at FROM mailed WHERE email = :email
+-- The number of registrations, and of the mail addresses that :client, a network address, has registered.
+SELECT (SELECT count(*) FROM registration WHERE key <> '') AS n,
+       (SELECT count(*) FROM registration WHERE client = :client) AS of_client
 
 -- name: put_registration
--- Insert or replace a registration. The count of refusals stays as it is.
+-- Insert or replace a registration. The count of refusals is that of a key.
 INSERT INTO registration (email, key, latency_count, latency_unit, registered_at, client, agent, exclude, include_only,
                           confirmed, sequence_number, reported_to, reported_at, token, accepted_at)
 VALUES (:email, :key, :latency_count, :latency_unit, :registered_at, :client, :agent, :exclude, :include_only,
@@ -83,19 +80,12 @@ ON CONFLICT (email) DO UPDATE SET
   latency_unit = excluded.latency_unit, registered_at = excluded.registered_at, client = excluded.client,
   agent = excluded.agent, exclude = excluded.exclude, include_only = excluded.include_only,
   confirmed = excluded.confirmed, sequence_number = excluded.sequence_number, reported_to = excluded.reported_to,
-  reported_at = excluded.reported_at, token = excluded.token, accepted_at = excluded.accepted_at
+  reported_at = excluded.reported_at, token = excluded.token, accepted_at = excluded.accepted_at,
+  refusals = CASE WHEN key = excluded.key THEN refusals ELSE 0 END
 
--- name: keep_mail_history
--- Keep the mail history of a registration before it is deleted, if the mail server has accepted a report to its address.
-INSERT OR REPLACE INTO mailed (email, client, reported_at, accepted_at)
-SELECT email, client, reported_at, accepted_at FROM registration WHERE email = :email AND accepted_at IS NOT NULL
-
--- name: delete_registration
-DELETE FROM registration WHERE email = :email
-
--- name: refuse_address
--- Note that an address left, which bars it from registering until its mail history has expired.
-INSERT OR REPLACE INTO mailed (email, client, reported_at, accepted_at) VALUES (:email, :client, :now, NULL)
+-- name: delete_mails_under_another_key
+DELETE FROM mail_queue
+WHERE email = :email AND EXISTS (SELECT 1 FROM registration WHERE email = :email AND key <> :key)
 
 -- The mail queue -------------------------------------------------------------------------------
 
@@ -126,21 +116,15 @@ UPDATE mail_queue SET next_try_at = :now WHERE next_try_at > :now
 SELECT count(*) AS n FROM mail_queue
 
 -- name: note_accepted
--- Note that the mail server accepted the mail :id to a registration. The mail is no longer in the queue if the
--- registration was replaced meanwhile; then nothing is noted.
-UPDATE registration SET refusals = 0, accepted_at = coalesce(accepted_at, :now)
-WHERE email = :email AND (refusals > 0 OR accepted_at IS NULL) AND EXISTS (SELECT 1 FROM mail_queue WHERE id = :id)
-
--- name: note_accepted_late
--- Note that the mail server accepted a mail to an address, if the address has no registration any more.
-INSERT OR IGNORE INTO mailed (email, client, reported_at, accepted_at)
-SELECT :email, '', :now, :now WHERE NOT EXISTS (SELECT 1 FROM registration WHERE email = :email)
+-- Note that the mail server accepted the mail :id to an address. The mail is no longer in the queue if the registration
+-- has ended meanwhile, or was replaced; then nothing is noted for its successor.
+UPDATE registration
+SET refusals = 0, accepted_at = coalesce(accepted_at, :now), reported_at = coalesce(reported_at, :now)
+WHERE email = :email AND (refusals > 0 OR accepted_at IS NULL)
+  AND (key = '' AND reported_at IS NULL OR EXISTS (SELECT 1 FROM mail_queue WHERE id = :id))
 
 -- name: delete_mail
 DELETE FROM mail_queue WHERE id = :id
-
--- name: delete_mails_to
-DELETE FROM mail_queue WHERE email = :email
 
 -- name: count_refusal
 -- Count a refusal by an address. Returns the number of consecutive refusals; no row if it is not registered.

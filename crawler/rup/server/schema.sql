@@ -33,6 +33,7 @@ CREATE TABLE change (
 );
 CREATE INDEX change_found_at ON change (found_at);
 
+-- A registration that has ended stays for a while, with an empty key, so that its address gets no new first report.
 CREATE TABLE registration (
   email TEXT PRIMARY KEY COLLATE NOCASE,
   key TEXT NOT NULL,
@@ -53,15 +54,6 @@ CREATE TABLE registration (
 );
 CREATE INDEX registration_client ON registration (client);
 CREATE INDEX registration_token ON registration (token);
-
--- Addresses that received mail under a registration that has ended. Rows stay as long as an unconfirmed registration.
-CREATE TABLE mailed (
-  email TEXT PRIMARY KEY COLLATE NOCASE,
-  client TEXT NOT NULL,
-  reported_at REAL NOT NULL,  -- the last report
-  accepted_at REAL               -- the first mail that the mail server accepted
-) WITHOUT ROWID;
-CREATE INDEX mailed_client ON mailed (client);
 
 -- Complete mails that the mail server has not accepted yet.
 CREATE TABLE mail_queue (

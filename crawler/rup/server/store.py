@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 
 from crawler.errors import Argument, StoreError, StoreInUse, UsageError
 from crawler.rup.protocol.report import Change, ChangeKind
-from crawler.rup.protocol.server import Known, MailHistory, Registration
+from crawler.rup.protocol.server import Known, Registration
 from crawler.rup.protocol.units import Span
 from crawler.rup.server.tree import FileState, Scanned
 from crawler.store.named_rows import named_rows
@@ -156,13 +156,14 @@ class RupStore:
         """Delete changes found before a time, except for those that a future report needs."""
         await self._sql.execute("forget_changes", before=before)
 
-    async def forget_mailed(self, before: float) -> None:
-        """Delete the mail history of addresses whose last report was made before a time."""
-        await self._sql.execute("forget_mailed", before=before)
+    async def forget_ended(self, before: float) -> None:
+        """Delete registrations that have ended and whose last report was made before a time."""
+        await self._sql.execute("forget_ended", before=before)
 
     # --- registrations ------------------------------------------------------------------------
 
     async def registration(self, email: str) -> Registration | None:
+        """The registration of an address, also one that has ended."""
         row = await self._read.fetch_one("registration", email=email)
         return None if row is None else _registration(row)
 
@@ -171,45 +172,28 @@ class RupStore:
         return None if row is None else _registration(row)
 
     async def registrations(self) -> list[Registration]:
+        """The registrations that have not ended."""
         return [_registration(row) for row in await self._read.fetch("registrations")]
 
     async def known(self, email: str, new_email: str | None, client: str) -> Known:
         """The knowledge of the store about a request that names ``email``, from the network address ``client``."""
         count = await self._read.fetch_one("count_registrations", client=client)
-        mailed = await self._read.fetch_one("mail_history", email=new_email or email)
         return Known(
             registration=await self.registration(email),
             other=None if new_email is None else await self.registration(new_email),
-            mailed=None if mailed is None else MailHistory(mailed.reported_at, mailed.accepted_at),
             registrations=count.n,
             registrations_of_client=count.of_client,
             log_end=await self.log_end(),
             unsent=await self.unsent(email),
         )
 
-    async def put(self, registration: Registration, instead_of: str) -> None:
-        """Store a registration in place of the registration of ``instead_of``."""
-        if instead_of.lower() != registration.email.lower():
-            await self._forget(instead_of)
+    async def put(self, registration: Registration) -> None:
+        """Store a registration. Reports under another key to the same address leave the mail queue."""
         kept = {name: getattr(registration, name) for name in _FIELDS}
         patterns = {name: " ".join(kept[name]) for name in ("exclude", "include_only")}
         count, unit = registration.latency.count, registration.latency.unit
+        await self._sql.execute("delete_mails_under_another_key", email=registration.email, key=registration.key)
         await self._sql.execute("put_registration", **kept | patterns, latency_count=count, latency_unit=unit)
-
-    async def remove(self, email: str) -> None:
-        """Delete a registration and its mails in the mail queue."""
-        await self._forget(email)
-        await self._sql.execute("delete_mails_to", email=email)
-
-    async def leave(self, email: str, now: float) -> None:
-        """Delete a registration, and accept no other for the address until the mail history has expired."""
-        registration = await self._read.fetch_one("registration", email=email)
-        await self.remove(email)
-        await self._sql.execute("refuse_address", email=email, client=registration.client, now=now)
-
-    async def _forget(self, email: str) -> None:
-        await self._sql.execute("keep_mail_history", email=email)
-        await self._sql.execute("delete_registration", email=email)
 
     # --- the mail queue -----------------------------------------------------------------------
 
@@ -245,7 +229,6 @@ class RupStore:
         """The mail server has accepted the mail: delete it."""
         await self._sql.execute("note_accepted", id=mail.id, email=mail.email, now=now)
         await self._sql.execute("delete_mail", id=mail.id)
-        await self._sql.execute("note_accepted_late", email=mail.email, now=now)
 
     async def drop(self, mail: QueuedMail) -> int:
         """Delete a refused mail; return the number of consecutive refusals of the address."""

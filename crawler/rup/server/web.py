@@ -32,7 +32,6 @@ from crawler.rup.protocol.forms import (
     GetIndex,
     Leave,
     ModifyPreferences,
-    Register,
     RupRequest,
     read_form,
     read_multipart,
@@ -43,14 +42,11 @@ from crawler.rup.protocol.server import (
     Client,
     FormAnswer,
     Known,
-    Put,
-    Remove,
     ServerOffer,
     decide,
     refuse_for_now,
 )
 from crawler.rup.protocol.units import UNITS_S, Span
-from crawler.rup.server import patterns
 from crawler.rup.server.index import IndexResponder
 from crawler.rup.server.own_robots import OwnRobots
 from crawler.rup.server.publish import Publisher
@@ -153,9 +149,7 @@ async def _service(server: RupServer, clock: Clock, note: Callable[[str], None])
             robots = OwnRobots(split(offer.url_base).site, robots_file, fetcher, clock)
             mailer = SmtpMailer(*server.smtp, user=server.smtp_user, password=server.smtp_password)
             sender = server.sender or _sender(offer)
-            publisher = Publisher(
-                store, tree, offer, robots, mailer, patterns.wanted, clock, note, sender, server.scan_every_s
-            )
+            publisher = Publisher(store, tree, offer, robots, mailer, clock, note, sender, server.scan_every_s)
             buckets = RateLimiter()
             yield _Service(publisher, buckets, IndexResponder(store, offer, robots, clock, buckets))
     finally:
@@ -293,7 +287,7 @@ async def _answer(service: _Service, asked: RupRequest | BadForm, client: Client
         elif not isinstance(asked, BadForm | GetIndex):
             new_email = asked.new_email if isinstance(asked, ModifyPreferences) else None
             known = await store.known(asked.email, new_email, client.address)
-        answer, effect = decide(
+        answer, changed = decide(
             asked,
             known,
             client,
@@ -301,19 +295,11 @@ async def _answer(service: _Service, asked: RupRequest | BadForm, client: Client
             now=publisher.clock.now(),
             new_key=secrets.token_urlsafe(24),
             new_token=secrets.token_urlsafe(24),
-            check_pattern=patterns.wrong_with,
         )
         if not may_change:
             return answer
-        match effect:
-            case Put(registration, instead_of):
-                if isinstance(asked, Register):
-                    await store.remove(asked.email)
-                await store.put(registration, instead_of)
-            case Remove(email, for_good=True):
-                await store.leave(email, publisher.clock.now())
-            case Remove(email):
-                await store.remove(email)
-    if effect is not None:
+        for registration in changed:
+            await store.put(registration)
+    if changed:
         publisher.report_now()
     return answer

@@ -564,20 +564,20 @@ ON CONFLICT (site) DO UPDATE SET url = excluded.url, found_at = excluded.found_a
   include_only = excluded.include_only, max_query_span = excluded.max_query_span;
 
 -- name: rup_servers
-SELECT site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number, digest, good_until,
-  heard_at, quiet, refused, exclude, include_only, question, lost, given_up, unreached, silent_at
+SELECT site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number, good_until,
+  heard_at, quiet, exclude, include_only, question, lost, given_up, unreached, silent_at
 FROM rup_server;
 
 -- name: put_rup_server
-INSERT INTO rup_server (site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number, digest,
-  good_until, heard_at, quiet, refused, exclude, include_only, question, lost, given_up, unreached, silent_at)
-VALUES (:site, :cgi, :key, :email, :latency, :registered_at, :units, :max_query_span, :sequence_number, :digest,
-  :good_until, :heard_at, :quiet, :refused, :exclude, :include_only, :question, :lost, :given_up, :unreached,
+INSERT INTO rup_server (site, cgi, key, email, latency, registered_at, units, max_query_span, sequence_number,
+  good_until, heard_at, quiet, exclude, include_only, question, lost, given_up, unreached, silent_at)
+VALUES (:site, :cgi, :key, :email, :latency, :registered_at, :units, :max_query_span, :sequence_number,
+  :good_until, :heard_at, :quiet, :exclude, :include_only, :question, :lost, :given_up, :unreached,
   :silent_at)
 ON CONFLICT (site) DO UPDATE SET cgi = excluded.cgi, key = excluded.key, email = excluded.email,
   latency = excluded.latency, registered_at = excluded.registered_at, units = excluded.units,
-  max_query_span = excluded.max_query_span, sequence_number = excluded.sequence_number, digest = excluded.digest,
-  good_until = excluded.good_until, heard_at = excluded.heard_at, quiet = excluded.quiet, refused = excluded.refused,
+  max_query_span = excluded.max_query_span, sequence_number = excluded.sequence_number,
+  good_until = excluded.good_until, heard_at = excluded.heard_at, quiet = excluded.quiet,
   exclude = excluded.exclude, include_only = excluded.include_only, question = excluded.question,
   lost = excluded.lost, given_up = excluded.given_up, unreached = excluded.unreached, silent_at = excluded.silent_at;
 

@@ -389,7 +389,7 @@ CREATE TABLE rup_offer (                 -- the last /rupinfo.txt of a site
   max_query_span TEXT
 ) WITHOUT ROWID;
 
-CREATE TABLE rup_server (                -- one row per registration; see crawler/rup/protocol/robot.py
+CREATE TABLE rup_server (                -- one row per registration; see crawler/rup/protocol/subscription.py
   site TEXT PRIMARY KEY,
   cgi TEXT NOT NULL,
   key TEXT NOT NULL,                     -- a secret: no view shows it; '' while the server has not answered Register
@@ -399,11 +399,9 @@ CREATE TABLE rup_server (                -- one row per registration; see crawle
   units TEXT NOT NULL,                   -- JSON
   max_query_span TEXT,
   sequence_number INTEGER NOT NULL,
-  digest TEXT NOT NULL,
   good_until REAL NOT NULL,
   heard_at REAL NOT NULL,
   quiet INTEGER NOT NULL,
-  refused INTEGER NOT NULL,
   exclude TEXT NOT NULL,                 -- JSON: the registered patterns, as include_only
   include_only TEXT NOT NULL,
   question TEXT NOT NULL,                -- why the server must be queried at once; '' if it need not
@@ -415,7 +413,7 @@ CREATE TABLE rup_server (                -- one row per registration; see crawle
 
 CREATE TABLE rup_mail (                  -- the last mails read; a mail that is here already is ignored
   id own_number(),
-  digest BLOB NOT NULL UNIQUE,           -- SHA-256 of its octets
+  digest BLOB NOT NULL UNIQUE,           -- SHA-256, the same for copies of it
   taken_at REAL NOT NULL,
   site TEXT,                             -- of a report of a registered server; else NULL
   sequence_number INTEGER,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any
 
-from crawler.rup.protocol.forms import Preferences
 from crawler.rup.protocol.info import FoundInfo, RupInfo
-from crawler.rup.protocol.robot import Server
 from crawler.rup.protocol.subscription import MailRow, Subscription
 from crawler.rup.protocol.units import Span, read_span
 from crawler.store.retrying import retrying
@@ -16,6 +15,10 @@ from crawler.store.sql.commit import rup_offer_row
 from crawler.store.sql.section import StoreSection
 
 _MAILS_KEPT = 100_000
+
+#: The fields of a registration, each a column; those that the store keeps as JSON, and as the text of a span.
+_FIELDS = [field.name for field in fields(Subscription)]
+_TEXTS, _SPANS = ("units", "exclude", "include_only"), ("latency", "max_query_span")
 
 
 class Subscriptions(StoreSection):
@@ -77,53 +80,16 @@ class Subscriptions(StoreSection):
 
 
 def _subscription(row: Any) -> Subscription:
-    latency = _span(row.latency)
-    assert latency is not None, "put wrote it"
-    server = Server(
-        row.site,
-        row.cgi,
-        row.key,
-        row.email,
-        latency,
-        row.registered_at,
-        _texts(row.units),
-        _span(row.max_query_span),
-        sequence_number=row.sequence_number,
-        digest=row.digest,
-        good_until=row.good_until,
-        heard_at=row.heard_at,
-        quiet=row.quiet,
-        refused=row.refused,
-    )
-    preferences = Preferences(latency, _texts(row.exclude) or None, _texts(row.include_only) or None)
-    return Subscription(server, preferences, row.question, row.lost, row.given_up, row.unreached)
+    kept = {name: getattr(row, name) for name in _FIELDS}
+    texts = {name: _texts(kept[name]) for name in _TEXTS}
+    return Subscription(**kept | texts | {name: _span(kept[name]) for name in _SPANS})
 
 
 def _server_row(subscription: Subscription) -> dict[str, object]:
-    server, preferences = subscription.server, subscription.preferences
-    return {
-        "site": server.site,
-        "cgi": server.cgi,
-        "key": server.key,
-        "email": server.email,
-        "latency": str(server.latency),
-        "registered_at": server.registered_at,
-        "units": json.dumps(server.units),
-        "max_query_span": None if server.max_query_span is None else str(server.max_query_span),
-        "sequence_number": server.sequence_number,
-        "digest": server.digest,
-        "good_until": server.good_until,
-        "heard_at": server.heard_at,
-        "quiet": server.quiet,
-        "refused": server.refused,
-        "exclude": json.dumps(preferences.exclude or ()),
-        "include_only": json.dumps(preferences.include_only or ()),
-        "question": subscription.question,
-        "lost": subscription.lost,
-        "given_up": subscription.given_up,
-        "unreached": subscription.unreached,
-        "silent_at": subscription.silent_at,
-    }
+    kept = {name: getattr(subscription, name) for name in _FIELDS}
+    texts = {name: json.dumps(kept[name]) for name in _TEXTS}
+    spans = {name: kept[name] and str(kept[name]) for name in _SPANS}
+    return kept | texts | spans | {"silent_at": subscription.silent_at}
 
 
 def _texts(text: str) -> tuple[str, ...]:

@@ -149,7 +149,9 @@ def test_the_end_of_a_run_names_five_seeds_and_counts_all() -> None:
     assert ledger(SEED).lines_at_end(has_causes=False) == []
 
 
-def test_the_end_of_a_run_counts_what_a_run_before_has_told() -> None:
+def test_the_end_of_a_run_counts_what_was_told_before() -> None:
+    (counted,) = ledger(seed(Outcome.SKIPPED)).lines_at_end(has_causes=False)
+    assert counted.startswith("1 seed needs a person"), "the run told of the line when it read the list"
     known, new = seed(Outcome.SILENT), seed(Outcome.DEFERRED, url="http://b.test/" + "x" * 8000)
     told = ledger(known).told()
     assert ledger(known).lines_at_end(has_causes=False, told=told) == [
