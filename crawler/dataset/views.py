@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -43,6 +42,7 @@ TABLES = (*WHOLE, *GROWING)
 _MADE = [name for name in SQL if name.endswith("_by_id") or name == "page_versions"]
 #: The views whose rows a dataset has not, or not before a sample is drawn.
 _EMPTY = ("orders", "resources", "samples", "sample_draws")
+_MOST_COPIES = 16  # of stores of buckets on this machine
 _ROWS_AT_ONCE = 5_000
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 #: In a store, the numbers of a site's URLs are a range, and equal paths on two sites have near places in it. In a
@@ -76,6 +76,7 @@ class Views:
         self._db: Any = None
         self._folder = Path()
         self._draws: list[SampleDraw] = []
+        self._copies: dict[int, Path] = {}  # of the stores of buckets, the last used last
 
     def __enter__(self) -> Self:
         self._db, self._folder = self._stack.enter_context(duckdb())
@@ -177,12 +178,15 @@ class Views:
         if state is None or not state.store:
             yield None
             return
-        with tempfile.TemporaryDirectory(prefix="crawler-dataset-") as folder:
-            path = Path(folder) / "bucket.db"
+        path = self._copies.pop(bucket, None) or self._folder / f"{bucket:05}.db"
+        if not path.exists():
             self.dataset.objects.fetch(part("stores", state.store, bucket, "db"), path)
-            settings = Settings()
-            async with existing_store(replace(settings, store=replace(settings.store, db=str(path)))) as store:
-                yield store
+        self._copies[bucket] = path  # the last one to be deleted
+        if len(self._copies) > _MOST_COPIES:
+            self._copies.pop(next(iter(self._copies))).unlink()
+        settings = Settings()
+        async with existing_store(replace(settings, store=replace(settings.store, db=str(path)))) as store:
+            yield store
 
     def bucket_of(self, site: str) -> int:
         """The number of the bucket that a site belongs to."""
