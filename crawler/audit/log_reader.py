@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -142,11 +142,14 @@ async def canonical_records(store: Store) -> AsyncIterator[bytes]:
     """The octets of which :func:`canonical_sha256` is the hash, in pieces of whole lines."""
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     for name in _HASHED:
-        after = 0
-        while rows := await store.query(_SQL[name], {"after": after, "limit": _ROWS_PER_PAGE}):
-            after = rows[-1]["number"]
-            lines = "".join([encode(list(row.values())) + "\n" for row in rows])
-            yield lines.encode("utf-8", "surrogatepass")
+        lines = list[str]()
+        async with aclosing(store.rows(_SQL[name])) as rows:
+            async for row in rows:
+                lines.append(f"{encode(list(row))}\n")
+                if len(lines) == _ROWS_PER_PAGE:
+                    yield "".join(lines).encode("utf-8", "surrogatepass")
+                    lines = []
+        yield "".join(lines).encode("utf-8", "surrogatepass")
 
 
 async def _add_sites(store: Store, unit_is: GroupBy) -> None:

@@ -8,11 +8,10 @@ each store, that an address was asked by one task of a round, and the pauses aft
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
 from crawler.audit.checks import Check, CheckCount, Violation
-from crawler.audit.log_reader import read_runs
+from crawler.audit.log_reader import canonical_sha256, read_runs
 from crawler.audit.records import TOLERANCE_S
 from crawler.audit.run_audit import MAX_LISTED, AuditResult, run_audit
 from crawler.audit.study import read_study_facts
@@ -33,7 +32,7 @@ async def audit_dataset(
 ) -> AuditResult:
     """Check the whole log of a dataset. Raises :class:`crawler.errors.UsageError` if settings cannot be read."""
     counts = {check: CheckCount() for check in Check}
-    violations, limits, digest, done = list[Violation](), list[str](), sha256(), 0
+    violations, limits, done = list[Violation](), list[str](), 0
     total = (await views.counts()).requests
     buckets = views.manifests[-1].buckets if views.manifests else {}
     for bucket in sorted(buckets):
@@ -47,7 +46,6 @@ async def audit_dataset(
             counts[check].violations += count.violations
         violations += result.violations[: MAX_LISTED - len(violations)]
         limits += [limit for limit in result.limits if limit not in limits]
-        digest.update(f"{bucket} {result.sha256}\n".encode())
         done += result.totals.requests
         on_progress(done, total)
         published = sum(each.parts[bucket]["requests"] for each in views.manifests if bucket in each.parts)
@@ -75,7 +73,7 @@ async def audit_dataset(
         counts,
         violations[:MAX_LISTED],
         await read_totals(store),
-        digest.hexdigest(),
+        await canonical_sha256(store),
         standing(()),
         await read_study_facts(store),
         limits,

@@ -174,24 +174,24 @@ ORDER BY q.request_id
 
 -- name: hashed_runs
 SELECT 'run' AS kind, run_id AS number, started_at, crawler_version, settings
-FROM runs WHERE run_id > :after ORDER BY run_id LIMIT :limit
+FROM runs ORDER BY run_id
 
 -- name: hashed_robots
 SELECT 'robots' AS kind, r.robots_copy AS number, s.site, r.action, r.status, r.fetched_at, r.valid_from, r.valid_until,
   nullif(lower(hex(t.sha256)), '') AS sha256, r.run_id, r.answered_by, r.headers
 FROM robots_by_id r JOIN sites_by_id s ON s.site_id = r.site_id
 LEFT JOIN robots_texts_by_id t ON t.text_id = r.text_id
-WHERE r.robots_copy > :after ORDER BY r.robots_copy LIMIT :limit
+ORDER BY r.robots_copy
 
 -- name: hashed_requests
 SELECT 'request' AS kind, q.request_id AS number, q.run_id, s.site, q.path, q.purpose, q.started_at, q.finished_at,
   q.status, q.error, q.bytes, q.retry_after_s, q.for_site_id, q.location, q.lag_s
 FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
-WHERE q.request_id > :after ORDER BY q.request_id LIMIT :limit
+ORDER BY q.request_id
 
 -- name: hashed_orders
 SELECT 'order' AS kind, order_id AS number, asked_at, command, name, run_id, done_at
-FROM orders WHERE order_id > :after ORDER BY order_id LIMIT :limit
+FROM orders ORDER BY order_id
 
 -- ---- totals -----------------------------------------------------------------------------------------------------
 

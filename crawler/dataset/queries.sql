@@ -152,8 +152,8 @@ SELECT l.source_id, l.target_id, (hash(s.site) >> 1)::BIGINT AS source_site_id,
 FROM links l JOIN urls s ON s.url_id = l.source_id JOIN urls t ON t.url_id = l.target_id
 
 -- name: requests_by_id
--- The number of a request is that of its round: requests of one round are not numbered.
-SELECT run_id AS request_id, run_id, (hash(site) >> 1)::BIGINT AS site_id, substr(url, length(site) + 1) AS path,
+-- The requests of a round are numbered by their times, in the range of the round: see Views.last_request.
+SELECT run_id << 32 | row_number() OVER (PARTITION BY run_id ORDER BY started_at, url, purpose) AS request_id, run_id, (hash(site) >> 1)::BIGINT AS site_id, substr(url, length(site) + 1) AS path,
   purpose, started_at, finished_at, status, error_kind, error, bytes, retry_after_s, robots_copy, verdict_line,
   NULL::BIGINT AS for_site_id, NULL AS location, lag_s, address, price, sent
 FROM requests
@@ -260,6 +260,18 @@ COPY (SELECT u.url, c.url AS representative, r.similarity, r.cluster_id, r.url_i
 
 -- ---- the sample -------------------------------------------------------------------------------------------------------
 
+-- name: samples
+-- As a store makes it, with the method of the draw.
+SELECT u.url, u.site, s.stratum, s.probability, s.site_probability, d.method, s.walk, u.state, u.reason_code, u.reason,
+  s.draw, s.url_id, p.url_id AS page_id
+FROM samples_by_id s JOIN urls u USING (url_id) CROSS JOIN sample_draws d LEFT JOIN pages p USING (url_id)
+
+-- name: sample_draws
+SELECT 1 AS number, method, per, size, seed, drawn_at, frame AS frame_size, cut_sites, missed, missed_sites,
+  follows::INTEGER AS follows, held_from::BIGINT AS held_from, stands::INTEGER AS stands, share, sites::BIGINT AS sites,
+  sites_by, design, design_sha256, discarded_at::DOUBLE AS discarded_at
+FROM read_parquet('{file}')
+
 -- name: make_samples
 CREATE TABLE samples_by_id (
   draw BIGINT, url_id BIGINT, stratum TEXT, walk BIGINT, probability DOUBLE, site_probability DOUBLE)
@@ -270,6 +282,9 @@ CREATE TABLE sample_frame (url TEXT, site TEXT, url_id BIGINT)
 -- name: add_samples
 INSERT INTO samples_by_id
 SELECT row_number() OVER (), url_id, stratum, walk, probability, site_probability FROM drawn
+
+-- name: keep_draw
+COPY drawn TO '{file}' (FORMAT parquet)
 
 -- name: add_sample_frame
 INSERT INTO sample_frame SELECT u.url, u.site, u.url_id FROM framed f JOIN urls u USING (url_id)

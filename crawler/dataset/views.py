@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -25,7 +24,6 @@ from crawler.store.location import is_url, shown
 from crawler.store.named_rows import row_class
 from crawler.store.rows import (
     Counts,
-    KeptText,
     NearDuplicate,
     PageRank,
     SampleDraw,
@@ -42,6 +40,9 @@ if TYPE_CHECKING:
 TABLES = (*WHOLE, *GROWING)
 #: The views that are made of tables, as a store makes them; in the order in which they are made of one another.
 _MADE = [name for name in SQL if name.endswith("_by_id") or name == "page_versions"]
+#: The views whose rows a dataset has not, or not before a sample is drawn.
+_EMPTY = ("orders", "resources", "samples", "sample_draws")
+_MOST_COPIES = 16  # of stores of buckets on this machine
 _ROWS_AT_ONCE = 5_000
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 #: In a store, the numbers of a site's URLs are a range, and equal paths on two sites have near places in it. In a
@@ -75,6 +76,7 @@ class Views:
         self._db: Any = None
         self._folder = Path()
         self._draws: list[SampleDraw] = []
+        self._copies: dict[int, Path] = {}  # of the stores of buckets, the last used last
 
     def __enter__(self) -> Self:
         self._db, self._folder = self._stack.enter_context(duckdb())
@@ -85,6 +87,8 @@ class Views:
             self._show(name, keys)
         for name in ("make_signatures", "make_templates", "make_samples", "make_sample_frame"):
             self._db.execute(SQL[name])
+        for name in _EMPTY:
+            self._show(name, [])
         for name in _MADE:
             self._db.execute(SQL["view"].format(name=name, rows=SQL[name]))
         self._make_runs()
@@ -134,14 +138,10 @@ class Views:
 
     # --- for features that read a store --------------------------------------------------------
 
-    async def begin_snapshot(self) -> None:
-        """No-op: a manifest never changes."""
+    async def _nothing(self, *_: object) -> None:
+        """No-op: a manifest never changes, no text or signature is kept, and the index knows of which round it is."""
 
-    async def begin_notes(self) -> None:
-        """See :meth:`begin_snapshot`."""
-
-    async def end_notes(self) -> None:
-        """See :meth:`begin_snapshot`."""
+    begin_snapshot = begin_notes = end_notes = cover = keep_texts = drop_old_texts = drop_signatures = _nothing
 
     async def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """The rows of a statement over the views of a store."""
@@ -178,12 +178,15 @@ class Views:
         if state is None or not state.store:
             yield None
             return
-        with tempfile.TemporaryDirectory(prefix="crawler-dataset-") as folder:
-            path = Path(folder) / "bucket.db"
+        path = self._copies.pop(bucket, None) or self._folder / f"{bucket:05}.db"
+        if not path.exists():
             self.dataset.objects.fetch(part("stores", state.store, bucket, "db"), path)
-            settings = Settings()
-            async with existing_store(replace(settings, store=replace(settings.store, db=str(path)))) as store:
-                yield store
+        self._copies[bucket] = path  # the last one to be deleted
+        if len(self._copies) > _MOST_COPIES:
+            self._copies.pop(next(iter(self._copies))).unlink()
+        settings = Settings()
+        async with existing_store(replace(settings, store=replace(settings.store, db=str(path)))) as store:
+            yield store
 
     def bucket_of(self, site: str) -> int:
         """The number of the bucket that a site belongs to."""
@@ -210,8 +213,8 @@ class Views:
         return self.dataset.head.seeds
 
     async def last_request(self) -> int:
-        """The number of the last round: results are as of it."""
-        return len(self.manifests)
+        """A number after those of the requests of the last round: results are as of it."""
+        return (len(self.manifests) + 1) << 32
 
     @property
     def results(self) -> Self:
@@ -219,18 +222,18 @@ class Views:
 
     async def replace_ranks(self, pages: Iterable[PageRank], sites: Iterable[SiteRank], last_request: int) -> None:
         """Write the ranks into the dataset, as those of its last round."""
-        self._replace_result("ranks", "page_ranks", PageRank._fields, pages, last_request)
-        self._replace_result("site_ranks", "site_ranks", SiteRank._fields, sites, last_request)
+        self._replace_result("ranks", "page_ranks", PageRank._fields, pages)
+        self._replace_result("site_ranks", "site_ranks", SiteRank._fields, sites)
 
     async def replace_near_duplicates(self, pages: Iterable[NearDuplicate], last_request: int) -> None:
         """Write the clusters of near-duplicates into the dataset, as those of its last round."""
-        self._replace_result("near_duplicates", "near_duplicates", NearDuplicate._fields, pages, last_request)
+        self._replace_result("near_duplicates", "near_duplicates", NearDuplicate._fields, pages)
 
-    def _replace_result(self, name: str, statement: str, fields: Sequence[str], rows: Iterable[Any], of: int) -> None:
+    def _replace_result(self, name: str, statement: str, fields: Sequence[str], rows: Iterable[Any]) -> None:
         path = self._folder / f"{name}.parquet"
         with self._registered("result", fields, rows):
             self._db.execute(SQL[statement].format(file=path))
-        self.dataset.objects.put(key := f"{name}/{of:06}.parquet", path)
+        self.dataset.objects.put(key := f"{name}/{len(self.manifests):06}.parquet", path)
         self._show(name, [key])
 
     @contextmanager
@@ -243,15 +246,6 @@ class Views:
         finally:
             self._db.unregister(name)
 
-    async def cover(self, computed: Computed, last_request: int) -> None:
-        """See :meth:`computed`."""
-
-    async def keep_texts(self, texts: Sequence[KeptText]) -> None:
-        """No-op: a dataset keeps no texts."""
-
-    async def drop_old_texts(self) -> None:
-        """See :meth:`keep_texts`."""
-
     async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
         """Keep signatures and templates as long as this is open."""
         characters = [(each.url_id, each.digest, each.keys.decode("latin-1")) for each in signatures]
@@ -261,9 +255,6 @@ class Views:
         ):
             with self._registered("made", fields, rows):
                 self._db.execute(SQL["keep"].format(table=name))
-
-    async def drop_signatures(self, numbers: Sequence[int]) -> None:
-        """No-op: none is kept from an earlier time."""
 
     @property
     def bodies(self) -> Self:
@@ -302,6 +293,11 @@ class Views:
         with self._registered("framed", ["url_id"], [(number,) for number in frame]):
             self._db.execute(SQL["add_sample_frame"])
         self._draws = [draw._replace(number=1)]
+        path = self._folder / "draw.parquet"
+        with self._registered("drawn", SampleDraw._fields, self._draws):
+            self._db.execute(SQL["keep_draw"].format(file=path))
+        for name in ("sample_draws", "samples"):
+            self._db.execute(SQL["view"].format(name=name, rows=SQL[name].format(file=path)))
 
     @property
     def samples(self) -> Self:

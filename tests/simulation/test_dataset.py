@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crawler.appendix.check import check_appendix
+from crawler.appendix.study import Study
+from crawler.appendix.write import write_appendix
+from crawler.audit.of_dataset import audit_dataset
 from crawler.cli.shared import store_at
 from crawler.dataset.views import Views
 from crawler.demo.pages import Page, Site, plain
+from crawler.frontier.sample_design import SampleSettings
+from crawler.sampling.of_dataset import draw_sample
 from crawler.search.refresh import refresh
 from crawler.search.results import search
 from crawler.settings.stores import existing_store
@@ -48,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     async def in_rounds(clock: VirtualClock) -> None:
         crawler = Crawler(clock, web(clock), path)
-        crawler.make(seeds)
+        crawler.make(seeds, replace(SETTINGS, sample=SampleSettings(size=6, seed=3)))
         await crawler.crawl()
 
     run_virtual(lambda clock: crawl(clock, path / "plain.db", web(clock), seeds, options))
@@ -76,5 +83,18 @@ async def test_what_a_search_needs_is_computed_from_a_dataset_as_from_a_store(fo
     assert of_dataset == of_store
     done, clusters, hits = of_store
     assert len(clusters) > 1
-    assert done[Computed.INDEX]["changed"] == 10, "the three start pages are equal"
+    assert done[Computed.INDEX]["changed"] == 10
     assert hits[0][:2] == ("", 10)
+
+
+async def test_the_appendix_of_a_dataset_has_its_sample_and_its_log(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "appendix"
+    with Views(str(folder / "data")) as views:
+        await draw_sample(views)
+        await write_appendix(views, out, Study(variables={"chars": "length(title)"}), now=2e9, judge=audit_dataset)  # type: ignore[arg-type]
+        judged = (await views.counts()).requests
+    checks = {check.title: (check.judged, check.faults) for check in check_appendix(out)}
+    assert [faults for _, faults in checks.values() if faults] == []
+    assert f"{judged} requests" in [what for what, _ in checks.values()]
+    tables = {path.stem: path.read_text().splitlines() for path in (out / "tables").glob("*.csv")}
+    assert [len(tables[name]) - 1 for name in ("draws", "frame", "design", "pages")] == [6, 10, 1, 10]
