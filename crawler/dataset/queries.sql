@@ -120,7 +120,7 @@ WITH known AS (
   SELECT site FROM sites UNION SELECT DISTINCT site FROM urls WHERE site IS NOT NULL UNION SELECT site FROM requests)
 SELECT (hash(k.site) >> 1)::BIGINT AS site_id, k.site,
   (hash(coalesce(s.politeness_group, k.site)) >> 1)::BIGINT AS group_id, a.robots_copy,
-  coalesce(s.robots_expires_at, 0) AS robots_until, coalesce(s.rests_until, 0) AS rests_until, s.crawl_delay_s,
+  coalesce(s.robots_expires_at, 0) AS robots_until, NULL::VARCHAR AS robots_needs, coalesce(s.rests_until, 0) AS rests_until, s.crawl_delay_s,
   s.main_site, coalesce(s.fetched, 0) AS fetched, NULL::BIGINT AS max_pages, NULL::BIGINT AS first_url_id,
   NULL::BIGINT AS last_url_id,
   coalesce(s.host, regexp_extract(k.site, '^[a-z]+://(\[[^\]]*\]|[^:/]*)', 1)) AS host,

@@ -25,6 +25,7 @@ from tests.simulation.web import SimulatedWeb
 from tests.virtual_time import VirtualClock, run_virtual
 
 TERMS = "http://terms.test/all.xml"
+LINK = f'<link rel="license" type="application/rsl+xml" href="{TERMS}">'
 DAY_S = 86_400.0
 NO_TRAINING = '<license><prohibits type="usage">ai-train</prohibits></license>'
 LICENCE = plain(f'<rsl xmlns="https://rslstandard.org/rsl"><content url="/p/">{NO_TRAINING}</content></rsl>')
@@ -154,6 +155,32 @@ def test_a_licence_behind_a_redirect_and_one_on_a_site_that_fails_for_a_while(db
     assert found.ended == "nothing is left in the frontier"
 
 
+def test_while_a_licence_fails_its_site_rests_and_answers_wait_for_it(db_path: Path) -> None:
+    """The licence of a robots.txt holds its site as a whole; that of a page leaves the page's answer unread."""
+    answers = {name: iter([Page("", status=503)] * 3) for name in ("a", "b")}
+    web: dict[str, Site] = {
+        "a.test": site("http://terms.test/a.xml"),
+        "b.test": {
+            "/robots.txt": plain(""),
+            "/": Page(f"{LINK.replace(TERMS, 'http://terms.test/b.xml')}<a href=/p/1>1</a>"),
+            "/p/1": Page("text"),
+        },
+        "terms.test": {
+            "/robots.txt": plain(""),
+            "/a.xml": lambda _: next(answers["a"], LICENCE),
+            "/b.xml": lambda _: next(answers["b"], LICENCE),
+        },
+    }
+    found = Crawled(db_path, web, UsePurpose.TRAIN_AI, seeds=2)
+    pages = [(host, path) for host, path in found.asked if host != "terms.test" and path != "/robots.txt"]
+    assert sorted(pages) == [("a.test", "/"), ("a.test", "/open"), ("b.test", "/"), ("b.test", "/p/1")]
+    assert [found.asked.count(("terms.test", f"/{name}.xml")) for name in "ab"] == [4, 4]
+    assert found.asked.index(("a.test", "/")) > found.asked.index(("terms.test", "/a.xml"))
+    assert found.query("SELECT max(attempts) FROM urls WHERE url LIKE '%.test/'") == [(0,)]
+    assert found.query("SELECT count(*) FROM unread_answer") == [(0,)]
+    assert found.audited() == set()
+
+
 def test_sites_that_name_licences_on_each_other_do_not_wait_for_ever(db_path: Path) -> None:
     web: dict[str, Site] = {
         "a.test": {**site("http://b.test/all.xml"), "/all.xml": LICENCE},
@@ -165,7 +192,6 @@ def test_sites_that_name_licences_on_each_other_do_not_wait_for_ever(db_path: Pa
     assert [found.codes()[f"{host}.test/"] for host in "ab"] == ["fetched", "fetched"]
 
 
-LINK = f'<link rel="license" type="application/rsl+xml" href="{TERMS}">'
 HEADER = (("Link", f'<{TERMS}>; rel="license"; type="application/rsl+xml"'),)
 INLINE = f"<script type='application/rsl+xml'><rsl><content url='/'>{NO_TRAINING}</content></rsl></script>"
 

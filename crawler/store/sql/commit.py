@@ -93,7 +93,8 @@ class Committer:
             touched |= await self._store_outcomes(batch.outcomes, limits.max_depth)
             taken = sorted({outcome.adopted_host for outcome in batch.outcomes if outcome.adopted_host is not None})
             await self._sql.execute_many("adopt_host", [{"host": host, "now": batch.now} for host in taken])
-            await self._sql.execute("drop_unread", numbers=json.dumps([o.queued.id for o in batch.outcomes]))
+            read = [outcome.queued.id for outcome in batch.outcomes if not outcome.awaits_licence]
+            await self._sql.execute("drop_unread", numbers=json.dumps(read))
             hints = [hint for outcome in batch.outcomes for hint in outcome.hints]
             if hints:
                 await self._revisits.apply_hints(hints, batch.now)
@@ -259,7 +260,7 @@ class Committer:
                     "state": o.state,
                     "reason_code": o.reason.code,
                     "reason": o.reason.sentence,
-                    "attempts": o.queued.attempts + (o.retry_at is not None or o.state is State.FAILED),
+                    "attempts": o.queued.attempts + _is_attempt(o),
                     "target": None if o.target is None else numbers.get(o.target),
                     "due_at": o.retry_at or 0.0,
                     "kind": o.queued.kind,
@@ -492,13 +493,19 @@ class Committer:
                 )
                 circle = await self._sql.fetch_one("waits_for_itself", site_id=wait.site_id)
                 until = 0.0 if circle.is_circle else wait.until
-                await self._sql.execute("set_robots_until", until=until, sites=json.dumps([wait.site_id]))
+                needs = f"{wait.target.site}{wait.target.path}"
+                await self._sql.execute("set_robots_until", until=until, needs=needs, sites=json.dumps([wait.site_id]))
+        for hold in batch.holds:
+            touched.add(hold.site_id)
+            await self._sql.execute(
+                "set_robots_until", until=hold.until, needs=hold.why, sites=json.dumps([hold.site_id])
+            )
         for answered in batch.targets_answered:
             rows = await self._sql.fetch("robots_waits", site=answered.site, path=answered.path)
             if woken := [row.site_id for row in rows if row.seen == "[]"]:
                 for row in await self._sql.fetch("end_robots_waits", sites=json.dumps(woken)):
                     touched |= {row.site_id, row.target_id}
-                await self._sql.execute("set_robots_until", until=0.0, sites=json.dumps(woken))
+                await self._sql.execute("set_robots_until", until=0.0, needs=None, sites=json.dumps(woken))
         return touched
 
     async def _store_refusals(self, news: SiteNews) -> None:
@@ -539,7 +546,7 @@ class Committer:
         await self._sql.execute("forget_refusals", sites=json.dumps(ids))
         walled = json.dumps([row.id for row in rows if row.is_walled])
         await self._sql.execute("forget_walls", sites=walled, now=now)
-        await self._sql.execute("set_robots_until", until=0.0, sites=walled)
+        await self._sql.execute("set_robots_until", until=0.0, needs=None, sites=walled)
         await self._queue_refused(ids, (ReasonCode.WALL, ReasonCode.REFUSED_AT_THE_EDGE))
         await self._readiness.refresh({row.group_id for row in rows})
 
@@ -651,6 +658,11 @@ def _queued(url: dict[str, Any], site: Any) -> Queued:
 def _resources(resources: tuple[Resource, ...]) -> str | None:
     named = [one._asdict() | {"registered_domain": registered_domain(one.host)} for one in resources]
     return json.dumps(named, ensure_ascii=False) if named else None
+
+
+def _is_attempt(outcome: Outcome) -> bool:
+    """Whether a visit counts among those that failed."""
+    return not outcome.awaits_licence and (outcome.retry_at is not None or outcome.state is State.FAILED)
 
 
 def _restores(outcome: Outcome) -> bool:

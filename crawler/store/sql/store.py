@@ -252,7 +252,9 @@ class Store(ABC):
         """Let the sites ask again that have waited for another site since an earlier run, within a transaction."""
         rows = await self._sql.fetch("abandon_robots_waits")
         if rows:
-            await self._sql.execute("set_robots_until", until=0.0, sites=json.dumps([row.site_id for row in rows]))
+            await self._sql.execute(
+                "set_robots_until", until=0.0, needs=None, sites=json.dumps([row.site_id for row in rows])
+            )
             sites = {number for row in rows for number in (row.site_id, row.target_id)}
             groups = await self._sql.fetch("groups_of_sites", sites=json.dumps(list(sites)))
             await self._readiness.refresh({row.group_id for row in groups})

@@ -107,7 +107,7 @@ CREATE VIEW sites AS
          CASE latest(g.next_at, s.robots_until, s.rests_until) WHEN g.next_at THEN g.wait_code
            WHEN s.rests_until THEN 'wall' ELSE 'robots' END AS wait_code,
          CASE latest(g.next_at, s.robots_until, s.rests_until) WHEN g.next_at THEN g.waits_for
-           WHEN s.rests_until THEN 'rest after walls or refusals' ELSE 'robots.txt: ' || coalesce(nullif(r.note, ''), r.status) END AS waits_for,
+           WHEN s.rests_until THEN 'rest after walls or refusals' ELSE 'robots.txt: ' || coalesce(s.robots_needs, nullif(r.note, ''), r.status) END AS waits_for,
          s.host, s.registered_domain, s.rest_count,
          nullif(s.rests_until, 0) AS rests_until, s.closed_at
   FROM site s JOIN politeness_group g ON g.id = s.group_id LEFT JOIN robots_copy r ON r.id = s.robots_id;
@@ -372,7 +372,7 @@ CREATE VIEW requests_by_id AS
   FROM request;
 
 CREATE VIEW sites_by_id AS
-  SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, robots_until, rests_until, crawl_delay_s, main_site, fetched,
+  SELECT id AS site_id, name AS site, group_id, robots_id AS robots_copy, robots_until, robots_needs, rests_until, crawl_delay_s, main_site, fetched,
          max_pages, first_url_of(id) AS first_url_id, last_url_of(id) AS last_url_id, host, registered_domain
   FROM site;
 
