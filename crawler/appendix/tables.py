@@ -84,7 +84,7 @@ TABLES: tuple[Table, ...] = (
             [
                 "quantity text: what is estimated",
                 "among text: the URLs that the estimate is about",
-                "unit text: share, bytes, links, number or count",
+                "unit text: share, points (the change of a share), bytes, links, number or count",
                 "estimate number: the value",
                 "low number: lower end of the 95 % interval; empty if the sample does not determine it",
                 "high number: upper end of the 95 % interval",

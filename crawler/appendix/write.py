@@ -9,7 +9,6 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,9 +93,9 @@ async def _write(
             raise UsageError(f"variable {min(taken)}: the table of draws has a column of that name; choose another")
         surveys = load_sampling("survey")
         survey = await surveys.survey(store, now, variables, earlier=earlier)
-        own = {name: _column(values) for name, values in survey.drawn.own.items()}
-        sizes, links = (_known(survey.drawn.values(what)) for what in (surveys.SIZE, surveys.LINKS))
-        made[DRAWS] = _draws(survey.drawn, sizes, links, *own.values())
+        columns = {each.name: _column(each.values) for each in survey.drawn.quantities}
+        own = {name: columns[name] for name in variables}
+        made[DRAWS] = _draws(survey.drawn, columns["size"], columns["links"], *own.values())
         kinds = {name: _kind(column) for name, column in own.items()}
         plain = survey.as_json()
         _write_json(folder / "estimates.json", plain | {"variables": dict(variables)})
@@ -154,10 +153,6 @@ def _copy_files(folder: Path, variables: Mapping[str, Any]) -> None:
         if (file := load_sampling("variables").file_of(variable)) is not None:
             (folder / VARIABLES).mkdir(exist_ok=True)
             (folder / VARIABLES / f"{name}{file.suffix}").write_bytes(file.read_bytes())
-
-
-def _known(numbers: Iterable[float]) -> list[float | None]:
-    return [None if isnan(number) else number for number in numbers]
 
 
 def _kind(column: Iterable[float | str | None]) -> ColumnType:
