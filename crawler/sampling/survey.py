@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from math import isfinite, nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,7 @@ _EXCLUDED = {
 _MAX_LISTED = 8  # statuses, and languages
 #: Estimates of pages in every sample.
 SIZE, LINKS = "size", "links per page"
+SOFT_404 = "soft_404"
 
 _SQL = load_statements("crawler.sampling")
 
@@ -87,6 +88,20 @@ NONRESPONSE_BY_CODE: Mapping[str, Outcome] = {
 NONRESPONSE = (Outcome.WAITING, Outcome.OVER_BUDGET, *NONRESPONSE_BY_CODE.values())
 
 
+class Source(NamedTuple):
+    """From which values of the draws an estimate is: those of a :class:`Quantity`, or ones if they are ``label``.
+
+    A change is of the values less those of the earlier wave.
+    """
+
+    column: str = ""
+    label: str | None = None
+    is_change: bool = False
+
+
+_UNKNOWN = Source()
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One estimate: ``what`` is estimated, ``among`` which URLs.
@@ -100,6 +115,7 @@ class Figure:
     unit: Unit
     estimate: Estimate
     total: Estimate | None = None
+    source: Source = _UNKNOWN
 
     @property
     def what_of_total(self) -> str:
@@ -124,7 +140,7 @@ class Measure:
     unit: Unit
     values: Sequence[float]
     missing: Sequence[bool] = ()
-    is_change: bool = False
+    source: Source = _UNKNOWN
 
     def of(self, sample: Sample, size: float | None = None, whole: Sample | None = None) -> Figure:
         """The estimate from ``sample``, whose draws ``values`` are of.
@@ -135,10 +151,10 @@ class Measure:
         if any(self.missing):
             sample = sample.without_answer(self.missing)
             whole = whole and whole.without_answer(self.missing)
-        if self.is_change:
+        if self.source.is_change:
             is_share = self.unit is Unit.POINTS
             changed = sample.share_change(self.values) if is_share else sample.mean(self.values)
-            return Figure(self.what, self.among, self.unit, changed)
+            return Figure(self.what, self.among, self.unit, changed, source=self.source)
         is_share, total = self.unit is Unit.SHARE, None
         estimate = sample.share(self.values, open_ended=True) if is_share else sample.mean(self.values)
         if size is not None:
@@ -148,7 +164,7 @@ class Measure:
             total = replace(total, may_be_too_narrow=total.may_be_too_narrow or estimate.may_be_too_narrow)
         if self.unit in (Unit.BYTES, Unit.LINKS):
             estimate, total = _from_none(estimate), total and _from_none(total)
-        return Figure(self.what, self.among, self.unit, estimate, total)
+        return Figure(self.what, self.among, self.unit, estimate, total, self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +189,11 @@ class Quantity:
     def measures(self, sample: Sample) -> Iterable[Measure]:
         """The estimates of it from ``sample``."""
         missing = _are_missing(self.values)
-        for what, (values,) in _numbered(self.what, sample, self):
-            yield Measure(what, self.among, self.unit, values, missing)
+        if self.name == SOFT_404 and all(value is None for value in self.values):  # the crawl compared no page
+            return
+        for label, (values,) in _numbered(sample, self):
+            what = f"{self.what}{label or ''}"
+            yield Measure(what, self.among, self.unit, values, missing, Source(self.name, label))
 
     def changes(self, before: Quantity, sample: Sample, unknown: Sequence[bool]) -> Iterable[Measure]:
         """The changes since an earlier wave, in which it was ``before``, over the units with a value in both waves.
@@ -185,20 +204,23 @@ class Quantity:
         missing = [any(each) for each in both]
         is_share = self.unit is before.unit is Unit.SHARE or self.has_texts or before.has_texts
         unit = Unit.POINTS if is_share else Unit.NUMBER if self.unit is not before.unit else self.unit
-        for what, (old, new) in _numbered((self if self.has_texts else before).what, sample, before, self):
+        prefix = (self if self.has_texts else before).what
+        for label, (old, new) in _numbered(sample, before, self):
+            what, source = f"change of {prefix}{label or ''}", Source(self.name, label, is_change=True)
             changes = np.subtract(new, old).tolist()
-            yield Measure(f"change of {what}", f"{self.among} in both waves", unit, changes, missing, is_change=True)
+            if not np.isnan(changes).all() or self.name != SOFT_404:
+                yield Measure(what, f"{self.among} in both waves", unit, changes, missing, source)
 
 
-def _numbered(what: str, sample: Sample, *waves: Quantity) -> Iterable[tuple[str, Sequence[Sequence[float]]]]:
+def _numbered(sample: Sample, *waves: Quantity) -> Iterable[tuple[str | None, Sequence[Sequence[float]]]]:
     """The numbers of a quantity in each of ``waves``; if one has texts, ones and zeros for each frequent text."""
     if not any(wave.has_texts for wave in waves):
-        yield what, [_numbers(wave.values) for wave in waves]
+        yield None, [_numbers(wave.values) for wave in waves]
         return
     columns = [[_label(value) for value in wave.values] for wave in waves]
     for label in _frequent(sample, *columns):
         yield (
-            f"{what}{label}",
+            label,
             [[float(each == label) if isinstance(each, str) else nan for each in column] for column in columns],
         )
 
@@ -293,7 +315,7 @@ def _plain_draw(draw: SampleDraw) -> dict[str, Any]:
 
 
 def _plain(figure: Figure) -> dict[str, Any]:
-    named = {"what": figure.what, "among": figure.among, "unit": figure.unit.value}
+    named = {"what": figure.what, "among": figure.among, "unit": figure.unit.value} | figure.source._asdict()
     total = None if figure.total is None else numbers_of(figure.total)
     return named | numbers_of(figure.estimate) | {"total": total}
 
@@ -522,8 +544,9 @@ async def _since(
     unknown = [_is_unknown(row) for row in matched]
     of_waves = {name: variable for name, variable in variables.items() if not isinstance(variable, HandCodes)}
     found = await _quantities(store, matched, of_waves, now)
-    now_of = {each.name: each for each in drawn.quantities}
-    pairs = ((old, now_of[old.name]) for old in found if old.name in now_of)
+    own = drawn.quantities[len(drawn.quantities) - len(variables) :]
+    same = [new for name, new in zip(variables, own, strict=True) if name in of_waves]
+    pairs = zip(found, (*drawn.quantities[: -len(own) or None], *same), strict=True)
     changes = (measure for old, new in pairs for measure in new.changes(old, drawn.sample, unknown))
     return replace(drawn, measures=[*drawn.measures, *changes], earlier=found)
 
@@ -602,7 +625,7 @@ async def _quantities(
     made = [
         Quantity("disallowed", "disallowed by robots.txt", "URLs", Unit.SHARE, said),
         Quantity("answer", "answer ", "URLs that may be asked for", Unit.SHARE, [*map(_status, rows)]),
-        Quantity("soft_404", "soft 404", "pages that could be compared with one", Unit.SHARE, compared),
+        Quantity(SOFT_404, "soft 404", "pages that could be compared with one", Unit.SHARE, compared),
         Quantity("size", SIZE, "pages", Unit.BYTES, [row["body_bytes"] for row in rows]),
         Quantity("links", LINKS, "pages", Unit.LINKS, [*map(_link_count, rows)]),
         Quantity("language", "language ", "pages whose text may be kept", Unit.SHARE, [*map(_language, rows)]),
@@ -612,7 +635,7 @@ async def _quantities(
         unit = Unit.SHARE if any(isinstance(value, str) for value in values) or _is_share(values) else Unit.NUMBER
         what = f"{name} = " if any(isinstance(value, str) for value in values) else name
         made.append(Quantity(name, what, "pages", unit, values))
-    return [each for each in made if each.name != "soft_404" or any(value is not None for value in each.values)]
+    return made
 
 
 def _from_none(estimate: Estimate) -> Estimate:
