@@ -534,6 +534,17 @@ def test_a_run_that_only_completes_a_crawl_exits_0(web: LoopbackWeb, db_path: Pa
     )
 
 
+def test_a_run_that_completes_a_crawl_by_an_error_exits_0(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
+    web.sites["a.test"] = {"/": Page("<a href=/gone>gone</a>")}
+    run = ("run", web.url("a.test"), web.url("b.test"), "--config", hasty, *LOOPBACK, "--db", db_path)
+    web.sites["b.test"] = {"/robots.txt": Page("User-agent: *\nDisallow: /\n")}
+    assert here(*run, "--max-pages", "1").code == 0
+    ended = here(*run, "--max-pages", "0")
+    assert (ended.code, "nothing was crawled" in ended.err) == (0, False), (
+        "an answer to a link came, though a seed is closed"
+    )
+
+
 def test_a_run_that_adds_no_page_to_a_store_exits_5(web: LoopbackWeb, db_path: Path, hasty: Path) -> None:
     common = ("--config", hasty, *LOOPBACK, "--db", db_path)
     assert here("run", web.url("a.test"), *common).code == 0
