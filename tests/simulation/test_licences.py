@@ -103,6 +103,9 @@ def test_a_licence_is_requested_once_for_all_sites_before_their_first_page(db_pa
     assert stated == [("license", url, "robots.txt")]
     assert found.audited() == set()
     assert found.audited("UPDATE site_file SET body = CAST(replace(body, '/p/', '/open') AS BLOB)") == {"/open"}
+    failed = "UPDATE request SET status = 500, error_kind = 'http' WHERE purpose = 'license'"
+    assert found.audited(failed) == {"/", "/open"}, "no page may be requested while its licence fails"
+    found.audited("UPDATE request SET status = 200, error_kind = NULL WHERE purpose = 'license'")
     assert found.audited("DELETE FROM site_file") == {"/", "/open"}
     reason = found.query("SELECT DISTINCT reason FROM urls WHERE reason_code = 'preference'")
     assert reason == [(f"preference: licence License: {url}",)]
