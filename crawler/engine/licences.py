@@ -169,12 +169,12 @@ class Licences:
 
     async def _wait(self, site: ClaimedSite, url: str) -> RobotsTarget | None:
         """Let the site wait for a licence on another site; ``None`` if it has waited in vain, or must not wait."""
-        place, bucket = split(url), self._policy.bucket
+        place = split(url)
         target = RobotsTarget(place.site, place.path)
         is_lasting, why = True, ""
         if self._gate.is_blocked(url):
             why = f"{place.site} is {BLOCKED}"
-        elif place.path == ROBOTS_PATH or (bucket is not None and bucket.other_of(place.site) is not None):
+        elif place.path == ROBOTS_PATH:
             why = "it is no URL that this crawl may request"
         elif any(wait.site_id == site.id for wait in await self._store.robots_waits(target)):
             is_lasting, why = False, "it was not requested in time"

@@ -191,8 +191,6 @@ def before_fetch(
             return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.ADDRESS, copy.note or copy.status))
         case RobotsAction.UNTRUSTED:
             return Outcome(queued, State.FAILED, Reason(ReasonCode.CERTIFICATE, copy.note or copy.status))
-        case RobotsAction.ELSEWHERE:
-            return Outcome(queued, State.EXCLUDED, Reason(ReasonCode.ROBOTS_ELSEWHERE, copy.note))
         case RobotsAction.PARSE:
             assert rules is not None, "a parsed robots.txt has rules"
             if rules.main_site is not None:

@@ -270,22 +270,20 @@ async def survey(
         frame = await open_frame(store, now)
         waits = "" if frame is None else f": {frame.describe(now)}"
         raise UsageError(f"the store holds no sample{waits}; {command} draws one when its sampling frame is known")
-    rows = await store.query(_SQL["drawn"])
-    read = {name: _opened(variable, name) for name, variable in (variables or {}).items()}
-    drawn = await _drawn(store, draw, rows, read, now)
-    design, measures = drawn.sample, drawn.measures if rows else []
-    parts = [_Part("", design, np.arange(len(rows)), draw.frame)]
-    if by in (STRATUM, SITE) and rows:
-        parts += await _parts(store, draw, design, rows, by)
-    elif by is not None and rows:
+    wave = _Wave(store, draw, await store.query(_SQL["drawn"]), now)
+    read = _read(variables or {})
+    drawn = await wave.urls(read)
+    parts = [_Part("", drawn.sample, np.arange(len(wave.rows)), draw.frame)]
+    if by in (STRATUM, SITE) and wave.rows:
+        parts += await wave.parts(drawn.sample, by)
+    elif by is not None and wave.rows:
         name, variable = (by, read[by]) if by in read else _domain_of(by)
         read.setdefault(name, variable)
-        parts += _domains(draw, design, rows, name, await _labels(store, rows, name, variable, now))
-    figures = tuple(figure for part in parts for figure in part.figures(measures))
+        parts += _domains(drawn.sample, draw.frame, name, await wave.labels(name, variable))
+    figures = [figure for part in parts for figure in part.figures(drawn.measures if wave.rows else ())]
     if earlier is not None:
-        figures = (*figures, *await _changes(earlier, draw, rows, drawn.own, read, now))
-    unseen = design.share(np.zeros(len(rows)), open_ended=True)
-    unseen_at_most = unseen.high if unseen.highest is None else unseen.highest
+        figures += await _changes(earlier, wave, drawn.own, read)
+    unseen = drawn.sample.share(np.zeros(len(wave.rows)), open_ended=True)
     limit = await _pages_per_site(store)
     (outside,) = await store.query(_SQL["blocked_outside"])
     return Survey(
@@ -295,8 +293,8 @@ async def survey(
         drawn,
         outside["urls"],
         figures,
-        Counter(_outcome(row, limit) for row in _once(rows)),
-        unseen_at_most,
+        Counter(_outcome(row, limit) for row in {row["drawn_id"]: row for row in wave.rows}.values()),
+        unseen.high if unseen.highest is None else unseen.highest,
         [variable.describe(name) for name, variable in read.items() if isinstance(variable, HandCodes)],
     )
 
@@ -306,45 +304,93 @@ async def drawn_of(store: Store, draw: SampleDraw, variables: Mapping[str, Varia
 
     Raises :class:`UsageError` for a variable that cannot be computed.
     """
-    read = {name: _opened(variable, name) for name, variable in variables.items()}
-    return await _drawn(store, draw, await store.query(_SQL["drawn"]), read, now)
+    return await _Wave(store, draw, await store.query(_SQL["drawn"]), now).urls(_read(variables))
 
 
-async def _drawn(
-    store: Store,
-    draw: SampleDraw,
-    rows: Sequence[Mapping[str, Any]],
-    variables: Mapping[str, Variable | HandCodes],
-    now: float,
-) -> DrawnUrls:
-    own = {name: await _own_values(store, rows, name, variable, now) for name, variable in variables.items()}
-    sample = _sample(draw, rows)
-    return DrawnUrls(
-        sample,
-        [*_measures(sample, rows, own)],
-        [row["drawn_site"] for row in rows],
-        [row["stratum"] for row in rows],
-        [draw.method != Method.RANDOM_WALK and row["site_probability"] == 1 for row in rows],
-        own,
-    )
+@dataclass(frozen=True, slots=True)
+class _Wave:
+    """A sample in a store: its draw, and a row of the statement ``drawn`` for each drawn URL."""
+
+    store: Store
+    draw: SampleDraw
+    rows: Sequence[Mapping[str, Any]]
+    now: float
+
+    async def urls(self, variables: Mapping[str, Variable | HandCodes]) -> DrawnUrls:
+        own = {name: await self.values(name, variable) for name, variable in variables.items()}
+        sample = self.sample()
+        return DrawnUrls(
+            sample,
+            [*_measures(sample, self.rows, own)],
+            [row["drawn_site"] for row in self.rows],
+            [row["stratum"] for row in self.rows],
+            [self.draw.method != Method.RANDOM_WALK and row["site_probability"] == 1 for row in self.rows],
+            own,
+        )
+
+    def sample(self, rows: Sequence[Mapping[str, Any]] | None = None, answered: Sequence[bool] | None = None) -> Sample:
+        """The sample of these ``rows``, or of all, and its design."""
+        rows, draw = self.rows if rows is None else rows, self.draw
+        probability = [row["probability"] for row in rows]
+        strata = [row["stratum"] for row in rows] if draw.method == Method.STRATIFIED or draw.per == Per.SITE else None
+        answered = [not _is_unknown(row) for row in rows] if answered is None else answered
+        if draw.sites is not None:
+            first = [row["site_probability"] for row in rows]
+            return Sample(probability, clusters=strata, cluster_probability=first, answered=answered)
+        walks = [f"{row['walk']} {row['stratum']}" for row in rows] if draw.method == Method.RANDOM_WALK else None
+        return Sample(probability, strata=strata, clusters=walks, answered=answered)
+
+    async def values(self, name: str, variable: Variable | HandCodes) -> list[Value]:
+        """The value of each draw; a URL that is no page has none."""
+        if isinstance(variable, HandCodes):
+            _require_known(variable, name, self.rows)
+            return [_code(variable, row) if row["state"] == State.FETCHED else None for row in self.rows]
+        pages = [row["url_id"] for row in self.rows if row["state"] == State.FETCHED]
+        values = await values_of(self.store, variable, name, pages, self.now)
+        return [values.get(row["url_id"]) if row["state"] == State.FETCHED else None for row in self.rows]
+
+    async def labels(self, name: str, variable: Variable | HandCodes) -> list[str | Missing | None]:
+        """The part that each draw belongs to; ``None`` if to none, and MISSING if that is not known."""
+        if isinstance(variable, HandCodes) and variable.of_sites:  # known of URLs that are no pages too
+            return [_label(_code(variable, row)) for row in self.rows]
+        values = await self.values(name, variable)
+        return [MISSING if _is_unknown(row) else _label(value) for row, value in zip(self.rows, values, strict=True)]
+
+    async def parts(self, whole: Sample, by: str) -> list[_Part]:
+        """The strata or sites of which some URL was drawn.
+
+        If sites were drawn first, estimates of a site hold given it.
+        """
+        draw, rows = self.draw, self.rows
+        is_list, per_site = draw.method == Method.STRATIFIED, draw.per == Per.SITE
+        if by == STRATUM and not (is_list or per_site):
+            raise UsageError("the sample has no strata: it was drawn from all sites together; estimate by site")
+        # A stratum was sampled apart from the others. The sample of a site may depend on chance.
+        is_stratum = by == STRATUM or (per_site and not is_list)
+        framed = {} if is_list else {row["site"]: row["urls"] for row in await self.store.query(_SQL["frame_sites"])}
+        labels = np.array([row["stratum"] if by == STRATUM else row["drawn_site"] for row in rows])
+        parts = []
+        for label in sorted(set(labels.tolist())):
+            draws, size = np.arange(len(rows)), framed.get(label)
+            if is_stratum:
+                (draws,) = np.nonzero(labels == label)
+                there = [rows[place] for place in draws.tolist()]
+                sample = self.sample(there) if draw.sites is None else _within_sites(there)
+                size = float(sample.weight.sum()) if is_list else size
+            else:
+                sample = whole.among(labels == label)
+            parts.append(_Part(f"{'on' if by == SITE else 'of'} {by} {label}", sample, draws, size))
+        return parts
+
+
+def _read(variables: Mapping[str, Variable]) -> dict[str, Variable | HandCodes]:
+    return {name: _opened(variable, name) for name, variable in variables.items()}
 
 
 def _opened(variable: Variable, name: str) -> Variable | HandCodes:
     if name in (SIZE, LINKS):  # two figures with one name could not be told apart
         raise UsageError(f"variable {name}: an estimate of every sample has this name; choose another name")
     return opened(variable, name)
-
-
-async def _own_values(
-    store: Store, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable | HandCodes, now: float
-) -> list[Value]:
-    """The value of each draw; a URL that is no page has none."""
-    if isinstance(variable, HandCodes):
-        _require_known(variable, name, rows)
-        return [_code(variable, row) if row["state"] == State.FETCHED else None for row in rows]
-    pages = [row["url_id"] for row in rows if row["state"] == State.FETCHED]
-    values = await values_of(store, variable, name, pages, now)
-    return [values.get(row["url_id"]) if row["state"] == State.FETCHED else None for row in rows]
 
 
 def _code(codes: HandCodes, row: Mapping[str, Any]) -> Value:
@@ -369,16 +415,6 @@ def _domain_of(by: str) -> tuple[str, Variable | HandCodes]:
     return name, _opened(expression, name)
 
 
-async def _labels(
-    store: Store, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable | HandCodes, now: float
-) -> list[str | Missing | None]:
-    """The part that each draw belongs to; ``None`` if to none, and MISSING if that is not known."""
-    if isinstance(variable, HandCodes) and variable.of_sites:  # known of URLs that are no pages too
-        return [_label(_code(variable, row)) for row in rows]
-    values = await _own_values(store, rows, name, variable, now)
-    return [MISSING if _is_unknown(row) else _label(value) for row, value in zip(rows, values, strict=True)]
-
-
 def _label(value: Value) -> str | Missing | None:
     return value if value is None or isinstance(value, str | Missing) else f"{float(value):g}"
 
@@ -395,38 +431,7 @@ def _is_share(values: Iterable[Value]) -> bool:
     return all(value in (0, 1) for value in values if value is not None and value is not MISSING)
 
 
-async def _parts(
-    store: Store, draw: SampleDraw, whole: Sample, rows: Sequence[Mapping[str, Any]], by: str
-) -> list[_Part]:
-    """The strata or sites of which some URL was drawn. If sites were drawn first, estimates of a site hold given it."""
-    is_list, per_site = draw.method == Method.STRATIFIED, draw.per == Per.SITE
-    if by == STRATUM and not (is_list or per_site):
-        raise UsageError("the sample has no strata: it was drawn from all sites together; estimate by site")
-    # A stratum was sampled apart from the others. The sample of a site may depend on chance.
-    is_stratum = by == STRATUM or (per_site and not is_list)
-    framed = {} if is_list else {row["site"]: row["urls"] for row in await store.query(_SQL["frame_sites"])}
-    labels = np.array([row["stratum"] if by == STRATUM else row["drawn_site"] for row in rows])
-    parts = []
-    for label in sorted(set(labels.tolist())):
-        draws, size = np.arange(len(rows)), framed.get(label)
-        if is_stratum:
-            (draws,) = np.nonzero(labels == label)
-            there = [rows[place] for place in draws.tolist()]
-            sample = _sample(draw, there) if draw.sites is None else _within_sites(there)
-            size = float(sample.weight.sum()) if is_list else size
-        else:
-            sample = whole.among(labels == label)
-        parts.append(_Part(f"{'on' if by == SITE else 'of'} {by} {label}", sample, draws, size))
-    return parts
-
-
-def _domains(
-    draw: SampleDraw,
-    whole: Sample,
-    rows: Sequence[Mapping[str, Any]],
-    name: str,
-    labels: Sequence[str | Missing | None],
-) -> list[_Part]:
+def _domains(whole: Sample, size: float, name: str, labels: Sequence[str | Missing | None]) -> list[_Part]:
     """The parts by a variable. A URL whose part is not known counts as one without an answer in every part."""
     are_missing = np.array([label is MISSING for label in labels])
     there = sorted({label for label in labels if isinstance(label, str)})
@@ -437,13 +442,13 @@ def _domains(
             f"{name} has {len(there):,} values, and estimates are made of {_MAX_DOMAINS} parts at most: name an "
             "expression with fewer values, such as one with CASE"
         )
-    whole, everything = whole.without_answer(are_missing), np.arange(len(rows))
+    whole, everything = whole.without_answer(are_missing), np.arange(len(labels))
     return [
         _Part(
             f"of {name} {label}",
             whole.among(are_missing | np.array([each == label for each in labels])),
             everything,
-            draw.frame,
+            size,
             whole,
         )
         for label in there
@@ -463,30 +468,25 @@ def _own_measures(sample: Sample, name: str, values: Sequence[Value]) -> Iterabl
 
 
 async def _changes(
-    store: Store,
-    draw: SampleDraw,
-    rows: Sequence[Mapping[str, Any]],
-    own: Mapping[str, Sequence[Value]],
-    variables: Mapping[str, Variable | HandCodes],
-    now: float,
+    store: Store, wave: _Wave, own: Mapping[str, Sequence[Value]], variables: Mapping[str, Variable | HandCodes]
 ) -> Iterable[Figure]:
-    """The changes since an earlier wave of the same sample, of what has numbers in both."""
+    """The changes since an earlier wave of the same sample, in ``store``, of what has numbers in both."""
     first = await store.samples.drawn()
     before = [] if first is None else await store.query(_SQL["drawn"])
     earlier = {(row["stratum"], row["drawn_url"]): row for row in before}
-    drawn = [(row["stratum"], row["drawn_url"]) for row in rows]
+    drawn = [(row["stratum"], row["drawn_url"]) for row in wave.rows]
     if not before or Counter(drawn) != Counter((row["stratum"], row["drawn_url"]) for row in before):
         raise UsageError(f"{store.name} has another sample: the waves of a panel need the same drawn URLs")
-    matched = [earlier[key] for key in drawn]
-    answered = [not (_is_unknown(row) or _is_unknown(old)) for row, old in zip(rows, matched, strict=True)]
-    sample = _sample(draw, rows, answered)
+    rows, matched = wave.rows, replace(wave, store=store, rows=[earlier[key] for key in drawn])
+    answered = [not (_is_unknown(row) or _is_unknown(old)) for row, old in zip(rows, matched.rows, strict=True)]
+    sample = wave.sample(answered=answered)
     pairs = {
-        (SIZE, Unit.BYTES): (_sizes(matched), _sizes(rows)),
-        (LINKS, Unit.LINKS): (_link_counts(matched), _link_counts(rows)),
+        (SIZE, Unit.BYTES): (_sizes(matched.rows), _sizes(rows)),
+        (LINKS, Unit.LINKS): (_link_counts(matched.rows), _link_counts(rows)),
     }
     missing: dict[str, list[bool]] = {}
     for name, variable in variables.items():
-        values = await _own_values(store, matched, name, variable, now)
+        values = await matched.values(name, variable)
         if not any(isinstance(value, str) for value in (*values, *own[name])):
             unit = Unit.SHARE if _is_share((*values, *own[name])) else Unit.NUMBER
             pairs[name, unit] = (_numbers(values), _numbers(own[name]))
@@ -535,10 +535,6 @@ async def _pages_per_site(store: Store) -> int | None:
     return limit
 
 
-def _once(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return list({row["drawn_id"]: row for row in rows}.values())
-
-
 def _language(row: Mapping[str, Any]) -> str | None:
     """The language that a page declares, or ``"not said"``; ``None`` for no page, or if it may not be kept."""
     if row["state"] != State.FETCHED or row["noindex"]:
@@ -549,18 +545,6 @@ def _language(row: Mapping[str, Any]) -> str | None:
 def _is_unknown(row: Mapping[str, Any]) -> bool:
     """Whether a drawn URL is nonresponse."""
     return row["state"] == State.QUEUED or row["reason_code"] in NONRESPONSE_BY_CODE
-
-
-def _sample(draw: SampleDraw, rows: Sequence[Mapping[str, Any]], answered: Sequence[bool] | None = None) -> Sample:
-    """The sample and its design."""
-    probability = [row["probability"] for row in rows]
-    strata = [row["stratum"] for row in rows] if draw.method == Method.STRATIFIED or draw.per == Per.SITE else None
-    answered = [not _is_unknown(row) for row in rows] if answered is None else answered
-    if draw.sites is not None:
-        first = [row["site_probability"] for row in rows]
-        return Sample(probability, clusters=strata, cluster_probability=first, answered=answered)
-    walks = [f"{row['walk']} {row['stratum']}" for row in rows] if draw.method == Method.RANDOM_WALK else None
-    return Sample(probability, strata=strata, clusters=walks, answered=answered)
 
 
 def _within_sites(rows: Sequence[Mapping[str, Any]]) -> Sample:

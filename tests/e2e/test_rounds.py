@@ -227,7 +227,7 @@ def test_a_dataset_is_read_like_a_store(loopback: LoopbackWeb, tmp_path: Path, c
     assert (audited.code, json.loads(audited.out)["requests"]) == (0, len(loopback.log)), audited
     reported = here("report", out, "--db", data)
     assert f"{status['pages']} pages of 4 sites, no violation" in reported.out, reported
-    for command in (["run"], ["duplicates"], ["export", "warc", out]):
+    for command in (["run"], ["export", "warc", out]):
         refused = here(*command, "--db", data)
         assert (refused.code, "is a dataset" in refused.err) == (2, True), refused
     assert "with other seeds" in here("rounds", data, "--config", config, loopback.url("www.h1.test")).err

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from crawler.rup.protocol.info import FoundInfo
 
 _MANY_GROUPS = 4000  # beyond this number of groups their distribution among workers does not matter
+#: When a site may be asked that waits for a URL of another bucket, or that is of another bucket: never in this run.
+_NOT_IN_THIS_RUN = 1e11
 _LONGEST_COMMIT_S = 60.0  # a row that another worker wrote that long ago may have been committed just now
 
 Row = dict[str, object]  # the parameters of a statement
@@ -492,9 +494,11 @@ class Committer:
                     hops=wait.target.hops,
                 )
                 circle = await self._sql.fetch_one("waits_for_itself", site_id=wait.site_id)
-                until = 0.0 if circle.is_circle else wait.until
+                until, waiting = 0.0 if circle.is_circle else wait.until, [wait.site_id]
+                if self._offers.is_elsewhere(wait.target.site):
+                    until, waiting = _NOT_IN_THIS_RUN, [wait.site_id, target]
                 needs = f"{wait.target.site}{wait.target.path}"
-                await self._sql.execute("set_robots_until", until=until, needs=needs, sites=json.dumps([wait.site_id]))
+                await self._sql.execute("set_robots_until", until=until, needs=needs, sites=json.dumps(waiting))
         for hold in batch.holds:
             touched.add(hold.site_id)
             await self._sql.execute(

@@ -125,6 +125,10 @@ class Offers:
         self._key: int | None = None
         self.bucket: Bucket | None = None  # None: the store has the whole crawl
 
+    def is_elsewhere(self, site: str) -> bool:
+        """Whether the task of another bucket requests a site."""
+        return self.bucket is not None and self.bucket.other_of(site) is not None
+
     def forget(self) -> None:
         """Forget all numbers, after a transaction was rolled back: numbers given in it do not exist."""
         self._sites.clear()

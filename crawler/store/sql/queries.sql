@@ -261,6 +261,11 @@ WHERE s.group_id in_numbers(:groups) AND s.robots_until <= :until AND s.rests_un
 SELECT w.site_id, s.name, s.group_id, w.seen, w.hops FROM robots_wait w JOIN site s ON s.id = w.site_id
 WHERE w.target_id = (SELECT id FROM site WHERE name = :site) AND w.path = :path ORDER BY w.hops, w.site_id;
 
+-- name: asks
+-- The sites that wait for the robots.txt or a licence of a site of another bucket, each with the URL.
+SELECT s.name AS site, t.name || w.path AS url FROM robots_wait w JOIN site s ON s.id = w.site_id
+JOIN site t ON t.id = w.target_id WHERE t.other_bucket IS NOT NULL AND (w.path = '/robots.txt' OR w.seen = '[]');
+
 -- name: waits_for_itself
 -- Whether a site waits for a site that waits for it, over any number of others.
 WITH RECURSIVE way (site_id) AS (SELECT target_id FROM robots_wait WHERE site_id = :site_id

@@ -343,12 +343,13 @@ class Store(ABC):
         last = await self._read.fetch_one("last_asking_run")
         return last is not None and last.run_id == self.run_id
 
-    async def others_at_work(self) -> bool:
+    async def others_at_work(self, before: float = math.inf) -> bool:
         """Whether other workers may still find URLs for this one.
 
-        That is so if they hold groups or have just released one, or if offers between groups are under way.
+        That is so if they hold groups or have just released one that can be asked ``before`` that time, or if offers
+        between groups are under way.
         """
-        return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id)).any_other)
+        return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id, before=before)).any_other)
 
     async def begin_change(self, now: float) -> None:
         """Note that the store is being adapted to changed options.
@@ -736,6 +737,21 @@ class Store(ABC):
         async with self._writing():
             _, touched = await self._offers.store(best_offers(FoundOffer(offer, None) for offer in offers), max_depth)
             await self._readiness.refresh(touched, pages_per_site)
+
+    async def site_numbers(self, sites: Sequence[str]) -> dict[str, int]:
+        """The numbers of sites; those that the store does not know are added."""
+        async with self._writing():
+            return {name: numbers.site for name, numbers in (await self._offers.sites(sites)).items()}
+
+    @retrying
+    async def receive_news(self, news: SiteNews) -> None:
+        """Store news of sites of other buckets."""
+        async with self._writing():
+            await self._committer.commit_late(news)
+
+    async def asks(self) -> list[tuple[str, str]]:
+        """The sites that wait for the robots.txt or a licence of another bucket, each with the URL."""
+        return [(row.site, row.url) for row in await self._read.fetch("asks")]
 
     @retrying
     async def pause_after(self, over_at: float, pauses: Mapping[str, float]) -> None:
