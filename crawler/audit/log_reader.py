@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from crawler.audit.records import (
     Event,
     FiledLicence,
+    LicenceAnswer,
     LoggedRequest,
     RobotsResponse,
     RobotsVersion,
@@ -32,6 +33,7 @@ from crawler.preferences.purposes import categories_for
 from crawler.robots.rsl import NO_LICENCE, NotALicence, read_licence
 from crawler.store.named_rows import by_column
 from crawler.store.statements import load_statements
+from crawler.url import NotCrawlable, canonicalise
 
 if TYPE_CHECKING:
     from crawler.store.sections import Store
@@ -88,7 +90,17 @@ async def read_rows(
 
 
 async def read_licences(store: Store) -> dict[str, FiledLicence]:
-    """The last answer for each licence of RSL, by its URL."""
+    """Each licence of RSL with its answers, by its URL."""
+    answers: dict[str, list[LicenceAnswer]] = {}
+    for row in await read_rows(store, "licence_answers"):
+        moved_to, is_failure = "", row.error_kind is not None
+        if row.location is not None:
+            try:
+                moved_to = canonicalise(row.location, row.url)
+            except NotCrawlable:
+                is_failure = True
+        answer = LicenceAnswer(row.finished_at, row.status, is_failure, moved_to)
+        answers.setdefault(row.url, []).append(answer)
     licences: dict[str, FiledLicence] = {}
     for row in await read_rows(store, "licences"):
         why, licence = row.note, NO_LICENCE
@@ -97,7 +109,7 @@ async def read_licences(store: Store) -> dict[str, FiledLicence]:
                 licence = read_licence(bytes(row.body))
             except NotALicence as error:
                 why = str(error)
-        licences[row.url] = FiledLicence(row.fetched_at, licence, why, row.moved_to)
+        licences[row.url] = FiledLicence(row.fetched_at, licence, why, answers.get(row.url, ()))
     return licences
 
 

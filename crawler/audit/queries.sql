@@ -101,7 +101,13 @@ SELECT text_id, sha256, body FROM robots_texts_by_id WHERE text_id IN ({among})
 
 -- name: licences
 -- The last answer for each licence of RSL.
-SELECT url, fetched_at, note, coalesce(moved_to, '') AS moved_to, body FROM site_files WHERE purpose = 'license' ORDER BY url
+SELECT url, fetched_at, note, body FROM site_files WHERE purpose = 'license' ORDER BY url
+
+-- name: licence_answers
+-- The requests for licences in the log.
+SELECT s.site || q.path AS url, q.finished_at, q.status, q.error_kind, q.location
+FROM requests_by_id q JOIN sites_by_id s ON s.site_id = q.site_id
+WHERE q.purpose = 'license' ORDER BY q.finished_at, q.request_id
 
 -- ---- preferences about use --------------------------------------------------------------------------------------
 

@@ -354,16 +354,27 @@ class Replay:
             yield Violation.by_request(Check.PREFERENCE, request, required, done, version=case.version, rule=rule)
 
     def _licensed(self, stated: Iterable[Preference], case: _Case) -> Iterator[Preference]:
-        """What the licences say that robots.txt names. A request before the last answer for one is not judged by it."""
-        site, path, started_at = case.site.name, case.request.path, case.request.started_at
+        """What the licences say that robots.txt names."""
         for url in named_licences(stated):
-            filed, hops = self.licences.get(url), 0
-            while filed is not None and filed.moved_to and hops < _MOST_HOPS:
-                filed, hops = self.licences.get(filed.moved_to), hops + 1
-            if filed is None:
-                yield from unavailable(url, "it was not requested")
-            elif started_at >= filed.fetched_at:
-                yield from unavailable(url, filed.why) if filed.why else filed.licence.of(site, path, url)
+            yield from self._said_by(url, case, _MOST_HOPS)
+
+    def _said_by(self, url: str, case: _Case, hops: int) -> Iterator[Preference]:
+        """What a licence said at a request. One that had not come by then refuses every use, as one that had failed.
+
+        The store has the text of the last answer alone, so an earlier request is not judged by what an answer says.
+        """
+        at, known = case.request.started_at, self.licences.get(url)
+        answer = None if known is None else known.answer_before(at)
+        if known is None or answer is None:
+            why = "" if known is None or at < known.fetched_at else known.why
+            yield from unavailable(url, why or "it had not been requested")
+        elif answer.moved_to and hops:
+            yield from self._said_by(answer.moved_to, case, hops - 1)
+        elif answer.moved_to or answer.is_failure:
+            yield from unavailable(url, f"it had answered {answer.status or 'nothing'}")
+        elif at >= known.fetched_at:
+            site, path = case.site.name, case.request.path
+            yield from unavailable(url, known.why) if known.why else known.licence.of(site, path, url)
 
     def _note_use(self, case: _Case) -> None:
         """Note a page whose use the robots.txt in force limits; most files have no such line."""

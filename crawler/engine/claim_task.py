@@ -232,7 +232,7 @@ class ClaimTask:
                         context.outbox.add_broken_body(BrokenBody.of(permit.site_id, decoded))
                         if unread is None:
                             context.gate.unreadable(permit.group, decoded.kind)
-                    if isinstance(facts, PageFacts):
+                    if isinstance(facts, PageFacts) and context.answers.keeps(facts, known.filed):
                         licensed = await self._licensed(queued, known.rules, facts)
                         if licensed is None:
                             context.outbox.leave_unread(queued.id)

@@ -66,7 +66,8 @@ class Outbox:
     1. What is put in is taken out once, by one :meth:`next_batch`; the news of sites again after :meth:`put_back`.
     2. A group is ``released`` in the same contents as its last outcome, or in later ones.
     3. An answer that may be kept is put in with its request. If the request is taken out before the outcome of the
-       answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers. An
+       answer is put in, the answer is taken out with the request, up to ``_MOST_UNREAD_BYTES`` of such answers, and
+       whatever its size when its task leaves it unread. An
        outcome whose commit did not land does not count.
     """
 
@@ -118,7 +119,7 @@ class Outbox:
         self._unread[url_id] = answer
 
     def leave_unread(self, url_id: int) -> None:
-        """A later claim reads the answer, from the store. If the store has no room for it, it is requested again."""
+        """A later claim reads the answer, from the store."""
         self._left.add(url_id)
 
     def add_broken_body(self, broken: BrokenBody) -> None:
@@ -215,7 +216,9 @@ class Outbox:
         contents, self._contents = self._contents, Contents()
         contents.unread = self._storable_unread()
         for url_id in self._left & self._unread.keys():
-            contents.read[url_id] = self._unread.pop(url_id)
+            contents.read[url_id] = contents.unread[url_id] = self._unread.pop(url_id)
+        for url_id in self._left:
+            self._stored_unread.pop(url_id, None)  # whichever worker reads it
         self._left.clear()
         self._alarm.begin_commit()
         return contents

@@ -103,6 +103,9 @@ def test_a_licence_is_requested_once_for_all_sites_before_their_first_page(db_pa
     assert stated == [("license", url, "robots.txt")]
     assert found.audited() == set()
     assert found.audited("UPDATE site_file SET body = CAST(replace(body, '/p/', '/open') AS BLOB)") == {"/open"}
+    failed = "UPDATE request SET status = 500, error_kind = 'http' WHERE purpose = 'license'"
+    assert found.audited(failed) == {"/", "/open"}, "no page may be requested while its licence fails"
+    found.audited("UPDATE request SET status = 200, error_kind = NULL WHERE purpose = 'license'")
     assert found.audited("DELETE FROM site_file") == {"/", "/open"}
     reason = found.query("SELECT DISTINCT reason FROM urls WHERE reason_code = 'preference'")
     assert reason == [(f"preference: licence License: {url}",)]
@@ -153,6 +156,7 @@ def test_a_licence_behind_a_redirect_and_one_on_a_site_that_fails_for_a_while(db
     assert found.asked.count(("terms.test", "/all.xml")) == 3, "it is requested again after each failure"
     assert (found.codes()["a.test/p/1"], found.codes()["a.test/open"]) == ("preference", "fetched")
     assert found.ended == "nothing is left in the frontier"
+    assert found.audited() == set()
 
 
 def test_while_a_licence_fails_its_site_rests_and_answers_wait_for_it(db_path: Path) -> None:
@@ -199,11 +203,12 @@ INLINE = f"<script type='application/rsl+xml'><rsl><content url='/'>{NO_TRAINING
 def test_pages_name_licences_too_and_are_requested_once(db_path: Path) -> None:
     pages = {
         "/robots.txt": plain(""),
-        "/": Page("".join(f"<a href=/p/{n}>x</a>" for n in range(4)) + "<a href=/open>x</a>"),
+        "/": Page("".join(f"<a href=/p/{n}>x</a>" for n in range(5)) + "<a href=/open>x</a>"),
         "/p/0": Page(f"<title>0</title>{LINK}"),
         "/p/1": Page("<title>1</title>", headers=HEADER),
         "/p/2": Page(f"<title>2</title>{INLINE}"),
         "/p/3": Page("<title>3</title>"),
+        "/p/4": Page(f"<title>4</title>{LINK}", headers=(("X-Robots-Tag", "noindex"),)),  # it may not be kept unread
         "/open": Page(f"<title>open</title>{LINK}"),
     }
     web = {"a.test": pages, "terms.test": {"/robots.txt": plain(""), "/all.xml": LICENCE}}
@@ -211,7 +216,7 @@ def test_pages_name_licences_too_and_are_requested_once(db_path: Path) -> None:
     assert len(found.asked) == len(set(found.asked)), "an answer waits for its licence, and is not requested again"
     assert ("terms.test", "/all.xml") in found.asked
     codes = found.codes()
-    assert [codes[f"a.test/p/{n}"] for n in range(4)] == ["withheld", "withheld", "withheld", "fetched"]
+    assert [codes[f"a.test/p/{n}"] for n in range(5)] == ["withheld", "withheld", "withheld", "fetched", "noindex"]
     kept = found.query("SELECT title FROM pages WHERE body_sha256 IS NOT NULL AND title <> '' ORDER BY title")
     assert kept == [("3",), ("open",)]
     assert found.query("SELECT count(*) FROM unread_answer") == [(0,)]
