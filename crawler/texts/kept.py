@@ -73,12 +73,6 @@ async def texts_of(
     return texts
 
 
-async def kept_texts(store: Store, bodies: Iterable[int]) -> dict[int, MainText]:
-    """The texts of bodies, by number, as far as the store keeps them."""
-    kept = await _kept(store, set(bodies))
-    return await asyncio.to_thread(lambda: {number: _unpacked(data) for number, (_, data) in kept.items()})
-
-
 async def _kept(store: Store, bodies: set[int]) -> dict[int, tuple[str, bytes]]:
     if not bodies:
         return {}
