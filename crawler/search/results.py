@@ -65,7 +65,7 @@ TITLE_SHARE, NAMED_SHARE = 1.0, 1.0
 #: scores, and how many these are.
 OTHER_LANGUAGE, BEST = 0.5, 50
 #: How many of the best pages by text and popularity are compared by their titles.
-CANDIDATES = 200
+CANDIDATES = 100
 #: If more pages match, those are ranked that have the words in the fields of FIELDS, the first ones that few enough
 #: have, and with them so many of the pages with the most links if fewer than CANDIDATES have them there.
 BROAD = 2_000
@@ -431,7 +431,8 @@ class _Search:
     async def _count(self, ranking: _Ranking, match: str | None) -> int:
         """How many pages match, up to one more than ``BROAD``."""
         values = {"match": match, "place": ranking.place, "most": BROAD + 1, **self.values}
-        (row,) = await self.asked.index.query(INDEX["count"].format(table=ranking.table, **_PARTS), values)
+        name = "count_any" if self.asked.filters == Filters() and ranking.place == _ALL else "count"
+        (row,) = await self.asked.index.query(INDEX[name].format(table=ranking.table, **_PARTS), values)
         return int(row["n"])
 
 
