@@ -43,6 +43,7 @@ from crawler.run.team import Team, require_shares
 from crawler.run.worker_process import WorkerProcess, forked
 from crawler.sampling import load
 from crawler.session.crawl_session import (
+    at_refused_addresses,
     begun,
     crawl_session,
     finish_crawl,
@@ -172,12 +173,18 @@ def plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str, Any]
         raise UsageError(Setting("sample.size"), ": `crawler sample plan` plans a sample, with the same options")
     made = plan_of(settings, named.urls)
     refused = [error.message(terminal_name) for error in refusals(settings, named.urls, named.strata or {})]
+    left_out = at_refused_addresses(settings, named.urls)
     if settings.output.json:
-        print_json(plan_json(made, settings) | {"refused": refused})
+        print_json(plan_json(made, settings) | {"refused": refused, "left_out": left_out})
     else:
         render_plan(made, settings, console)
         for why in refused:
             tell(f"a run would refuse this: {why}")
+        if left_out:
+            more = f" … ({len(left_out):,} in all)" if len(left_out) > _VALUES_SHOWN else ""
+            needed = terminal_name(Setting("fetch.allow_private"))
+            listed = ", ".join(left_out[:_VALUES_SHOWN])
+            tell(f"a run would leave out seeds at no public address, which need {needed}: {listed}{more}")
     return UsageError.exit_code if refused else 0
 
 
