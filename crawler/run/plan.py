@@ -19,12 +19,13 @@ from crawler.frontier.politeness import group_name
 from crawler.frontier.scope import ScopeMode
 from crawler.frontier.site_settings import pages_allowed
 from crawler.frontier.time_left import QUICK_S, DepthCount, GroupBacklog, Limits, TimeLeft, time_left
-from crawler.session.refusals import refusals
+from crawler.session.refusals import at_refused_addresses, refusals
 from crawler.settings.keys import terminal_name
 from crawler.settings.settings import Settings
 from crawler.url import host_of, split
 
 _SITES_SHOWN = 5
+_SEEDS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +145,16 @@ def print_plan(seeds: tuple[str, ...], config: Path | None, options: Mapping[str
         raise UsageError(Setting("sample.size"), ": `crawler sample plan` plans a sample, with the same options")
     made = plan_of(settings, named.urls)
     refused = [error.message(terminal_name) for error in refusals(settings, named.urls, named.strata or {})]
+    left_out = at_refused_addresses(settings, named.urls)
     if settings.output.json:
-        print_json(as_json(made, settings) | {"refused": refused})
+        print_json(as_json(made, settings) | {"refused": refused, "left_out": left_out})
     else:
         render(made, settings, console)
         for why in refused:
             tell(f"a run would refuse this: {why}")
+        if left_out:
+            more = f" … ({len(left_out):,} in all)" if len(left_out) > _SEEDS_SHOWN else ""
+            needed = terminal_name(Setting("fetch.allow_private"))
+            listed = ", ".join(left_out[:_SEEDS_SHOWN])
+            tell(f"a run would leave out seeds at no public address, which need {needed}: {listed}{more}")
     return UsageError.exit_code if refused else 0

@@ -5,7 +5,7 @@ No module here sends anything, so that ``crawler plan`` starts without the HTTP 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def refusals(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]) -> Iterator[UsageError]:
-    """Why a run with these settings would be refused, or would leave seeds out, as far as the store does not matter."""
+    """Why a run with these settings would be refused, as far as the store does not matter."""
 
     def require_alone_here() -> None:
         if settings.workers.count > 1:
@@ -44,7 +44,6 @@ def refusals(settings: Settings, seeds: Sequence[str], strata: Mapping[str, str]
         partial(require_extras, settings),
         require_sample,
         require_alone_here,
-        partial(_require_allowed_addresses, settings, seeds),
     ):
         try:
             require()
@@ -94,16 +93,17 @@ def require_alone(settings: Settings, remedy: str) -> None:
             raise UsageError(f"this needs a single worker; {remedy}", key=key)
 
 
-def _require_allowed_addresses(settings: Settings, seeds: Sequence[str]) -> None:
-    """Raise :class:`UsageError` for a seed at an address that the address guard refuses, if that needs no look-up."""
-    fetch = settings.fetch
+def at_refused_addresses(settings: Settings, seeds: Iterable[str]) -> list[str]:
+    """The seeds that a run leaves out because the address guard refuses their address, if that needs no look-up."""
+    fetch, refused = settings.fetch, list[str]()
     for url in seeds:
         host = host_of(url)
         known = (
             address_for(host, fetch.resolve) or literal_address(host) or ("127.0.0.1" if is_loopback(host) else None)
         )
         if known and address_refusal(str(known), allow_private=fetch.allow_private, loopback_only=False):
-            raise UsageError(f"{url} is at no public address ({known}), which needs ", Setting("fetch.allow_private"))
+            refused.append(url)
+    return refused
 
 
 def request_signer(settings: Settings) -> Signer | None:
