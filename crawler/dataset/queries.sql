@@ -89,6 +89,9 @@ CREATE TEMP TABLE made AS {offers}
 -- name: by_bucket
 COPY made TO '{target}' (FORMAT parquet, PARTITION_BY (bucket))
 
+-- name: table
+CREATE TABLE {name} AS {rows}
+
 -- name: view
 CREATE OR REPLACE VIEW {name} AS {rows}
 

@@ -43,6 +43,7 @@ TABLES = (*WHOLE, *GROWING)
 _MADE = [name for name in SQL if name.endswith("_by_id") or name == "page_versions"]
 #: The views whose rows a dataset has not, or not before a sample is drawn.
 _EMPTY = ("orders", "resources", "samples", "sample_draws")
+_JOINED = frozenset({"sites_by_id", "urls_by_id", "pages_by_id"})
 _MOST_COPIES = 256  # of stores of buckets on this machine
 _ROWS_AT_ONCE = 5_000
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
@@ -70,7 +71,9 @@ class Views:
     Times are seconds and flags are 0 or 1, as in a store, so that a statement means the same.
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, *, computes: bool = False) -> None:
+        """``computes``: many statements follow, so views that most of them join are made once, as tables."""
+        self._tables = _JOINED if computes else frozenset[str]()
         self.dataset = Dataset(Objects(location))
         self.manifests = self.dataset.manifests()
         self._stack = ExitStack()
@@ -91,7 +94,7 @@ class Views:
         for name in _EMPTY:
             self._show(name, [])
         for name in _MADE:
-            self._db.execute(SQL["view"].format(name=name, rows=SQL[name]))
+            self._db.execute(SQL["table" if name in self._tables else "view"].format(name=name, rows=SQL[name]))
         self._make_runs()
         self._db.execute("SET GLOBAL TimeZone = 'UTC'")
         self._db.execute("SET GLOBAL integer_division = true")  # as in the databases of stores
