@@ -418,6 +418,11 @@ class EndCode(Code):
         "every site with queued URLs has reached the limit of pages of a site",
     )
     MAX_TIME = "max_time", "{limits.max_time} is over", "the time of the run is over"
+    ALL_WAIT = (
+        "all_wait",
+        "everything left waits until after {limits.max_time}: {}",
+        "everything left waits for longer than the run may last",
+    )
     FORCED = (
         "forced",
         "could not end in order in time, and was ended at once; the same command continues the crawl",

@@ -14,8 +14,9 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from crawler.atomic_files import AtomicFiles
+from crawler.audit.checks import MAX_LISTED
 from crawler.audit.records import TOLERANCE_S, RunRecord
-from crawler.audit.run_audit import MAX_LISTED, AuditResult
+from crawler.audit.run_audit import AuditResult
 from crawler.audit.run_settings import SCOPES, described_settings
 from crawler.audit.totals import unsent_sentence
 from crawler.cli.templates import template_environment

@@ -73,9 +73,18 @@ async def read_runs(store: Store) -> list[RunRecord]:
     return [RunRecord.from_row(row) for row in await store.query(_SQL["runs"])]
 
 
-async def read_rows(store: Store, statement: str, **parameters: object) -> list[Any]:
-    """The rows of a statement in ``queries.sql``, by the names of their columns."""
-    return by_column(await store.query(_SQL[statement], parameters))
+async def read_rows(
+    store: Store, statement: str, among: Iterable[object] | None = None, **parameters: object
+) -> list[Any]:
+    """The rows of a statement in ``queries.sql``, by the names of their columns.
+
+    The values of ``among`` stand for its ``{among}``.
+    """
+    sql = _SQL[statement]
+    if among is not None:
+        named = {f"among_{n}": value for n, value in enumerate(among)}
+        sql, parameters = sql.format(among=", ".join(f":{name}" for name in named) or "NULL"), parameters | named
+    return by_column(await store.query(sql, parameters))
 
 
 async def read_licences(store: Store) -> dict[str, FiledLicence]:
@@ -98,13 +107,9 @@ async def read_pages_kept(store: Store, run: RunRecord) -> tuple[int, list[Any]]
     A page that was visited again after the run is left out: its preferences may have changed.
     """
     until = math.inf if run.finished_at is None else run.finished_at
-    bounds: dict[str, object] = {"since": run.started_at, "until": until}
-    names = {f"category_{n}": category for n, category in enumerate(categories_for(run.purposes))}
-    if not names:
-        return 0, []
-    (count,) = await read_rows(store, "pages_of_run", **bounds)
-    kept = _SQL["pages_kept"].format(categories=", ".join(f":{name}" for name in names))
-    return count.pages, by_column(await store.query(kept, bounds | names))
+    (count,) = await read_rows(store, "pages_of_run", since=run.started_at, until=until)
+    categories = categories_for(run.purposes)
+    return count.pages, await read_rows(store, "pages_kept", categories, since=run.started_at, until=until)
 
 
 async def read_slices(store: Store, runs: Iterable[RunRecord]) -> AsyncIterator[Slice]:
@@ -226,13 +231,11 @@ class _TextsInForce:
 
 async def _read_texts(store: Store, numbers: set[int]) -> tuple[dict[int, bytes], set[str]]:
     """The texts by number, and the recorded SHA-256 of those whose body has another one."""
-    values = {f"text_{n}": number for n, number in enumerate(numbers)}
-    sql = _SQL["robots_texts"].format(numbers=", ".join(f":{name}" for name in values) or "NULL")
     texts: dict[int, bytes] = {}
     forged: set[str] = set()
-    for row in await store.query(sql, values):
-        if hashlib.sha256(row["body"]).digest() == row["sha256"]:
-            texts[row["text_id"]] = row["body"]
+    for row in await read_rows(store, "robots_texts", numbers):
+        if hashlib.sha256(row.body).digest() == row.sha256:
+            texts[row.text_id] = row.body
         else:
-            forged.add(row["sha256"].hex())
+            forged.add(row.sha256.hex())
     return texts, forged

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
-from crawler.audit.checks import Check, CheckCount, Violation
+from crawler.audit.checks import MAX_LISTED, Check, CheckCount, Findings, Violation
 from crawler.audit.log_reader import canonical_sha256, read_runs
 from crawler.audit.records import TOLERANCE_S
-from crawler.audit.run_audit import MAX_LISTED, AuditResult, run_audit
+from crawler.audit.run_audit import AuditResult, run_audit
 from crawler.audit.study import read_study_facts
 from crawler.audit.totals import read_totals
 from crawler.dataset.records import Dataset, Manifest
@@ -31,8 +31,8 @@ async def audit_dataset(
     views: Views, now: float, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> AuditResult:
     """Check the whole log of a dataset. Raises :class:`crawler.errors.UsageError` if settings cannot be read."""
-    counts = {check: CheckCount() for check in Check}
-    violations, limits, done = list[Violation](), list[str](), 0
+    findings, limits, done = Findings(), list[str](), 0
+    counts = findings.counts
     total = (await views.counts()).requests
     buckets = views.manifests[-1].buckets if views.manifests else {}
     for bucket in sorted(buckets):
@@ -40,11 +40,11 @@ async def audit_dataset(
             if store is None:
                 continue
             result = await run_audit(store, now)
-            violations += await _brought(views, store, counts[Check.LOG])
+            findings.add(await _brought(views, store, counts[Check.LOG]))
         for check, count in result.counts.items():
             counts[check].judged += count.judged
             counts[check].violations += count.violations
-        violations += result.violations[: MAX_LISTED - len(violations)]
+        findings.listed.extend(result.violations[: MAX_LISTED - len(findings.listed)])
         limits += [limit for limit in result.limits if limit not in limits]
         done += result.totals.requests
         on_progress(done, total)
@@ -52,12 +52,10 @@ async def audit_dataset(
         logged = result.totals.requests + result.totals.unsent
         counts[Check.LOG].judged += 1
         if published != logged:
-            counts[Check.LOG].violations += 1
             required = f"the {many(logged, 'request')} in the log of bucket {bucket}"
-            violations.append(Violation(Check.LOG, required, f"the dataset has {published:,}"))
-    for found in (*_crowded(views, counts[Check.OVERLAP]), *_after_lost(views, counts)):
-        counts[found.check].violations += 1
-        violations.append(found)
+            findings.add([Violation(Check.LOG, required, f"the dataset has {published:,}")])
+    findings.add(_crowded(views, counts[Check.OVERLAP]))
+    findings.add(_after_lost(views, counts))
     if lost := _lost_tasks(views.dataset, views.manifests):
         ((requests,),) = views.fetch(SQL["count_lost"])
         limits.append(
@@ -66,12 +64,11 @@ async def audit_dataset(
             "recorded for them, so their permission is not proven."
         )
     store = cast(Any, views)
-    violations.sort(key=lambda found: (found.started_at or 0.0, found.request or 0))
     return AuditResult(
         now,
         await read_runs(store),
         counts,
-        violations[:MAX_LISTED],
+        findings.in_order(),
         await read_totals(store),
         await canonical_sha256(store),
         standing(()),
@@ -88,7 +85,6 @@ async def _brought(views: Views, store: Store, count: CheckCount) -> list[Violat
             continue
         count.judged += 1
         if not views.fetch(SQL["published_copy"], row):
-            count.violations += 1
             required = f"a copy of {row['site']}, which is of another bucket, as that has published it"
             violations.append(Violation(Check.LOG, required, f"the store of bucket {store.bucket.number} has another"))
     return violations

@@ -94,8 +94,8 @@ LEFT JOIN robots_by_id o ON o.robots_copy = coalesce((
 WHERE e.n > :after AND e.n <= :last AND e.kind = 1
 
 -- name: robots_texts
--- The bodies of robots.txt files by number; {numbers} is a list of parameters.
-SELECT text_id, sha256, body FROM robots_texts_by_id WHERE text_id IN ({numbers})
+-- The bodies of robots.txt files by number; {among} is a list of parameters.
+SELECT text_id, sha256, body FROM robots_texts_by_id WHERE text_id IN ({among})
 
 -- ---- licences ---------------------------------------------------------------------------------------------------
 
@@ -110,22 +110,22 @@ SELECT url, fetched_at, note, coalesce(moved_to, '') AS moved_to, body FROM site
 SELECT count(*) AS pages FROM pages_by_id WHERE fetched_at >= :since AND coalesce(last_seen_at, fetched_at) <= :until
 
 -- name: pages_kept
--- Of these pages, those whose body is kept although the page itself refuses one of the {categories}, a list of
+-- Of these pages, those whose body is kept although the page itself refuses one of the {among}, a list of
 -- parameters.
 SELECT p.url, p.fetched_at, min(f.text) AS stated
 FROM preferences f JOIN pages p ON p.url_id = f.url_id
-WHERE f.value = 'n' AND f.source <> 'robots.txt' AND f.category IN ({categories})
+WHERE f.value = 'n' AND f.source <> 'robots.txt' AND f.category IN ({among})
   AND p.body_sha256 IS NOT NULL AND p.fetched_at >= :since AND coalesce(p.last_seen_at, p.fetched_at) <= :until
 GROUP BY p.url, p.fetched_at ORDER BY p.url
 
 -- name: kept_of_requests
--- What is kept of the pages that the requests with the {numbers}, a list of parameters, have brought.
+-- What is kept of the pages that the requests with the {among}, a list of parameters, have brought.
 SELECT q.request_id, p.body_id IS NOT NULL AS has_body, p.title IS NOT NULL AS has_title,
   p.description IS NOT NULL AS has_description, p.keywords IS NOT NULL AS has_keywords,
   EXISTS (SELECT 1 FROM links_by_id l WHERE l.source_id = p.url_id) AS has_links, p.directives
 FROM requests_by_id q JOIN urls_by_id u ON u.site_id = q.site_id AND u.path = q.path
 JOIN pages_by_id p ON p.url_id = u.url_id AND p.fetched_at BETWEEN q.started_at AND q.finished_at
-WHERE q.request_id IN ({numbers})
+WHERE q.request_id IN ({among})
 
 -- name: kept_of_stated
 -- The same of the pages whose own headers limit their use, with what they state.

@@ -18,6 +18,7 @@ SUCCESSES = frozenset(
         EndCode.MAX_PAGES_NO_REVISIT_DUE,
         EndCode.MAX_PAGES_PER_SITE,
         EndCode.MAX_TIME,
+        EndCode.ALL_WAIT,
     }
 )
 _RUN_STATES = ("none", "running", "paused", "stopping", "finished", "stopped", "failed", "crashed")

@@ -344,7 +344,7 @@ class HttpFetcher:
             return Redirected(url, started_at, now, headers, wire_bytes, status=status, location=location, **about)
         if status == 304 and (request.etag or request.last_modified):
             return NotModified(url, started_at, now, headers, wire_bytes, **about)
-        if status in (401, 402) and request.purpose in _READ_LATER:
+        if status in (401, 402, 403) and request.purpose in _READ_LATER:
             from crawler.page.payment import licence_asked, price_asked  # few crawls need it: it brings the HTML parser
 
             if price := price_asked(headers, says) if status == 402 else licence_asked(headers):

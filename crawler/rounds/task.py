@@ -275,9 +275,8 @@ class BucketTask:
         return None if self._crawl is None else self._crawl.progress.idle_for
 
     def stop_if_over(self) -> None:
-        """Stop at the deadline, and before it if nothing can be asked until then."""
-        now, waits = self._clock.now(), self.waits
-        if now >= self._plan.deadline or (waits is not None and waits.until >= self._plan.deadline):
+        """Stop at the deadline. The crawl itself ends before it if nothing can be asked until then."""
+        if self._clock.now() >= self._plan.deadline:
             self.stop(RunEnd(EndCode.ROUND_OVER))
 
     async def ahead(self) -> list[dict[str, Any]]:

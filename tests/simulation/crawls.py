@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
@@ -100,7 +101,8 @@ async def session(
             purposes=options.identity.purpose,
         )
         reading = ReadingOptions(robots.token, options.robots.reading, options.store.resources)
-        lease = Lease(store, clock, policy.fetch.total_timeout_s)
+        lasts_s = math.inf if options.limits.max_time_s is None else options.limits.max_time_s
+        lease = Lease(store, clock, policy.fetch.total_timeout_s, clock.now, ends_at=clock.now() + lasts_s)
         side = FetcherSide(
             fetcher=fetcher,
             reader=reader or ReaderInProcess(reading),

@@ -312,7 +312,7 @@ SELECT id FROM worker WHERE id = :worker AND ended_at IS NULL FOR SHARE;
 
 -- name: others_at_work
 SELECT EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by <> :worker)
-  OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL)
+  OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at < :before AND claimed_by IS NULL)
   OR EXISTS (SELECT 1 FROM offer) AS any_other;
 
 -- name: insert_content_mirror

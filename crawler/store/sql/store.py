@@ -343,12 +343,13 @@ class Store(ABC):
         last = await self._read.fetch_one("last_asking_run")
         return last is not None and last.run_id == self.run_id
 
-    async def others_at_work(self) -> bool:
+    async def others_at_work(self, before: float = math.inf) -> bool:
         """Whether other workers may still find URLs for this one.
 
-        That is so if they hold groups or have just released one, or if offers between groups are under way.
+        That is so if they hold groups or have just released one that can be asked ``before`` that time, or if offers
+        between groups are under way.
         """
-        return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id)).any_other)
+        return bool((await self._read.fetch_one("others_at_work", worker=self._workers.id, before=before)).any_other)
 
     async def begin_change(self, now: float) -> None:
         """Note that the store is being adapted to changed options.

@@ -193,7 +193,7 @@ UPDATE worker SET ended_at = :now, ended_code = :ended_code, ended_by = :ended_b
 -- name: others_at_work
 -- Whether another worker holds a group, or has just released one. One statement, because groups move meanwhile.
 SELECT EXISTS (SELECT 1 FROM politeness_group WHERE claimed_by <> :worker)
-  OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at IS NOT NULL AND claimed_by IS NULL) AS any_other;
+  OR EXISTS (SELECT 1 FROM politeness_group WHERE ready_at < :before AND claimed_by IS NULL) AS any_other;
 
 -- name: insert_content_mirror
 INSERT OR IGNORE INTO mirror (site, main_site, evidence, sample, confidence, seen_at) VALUES (:site, :main_site,

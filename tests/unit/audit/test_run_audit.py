@@ -611,7 +611,7 @@ async def test_a_report_that_cannot_be_written_leaves_the_old_one(doctored: Doct
 
 
 async def test_violations_past_the_bound_are_counted(doctored: Doctored, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawler.audit.run_audit.MAX_LISTED", 2)
+    monkeypatch.setattr("crawler.audit.checks.MAX_LISTED", 2)
     doctored.run(settings())
     site = doctored.site("http://a.test")
     for n in range(5):
