@@ -89,6 +89,9 @@ CREATE TEMP TABLE made AS {offers}
 -- name: by_bucket
 COPY made TO '{target}' (FORMAT parquet, PARTITION_BY (bucket))
 
+-- name: table
+CREATE TABLE {name} AS {rows}
+
 -- name: view
 CREATE OR REPLACE VIEW {name} AS {rows}
 
@@ -172,20 +175,23 @@ FROM robots_versions WHERE version_sha256 IS NOT NULL GROUP BY version_sha256
 -- A dataset has no revisits.
 SELECT NULL::BIGINT AS url_id, NULL AS state_before WHERE false
 
--- name: main_texts_by_id
--- A dataset keeps no texts.
-SELECT NULL::BIGINT AS body_id, NULL AS read_as, NULL::BLOB AS data WHERE false
-
 -- name: ranks_by_id
 SELECT url_id, pagerank FROM ranks
 
 -- name: near_duplicates_by_id
 SELECT url_id, cluster_id, similarity FROM near_duplicates
 
--- name: pages_of_bodies
--- A page of each body. The numbers are those of bodies.
+-- name: make_page_of_body
+-- A page of each body; made when the first body is read.
+CREATE TABLE IF NOT EXISTS page_of_body AS
 SELECT (hash(body_sha256) >> 1)::BIGINT AS body_id, min(url) AS url FROM pages
-WHERE (hash(body_sha256) >> 1)::BIGINT IN ({numbers}) GROUP BY ALL
+WHERE body_sha256 IS NOT NULL GROUP BY body_sha256
+
+-- name: pages_of_bodies
+SELECT body_id, url FROM page_of_body WHERE body_id IN ({numbers})
+
+-- name: make_texts
+CREATE TABLE main_texts_by_id (body_id BIGINT, read_as TEXT, data BLOB)
 
 -- name: make_signatures
 -- A character of the keys is an octet: DuckDB takes no parts of octets by substr.

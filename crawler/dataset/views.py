@@ -24,6 +24,7 @@ from crawler.store.location import is_url, shown
 from crawler.store.named_rows import row_class
 from crawler.store.rows import (
     Counts,
+    KeptText,
     NearDuplicate,
     PageRank,
     SampleDraw,
@@ -42,7 +43,8 @@ TABLES = (*WHOLE, *GROWING)
 _MADE = [name for name in SQL if name.endswith("_by_id") or name == "page_versions"]
 #: The views whose rows a dataset has not, or not before a sample is drawn.
 _EMPTY = ("orders", "resources", "samples", "sample_draws")
-_MOST_COPIES = 16  # of stores of buckets on this machine
+_JOINED = frozenset({"sites_by_id", "urls_by_id", "pages_by_id"})
+_MOST_COPIES = 256  # of stores of buckets on this machine
 _ROWS_AT_ONCE = 5_000
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 #: In a store, the numbers of a site's URLs are a range, and equal paths on two sites have near places in it. In a
@@ -69,7 +71,9 @@ class Views:
     Times are seconds and flags are 0 or 1, as in a store, so that a statement means the same.
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, *, computes: bool = False) -> None:
+        """``computes``: many statements follow, so views that most of them join are made once, as tables."""
+        self._tables = _JOINED if computes else frozenset[str]()
         self.dataset = Dataset(Objects(location))
         self.manifests = self.dataset.manifests()
         self._stack = ExitStack()
@@ -85,12 +89,12 @@ class Views:
         parts["requests"] += parts["lost"]
         for name, keys in (parts | {name: self._newest(name) for name in RESULTS}).items():
             self._show(name, keys)
-        for name in ("make_signatures", "make_templates", "make_samples", "make_sample_frame"):
+        for name in ("make_texts", "make_signatures", "make_templates", "make_samples", "make_sample_frame"):
             self._db.execute(SQL[name])
         for name in _EMPTY:
             self._show(name, [])
         for name in _MADE:
-            self._db.execute(SQL["view"].format(name=name, rows=SQL[name]))
+            self._db.execute(SQL["table" if name in self._tables else "view"].format(name=name, rows=SQL[name]))
         self._make_runs()
         self._db.execute("SET GLOBAL TimeZone = 'UTC'")
         self._db.execute("SET GLOBAL integer_division = true")  # as in the databases of stores
@@ -139,9 +143,9 @@ class Views:
     # --- for features that read a store --------------------------------------------------------
 
     async def _nothing(self, *_: object) -> None:
-        """No-op: a manifest never changes, no text or signature is kept, and the index knows of which round it is."""
+        """No-op: a manifest never changes, all that is kept is new, and the index knows of which round it is."""
 
-    begin_snapshot = begin_notes = end_notes = cover = keep_texts = drop_old_texts = drop_signatures = _nothing
+    begin_snapshot = begin_notes = end_notes = cover = drop_old_texts = drop_signatures = _nothing
 
     async def query(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
         """The rows of a statement over the views of a store."""
@@ -249,12 +253,17 @@ class Views:
     async def keep_signatures(self, signatures: Sequence[TextSignature], templates: Sequence[SiteTemplate]) -> None:
         """Keep signatures and templates as long as this is open."""
         characters = [(each.url_id, each.digest, each.keys.decode("latin-1")) for each in signatures]
-        for name, fields, rows in (
-            ("text_signatures_by_id", TextSignature._fields, characters),
-            ("site_templates_by_id", SiteTemplate._fields, templates),
-        ):
+        self._keep("text_signatures_by_id", TextSignature._fields, characters)
+        self._keep("site_templates_by_id", SiteTemplate._fields, templates)
+
+    async def keep_texts(self, texts: Sequence[KeptText]) -> None:
+        """Keep texts as long as this is open."""
+        self._keep("main_texts_by_id", KeptText._fields, texts)
+
+    def _keep(self, table: str, fields: Sequence[str], rows: Sequence[Any]) -> None:
+        if rows:
             with self._registered("made", fields, rows):
-                self._db.execute(SQL["keep"].format(table=name))
+                self._db.execute(SQL["keep"].format(table=table))
 
     @property
     def bodies(self) -> Self:
@@ -263,6 +272,7 @@ class Views:
     async def get(self, numbers: Iterable[int]) -> dict[int, bytes]:
         """The bodies of these numbers, out of the stores of the buckets. Each store is opened once."""
         listed = ", ".join(map(str, numbers))
+        self._db.execute(SQL["make_page_of_body"])
         of_buckets: dict[int, dict[int, str]] = {}
         for number, url in self.fetch(SQL["pages_of_bodies"].format(numbers=listed)):
             of_buckets.setdefault(self.bucket_of(url), {})[number] = url

@@ -78,7 +78,7 @@ async def computed(store: Any, db: str) -> tuple[Any, ...]:
 async def test_what_a_search_needs_is_computed_from_a_dataset_as_from_a_store(folder: Path) -> None:
     async with existing_store(store_at(str(folder / "plain.db")), read_only=False) as store:
         of_store = await computed(store, str(folder / "plain.db"))
-    with Views(str(folder / "data")) as views:
+    with Views(str(folder / "data"), computes=True) as views:
         of_dataset = await computed(views, str(folder / "data"))
     assert of_dataset == of_store
     done, clusters, hits = of_store
