@@ -253,7 +253,7 @@ class Committer:
         return [o for o in outcomes if o.queued.id not in stale]
 
     async def _end_urls(self, outcomes: list[Outcome], numbers: Mapping[str, int]) -> None:
-        await self._sql.execute_many("dequeue", [{"id": o.queued.id} for o in outcomes])
+        await self._offers.dequeue([o.queued.id for o in outcomes])
         await self._sql.execute_many(
             "end_url",
             [
@@ -537,9 +537,7 @@ class Committer:
     async def _queue_refused(self, sites: list[int], codes: Collection[ReasonCode]) -> None:
         """Queue the URLs of sites that failed or were excluded for one of these reasons."""
         rows = await self._sql.fetch("refused_of", sites=json.dumps(sites), codes=json.dumps(sorted(codes)))
-        numbers = [row.id for row in rows]
-        await self._sql.execute_many("requeue", [{"id": n} for n in numbers])
-        await self._offers.enqueue(numbers)
+        await self._offers.requeue([row.id for row in rows])
 
     async def forget_refusals(self, sites: Sequence[str], now: float) -> None:
         """Open sites that rest or are closed because of refusals, and queue what they refused."""
@@ -594,8 +592,7 @@ class Committer:
         """Queue the URLs that were excluded as a mirror's, if its site or a site on the way names another main site."""
         behind = await self._sql.fetch("urls_behind_mirrors", sites=json.dumps(sites))
         numbers = [row.id for row in behind]
-        await self._sql.execute_many("requeue", [{"id": n} for n in numbers])
-        await self._offers.enqueue(numbers)
+        await self._offers.requeue(numbers)
         return await self._offers.groups(numbers)
 
     async def _claim(self, now: float, limits: ClaimLimits, urls: UrlLimits) -> list[Claim]:

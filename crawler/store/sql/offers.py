@@ -289,7 +289,18 @@ class Offers:
         if await self._sql.fetch("standing_sample"):
             sentence = ReasonCode.SAMPLE.sentence
             await self._sql.execute("leave_not_drawn", sentence=sentence, numbers=json.dumps(list(numbers)))
-        await self._sql.execute_many("enqueue", [{"id": number} for number in numbers])
+        await self._sql.execute("enqueue", numbers=json.dumps(list(numbers)))
+
+    async def dequeue(self, numbers: Collection[int]) -> None:
+        """Remove URLs from the frontier. To be called before a column changes of which the frontier has a copy."""
+        if numbers:
+            await self._sql.execute("dequeue", numbers=json.dumps(list(numbers)))
+
+    async def requeue(self, numbers: Collection[int]) -> None:
+        """Queue the excluded and failed URLs among these anew."""
+        if numbers:
+            await self._sql.execute("requeue", numbers=json.dumps(list(numbers)))
+            await self.enqueue(numbers)
 
     async def _offer_to_buckets(self, numbers: Collection[int]) -> None:
         await self._sql.execute("offer_to_buckets", numbers=json.dumps(list(numbers)))
@@ -394,8 +405,8 @@ class Offers:
         return requeued
 
     async def _write(self, changes: dict[int, tuple[UrlChange, int | None]], states: Mapping[int, str]) -> None:
-        moved = [{"id": n} for n, (change, _) in changes.items() if change.requeue or states[n] == State.QUEUED]
-        await self._sql.execute_many("dequeue", moved)
+        moved = [n for n, (change, _) in changes.items() if change.requeue or states[n] == State.QUEUED]
+        await self.dequeue(moved)
         await self._sql.execute_many(
             "change_url",
             [
@@ -413,7 +424,7 @@ class Offers:
                 for number, (change, found_on) in changes.items()
             ],
         )
-        await self.enqueue([row["id"] for row in moved])
+        await self.enqueue(moved)
 
     async def entailed(self, numbers: list[int], max_depth: int | None) -> dict[int, FoundOffer]:
         """The better offers that a lower depth of these pages makes to the URLs that they link or redirect to."""

@@ -673,11 +673,21 @@ UPDATE url AS u SET state = t.state, reason_code = t.reason_code, reason = t.rea
 FROM given(:state text, :reason_code text, :reason text, :attempts int, :target bigint, :due_at float8, :kind text,
   :id bigint) WHERE u.id = t.id;
 
+-- name: enqueue
+-- Insert the frontier rows of the queued URLs of a JSON list from their own rows.
+INSERT INTO frontier (site_id, due_at, depth, url_id, is_revisit)
+SELECT site_of(id), due_at, depth, id, CASE WHEN EXISTS (SELECT 1 FROM revisit WHERE url_id = url.id) THEN 1 ELSE 0 END
+FROM url WHERE id in_numbers(:numbers) AND state = 'queued' ON CONFLICT DO NOTHING;
+
+-- name: dequeue
+DELETE FROM frontier WHERE (site_id, due_at, depth, url_id) IN (
+  SELECT site_of(id), due_at, depth, id FROM url WHERE id in_numbers(:numbers));
+
 -- name: requeue
--- Queue an excluded or failed URL anew, unless another worker has done so. The caller enqueues it.
+-- Queue the excluded and failed URLs of a JSON list anew, unless another worker has done so. The caller enqueues them.
 UPDATE url SET state = 'queued', reason_code = 'requeued', reason = '', due_at = 0, attempts = 0,
   target = NULL
-WHERE id is_each(:id) AND state IN ('excluded', 'failed');
+WHERE id in_numbers(:numbers) AND state IN ('excluded', 'failed');
 
 -- name: set_seed
 -- Make a known URL a named seed: it is no hop on the way from another URL.

@@ -506,7 +506,7 @@ class Store(ABC):
         """Take queued URLs out of the frontier, each with its reason."""
         async with self._writing():
             await self._offers.lock([number for number, _ in numbers])  # a commit may be postponing one of them
-            await self._sql.execute_many("dequeue", [{"id": number} for number, _ in numbers])
+            await self._offers.dequeue([number for number, _ in numbers])
             await self._sql.execute_many(
                 "exclude", [{"id": number, "reason_code": r.code, "reason": r.sentence} for number, r in numbers]
             )
@@ -517,8 +517,7 @@ class Store(ABC):
     async def requeue(self, numbers: Sequence[int]) -> None:
         """Put excluded URLs back into the frontier."""
         async with self._writing():
-            await self._sql.execute_many("requeue", [{"id": number} for number in numbers])
-            await self._offers.enqueue(numbers)
+            await self._offers.requeue(numbers)
             await self._readiness.refresh(await self._offers.groups(numbers))
             self._offers.forget()
 
