@@ -147,7 +147,7 @@ def test_the_view_of_sites_has_the_sentence_of_a_wait_for_robots() -> None:
     assert WaitCode.WALL.value == "wall"
     assert views.count("THEN 'wall' ELSE 'robots' END AS wait_code") == 1
     assert views.count(f"THEN '{WaitCode.WALL.sentence}'") == 1
-    assert views.count(f"ELSE '{WaitCode.ROBOTS.render('')}' || coalesce(nullif(r.note, ''), r.status) END") == 1
+    assert views.count(f"ELSE '{WaitCode.ROBOTS.render('')}' || coalesce(s.robots_needs, ") == 1
 
 
 def test_the_end_of_a_run_passes_from_process_to_process() -> None:
