@@ -101,7 +101,8 @@ class RobotsCache:
     4. A request to a site is sent at a claim of its group only. A redirect leads to another site's own /robots.txt, or
        to a path that the copy in force there allows. Otherwise it counts as no answer.
     5. A URL that several sites wait for is requested once. The copy serves all of them until it runs out.
-    6. A site waits for ``PATIENCE_S`` at most. It does not wait if it is in a circle of waits.
+    6. A site waits for ``PATIENCE_S`` at most, counted anew if the request is sent for it. It does not wait if it is in
+       a circle of waits.
     7. A claimed site that waits is not asked again at the same claim.
     """
 
@@ -230,6 +231,10 @@ class RobotsCache:
             return known
         if self._gate.pauses_long(group):
             return None
+        await self._gate.pause(group)
+        # The log names this site, so it waits on until the answer has come: a commit stores copies before waits.
+        self._outbox.add_robots_wait(waits[0]._replace(until=self._clock.now() + PATIENCE_S))
+        await self._gate.wait_while_open(self._outbox.flush())
         permit = FetchPermit.under(site, group, site.copy, rules, allowed, for_site_id=waits[0].site_id)
         return await self._gate.send(self._request(url, None), permit)
 

@@ -22,7 +22,7 @@ from crawler.errors import CrawlerError, fault
 from crawler.fetch.address_guard import refusal, refusal_behind_proxy, refusal_of_port
 from crawler.fetch.connection import Connection, Transfer, current_transfer
 from crawler.fetch.connector import Connector
-from crawler.fetch.decoding import ACCEPT_ENCODING, ENDS_EARLY, ONLY_GZIP, Decoder, decoder_for, is_gzip, too_large
+from crawler.fetch.decoding import ACCEPT_ENCODING, ENDS_EARLY, ONLY_GZIP, Decoder, coding_of, decoder_of, too_large
 from crawler.fetch.failures import (
     BODY_ERRORS,
     BROKEN_OFF,
@@ -434,30 +434,30 @@ class HttpFetcher:
         self, request: Request, response: Response, headers: Headers, transfer: Transfer
     ) -> _Body | RequestError:
         try:
-            decoder = _decoder_for(request, response)
-            is_kept = decoder is not None and request.keep_gzip and _is_gzip(response)
-            expected = _expected_bytes(request, response, is_coded=decoder is not None and not is_kept)
+            coding, decoder = _coding(request, response), None
+            is_kept = request.keep_gzip and coding == ONLY_GZIP
+            expected = _expected_bytes(request, response, is_coded=bool(coding) and not is_kept)
             pieces, size = await self._receive(response.content, request, transfer, expected)
             received_at = self._clock.now()
-            if decoder is None or (is_kept and not 0 < size <= request.max_bytes):
+            if not coding or (is_kept and not 0 < size <= request.max_bytes):
                 body = _Body(b"".join(pieces)[: request.max_bytes], None, size > request.max_bytes, received_at)
             elif is_kept:
                 body = _Body(None, b"".join(pieces), False, received_at, is_unchecked=True)
             else:
                 # A small body may decode to a large one. It is decoded again when it has the memory.
                 most = request.max_bytes if size > LARGE_OCTETS else min(LARGE_OCTETS, request.max_bytes)
+                decoder = decoder_of(coding)
                 body = await self._decode(pieces, decoder, most, received_at)
                 if body.overflowed and most < request.max_bytes:
                     await self._memory.hold(request.group, request.url, request.max_bytes)
-                    decoder = _decoder_for(request, response)
-                    assert decoder is not None, "there was one"
+                    decoder = decoder_of(coding)
                     body = await self._decode(pieces, decoder, request.max_bytes, received_at)
         except BODY_ERRORS as error:
             return in_body(error, host_of(request.url), self._timeouts)
         self._memory.shrink(request.group, body.held_bytes + (transfer.received if transfer.is_kept else 0))
         if body.overflowed:
             return body if request.truncate else too_large("is longer", request.max_bytes)
-        if decoder is not None and not is_kept and response.content.total_bytes and not decoder.complete():
+        if decoder is not None and response.content.total_bytes and not decoder.complete():
             return ENDS_EARLY
         if _was_reset(response, headers):
             return BROKEN_OFF
@@ -574,15 +574,10 @@ class _Body(NamedTuple):
         return len(self.plain or self.gzipped or b"")
 
 
-def _decoder_for(request: Request, response: Response) -> Decoder | None:
+def _coding(request: Request, response: Response) -> str:
     fields = response.fields
-    return decoder_for(
-        fields.getall("Content-Encoding", ()), fields.getall("Transfer-Encoding", ()), only_gzip=request.only_gzip
-    )
-
-
-def _is_gzip(response: Response) -> bool:
-    return is_gzip(response.fields.getall("Content-Encoding", ()))
+    coded, transferred = fields.getall("Content-Encoding", ()), fields.getall("Transfer-Encoding", ())
+    return coding_of(tuple(coded), tuple(transferred), only_gzip=request.only_gzip)
 
 
 def _expected_bytes(request: Request, response: Response, *, is_coded: bool) -> int:

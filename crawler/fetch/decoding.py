@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Protocol
 
 import brotli
@@ -216,15 +217,11 @@ def _from_gzip(body: bytes, max_bytes: int) -> tuple[bytes, Decoder] | RequestEr
     return (decoded, decoder) if len(decoded) > max_bytes or decoder.complete() else ENDS_EARLY
 
 
-def is_gzip(content_encoding: Iterable[str]) -> bool:
-    """Whether gzip is the only coding of the values of ``Content-Encoding``."""
-    return [coding.removeprefix("x-") for coding in _codings(content_encoding)] == ["gzip"]
-
-
-def decoder_for(
-    content_encoding: Iterable[str], transfer_encoding: Iterable[str] = (), *, only_gzip: bool = False
-) -> Decoder | None:
-    """The decoder for the values of ``Content-Encoding``; ``None`` for a body without coding.
+@lru_cache(maxsize=16)  # a header section has at most 256 KiB
+def coding_of(
+    content_encoding: tuple[str, ...], transfer_encoding: tuple[str, ...] = (), *, only_gzip: bool = False
+) -> str:
+    """The coding that the values of ``Content-Encoding`` name; empty for a body without coding.
 
     ``transfer_encoding`` are the values of ``Transfer-Encoding``. The HTTP library decodes ``chunked``, and no other
     transfer coding was offered (RFC 9110, 10.1.4).
@@ -237,13 +234,17 @@ def decoder_for(
             raise BadCoding(f"the body's transfer coding {coding[:40]!r} was not offered")
     codings = [coding.removeprefix("x-") for coding in _codings(content_encoding)]
     if not codings:
-        return None
+        return ""
     if len(codings) > 1:
         raise BadCoding(f"the body is encoded {len(codings)} times over")
-    new = _DECODERS.get(codings[0])
-    if new is None or (only_gzip and codings[0] != ONLY_GZIP):
+    if codings[0] not in _DECODERS or (only_gzip and codings[0] != ONLY_GZIP):
         raise BadCoding(f"the body's encoding {codings[0][:40]!r} was not offered")
-    return new()
+    return codings[0]
+
+
+def decoder_of(coding: str) -> Decoder:
+    """A decoder of what :func:`coding_of` has returned."""
+    return _DECODERS[coding]()
 
 
 def _codings(values: Iterable[str]) -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 from crawler.audit.checks import Violation
 from crawler.audit.run_audit import run_audit
 from crawler.demo.pages import Page, Site, first, plain, redirect
+from crawler.engine import robots_cache
 from crawler.engine.crawl_policy import RobotsPolicy
 from crawler.engine.crawl_settings import LimitSettings
 from crawler.engine.lease import Lease
@@ -268,6 +269,21 @@ def test_a_site_that_begins_to_wait_during_the_request_is_stored_after_the_site_
         rows(db_path, "SELECT site FROM robots_answers WHERE answered_by LIKE '%/rules' ORDER BY robots_copy")
     )
     assert stored == [("http://c.test",), ("http://a.test",)]
+
+
+def test_the_site_that_a_request_is_made_for_waits_until_the_answer_has_come(
+    db_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(robots_cache, "PATIENCE_S", 8.0)
+    there = redirect("http://b.test/rules")
+    sites: dict[str, Site] = {
+        "a.test": {"/robots.txt": there, "/": Page("x")},  # would wait no longer when the answer comes
+        "c.test": {"/robots.txt": replace(there, delay_s=4.0), "/": Page("x")},
+        "b.test": {"/robots.txt": plain(""), "/rules": replace(plain(""), delay_s=6.5)},
+    }
+    web = crawled(db_path, sites, ["http://a.test/", "http://c.test/"], seconds=60.0)
+    assert paths(web, "b.test") == ["/robots.txt", "/rules"]
+    assert {hit.host for hit in web.log if hit.path == "/"} == {"a.test", "c.test"}
 
 
 def test_a_path_is_requested_again_when_its_copy_has_run_out(db_path: Path) -> None:

@@ -116,7 +116,7 @@ async def test_decoding_takes_no_time_of_the_server(monkeypatch: pytest.MonkeyPa
         def is_one_gzip(self) -> bool:
             return False
 
-    monkeypatch.setattr(client, "decoder_for", lambda *_, **__: SlowDecoder())
+    monkeypatch.setattr(client, "decoder_of", lambda _: SlowDecoder())
     async with (
         server(body=b"<p>hello", headers=HTML | {"Content-Encoding": "br"}) as url,
         HttpFetcher(SETTINGS, clock) as fetcher,
