@@ -36,6 +36,7 @@ _EXCLUDED = {
     ReasonCode.MIRROR: "by a main site",
     ReasonCode.MIRROR_CYCLE: "by a main site",
 }
+_NO_VALUE = "(no value)"
 _MAX_LISTED = 8  # statuses, and languages
 #: Estimates of pages in every sample.
 SIZE, LINKS = "size", "links per page"
@@ -418,10 +419,10 @@ async def _own_values(
     """The value of each draw; a URL that is no page has none."""
     if isinstance(variable, HandCodes):
         _require_known(variable, name, rows)
-        return [_code(variable, row) if row["state"] == State.FETCHED else None for row in rows]
-    pages = [row["url_id"] for row in rows if row["state"] == State.FETCHED]
+        return [_code(variable, row) if _is_page(row) else None for row in rows]
+    pages = [row["url_id"] for row in rows if _is_page(row)]
     values = await values_of(store, variable, name, pages, now)
-    return [values.get(row["url_id"]) if row["state"] == State.FETCHED else None for row in rows]
+    return [values.get(row["url_id"]) if _is_page(row) else None for row in rows]
 
 
 def _code(codes: HandCodes, row: Mapping[str, Any]) -> Value:
@@ -449,11 +450,21 @@ def _domain_of(by: str) -> tuple[str, Variable | HandCodes]:
 async def _labels(
     store: Store, rows: Sequence[Mapping[str, Any]], name: str, variable: Variable | HandCodes, now: float
 ) -> list[str | Missing | None]:
-    """The part that each draw belongs to; ``None`` if to none, and MISSING if that is not known."""
+    """The part that each draw belongs to; ``None`` if to none, and MISSING if that is not known.
+
+    Pages without a value are a part, too.
+    """
     if isinstance(variable, HandCodes) and variable.of_sites:  # known of URLs that are no pages too
         return [_label(_code(variable, row)) for row in rows]
     values = await _own_values(store, rows, name, variable, now)
-    return [MISSING if _is_unknown(row) else _label(value) for row, value in zip(rows, values, strict=True)]
+    labels = (
+        _NO_VALUE if value is None and _is_page(row) else _label(value) for row, value in zip(rows, values, strict=True)
+    )
+    return [MISSING if _is_unknown(row) else label for row, label in zip(rows, labels, strict=True)]
+
+
+def _is_page(row: Mapping[str, Any]) -> bool:
+    return bool(row["state"] == State.FETCHED)
 
 
 def _label(value: Value) -> str | Missing | None:
@@ -507,7 +518,7 @@ def _domains(
     """The parts by a variable. A URL whose part is not known counts as one without an answer in every part."""
     are_missing = np.array([label is MISSING for label in labels])
     there = sorted({label for label in labels if isinstance(label, str)})
-    if not there:
+    if not {*there} - {_NO_VALUE}:
         raise UsageError(f"no URL of the sample has a value of {name}, so there is no part to estimate")
     if len(there) > _MAX_DOMAINS:
         raise UsageError(
@@ -634,7 +645,9 @@ async def _quantities(
         values = await _own_values(store, rows, name, variable, now)
         unit = Unit.SHARE if any(isinstance(value, str) for value in values) or _is_share(values) else Unit.NUMBER
         what = f"{name} = " if any(isinstance(value, str) for value in values) else name
-        made.append(Quantity(name, what, "pages", unit, values))
+        is_of_all = all(value is not None for row, value in zip(rows, values, strict=True) if _is_page(row))
+        among = "pages" if is_of_all else "pages with a value of it"
+        made.append(Quantity(name, what, among, unit, values))
     return made
 
 
