@@ -21,7 +21,7 @@ from crawler.page.language import primary_subtag
 from crawler.reasons import ErrorKind, ReasonCode
 from crawler.sampling.estimators import Estimate, Sample
 from crawler.sampling.hand_codes import HandCodes
-from crawler.sampling.seed_groups import SeedGroup, seed_groups
+from crawler.sampling.seed_groups import SeedGroup, groups_of
 from crawler.sampling.variables import Value, Variable, opened, values_of, variable_of
 from crawler.store.location import db_argument
 from crawler.store.rows import SampleDraw
@@ -275,7 +275,8 @@ class Survey:
     ``discarded`` are the draws that it replaced, ``seeds`` the seeds by what became of them. ``left_out`` is how many
     known URLs of blocked sites are not in the frame. ``outcomes`` counts the drawn URLs, each once, by what became of
     them. ``unseen_at_most`` is the upper bound for the share of a kind of URL that the sample does not contain.
-    ``codes`` says in sentences where hand codes are from.
+    ``codes`` says in sentences where hand codes are from. ``frame_sites`` is the number of sites in the frame, 0 if it
+    is a list of seeds.
     """
 
     draw: SampleDraw
@@ -287,6 +288,12 @@ class Survey:
     outcomes: Mapping[Outcome, int]
     unseen_at_most: float
     codes: Sequence[str] = ()
+    frame_sites: int = 0
+
+    @property
+    def responded(self) -> int:
+        """The number of drawn URLs that are no nonresponse."""
+        return self.urls - sum(self.outcomes.get(outcome, 0) for outcome in NONRESPONSE)
 
     @property
     def draws(self) -> int:
@@ -302,6 +309,7 @@ class Survey:
         """One JSON object. A bound that the sample does not determine is ``None``."""
         made: dict[str, Any] = {"seeds": [group._asdict() for group in self.seeds]}
         made |= _plain_draw(self.draw) | {"draws": self.draws, "urls": self.urls, "left_out": self.left_out}
+        made |= {"responded": self.responded, "frame_sites": self.frame_sites}
         for name in (Outcome.WAITING, Outcome.OVER_BUDGET, Outcome.BLOCKED):
             made[name.name.lower()] = self.outcomes.get(name, 0)
         made["discarded"] = [_plain_draw(draw) for draw in self.discarded]
@@ -367,16 +375,19 @@ async def survey(
     unseen_at_most = unseen.high if unseen.highest is None else unseen.highest
     limit = await _pages_per_site(store)
     (outside,) = await store.query(_SQL["blocked_outside"])
+    is_list = draw.method == Method.STRATIFIED
+    framed = {} if is_list else {row["site"]: row["urls"] for row in await store.query(_SQL["frame_sites"])}
     return Survey(
         draw,
         [each for each in await store.samples.draws() if each.discarded_at is not None],
-        await seed_groups(store, is_list=draw.method == Method.STRATIFIED),
+        groups_of(await store.query(_SQL["seed_ends"]), framed, is_list=is_list),
         drawn,
         outside["urls"],
         figures,
         Counter(_outcome(row, limit) for row in _once(rows)),
         unseen_at_most,
         [variable.describe(name) for name, variable in read.items() if isinstance(variable, HandCodes)],
+        len(framed),
     )
 
 
